@@ -15,6 +15,12 @@ LIVE_CHANGES ?= 1000000
 LIVE_WATCHERS ?= 1000
 # Failovers that Sentinel makes in each of four tests in `make test-long`.
 SENTINEL_FAILOVERS ?= 50
+# Commands that servers of each kind pass on to replicas of each kind there, and how often links between two break; MB of
+# data that are copied while a primary is written to, and seconds that a replica of it stands still.
+REPLICA_COMMANDS ?= 100000
+LINK_CUTS ?= 200
+COPY_MEGABYTES ?= 5000
+STOPPED_SECONDS ?= 60
 # The programs of ember-peers, which need others installed. All targets choose the whole workspace and name what they run:
 # with other packages dependencies would have other features, and be built again.
 PEERS_PROGRAMS = $(patsubst crates/ember-peers/tests/%/main.rs,%,$(wildcard crates/ember-peers/tests/*/main.rs))
@@ -86,6 +92,9 @@ test-long: ## The tests with many more random cases (half an hour).
 	$(CARGO) build --release -p ember-server
 	PEERS_COMMANDS=5000000 EMBER_SERVER="$$(scripts/server-path.sh release)" \
 		$(CARGO) test --profile test-long --workspace --test comparison differential
+	PEERS_COMMANDS=$(REPLICA_COMMANDS) PEERS_CUTS=$(LINK_CUTS) EMBER_SERVER="$$(scripts/server-path.sh release)" \
+		COPY_MEGABYTES=$(COPY_MEGABYTES) STOPPED_SECONDS=$(STOPPED_SECONDS) \
+		$(CARGO) test --profile test-long --workspace --test replicas -- --nocapture matrix cuts busy
 	$(CARGO) build -p ember-server -p ember-cli
 	SENTINEL_FAILOVERS=$(SENTINEL_FAILOVERS) $(CARGO) test -p ember-peers --test replicas sentinel -- --nocapture
 	WALK_BUILDS=yes $(CARGO) test -p ember-peers --test walks the_readme

@@ -5,6 +5,7 @@
 //! skipped test.
 
 pub mod browser;
+mod contents;
 mod driver;
 mod exceptions;
 mod generate;
@@ -13,6 +14,7 @@ mod programs;
 mod walk;
 mod writer;
 
+pub use contents::{contents, differences};
 pub use driver::{Plan, Protocol, compare_servers};
 pub use exceptions::{COMMAND_FACT_EXCEPTIONS, FactException};
 pub use generate::{COMMANDS, Generator};

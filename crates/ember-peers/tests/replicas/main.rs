@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
+mod busy;
+mod chains;
+mod cuts;
 mod failover;
+mod matrix;
 mod replica;
 mod sentinel;

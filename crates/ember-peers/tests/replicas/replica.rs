@@ -1,15 +1,11 @@
 //! ember as a replica of redis-server.
 
 use std::fs;
-use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 
 use ember_peers::{Mode, Writer, require_program, start_ember};
-use ember_testkit::{Random, RawClient, Server, Value, free_port, wait_until};
+use ember_testkit::{Proxy, RawClient, Server, Value, free_port, wait_until};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
 pub(crate) const MODES: [Mode; 2] = [Mode::Concurrent, Mode::Sharded];
@@ -33,7 +29,7 @@ pub(crate) fn link(replica: &Server, primary: SocketAddr) {
     wait_for_link(replica);
 }
 
-fn replicaof(replica: &Server, primary: SocketAddr) {
+pub(crate) fn replicaof(replica: &Server, primary: SocketAddr) {
     let line = format!("REPLICAOF {} {}", primary.ip(), primary.port());
     assert_eq!(replica.client().run(&line), Value::ok());
 }
@@ -47,13 +43,13 @@ fn wait_for_link(replica: &Server) {
 }
 
 /// What stops a link is not waited for.
-fn assert_not_stopped(replica: &Server, client: &mut RawClient) {
+pub(crate) fn assert_not_stopped(replica: &Server, client: &mut RawClient) {
     let is_stopped = client.run("INFO replication").text().contains("ember_link_stopped");
     assert!(!is_stopped, "{}", replica.log());
 }
 
 /// Waits until the replica has applied all that the primary has written, and compares all data.
-fn assert_same(primary: &Server, replica: &Server) {
+pub(crate) fn assert_same(primary: &Server, replica: &Server) {
     let (mut one, mut other) = (primary.client(), replica.client());
     // What has expired Redis may tell later, and count until then.
     wait_until("the replica has all that its primary has", || {
@@ -116,73 +112,6 @@ fn scripts_units_and_expiry_come_as_they_are() {
     }
 }
 
-/// Passes bytes on between replicas and a primary, and cuts each connection behind a number of bytes from the primary.
-struct Proxy {
-    address: SocketAddr,
-    connections: Arc<AtomicU64>,
-}
-
-impl Proxy {
-    fn new(primary: SocketAddr, cuts: impl Fn(u64) -> u64 + Send + 'static) -> Proxy {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let address = listener.local_addr().unwrap();
-        let connections = Arc::new(AtomicU64::new(0));
-        let count = Arc::clone(&connections);
-        thread::spawn(move || {
-            for replica in listener.incoming() {
-                let (Ok(replica), Ok(primary)) = (replica, TcpStream::connect(primary)) else { return };
-                let bytes = cuts(count.fetch_add(1, Ordering::SeqCst));
-                let back = (replica.try_clone().unwrap(), primary.try_clone().unwrap());
-                thread::spawn(move || pass_on(back.0, back.1, u64::MAX));
-                thread::spawn(move || pass_on(primary, replica, bytes));
-            }
-        });
-        Proxy { address, connections }
-    }
-}
-
-fn pass_on(mut from: TcpStream, mut to: TcpStream, mut bytes: u64) {
-    let mut buffer = vec![0; 4096];
-    while bytes > 0 {
-        let room = buffer.len().min(usize::try_from(bytes).unwrap_or(usize::MAX));
-        let Ok(count @ 1..) = from.read(&mut buffer[..room]) else { break };
-        let passed: io::Result<()> = to.write_all(&buffer[..count]);
-        if passed.is_err() {
-            break;
-        }
-        bytes -= count as u64;
-    }
-    let _ = from.shutdown(Shutdown::Both);
-    let _ = to.shutdown(Shutdown::Both);
-}
-
-#[test]
-fn a_link_that_breaks_anywhere_goes_on_where_it_was() {
-    for mode in MODES {
-        let redis = start_redis(&["--repl-backlog-size", "100mb"]);
-        let ember = start_ember(mode);
-        Writer::new(&redis, 1).write(500);
-        // The first one is whole, for the copy.
-        let proxy = Proxy::new(redis.address(), |number| {
-            let mut random = Random::new(number);
-            if number == 0 { 40_000_000 } else { 150 + random.below(40_000) as u64 }
-        });
-        link(&ember, proxy.address);
-        assert_same(&redis, &ember);
-        // From now on cut it, too.
-        ember.client().run("CLIENT KILL TYPE master");
-        let mut writer = Writer::new(&redis, 2);
-        for _ in 0..20 {
-            writer.write(COMMANDS / 20);
-            wait_until("there is another connection", || proxy.connections.load(Ordering::SeqCst) > 1);
-        }
-        assert_same(&redis, &ember);
-        assert!(redis.client().info_number("sync_partial_ok") > 10);
-        assert_eq!(redis.client().info("sync_full"), "1", "{}", ember.log());
-        assert_eq!(redis.client().info("sync_partial_err"), "0");
-    }
-}
-
 #[test]
 fn a_copy_that_breaks_is_begun_again() {
     for mode in MODES {
@@ -191,10 +120,13 @@ fn a_copy_that_breaks_is_begun_again() {
         let ember = start_ember(mode);
         ember.client().run("SET old 1");
         let proxy =
-            Proxy::new(redis.address(), |number| if number < 3 { 100_000 * (number + 1) } else { u64::MAX });
-        link(&ember, proxy.address);
+            Proxy::cutting(
+                redis.address(),
+                |number| if number < 3 { 100_000 * (number + 1) } else { u64::MAX },
+            );
+        link(&ember, proxy.address());
         assert_same(&redis, &ember);
-        assert_eq!(proxy.connections.load(Ordering::SeqCst), 4);
+        assert_eq!(proxy.connections(), 4);
         assert_eq!(ember.client().run("EXISTS old"), Value::Integer(0));
     }
 }

@@ -1,0 +1,91 @@
+//! All that clients can know of a server's data, and that its replicas are to have too: more than DEBUG DIGEST looks at.
+
+use std::collections::BTreeMap;
+
+use ember_testkit::{RawClient, Server, Value, quote};
+
+use crate::exceptions::comparable_contents;
+
+/// Databases of all servers, by default.
+const DATABASES: usize = 16;
+
+/// Most messages of a group that are looked at.
+const PENDING_MAX: &str = "100000";
+
+/// A line about each key of all databases, by database and key. What depends on the age or the form of a value is left out:
+/// that of a replica may be another one; so are these fields of the groups of streams. O(all data).
+pub fn contents(server: &Server, left_out: &[&str]) -> BTreeMap<String, String> {
+    let mut client = server.client();
+    let mut lines = BTreeMap::new();
+    for database in 0..DATABASES {
+        assert_eq!(client.run(&format!("SELECT {database}")), Value::ok(), "there are 16 databases");
+        let keys = client.run("KEYS *");
+        for key in keys.elements().unwrap_or_default().iter().filter_map(Value::bytes) {
+            lines.insert(format!("{database} {}", quote(key)), line(&mut client, key, left_out));
+        }
+    }
+    lines
+}
+
+/// The first lines that are not the same.
+pub fn differences(one: &BTreeMap<String, String>, other: &BTreeMap<String, String>) -> String {
+    let keys = one.keys().chain(other.keys().filter(|key| !one.contains_key(*key)));
+    let different = keys.filter(|key| one.get(*key) != other.get(*key)).take(5);
+    let shown =
+        |line: Option<&String>| line.map_or("nothing".to_owned(), |line| line.chars().take(2000).collect());
+    different.fold(String::new(), |text, key| {
+        text + &format!("{key}:\n  {}\n  {}\n", shown(one.get(key)), shown(other.get(key)))
+    })
+}
+
+/// A value on one line.
+fn render(value: &Value) -> String {
+    ember_testkit::render(value).replace('\n', " ")
+}
+
+fn line(client: &mut RawClient, key: &[u8], left_out: &[&str]) -> String {
+    let mut ask = |words: &[&[u8]]| client.command(words);
+    let kind = ask(&[b"TYPE", key]).text();
+    let expires = render(&ask(&[b"PEXPIRETIME", key]));
+    let words: &[&[u8]] = match kind.as_str() {
+        "stream" => return format!("stream expires {expires}: {}", stream(client, key, left_out)),
+        "list" => &[b"LRANGE", key, b"0", b"-1"],
+        "set" => &[b"SMEMBERS", key],
+        "zset" => &[b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"],
+        "hash" => &[b"HGETALL", key],
+        _ => &[b"GET", key],
+    };
+    let value = render(&comparable_contents(&kind, &ask(words)));
+    format!("{kind} expires {expires}: {value}")
+}
+
+/// The fields of a map as RESP2 gives it, without those of these names.
+fn fields_without(map: &Value, left_out: &[&str]) -> String {
+    let words = map.elements().unwrap_or_default();
+    let kept = words.chunks(2).filter(|pair| !left_out.contains(&pair[0].text().as_str()));
+    kept.map(|pair| format!("{} {} ", pair[0].text(), render(&pair[1]))).collect()
+}
+
+/// Entries, and groups with their consumers and what these have not confirmed, but not since when.
+fn stream(client: &mut RawClient, key: &[u8], left_out: &[&str]) -> String {
+    let mut ask = |words: &[&[u8]]| client.command(words);
+    let forms = ["radix-tree-keys", "radix-tree-nodes"];
+    let mut text = fields_without(&ask(&[b"XINFO", b"STREAM", key]), &forms);
+    text += &render(&ask(&[b"XRANGE", key, b"-", b"+"]));
+    for group in ask(&[b"XINFO", b"GROUPS", key]).elements().unwrap_or_default() {
+        text += &fields_without(group, left_out);
+        let name = group.elements().and_then(|words| words[1].bytes()).unwrap_or_default();
+        let mut consumers: Vec<String> = Vec::new();
+        for consumer in ask(&[b"XINFO", b"CONSUMERS", key, name]).elements().unwrap_or_default() {
+            consumers.push(fields_without(consumer, &["idle", "inactive"]));
+        }
+        consumers.sort();
+        let pending = ask(&[b"XPENDING", key, name, b"-", b"+", PENDING_MAX.as_bytes()]);
+        for message in pending.elements().unwrap_or_default() {
+            let parts: Vec<String> = message.elements().unwrap_or_default().iter().map(Value::text).collect();
+            text += &format!("{} {} {}; ", parts[0], parts[1], parts[3]);
+        }
+        text += &consumers.concat();
+    }
+    text
+}

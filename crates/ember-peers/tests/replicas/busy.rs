@@ -1,0 +1,131 @@
+//! Replicas of a primary that is written to all the time: one copy of the data is enough, and costs no memory beyond what is
+//! promised, and who was away goes on where it was.
+//!
+//! `COPY_MEGABYTES` and `STOPPED_SECONDS` change how much data there is, and how long a replica stands still.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use ember_peers::Mode;
+use ember_testkit::{OnDrop, Pace, Proxy, Random, RawClient, Server, Value, find_ember_server, wait_until};
+
+use crate::matrix::number;
+use crate::replica::{MODES, assert_same, link, replicaof};
+
+/// MB of data, in values of [`VALUE_BYTES`].
+const DATA_MEGABYTES: u64 = 200;
+
+/// Bytes of a value, and how many are written at once.
+const VALUE_BYTES: usize = 10_000;
+const BATCH: usize = 8;
+
+/// Bytes a second that are written, and that the line to the replica takes.
+const WRITTEN: u64 = 40_000_000;
+const LINE: u64 = 100_000_000;
+
+/// Bytes of memory that a copy, the stream kept meanwhile and the disk's share of both may take: the copy's 64 MiB, the
+/// backlog's 16 MiB, 64 MiB of a segment on its way to the disk, and 8 MiB for the rest.
+const MEMORY_MAX: u64 = (64 + 16 + 64 + 8) << 20;
+
+/// How long a replica stands still.
+const STOPPED_SECONDS: u64 = 4;
+
+fn start(mode: Mode, arguments: &[&str]) -> Server {
+    let concurrent = if mode == Mode::Concurrent { "yes" } else { "no" };
+    let fixed = ["--shards", "2", "--concurrent", concurrent, "--save", "", "--enable-debug-command", "yes"];
+    let delay = ["--repl-diskless-sync-delay", "0"];
+    Server::builder(find_ember_server()).arguments(&fixed).arguments(&delay).arguments(arguments).start()
+}
+
+/// Writes over random keys of `key:0` … until it is over, and no faster than that; the bytes it has written.
+fn write_until(client: &mut RawClient, keys: u64, per_second: u64, is_over: &AtomicBool) -> u64 {
+    let mut random = Random::new(keys);
+    let bytes = random.bytes(2 * VALUE_BYTES);
+    let mut pace = Pace::new(per_second);
+    let mut written = 0;
+    while !is_over.load(Ordering::SeqCst) {
+        let values: Vec<[Vec<u8>; 3]> = (0..BATCH)
+            .map(|_| {
+                let key = format!("key:{}", random.below(keys as usize));
+                let from = random.below(VALUE_BYTES);
+                [b"SET".to_vec(), key.into_bytes(), bytes[from..from + VALUE_BYTES].to_vec()]
+            })
+            .collect();
+        let replies = client.pipeline(&values).unwrap();
+        assert!(replies.iter().all(|reply| *reply == Value::ok()));
+        written += (BATCH * VALUE_BYTES) as u64;
+        pace.pass((BATCH * VALUE_BYTES) as u64);
+    }
+    written
+}
+
+/// Does something while a primary is written to; the bytes that were written meanwhile.
+fn while_written(primary: &Server, keys: u64, per_second: u64, act: impl FnOnce()) -> u64 {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| write_until(&mut primary.client(), keys, per_second, &is_over));
+        let ends = OnDrop(|| is_over.store(true, Ordering::SeqCst));
+        act();
+        drop(ends);
+        writer.join().unwrap()
+    })
+}
+
+#[test]
+fn one_copy_is_enough_while_much_is_written() {
+    for mode in MODES {
+        let megabytes = number("COPY_MEGABYTES", DATA_MEGABYTES);
+        let keys = megabytes * 1_000_000 / VALUE_BYTES as u64;
+        let primary = start(mode, &["--repl-backlog-spill", "4gb"]);
+        let replica = start(mode, &[]);
+        let mut client = primary.client();
+        client.run(&format!("DEBUG POPULATE {keys} key {VALUE_BYTES}"));
+        let proxy = Proxy::limited(primary.address(), LINE);
+        let before = primary.usage().unwrap().rss_bytes;
+        let mut peak = 0;
+        let begun = std::time::Instant::now();
+        let written = while_written(&primary, keys, WRITTEN, || {
+            replicaof(&replica, proxy.address());
+            let mut other = replica.client();
+            wait_until("the link is up", || other.info("master_link_status") == "up");
+            peak = primary.usage().unwrap().peak_rss_bytes;
+        });
+        let rate = written / begun.elapsed().as_millis() as u64 / 1000;
+        println!(
+            "{mode:?}: {megabytes} MB copied while {rate} MB/s were written, for {:?}; memory {} MiB above the data",
+            begun.elapsed(),
+            (peak - before) >> 20
+        );
+        assert_same(&primary, &replica);
+        assert_eq!((client.info("sync_full"), proxy.connections()), ("1".into(), 1), "{}", primary.log());
+        assert!(peak < before + MEMORY_MAX);
+    }
+}
+
+#[test]
+fn a_replica_that_stood_still_goes_on_where_it_was() {
+    for mode in MODES {
+        let seconds = number("STOPPED_SECONDS", STOPPED_SECONDS);
+        let timeout = (seconds / 2).to_string();
+        let primary = start(mode, &["--repl-backlog-spill", "4gb", "--repl-timeout", &timeout]);
+        let replica = start(mode, &[]);
+        link(&replica, primary.address());
+        let mut client = primary.client();
+        let keys = 1000;
+        while_written(&primary, keys, WRITTEN, || {
+            wait_until("much is written", || client.info_number("master_repl_offset") > 10_000_000);
+            replica.signal("STOP");
+            wait_until("it is taken for gone", || client.info("connected_slaves") == "0");
+            Pace::new(1).pass(seconds - seconds / 2);
+            replica.signal("CONT");
+            wait_until("it is back", || client.info("connected_slaves") == "1");
+        });
+        assert_same(&primary, &replica);
+        assert_eq!(
+            ["sync_full", "sync_partial_ok"].map(|name| client.info(name)),
+            ["1", "1"],
+            "{}",
+            primary.log()
+        );
+    }
+}

@@ -1,0 +1,108 @@
+//! Links that break at any byte: replicas go on where they are, and have the same data each time.
+//!
+//! `PEERS_SEED` and `PEERS_CUTS` change the seed and how often the link of each pair breaks.
+
+use std::path::PathBuf;
+use std::thread;
+
+use ember_peers::{Mode, Writer, require_program, start_ember};
+use ember_testkit::{Proxy, Random, RawClient, Server, wait_until};
+
+use crate::matrix::{assert_same_contents, number};
+use crate::replica::{MODES, assert_same, link, start_other};
+
+/// How often the link of each pair breaks: 200 times in all six.
+const CUTS: u64 = 34;
+
+const SEED: u64 = 200;
+
+/// More than a primary answers before the stream goes on.
+const ANSWERS_BYTES: usize = 160;
+
+/// Mostly within a few commands, sometimes within many.
+const SHORT_BYTES: usize = 600;
+const LONG_BYTES: usize = 60_000;
+
+/// Commands written at once until the link breaks.
+const COMMANDS: usize = 50;
+
+/// A line to a server: the first connection brings the copy and is ended from outside, then it breaks so many times.
+pub(crate) fn bad_line(server: &Server, seed: u64, cuts: u64) -> Proxy {
+    let mut random = Random::new(seed);
+    let places: Vec<u64> = (0..cuts)
+        .map(|_| {
+            let most = if random.chance(70) { SHORT_BYTES } else { LONG_BYTES };
+            (ANSWERS_BYTES + random.below(most)) as u64
+        })
+        .collect();
+    Proxy::cutting(server.address(), move |number| match number {
+        0 => u64::MAX,
+        _ => places.get(number as usize - 1).copied().unwrap_or(u64::MAX),
+    })
+}
+
+fn break_again_and_again(name: &str, primary: &Server, replica: &Server) {
+    let (seed, cuts) = (number("PEERS_SEED", SEED), number("PEERS_CUTS", CUTS));
+    println!("{name}: seed {seed}");
+    let proxy = bad_line(primary, seed, cuts);
+    let mut writer = Writer::new(primary, seed);
+    writer.write(COMMANDS);
+    link(replica, proxy.address());
+    assert_same_contents(primary, replica);
+    let mut client = primary.client();
+    let refused = client.info("sync_partial_err");
+    client.run("CLIENT KILL TYPE replica");
+    for cut in 1..=cuts {
+        let mut pieces = 0;
+        wait_until("the link breaks", || {
+            // One that is cut before it is up gets nothing more.
+            pieces += 1;
+            if pieces % 20 == 1 {
+                writer.write(COMMANDS);
+            }
+            proxy.connections() > cut + 1
+        });
+        wait_until("there is a link", || is_linked(&mut client));
+        assert_same(primary, replica);
+    }
+    assert_same_contents(primary, replica);
+    let [full, partial, refused_now] =
+        ["sync_full", "sync_partial_ok", "sync_partial_err"].map(|name| client.info(name));
+    assert_eq!((full.as_str(), refused_now), ("1", refused), "{}", replica.log());
+    assert!(partial.parse::<u64>().unwrap() > cuts, "{name}: {partial} of {cuts}");
+}
+
+fn is_linked(primary: &mut RawClient) -> bool {
+    primary.info("connected_slaves") == "1"
+}
+
+fn in_both_modes(program: Option<fn() -> PathBuf>, leads: bool) {
+    thread::scope(|scope| {
+        for mode in MODES {
+            scope.spawn(move || {
+                let ember = start_ember(mode);
+                let other_mode = if mode == Mode::Sharded { Mode::Concurrent } else { Mode::Sharded };
+                let backlog = ["--repl-backlog-size", "100mb"];
+                let other = program
+                    .map_or_else(|| start_ember(other_mode), |program| start_other(program(), &backlog));
+                let (primary, replica) = if leads { (&ember, &other) } else { (&other, &ember) };
+                break_again_and_again(&format!("ember {mode:?}, leads: {leads}"), primary, replica);
+            });
+        }
+    });
+}
+
+#[test]
+fn links_between_embers_break() {
+    in_both_modes(None, true);
+}
+
+#[test]
+fn links_from_redis_to_ember_break() {
+    in_both_modes(Some(|| require_program("redis-server")), true);
+}
+
+#[test]
+fn links_from_ember_to_redis_break() {
+    in_both_modes(Some(|| require_program("redis-server")), false);
+}

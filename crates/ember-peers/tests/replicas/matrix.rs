@@ -1,0 +1,101 @@
+//! Every kind of server as the primary and as the replica of ember: random commands, then the same data at the same offset.
+//!
+//! `PEERS_SEED` and `PEERS_COMMANDS` change the seed and the number of commands of each pair.
+
+use std::path::PathBuf;
+use std::thread;
+
+use ember_peers::{Mode, Writer, contents, differences, require_program, require_valkey, start_ember};
+use ember_testkit::{RawClient, Server, wait_until};
+
+use crate::replica::{MODES, assert_not_stopped, link, start_other};
+
+/// Commands of each pair.
+const COMMANDS: u64 = 20_000;
+
+const SEED: u64 = 16;
+
+/// A number that the environment may say.
+pub(crate) fn number(name: &str, usual: u64) -> u64 {
+    std::env::var(name).map_or(usual, |text| text.parse().unwrap())
+}
+
+/// What a primary does not tell of the groups of streams. How far a group lags behind is reckoned, and not in all versions
+/// alike; how many entries it has read only ember tells.
+fn untold(primary: &Server) -> &'static [&'static str] {
+    let is_ember = primary.client().run("INFO server").text().contains("ember_version");
+    if is_ember { &["lag"] } else { &["lag", "entries-read"] }
+}
+
+/// Waits until a replica is as far as its primary and has the same data.
+pub(crate) fn assert_same_contents(primary: &Server, replica: &Server) {
+    let (mut one, mut other) = (primary.client(), replica.client());
+    let is_same_offset = |one: &mut RawClient, other: &mut RawClient| {
+        assert_not_stopped(replica, other);
+        one.info("master_repl_offset") == other.info("slave_repl_offset")
+    };
+    wait_until("the replica is as far as its primary", || is_same_offset(&mut one, &mut other));
+    // What has just expired, and PING, may come between two questions.
+    let (mut found, untold) = (String::new(), untold(primary));
+    for _ in 0..100 {
+        let [here, there] = [primary, replica].map(|server| contents(server, untold));
+        if here == there {
+            return;
+        }
+        found = differences(&here, &there);
+        wait_until("the replica is as far as its primary", || is_same_offset(&mut one, &mut other));
+    }
+    panic!("not the same data:\n{found}{}", replica.log());
+}
+
+fn follow(primary: &Server, replica: &Server) {
+    let seed = number("PEERS_SEED", SEED);
+    let commands = number("PEERS_COMMANDS", COMMANDS) as usize;
+    let mut writer = Writer::new(primary, seed);
+    writer.write(commands / 10);
+    link(replica, primary.address());
+    writer.write(commands - commands / 10);
+    assert_same_contents(primary, replica);
+    assert_eq!(primary.client().info("sync_full"), "1", "{}", replica.log());
+}
+
+/// Ember of each mode as the primary of such a server, or as its replica.
+fn follow_in_both_modes(program: Option<fn() -> PathBuf>, leads: bool) {
+    thread::scope(|scope| {
+        for mode in MODES {
+            scope.spawn(move || {
+                let ember = start_ember(mode);
+                let other_mode = if mode == Mode::Sharded { Mode::Concurrent } else { Mode::Sharded };
+                let other =
+                    program.map_or_else(|| start_ember(other_mode), |program| start_other(program(), &[]));
+                let (primary, replica) = if leads { (&ember, &other) } else { (&other, &ember) };
+                follow(primary, replica);
+            });
+        }
+    });
+}
+
+#[test]
+fn ember_follows_ember() {
+    follow_in_both_modes(None, true);
+}
+
+#[test]
+fn redis_follows_ember() {
+    follow_in_both_modes(Some(|| require_program("redis-server")), true);
+}
+
+#[test]
+fn ember_follows_redis() {
+    follow_in_both_modes(Some(|| require_program("redis-server")), false);
+}
+
+#[test]
+fn valkey_follows_ember() {
+    follow_in_both_modes(Some(require_valkey), true);
+}
+
+#[test]
+fn ember_follows_valkey() {
+    follow_in_both_modes(Some(require_valkey), false);
+}
