@@ -210,6 +210,20 @@ fn clients_wait_until_replicas_have_what_they_have_written() {
 }
 
 #[test]
+fn who_waits_for_a_file_that_is_switched_off_is_told() {
+    for mode in MODES {
+        let server = start(mode, &["--appendonly", "yes"]);
+        let (mut client, mut other) = (server.client(), server.client());
+        client.run("SET a 1");
+        client.send_command(&["WAITAOF", "1", "1", "0"]).unwrap();
+        wait_until("it waits", || other.info("blocked_clients") == "1");
+        assert_eq!(other.run("CONFIG SET appendonly no"), Value::ok());
+        let told = client.read_value().unwrap().text();
+        assert!(told.starts_with("ERR WAITAOF cannot be used when numlocal is set"), "{told}");
+    }
+}
+
+#[test]
 fn writes_are_refused_without_enough_good_replicas() {
     let server = start(MODES[0], &["--min-replicas-to-write", "1", "--min-replicas-max-lag", "10"]);
     let mut client = server.client();

@@ -13,7 +13,7 @@ use crate::executor::Section;
 use crate::executor::session::{Execution, Outcome, ServerCommand, SessionResult};
 use crate::journal::Reader;
 use crate::replication::primary::Primary;
-use crate::replication::primary::waiting::Wanted;
+use crate::replication::primary::waiting::{NO_AOF, Wanted};
 use crate::server::conditions::Condition;
 
 /// In Redis they are documented with the commands on keys.
@@ -67,9 +67,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
             }
             timeout_in_ms(session.args, 3, session.turn.now_ms)?;
             if local > 0 && !session.server.journal.is_read_by(Reader::Aof) {
-                return Err(
-                    "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.".into()
-                );
+                return Err(NO_AOF.into());
             }
             Ok(Outcome::Continue(|execution| {
                 let (local, replicas) = (integer(execution.args, 1)?, integer(execution.args, 2)?);
@@ -98,7 +96,7 @@ fn wait(
         .into());
     }
     let wanted = Wanted { record: executor.last_record.max(client.last_record), replicas, on_disk };
-    if wanted.is_so(server) || executor.section != Section::Shared {
+    if wanted.is_settled(server) || executor.section != Section::Shared {
         wanted.answer(server, reply);
         return Ok(Outcome::Done);
     }

@@ -13,6 +13,9 @@ use crate::clients::mailbox::Message;
 use crate::config::SYNC_REPLICAS_MAX;
 use crate::server::Server;
 
+/// What is said of an append-only file that there is not.
+pub(crate) const NO_AOF: &str = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
+
 /// What a client waits for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
@@ -44,14 +47,27 @@ impl Wanted {
         server.journal.is_read_by(crate::journal::Reader::Aof) && self.record <= server.journal.durable()
     }
 
+    /// Whether it can never be so any more: there is no append-only file now.
+    fn is_in_vain(&self, server: &Server) -> bool {
+        self.on_disk == Some(true) && !server.journal.is_read_by(crate::journal::Reader::Aof)
+    }
+
+    /// Whether that is so, or never will be.
+    pub(crate) fn is_settled(&self, server: &Server) -> bool {
+        self.is_in_vain(server) || self.is_so(server)
+    }
+
     /// Whether that is so.
-    pub(crate) fn is_so(&self, server: &Server) -> bool {
+    fn is_so(&self, server: &Server) -> bool {
         (self.on_disk != Some(true) || self.is_durable_here(server))
             && (self.replicas == 0 || self.replicas_now(server) >= self.replicas)
     }
 
     /// Answers how it is now.
     pub(crate) fn answer(&self, server: &Server, reply: &mut Reply) {
+        if self.is_in_vain(server) {
+            return reply.error(NO_AOF);
+        }
         if self.on_disk.is_some() {
             reply.array(2);
             reply.integer(i64::from(self.is_durable_here(server)));
@@ -109,7 +125,7 @@ impl Primary {
             if waiter.is_over() {
                 return false;
             }
-            if !wanted.is_so(server) || !waiter.claim() {
+            if !wanted.is_settled(server) || !waiter.claim() {
                 return true;
             }
             let mut reply = Reply::new(waiter.protocol);
