@@ -30,7 +30,7 @@ pub use algorithms::glob;
 pub use effects::{events, journal, live_query, observers};
 pub use keyspace::{defragmentation, linking, snapshot};
 pub use memory::reclaim;
-pub use sync::{gate, mailbox};
+pub use sync::{gate, lanes, mailbox};
 
 /// The version of Redis whose behaviour clients may expect.
 pub const REDIS_VERSION: &str = "7.2.4";

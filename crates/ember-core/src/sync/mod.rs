@@ -1,6 +1,7 @@
 //! Locks and flags between threads: parking_lot's and std's, or the model checker's when built with `--cfg shuttle`.
 
 pub mod gate;
+pub mod lanes;
 pub mod mailbox;
 
 pub use std::sync::atomic::Ordering;

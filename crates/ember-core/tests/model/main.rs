@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
 mod gate;
+mod lanes;
 mod live_queries;
 mod loans;
 mod locks;

@@ -1,0 +1,321 @@
+//! Lanes: units of work with one order, run by several threads.
+//!
+//! A unit is in the lanes of all that it touches. Those of one lane are run one after the other, in their order; a unit that
+//! is in several lanes stands in each of them as a token, and is run by the thread that brings the last of these lanes up
+//! to it, while the others stand still. So whatever shares a lane keeps its order, and each unit is run whole.
+//!
+//! No thread waits for a lane: one that comes to a token takes another lane that can go on. The thread that began, the
+//! *leader*, works until all is done, and needs nobody: helpers that come late, or never, cost time and nothing else. The
+//! unit with the lowest number that is not run is at the head of all its lanes, so somebody always can go on.
+
+use crate::sync::{AtomicBool, Mutex, Ordering, yield_now};
+
+/// No token: a unit in one lane only.
+const ALONE: u32 = u32::MAX;
+
+/// A unit's place in one of its lanes.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    unit: u32,
+    token: u32,
+}
+
+/// Units and their lanes, before they are run.
+#[derive(Debug)]
+pub struct Plan {
+    lanes: Vec<Vec<Place>>,
+    /// The lanes of each unit that is in several.
+    tokens: Vec<Vec<usize>>,
+    units: u32,
+}
+
+impl Plan {
+    /// One without units.
+    pub fn new(lanes: usize) -> Plan {
+        Plan { lanes: vec![Vec::new(); lanes], tokens: Vec::new(), units: 0 }
+    }
+
+    /// How many units there are.
+    pub fn len(&self) -> usize {
+        self.units as usize
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.units == 0
+    }
+
+    /// Adds the unit behind the last one, which is in one lane.
+    #[inline]
+    pub fn add(&mut self, lane: usize) {
+        self.lanes[lane].push(Place { unit: self.units, token: ALONE });
+        self.units += 1;
+    }
+
+    /// Adds the unit behind the last one, which is in these lanes: sorted here, and freed of duplicates.
+    ///
+    /// # Panics
+    /// If there is no lane.
+    pub fn add_to_all(&mut self, mut lanes: Vec<usize>) {
+        lanes.sort_unstable();
+        lanes.dedup();
+        assert!(!lanes.is_empty(), "a unit is in a lane");
+        if let [lane] = lanes[..] {
+            return self.add(lane);
+        }
+        let token = self.tokens.len() as u32;
+        lanes.iter().for_each(|&lane| self.lanes[lane].push(Place { unit: self.units, token }));
+        self.tokens.push(lanes);
+        self.units += 1;
+    }
+}
+
+/// What a lane is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It can go on at this place, and nobody is at it.
+    Free(usize),
+    /// A thread is at it.
+    Running,
+    /// It stands at the token at this place, until the other lanes have come to it and the unit is run.
+    Standing(usize),
+    /// All of it is run.
+    Done,
+}
+
+#[derive(Debug)]
+struct State {
+    stages: Vec<Stage>,
+    /// For each unit in several lanes how many of them have not come to it.
+    missing: Vec<usize>,
+    running: usize,
+    done: usize,
+}
+
+/// What runs units on one thread.
+pub trait Runner {
+    /// Runs a unit; `behind` are the numbers of those that follow it in its lane. False if it has failed: no unit is
+    /// begun any more.
+    fn run(&mut self, unit: usize, behind: Behind<'_>) -> bool;
+
+    /// Gives back what other units may wait for: locks.
+    fn rest(&mut self);
+}
+
+/// The units behind one in its lane.
+#[derive(Clone, Copy, Debug)]
+pub struct Behind<'l>(&'l [Place]);
+
+impl Behind<'_> {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The number of the one at this distance, 0 for the next one.
+    pub fn get(&self, distance: usize) -> Option<usize> {
+        self.0.get(distance).map(|place| place.unit as usize)
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Lanes {
+    plan: Plan,
+    state: Mutex<State>,
+    has_failed: AtomicBool,
+}
+
+impl Lanes {
+    /// Units that can be run from now on.
+    pub fn new(plan: Plan) -> Lanes {
+        let stages: Vec<Stage> = plan
+            .lanes
+            .iter()
+            .map(|lane| if lane.is_empty() { Stage::Done } else { Stage::Free(0) })
+            .collect();
+        let done = stages.iter().filter(|stage| **stage == Stage::Done).count();
+        let missing = plan.tokens.iter().map(Vec::len).collect();
+        let state = State { stages, missing, running: 0, done };
+        Lanes { plan, state: Mutex::new(state), has_failed: AtomicBool::new(false) }
+    }
+
+    /// How many lanes have units.
+    pub fn busy_lanes(&self) -> usize {
+        self.plan.lanes.iter().filter(|lane| !lane.is_empty()).count()
+    }
+
+    /// Runs units as long as a lane can go on, the one at `first` before others.
+    pub fn help(&self, first: usize, runner: &mut impl Runner) {
+        while let Some((lane, at)) = self.take(first) {
+            self.run_lane(lane, at, runner);
+        }
+    }
+
+    /// Runs all units, or waits until those are run that others are at. False if one has failed: then those behind it may
+    /// have been run or not.
+    pub fn lead(&self, first: usize, runner: &mut impl Runner) -> bool {
+        loop {
+            self.help(first, runner);
+            {
+                let state = self.state.lock();
+                let is_over = match self.has_failed.load(Ordering::SeqCst) {
+                    true => state.running == 0,
+                    false => state.done == state.stages.len(),
+                };
+                if is_over {
+                    return !self.has_failed.load(Ordering::SeqCst);
+                }
+            }
+            yield_now();
+        }
+    }
+
+    /// Takes a lane that can go on.
+    fn take(&self, first: usize) -> Option<(usize, usize)> {
+        let mut state = self.state.lock();
+        if self.has_failed.load(Ordering::SeqCst) {
+            return None;
+        }
+        let lanes = state.stages.len();
+        let lane =
+            (first..first + lanes).map(|lane| lane % lanes).find(|&lane| state.stages[lane].is_free())?;
+        let Stage::Free(at) = state.stages[lane] else { return None };
+        state.stages[lane] = Stage::Running;
+        state.running += 1;
+        Some((lane, at))
+    }
+
+    /// Runs a lane until its end, or the first token at which another lane is missing.
+    fn run_lane(&self, lane: usize, mut at: usize, runner: &mut impl Runner) {
+        let places = &self.plan.lanes[lane];
+        while let Some(place) = places.get(at) {
+            if self.has_failed.load(Ordering::SeqCst) {
+                break;
+            }
+            if place.token != ALONE {
+                runner.rest();
+                if !self.come_to(lane, at, place.token) {
+                    return;
+                }
+            }
+            if !runner.run(place.unit as usize, Behind(&places[at + 1..])) {
+                self.has_failed.store(true, Ordering::SeqCst);
+                break;
+            }
+            if place.token != ALONE {
+                runner.rest();
+                self.go_on_behind(lane, place.token);
+            }
+            at += 1;
+        }
+        runner.rest();
+        let mut state = self.state.lock();
+        state.stages[lane] = Stage::Done;
+        state.running -= 1;
+        state.done += 1;
+    }
+
+    /// Brings a lane up to a token; whether it was the last one. Else it stands there.
+    fn come_to(&self, lane: usize, at: usize, token: u32) -> bool {
+        let mut state = self.state.lock();
+        let missing = &mut state.missing[token as usize];
+        *missing -= 1;
+        if *missing == 0 {
+            return true;
+        }
+        state.stages[lane] = Stage::Standing(at);
+        state.running -= 1;
+        false
+    }
+
+    /// Lets the other lanes of a unit go on, which is run.
+    fn go_on_behind(&self, lane: usize, token: u32) {
+        let mut state = self.state.lock();
+        for &other in self.plan.tokens[token as usize].iter().filter(|&&other| other != lane) {
+            let Stage::Standing(at) = state.stages[other] else {
+                unreachable!("the last lane to come runs the unit");
+            };
+            state.stages[other] = match at + 1 < self.plan.lanes[other].len() {
+                true => Stage::Free(at + 1),
+                false => {
+                    state.done += 1;
+                    Stage::Done
+                }
+            };
+        }
+    }
+}
+
+impl Stage {
+    fn is_free(self) -> bool {
+        matches!(self, Stage::Free(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Notes what it runs, and fails at a unit.
+    #[derive(Default)]
+    struct Notes {
+        run: Vec<usize>,
+        fails_at: Option<usize>,
+    }
+
+    impl Runner for Notes {
+        fn run(&mut self, unit: usize, _: Behind<'_>) -> bool {
+            self.run.push(unit);
+            self.fails_at != Some(unit)
+        }
+
+        fn rest(&mut self) {}
+    }
+
+    fn plan(units: &[&[usize]]) -> Plan {
+        let mut plan = Plan::new(3);
+        units.iter().for_each(|lanes| plan.add_to_all(lanes.to_vec()));
+        plan
+    }
+
+    #[test]
+    fn one_thread_runs_all_and_each_lane_in_its_order() {
+        let units: [&[usize]; 8] = [&[2], &[0], &[1, 0], &[2], &[0], &[2, 1, 0], &[1], &[0, 0]];
+        let lanes = Lanes::new(plan(&units));
+        let mut notes = Notes::default();
+        assert!(lanes.lead(1, &mut notes));
+        let place = |unit: usize| notes.run.iter().position(|&other| other == unit).unwrap();
+        for (later, of_later) in units.iter().enumerate() {
+            for (earlier, of_earlier) in units.iter().enumerate().take(later) {
+                if of_later.iter().any(|lane| of_earlier.contains(lane)) {
+                    assert!(place(earlier) < place(later), "{earlier} before {later}: {:?}", notes.run);
+                }
+            }
+        }
+        assert_eq!(notes.run.len(), units.len());
+        // Who comes late finds nothing to do.
+        lanes.help(0, &mut notes);
+        assert_eq!(notes.run.len(), units.len());
+    }
+
+    #[test]
+    fn nothing_is_begun_behind_a_failure() {
+        let lanes = Lanes::new(plan(&[&[0], &[0, 1], &[0], &[1]]));
+        let mut notes = Notes { fails_at: Some(1), ..Notes::default() };
+        assert!(!lanes.lead(0, &mut notes));
+        assert_eq!(notes.run, [0, 1]);
+    }
+
+    #[test]
+    fn without_units_all_is_done() {
+        let lanes = Lanes::new(Plan::new(2));
+        assert!(lanes.lead(0, &mut Notes::default()));
+        assert_eq!(lanes.busy_lanes(), 0);
+    }
+}
