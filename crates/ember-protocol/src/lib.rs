@@ -36,8 +36,9 @@ mod request;
 
 pub use arguments::{Args, ArgsIter, Batch, OwnedBatch, StoredCommand};
 pub use limits::{
-    LARGE_ARGUMENT_MIN, Limits, UNAUTHENTICATED_BULK_LEN_MAX, UNAUTHENTICATED_MULTIBULK_COUNT_MAX,
+    BATCH_COMMANDS_MAX, LARGE_ARGUMENT_MIN, Limits, UNAUTHENTICATED_BULK_LEN_MAX,
+    UNAUTHENTICATED_MULTIBULK_COUNT_MAX,
 };
-pub use parser::{BATCH_COMMANDS_MAX, LargeTarget, ParseStatus, Parser, ProtocolError};
+pub use parser::{LargeTarget, ParseStatus, Parser, ProtocolError};
 pub use reply::{Mark, Protocol, Reply, SHARED_LEN_MIN, Slices};
 pub use request::{push_command_head, push_word};

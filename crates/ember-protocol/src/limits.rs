@@ -1,5 +1,9 @@
 //! What a peer may ask for: the bounds a [`Parser`](crate::Parser) enforces while it reads requests.
 
+/// The most commands in one batch, usually: enough for deep pipelines, few enough that their replies and prefetched
+/// entries stay in the cache.
+pub const BATCH_COMMANDS_MAX: usize = 128;
+
 /// Bulks of this length or more are received into a buffer of their own (see [`Limits::large_argument_min`]).
 pub const LARGE_ARGUMENT_MIN: u64 = 32 * 1024;
 
@@ -24,6 +28,8 @@ pub struct Limits {
     /// From this length in bytes on an argument is received straight into a buffer of its own, which can
     /// become the stored value without a copy.
     pub large_argument_min: u64,
+    /// The most commands that are handed out at once.
+    pub batch_commands_max: usize,
     /// Whether the peer has authenticated (or need not). If not, the `UNAUTHENTICATED_*` bounds hold too and
     /// the parser hands out one command at a time, because an AUTH among them lifts the bounds.
     pub authenticated: bool,
@@ -43,6 +49,7 @@ impl Default for Limits {
             multibulk_count_max: i32::MAX as u64,
             inline_len_max: 64 * 1024,
             large_argument_min: LARGE_ARGUMENT_MIN,
+            batch_commands_max: BATCH_COMMANDS_MAX,
             authenticated: true,
         }
     }

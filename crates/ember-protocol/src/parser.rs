@@ -28,10 +28,6 @@ use crate::inline;
 use crate::limits::{Limits, UNAUTHENTICATED_BULK_LEN_MAX, UNAUTHENTICATED_MULTIBULK_COUNT_MAX};
 use crate::number::parse_i64;
 
-/// The most commands in one batch: enough for deep pipelines, few enough that their replies and prefetched
-/// entries stay in the cache.
-pub const BATCH_COMMANDS_MAX: usize = 128;
-
 /// Spans are 32-bit: an incomplete command may keep at most this many bytes of input.
 const INPUT_LEN_MAX: usize = u32::MAX as usize;
 
@@ -232,7 +228,7 @@ impl Parser {
     }
 
     /// Parses the commands that begin at [`position`](Parser::position) of `input` and adds the complete ones to
-    /// `batch`, until it holds [`BATCH_COMMANDS_MAX`] (one, while the peer has not authenticated) or the input is
+    /// `batch`, until it holds [`Limits::batch_commands_max`] (one, while the peer has not authenticated) or the input is
     /// used up. Their arguments are offsets in `input`, so they must run before bytes are dropped or moved.
     ///
     /// `input` is the one of the last call less what was discarded, with more bytes at its end. O(new bytes).
@@ -541,7 +537,7 @@ impl Bounds {
             multibulk_count_max = multibulk_count_max.min(UNAUTHENTICATED_MULTIBULK_COUNT_MAX);
         }
         Self {
-            commands_max: if limits.authenticated { BATCH_COMMANDS_MAX } else { 1 },
+            commands_max: if limits.authenticated { limits.batch_commands_max } else { 1 },
             in_place_len_max: bulk_len_max.min(u64::from(SPAN_LEN_MAX)) as u32,
             multibulk_count_max: usize::try_from(multibulk_count_max).unwrap_or(usize::MAX),
             inline_len_max: limits.inline_len_max,

@@ -16,6 +16,7 @@ fn small_limits() -> Limits {
         multibulk_count_max: 50,
         inline_len_max: 64,
         large_argument_min: 20,
+        batch_commands_max: BATCH_COMMANDS_MAX,
         authenticated: true,
     }
 }

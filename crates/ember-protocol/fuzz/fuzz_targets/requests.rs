@@ -2,7 +2,7 @@
 //! the pieces.
 #![no_main]
 
-use ember_protocol::{Batch, Limits, ParseStatus, Parser};
+use ember_protocol::{BATCH_COMMANDS_MAX, Batch, Limits, ParseStatus, Parser};
 use libfuzzer_sys::fuzz_target;
 
 #[path = "../../tests/reference/mod.rs"]
@@ -18,6 +18,7 @@ fuzz_target!(|data: &[u8]| {
         multibulk_count_max: 50,
         inline_len_max: 64,
         large_argument_min: 20,
+        batch_commands_max: BATCH_COMMANDS_MAX,
         authenticated: seed & 1 == 0,
     };
     assert_eq!(feed(input, &limits, seed), reference::read(input, &limits));

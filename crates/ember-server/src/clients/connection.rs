@@ -23,6 +23,11 @@ use crate::tls::{Received, TlsStream};
 /// Bytes read at once: the share of a turn that one connection gets.
 const READ_BYTES: usize = 64 * 1024;
 
+/// The same of the primary's connection, and how many commands of it are run at once: enough for all workers to have their
+/// part.
+const PRIMARY_READ_BYTES: usize = 256 * 1024;
+const PRIMARY_COMMANDS_MAX: usize = 4096;
+
 /// The longest beginning of a command that is copied in front of the bytes read next; longer ones grow in place.
 const COPIED_MAX_BYTES: usize = READ_BYTES / 2;
 
@@ -69,19 +74,26 @@ pub(crate) enum Fill {
 pub(crate) struct RequestLimits {
     authenticated: Limits,
     unauthenticated: Limits,
+    primary: Limits,
 }
 
 impl RequestLimits {
     /// Those for arguments of `bulk_len_max` bytes at most.
     pub(crate) fn new(bulk_len_max: u64) -> RequestLimits {
+        let authenticated = Limits { bulk_len_max, ..Limits::default() };
         RequestLimits {
-            authenticated: Limits { bulk_len_max, ..Limits::default() },
+            authenticated,
             unauthenticated: Limits::unauthenticated(),
+            primary: Limits { batch_commands_max: PRIMARY_COMMANDS_MAX, ..authenticated },
         }
     }
 
     fn of(&self, client: &Client) -> &Limits {
-        if client.is_authenticated { &self.authenticated } else { &self.unauthenticated }
+        match client.is_authenticated {
+            true if client.primary.is_some() => &self.primary,
+            true => &self.authenticated,
+            false => &self.unauthenticated,
+        }
     }
 }
 
@@ -261,6 +273,7 @@ impl Connection {
         let consumed = self.parser.consumed();
         let is_short = self.parked.is_none() && self.input.len() - consumed <= COPIED_MAX_BYTES;
         let mut is_large = false;
+        let read_bytes = if self.client.primary.is_some() { PRIMARY_READ_BYTES } else { READ_BYTES };
         let (socket, tls, client) = (&self.socket, &mut self.tls, &mut self.client);
         let mut receive = |target: &mut Vec<u8>| match tls {
             None => receive_plain(socket, target),
@@ -275,7 +288,11 @@ impl Connection {
             receive(target.buffer())
         } else {
             scratch.clear();
-            scratch.reserve_exact(READ_BYTES);
+            if scratch.capacity() > 2 * read_bytes {
+                // The last read was of what the primary sends.
+                *scratch = Vec::new();
+            }
+            scratch.reserve_exact(read_bytes);
             if is_short {
                 scratch.extend_from_slice(&self.input[consumed..]);
             }
