@@ -69,7 +69,7 @@ test-peers: build-tests ## Tests beside redis-server, under real clients and in 
 	scripts/setup-peers.sh
 	EMBER_SERVER="$$(scripts/server-path.sh debug)" CARGO=$(CARGO) scripts/test-peers.sh $(PEERS_PROGRAMS)
 
-test-model: ## Model check of shard locks and forwarding between workers: thousands of schedules of each.
+test-model: ## Model check of shard locks, forwarding between workers and parallel apply: thousands of schedules of each.
 	RUSTFLAGS="--cfg shuttle" $(CARGO) test -p emberkv-core --test model --target-dir target/model
 
 test-asan: ## The tests of the unsafe code under the address sanitizer (needs a nightly compiler).

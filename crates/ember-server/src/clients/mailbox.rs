@@ -9,6 +9,7 @@ use super::listener::{Incoming, Listener};
 use super::live_queries::{Marked, State};
 use super::primary::PrimaryOrder;
 use super::push::{Push, Receiver};
+use super::round::Round;
 use crate::config::ShutdownOptions;
 use crate::system::driver::Bell;
 
@@ -31,6 +32,8 @@ pub(crate) enum Message {
     Run(Box<Forwarded>),
     /// Here are the replies to what you sent.
     Answer(Box<Forwarded>),
+    /// Apply what is left of these commands of the primary.
+    Apply(Arc<Round>),
     /// Look at this connection: it was killed, or what it waited for may have come. The second number is the
     /// client's id.
     Look(usize, u64),

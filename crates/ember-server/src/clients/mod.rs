@@ -14,6 +14,7 @@ pub(crate) mod pause;
 pub(crate) mod primary;
 pub(crate) mod push;
 pub(crate) mod replica;
+pub(crate) mod round;
 pub(crate) mod subscriptions;
 pub(crate) mod sync_wish;
 pub(crate) mod tracking;

@@ -134,6 +134,9 @@ pub(crate) trait Relay: Send {
     /// Takes the commands behind those that it has taken before, as they were sent. Nobody but the caller has exclusive
     /// access meanwhile.
     fn relay(&mut self, commands: &[u8]);
+
+    /// The data are not those of the history at any position any more.
+    fn end(&mut self);
 }
 
 /// Bytes of commands that were passed on whose memory is kept.
@@ -207,6 +210,11 @@ impl FromPrimary {
             self.commands.drain(..std::mem::take(&mut self.applied_bytes));
             self.commands.shrink_to(PASSED_KEPT_BYTES);
         }
+    }
+
+    /// What is applied is no prefix of the history any more. Exclusive access must not be had by anybody else before this.
+    pub(crate) fn end_relay(&mut self) {
+        self.relay.end();
     }
 
     /// Notes that records up to this number have been made of all that was applied.

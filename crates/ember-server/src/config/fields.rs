@@ -19,8 +19,8 @@ use super::stored::StoredValues;
 use super::users::UserDirective;
 use super::value::{
     AppendFsync, DebugCommand, KeyspaceEvents, LogFormat, LogLevel, LogTimestampFormat, OomScoreAdj,
-    PubsubDefault, RdbVersionCheck, Secret, Store, Supervised, SyncLevel, SyslogFacility, TlsAuthClients,
-    TlsAuthClientsUser,
+    PubsubDefault, RdbVersionCheck, ReplicaApply, Secret, Store, Supervised, SyncLevel, SyslogFacility,
+    TlsAuthClients, TlsAuthClientsUser,
 };
 
 /// Declares [`Config`], with a constructor of zeros for the defaults of the table to be written into.
@@ -214,6 +214,7 @@ config! {
     min_replicas_max_lag: u32,
     sync_replicas: u32,
     sync_level: SyncLevel,
+    replica_apply: ReplicaApply,
     /// In milliseconds.
     sync_timeout: u32,
     aof_lag_limit: u64,

@@ -54,8 +54,8 @@ pub(crate) use shutdown_options::ShutdownOptions;
 pub(crate) use table::SYNC_REPLICAS_MAX;
 pub(crate) use users::{StoredUser, UserDirective};
 pub(crate) use value::{
-    AppendFsync, DebugCommand, LogFormat, LogLevel, LogTimestampFormat, OomScoreAdj, PubsubDefault, Store,
-    Supervised, SyncLevel, TlsAuthClients, TlsAuthClientsUser,
+    AppendFsync, DebugCommand, LogFormat, LogLevel, LogTimestampFormat, OomScoreAdj, PubsubDefault,
+    ReplicaApply, Store, Supervised, SyncLevel, TlsAuthClients, TlsAuthClientsUser,
 };
 
 #[cfg(test)]

@@ -224,6 +224,14 @@ choices! {
         No = "no",
     }
 
+    /// How a replica applies what its primary sends.
+    ReplicaApply {
+        /// On all cores.
+        Parallel = "parallel",
+        /// On one, in the order of the primary.
+        Serial = "serial",
+    }
+
     /// Where replicas must have a write before it is acknowledged.
     SyncLevel {
         /// In memory.

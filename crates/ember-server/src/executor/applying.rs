@@ -1,15 +1,17 @@
-//! Applying what the primary of this server sends: its commands are run as they come, in their order, by one worker.
+//! Applying what the primary of this server sends: its commands are run as they come, in their order, by one worker, or
+//! as far as that can be together with others (`applying_together.rs`).
 //!
 //! Nobody is answered. What fails here has not failed there: the data would not be the same any more, so nothing behind it
 //! is applied.
 
-use ember_protocol::{Args, Batch, Reply};
+use ember_protocol::{Args, BATCH_COMMANDS_MAX, Batch, Reply};
 use emberkv_core::error::CommandError;
 use emberkv_core::journal::REPLAY_TIME_MS;
 use emberkv_core::keys::Guards;
 use emberkv_core::spec::Flags;
 
-use super::{Executor, Flow, Progress};
+use super::applying_together::Together;
+use super::{Executor, FETCHED_TOGETHER, Flow, Progress, fetch_portion};
 use crate::clients::client::Client;
 use crate::config::AppendFsync;
 use crate::journal::Reader;
@@ -34,15 +36,8 @@ impl Executor {
         }
         let mut unsent = std::mem::take(&mut primary.unsent);
         client.primary = Some(primary);
-        // What has expired the primary says.
-        let now_ms = std::mem::replace(&mut self.turn.now_ms, REPLAY_TIME_MS);
-        self.turn.noted_ms = Some(now_ms);
-        let string_bytes_max = std::mem::replace(&mut self.turn.settings.string_bytes_max, usize::MAX);
-        (self.applies, self.failure) = (true, None);
-        let progress = self.apply_all(client, batch, input, start, &mut unsent);
-        self.applies = false;
-        (self.turn.now_ms, self.turn.noted_ms) = (now_ms, None);
-        self.turn.settings.string_bytes_max = string_bytes_max;
+        let progress =
+            self.as_replay(|executor| executor.apply_all(client, batch, input, start, &mut unsent));
         let durable = self.durable_to_confirm();
         if let Some(primary) = &mut client.primary {
             primary.unsent = unsent;
@@ -56,6 +51,20 @@ impl Executor {
             }
         }
         progress
+    }
+
+    /// Runs `act`, whose calls are those of the primary.
+    pub(super) fn as_replay<R>(&mut self, act: impl FnOnce(&mut Executor) -> R) -> R {
+        // What has expired the primary says.
+        let now_ms = std::mem::replace(&mut self.turn.now_ms, REPLAY_TIME_MS);
+        self.turn.noted_ms = Some(now_ms);
+        let string_bytes_max = std::mem::replace(&mut self.turn.settings.string_bytes_max, usize::MAX);
+        (self.applies, self.failure) = (true, None);
+        let result = act(self);
+        self.applies = false;
+        (self.turn.now_ms, self.turn.noted_ms) = (now_ms, None);
+        self.turn.settings.string_bytes_max = string_bytes_max;
+        result
     }
 
     /// Up to which record all is on disk when the primary is told so; nothing without an append-only file.
@@ -79,7 +88,29 @@ impl Executor {
     ) -> Progress {
         let mut guards = Guards::None;
         let mut progress = Progress::Done;
-        for number in start..batch.len() {
+        let is_long = self.prepared.len() > BATCH_COMMANDS_MAX;
+        let (mut number, mut alone_until) = (start, start);
+        while number < batch.len() {
+            if number >= alone_until && self.applies_together(client) {
+                guards.release(&self.server.keyspace, &mut self.turn);
+                match self.apply_together(client, batch, input, number) {
+                    Together::Few(end) => alone_until = end,
+                    Together::Applied(end) => {
+                        (number, alone_until) = (end, end + 1);
+                        continue;
+                    }
+                    Together::Failed { number, at, why } => {
+                        give_up(client, batch.command(number, input), at, &why);
+                        progress = Progress::Close;
+                        break;
+                    }
+                }
+            }
+            if is_long && (number - start).is_multiple_of(FETCHED_TOGETHER) {
+                let hash_of = |at: usize| self.prepared.get(at)?.hash;
+                let end = number - start + 3 * FETCHED_TOGETHER;
+                fetch_portion(&self.server.keyspace, client.database, end, hash_of);
+            }
             let args = batch.command(number, input);
             if self.prepared[number - start].hash.is_none()
                 && let Some(primary) = &mut client.primary
@@ -101,10 +132,8 @@ impl Executor {
                 Flow::Close | Flow::Wait(_) => {
                     let text =
                         self.failure.take().unwrap_or_else(|| "it would close the connection".to_owned());
-                    if let Some(primary) = &client.primary {
-                        let (name, at) = (shown_name(args), primary.position());
-                        primary.link.fail(format!("command '{name}' at offset {at} is not applied: {text}"));
-                    }
+                    let at = client.primary.as_ref().map_or(0, |primary| primary.position());
+                    give_up(client, args, at, &text);
                     progress = Progress::Close;
                     break;
                 }
@@ -114,6 +143,7 @@ impl Executor {
             if let Some(primary) = &mut client.primary {
                 primary.advance(args, is_open);
             }
+            number += 1;
         }
         unsent.clear();
         guards.release(&self.server.keyspace, &mut self.turn);
@@ -173,6 +203,14 @@ impl Executor {
     /// Says whether calls are those of the primary; returns whether they were.
     pub(super) fn pause_applying(&mut self, applies: bool) -> bool {
         std::mem::replace(&mut self.applies, applies)
+    }
+}
+
+/// Stops the link at the command at offset `at`.
+fn give_up(client: &Client, args: Args<'_>, at: u64, why: &str) {
+    if let Some(primary) = &client.primary {
+        let name = shown_name(args);
+        primary.link.fail(format!("command '{name}' at offset {at} is not applied: {why}"));
     }
 }
 

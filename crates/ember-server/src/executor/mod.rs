@@ -10,6 +10,7 @@
 //! message; replies are put in order when the answers are back ([`Assembly`]).
 
 mod applying;
+mod applying_together;
 pub(crate) mod attendance;
 pub(crate) mod authorization;
 mod beside_script;
@@ -37,7 +38,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use ember_protocol::{Args, Batch, Mark, Reply};
+use ember_protocol::{Args, BATCH_COMMANDS_MAX, Batch, Mark, Reply};
 use emberkv_core::call::{Attempt, Run};
 use emberkv_core::dispatch::{self, Access, Context, Waiting};
 use emberkv_core::error::CommandError;
@@ -360,7 +361,8 @@ impl Executor {
             let hash = prepared.get(at)?.hash.filter(is_here)?;
             (at == 0 || prepared[at - 1].hash != Some(hash)).then_some(hash)
         };
-        let fetches_ahead = batch.len() - start >= FETCH_AHEAD_MIN;
+        // Of a longer batch, which only a primary sends, the keys are fetched on the way.
+        let fetches_ahead = (FETCH_AHEAD_MIN..=BATCH_COMMANDS_MAX).contains(&(batch.len() - start));
         prepared.clear();
         let mut last: (&[u8], Option<&'static Command>) = (&[], None);
         for number in start..batch.len() {

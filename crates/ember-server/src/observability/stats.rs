@@ -154,6 +154,8 @@ pub(crate) struct WorkerStats {
     pub(crate) scripts_concurrent: Counter,
     /// Calls that ran on a thread of their own because they take long.
     pub(crate) long_calls: Counter,
+    /// Commands of the primary that were applied while other workers applied others.
+    pub(crate) applied_together: Counter,
     /// Live queries that were run again, those of them whose results were the same, states sent to clients, those that newer
     /// ones have replaced before, and the time of the runs in ns.
     pub(crate) query_evaluations: Counter,
@@ -207,6 +209,7 @@ impl WorkerStats {
             scripts_exclusive: Counter::default(),
             scripts_concurrent: Counter::default(),
             long_calls: Counter::default(),
+            applied_together: Counter::default(),
             query_evaluations: Counter::default(),
             query_equal: Counter::default(),
             query_sent: Counter::default(),
@@ -264,6 +267,7 @@ impl WorkerStats {
             &self.scripts_exclusive,
             &self.scripts_concurrent,
             &self.long_calls,
+            &self.applied_together,
             &self.query_evaluations,
             &self.query_equal,
             &self.query_sent,

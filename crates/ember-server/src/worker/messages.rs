@@ -26,6 +26,7 @@ impl Worker {
                 Message::Accept(incoming) => self.accept(incoming),
                 Message::Run(message) => self.executor.run_forwarded(message),
                 Message::Answer(message) => self.accept_answer(message),
+                Message::Apply(round) => self.executor.help_apply(&round),
                 Message::Push(push, receivers) => {
                     self.push(&push, &receivers);
                     let bytes = push.message_bytes(&receivers);

@@ -13,6 +13,7 @@ mod roles;
 mod slow;
 mod stream;
 mod synchronous;
+mod together;
 
 use std::path::PathBuf;
 

@@ -11,7 +11,7 @@ use crate::{MODES, program, replicaof, start};
 const KEEPING: [&[&str]; 2] =
     [&["--save", "3600 1", "--appendonly", "no"], &["--save", "", "--appendonly", "yes"]];
 
-fn start_in(directory: &Directory, port: Option<u16>, arguments: &[&[&str]]) -> Server {
+pub(crate) fn start_in(directory: &Directory, port: Option<u16>, arguments: &[&[&str]]) -> Server {
     let mut builder = Server::builder(program()).directory(&directory.0);
     for arguments in arguments {
         builder = builder.arguments(arguments);
@@ -22,7 +22,7 @@ fn start_in(directory: &Directory, port: Option<u16>, arguments: &[&[&str]]) -> 
     }
 }
 
-fn end(server: &mut Server, how: &str) {
+pub(crate) fn end(server: &mut Server, how: &str) {
     server.client().send(format!("{how}\r\n").as_bytes()).unwrap();
     assert!(server.wait().success(), "{}", server.log());
 }

@@ -4,8 +4,8 @@ use super::bounds::{BYTES_MAX, INT_MAX, SYNC_REPLICAS_MAX};
 use crate::config::parameter::{Field, Kind, Parameter};
 use crate::config::primary_address::PrimaryAddress;
 use crate::config::stored::{Form, check_source_address};
-use crate::config::value::SyncLevel;
 use crate::config::value::parse_line;
+use crate::config::value::{ReplicaApply, SyncLevel};
 
 macro_rules! word {
     ($field:ident, $shape:literal) => {
@@ -89,6 +89,15 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         default: "yes",
         mutable: true,
         about: "Whether a replica refuses writes of its clients.",
+    },
+    Parameter {
+        name: "replica-apply",
+        aliases: &[],
+        kind: choice!(replica_apply: ReplicaApply),
+        default: "parallel",
+        mutable: true,
+        about: "How a replica applies what its primary sends: on all cores, each key in order and each transaction whole, or \
+                on one, so that readers never see a later write without all before it.",
     },
     Parameter {
         name: "replica-ignore-maxmemory",

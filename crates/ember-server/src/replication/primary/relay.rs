@@ -118,4 +118,8 @@ impl Relay for LinkRelay {
         primary.add(&mut primary.stream.lock(), commands, &self.config);
         primary.tell_workers(self.server);
     }
+
+    fn end(&mut self) {
+        Primary::of(self.server).end_relay(self.server);
+    }
 }

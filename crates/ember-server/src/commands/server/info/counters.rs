@@ -91,6 +91,7 @@ pub(super) fn stats(report: &mut Report<'_>) {
     report.line("ember_scripts_run_exclusively", sum(|stats| &stats.scripts_exclusive));
     report.line("ember_scripts_run_concurrently", sum(|stats| &stats.scripts_concurrent));
     report.line("ember_long_calls", sum(|stats| &stats.long_calls));
+    report.line("ember_applied_in_parallel", sum(|stats| &stats.applied_together));
     let live = LiveQueries::of(server);
     report.line("ember_live_queries", live.queries());
     report.line("ember_live_watchers", live.watchers());

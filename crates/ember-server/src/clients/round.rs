@@ -1,0 +1,75 @@
+//! Commands of the primary that several workers apply together.
+
+use std::ops::Range;
+
+use ember_protocol::OwnedBatch;
+use emberkv_core::keyspace::hash::KeyHash;
+use emberkv_core::lanes::{Lanes, Plan};
+use parking_lot::Mutex;
+
+/// A call of a round.
+pub(crate) struct RoundCall {
+    /// The command's index in the registry.
+    pub(crate) command: u16,
+    /// The hash of its key, if it has exactly one.
+    pub(crate) hash: Option<KeyHash>,
+    pub(crate) database: usize,
+}
+
+/// Calls that are run as one.
+pub(crate) struct RoundUnit {
+    /// Their numbers.
+    pub(crate) calls: Range<usize>,
+    /// They stood between MULTI and EXEC.
+    pub(crate) is_transaction: bool,
+}
+
+/// Commands on keys that the primary has sent one behind the other. What shares a lane keeps its order, and each lane has the
+/// shards of one worker.
+pub(crate) struct Round {
+    pub(crate) commands: OwnedBatch,
+    pub(crate) calls: Vec<RoundCall>,
+    pub(crate) units: Vec<RoundUnit>,
+    pub(crate) lanes: Lanes,
+    /// The client that is the primary.
+    pub(crate) client_id: u64,
+    /// The first call that has failed, and why.
+    failure: Mutex<Option<(usize, String)>>,
+}
+
+/// A round that is not complete.
+pub(crate) struct RoundPlan {
+    pub(crate) commands: OwnedBatch,
+    pub(crate) calls: Vec<RoundCall>,
+    pub(crate) units: Vec<RoundUnit>,
+    pub(crate) plan: Plan,
+}
+
+impl RoundPlan {
+    /// An empty one, for this many workers.
+    pub(crate) fn new(workers: usize) -> RoundPlan {
+        let plan = Plan::new(workers);
+        RoundPlan { commands: OwnedBatch::new(), calls: Vec::new(), units: Vec::new(), plan }
+    }
+
+    /// The round.
+    pub(crate) fn complete(self, client_id: u64) -> Round {
+        let RoundPlan { commands, calls, units, plan } = self;
+        Round { commands, calls, units, lanes: Lanes::new(plan), client_id, failure: Mutex::default() }
+    }
+}
+
+impl Round {
+    /// Notes that a call has failed.
+    pub(crate) fn fail(&self, call: usize, why: String) {
+        let mut failure = self.failure.lock();
+        if failure.as_ref().is_none_or(|&(first, _)| call < first) {
+            *failure = Some((call, why));
+        }
+    }
+
+    /// The first call that has failed, and why.
+    pub(crate) fn failure(&self) -> Option<(usize, String)> {
+        self.failure.lock().clone()
+    }
+}

@@ -1,0 +1,353 @@
+//! Applying what the primary sends on all cores: a round of commands on keys, which all workers with time apply together.
+//!
+//! The worker of the link is inside the gate from a round's beginning to its end, and applies all that nobody else does. So
+//! whoever has exclusive access (a snapshot, a change of the role) meets whole rounds, and a worker that does not come costs
+//! time and nothing else. Commands on keys that share a worker keep their order; MULTI units and commands on several keys
+//! are run whole, when all before them on their keys is (`sync/lanes.rs` of ember-core). All others, and all that may have
+//! to wait for something, are applied in their order by the link's worker alone (`applying.rs`), and end a round.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use ember_protocol::{Args, Batch, Protocol, Reply};
+use emberkv_core::call::Run;
+use emberkv_core::keys::Guards;
+use emberkv_core::keyspace::hash::KeyHash;
+use emberkv_core::lanes::{Behind, Runner};
+use emberkv_core::spec::Flags;
+
+use super::session::Outcome;
+use super::{Caller, Executor, FETCHED_TOGETHER};
+use crate::catalogue::registry::{Command, Handler};
+use crate::clients::client::Client;
+use crate::clients::mailbox::Message;
+use crate::clients::round::{Round, RoundCall, RoundPlan, RoundUnit};
+use crate::config::ReplicaApply;
+use crate::server::conditions::Condition;
+
+/// Fewer units are applied by one worker: waking another takes as long.
+const UNITS_MIN: usize = 64;
+
+/// One more worker is woken for each of so many units.
+const UNITS_A_WORKER: usize = 64;
+
+/// What may keep a command of the primary waiting.
+const DELAYS: Condition = Condition::SNAPSHOT
+    .union(Condition::KEYS_HELD)
+    .union(Condition::AOF_BEHIND)
+    .union(Condition::PUSHES_BEHIND)
+    .union(Condition::MEMORY_BEHIND)
+    .union(Condition::LOADING);
+
+/// What a command of the stream is to a round.
+enum Part {
+    /// It changes nothing.
+    Nothing,
+    /// It selects a database.
+    Select(usize),
+    Begin,
+    End,
+    /// A call on keys.
+    Call(&'static Command),
+    /// The round ends before it.
+    Other,
+}
+
+/// How a round has ended.
+pub(super) enum Together {
+    /// Too few commands can be applied together: those before this number are to be applied in another way.
+    Few(usize),
+    /// Those before this number are applied.
+    Applied(usize),
+    /// The command of this number, which begins at this byte of the history, has failed. Some of those before it and
+    /// behind it may be applied.
+    Failed { number: usize, at: u64, why: String },
+}
+
+impl Executor {
+    /// Whether other workers may apply some of what comes next.
+    pub(super) fn applies_together(&self, client: &Client) -> bool {
+        self.server.workers.len() > 1
+            && self.config.replica_apply == ReplicaApply::Parallel
+            && client.transaction.is_none()
+            // Values that are away are waited for by one connection.
+            && !self.turn.checks_values
+            && self.server.monitors.is_empty()
+            && !self.server.conditions.get().intersects(DELAYS)
+    }
+
+    /// Applies commands of `batch` from number `from` on together with other workers, as far as that is possible. No lock is
+    /// held.
+    pub(super) fn apply_together(
+        &mut self,
+        client: &mut Client,
+        batch: &Batch,
+        input: &[u8],
+        from: usize,
+    ) -> Together {
+        if batch.len() - from < UNITS_MIN {
+            return Together::Few(batch.len());
+        }
+        let first = batch.len() - self.prepared.len();
+        let mut round = RoundPlan::new(self.server.workers.len());
+        let (mut numbers, mut beside) = (Vec::new(), Vec::new());
+        let (mut database, mut asks) = (client.database, false);
+        // Where the unit that is open begins: its number, its first call, and the database before it.
+        let mut open: Option<(usize, usize, usize)> = None;
+        let mut lanes = Vec::new();
+        let mut end = from;
+        while end < batch.len() {
+            let args = batch.command(end, input);
+            let prepared = self.prepared[end - first];
+            let part = self.part(prepared.command, args);
+            if !matches!(part, Part::Call(_)) {
+                beside.push(end);
+            }
+            match part {
+                Part::Nothing => asks |= args.len() > 1,
+                Part::Select(selected) => database = selected,
+                Part::Begin if open.is_none() => open = Some((end, round.calls.len(), database)),
+                Part::End if let Some((_, begun, _)) = open => {
+                    if begun < round.calls.len() {
+                        round.plan.add_to_all(std::mem::take(&mut lanes));
+                        round.units.push(RoundUnit { calls: begun..round.calls.len(), is_transaction: true });
+                    }
+                    open = None;
+                }
+                Part::Call(command) => {
+                    let number = round.calls.len();
+                    round.commands.append(args);
+                    numbers.push(end);
+                    let hash = prepared.hash;
+                    round.calls.push(RoundCall { command: command.index, hash, database });
+                    match hash {
+                        _ if open.is_some() => lanes.extend(self.lanes_of(command, hash, args)),
+                        Some(hash) => round.plan.add(self.server.owner_of(hash.shard())),
+                        None => round.plan.add_to_all(self.lanes_of(command, hash, args)),
+                    }
+                    if open.is_none() {
+                        round.units.push(RoundUnit { calls: number..number + 1, is_transaction: false });
+                    }
+                }
+                Part::Begin | Part::End | Part::Other => break,
+            }
+            end += 1;
+        }
+        let stopped_at = end;
+        if let Some((begun, calls, before)) = open {
+            // The rest of the unit is not here, or cannot be applied like this.
+            (end, database) = (begun, before);
+            round.calls.truncate(calls);
+        }
+        if round.units.len() < UNITS_MIN {
+            return Together::Few(stopped_at);
+        }
+        let client_id = client.view.id;
+        let round = Arc::new(round.complete(client_id));
+        self.run_round(&round);
+        let Some(primary) = &mut client.primary else { unreachable!("the client is the primary") };
+        if let Some((call, why)) = round.failure() {
+            let number = numbers[call];
+            let mut before = Vec::new();
+            (from..number).for_each(|number| batch.command(number, input).encode(&mut before));
+            let at = primary.position() + before.len() as u64;
+            // The data are no prefix of the history any more.
+            primary.end_relay();
+            return Together::Failed { number, at, why };
+        }
+        client.database = database;
+        primary.is_asked |= asks;
+        (from..end).for_each(|number| primary.advance(batch.command(number, input), false));
+        for number in beside.into_iter().filter(|number| (from..end).contains(number)) {
+            let (args, reply) = (batch.command(number, input), &mut Reply::default());
+            if let Some(command) =
+                self.prepared[number - first].command.filter(|it| it.spec.name != "replconf")
+            {
+                self.finish(command, Ok(Outcome::Done), args, None, reply);
+            }
+        }
+        // What others have made records of is on the disk with these.
+        if self.server.journal.is_on() {
+            self.last_record = self.last_record.max(self.server.journal.last_number());
+        }
+        Together::Applied(end)
+    }
+
+    /// What a command is to a round.
+    fn part(&self, command: Option<&'static Command>, args: Args<'_>) -> Part {
+        let Some(command) = command.filter(|command| command.spec.accepts(args.len())) else {
+            return Part::Other;
+        };
+        match (&*command.full_name, args.len()) {
+            ("ping", 1) | ("replconf", _) => Part::Nothing,
+            ("multi", _) => Part::Begin,
+            ("exec", _) => Part::End,
+            ("select", _) => {
+                let number = std::str::from_utf8(args.at(1)).ok().and_then(|text| text.parse().ok());
+                number
+                    .filter(|&number| number < self.server.keyspace.databases())
+                    .map_or(Part::Other, Part::Select)
+            }
+            _ if is_on_keys(command) && command.spec.key_positions(args).next().is_some() => {
+                Part::Call(command)
+            }
+            _ => Part::Other,
+        }
+    }
+
+    fn lanes_of(&self, command: &Command, hash: Option<KeyHash>, args: Args<'_>) -> Vec<usize> {
+        let lane = |hash: KeyHash| self.server.owner_of(hash.shard());
+        match hash {
+            Some(hash) => vec![lane(hash)],
+            None => {
+                let positions = command.spec.key_positions(args);
+                positions.map(|arg| lane(self.server.keyspace.hash(args.at(arg)))).collect()
+            }
+        }
+    }
+
+    /// Runs a round to its end, with the help of others.
+    fn run_round(&mut self, round: &Arc<Round>) {
+        let workers = self.server.workers.len();
+        let wanted = (round.units.len() / UNITS_A_WORKER).min(round.lanes.busy_lanes() - 1).min(workers - 1);
+        for other in (self.index + 1..self.index + workers).take(wanted) {
+            self.server.workers[other % workers].mailbox.send(Message::Apply(Arc::clone(round)));
+        }
+        let first = self.index;
+        let mut applier = Applier::new(self, round);
+        round.lanes.lead(first, &mut applier);
+    }
+
+    /// Helps the link's worker with a round, if there is still something to do and no script keeps this worker out.
+    pub(crate) fn help_apply(&mut self, round: &Round) {
+        self.clock = Instant::now();
+        self.sizes.begin_batch(round.commands.wire_bytes_max());
+        if !self.enter_gate() {
+            return;
+        }
+        self.last_record = 0;
+        self.turn.notices.collects_changes = self.server.trackers.is_broadcasting();
+        self.as_replay(|executor| {
+            let first = executor.index;
+            let mut applier = Applier::new(executor, round);
+            round.lanes.help(first, &mut applier);
+        });
+        self.server.gate.leave(self.index);
+        self.settle_quick();
+        self.publish();
+        self.last_record = 0;
+    }
+}
+
+/// Whether a command writes, to the keys in its arguments and nothing else, and can be run by any worker.
+fn is_on_keys(command: &Command) -> bool {
+    let flags = command.spec.flags;
+    let runs_on_keys =
+        matches!(command.handler, Handler::Data(data) if matches!(data.run, Run::Keys(_) | Run::Long(_)));
+    runs_on_keys && flags.contains(Flags::WRITE) && !flags.contains(Flags::BLOCKING)
+}
+
+/// Runs units of a round on a worker, which is inside the gate.
+struct Applier<'a> {
+    executor: &'a mut Executor,
+    round: &'a Round,
+    guards: Guards<'static>,
+    /// Where replies go that nobody gets.
+    reply: Reply,
+    /// Units until the next keys are fetched ahead; none in a lane that was begun just now.
+    until_fetch: Option<usize>,
+}
+
+impl Applier<'_> {
+    fn new<'a>(executor: &'a mut Executor, round: &'a Round) -> Applier<'a> {
+        let reply = Reply::new(Protocol::Resp2);
+        Applier { executor, round, guards: Guards::None, reply, until_fetch: None }
+    }
+
+    /// Fetches the keys of units to come into the cache.
+    fn fetch_ahead(&mut self, behind: Behind<'_>) {
+        if let Some(left) = self.until_fetch.filter(|&left| left > 0) {
+            self.until_fetch = Some(left - 1);
+            return;
+        }
+        let keyspace = &self.executor.server.keyspace;
+        let key = |distance: usize| {
+            let unit = &self.round.units[behind.get(distance)?];
+            let call = &self.round.calls[unit.calls.start];
+            Some((call.database, call.hash?))
+        };
+        let keys = |range: std::ops::Range<usize>| range.filter_map(key);
+        if self.until_fetch.is_none() {
+            keys(0..FETCHED_TOGETHER).for_each(|(_, hash)| keyspace.prefetch_group(hash));
+        }
+        keys(2 * FETCHED_TOGETHER..3 * FETCHED_TOGETHER).for_each(|(_, hash)| keyspace.prefetch_shard(hash));
+        keys(FETCHED_TOGETHER..2 * FETCHED_TOGETHER).for_each(|(_, hash)| keyspace.prefetch_group(hash));
+        keys(0..FETCHED_TOGETHER).for_each(|(database, hash)| keyspace.prefetch_entry(database, hash));
+        self.until_fetch = Some(FETCHED_TOGETHER - 1);
+    }
+
+    /// Runs a call; false if it has failed.
+    fn call(&mut self, number: usize) -> bool {
+        let Applier { executor, round, guards, reply, .. } = self;
+        executor.run_applied(round, number, guards, reply)
+    }
+}
+
+impl Executor {
+    fn run_applied(
+        &mut self,
+        round: &Round,
+        number: usize,
+        guards: &mut Guards<'static>,
+        reply: &mut Reply,
+    ) -> bool {
+        let RoundCall { command, hash, database } = round.calls[number];
+        let (command, args) = (self.server.registry.get(command), round.commands.command(number));
+        let mut caller = Caller { database, client: None };
+        let result = self.call(command, hash, &mut caller, guards, args, reply);
+        if !matches!(result, Ok(Outcome::Done) | Err(_)) {
+            self.failure = Some("it would wait".to_owned());
+        }
+        self.finish(command, result, args, None, reply);
+        self.stats.applied_together.add(1);
+        self.note_sizes(command, args, round.client_id, 0);
+        self.deliver(guards, Some(round.client_id));
+        reply.clear();
+        match self.failure.take() {
+            None => true,
+            Some(why) => {
+                round.fail(number, why);
+                false
+            }
+        }
+    }
+}
+
+impl Runner for Applier<'_> {
+    fn run(&mut self, unit: usize, behind: Behind<'_>) -> bool {
+        self.fetch_ahead(behind);
+        let unit = &self.round.units[unit];
+        if !unit.is_transaction {
+            return self.call(unit.calls.start);
+        }
+        self.rest();
+        let Applier { executor, round, reply, .. } = self;
+        let server = executor.server;
+        let shards_of = |number: usize| {
+            let args = round.commands.command(number);
+            let positions = server.registry.get(round.calls[number].command).spec.key_positions(args);
+            positions.map(move |arg| server.keyspace.hash(args.at(arg)).shard())
+        };
+        let shards = unit.calls.clone().flat_map(shards_of).collect();
+        let is_applied = executor.with_pinned(shards, |executor, guards| {
+            unit.calls.clone().all(|number| executor.run_applied(round, number, guards, reply))
+        });
+        executor.deliver(&mut Guards::None, Some(round.client_id));
+        is_applied
+    }
+
+    fn rest(&mut self) {
+        self.guards.release(&self.executor.server.keyspace, &mut self.executor.turn);
+        self.until_fetch = None;
+    }
+}
