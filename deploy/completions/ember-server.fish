@@ -226,6 +226,8 @@ complete -c ember-server -l bind-source-addr -d 'The address that the connection
 complete -c ember-server -l replica-serve-stale-data -l slave-serve-stale-data -d 'Whether a replica answers while it has no connection to its primary. (default: yes) Also --slave-serve-stale-data.' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l replica-read-only -l slave-read-only -d 'Whether a replica refuses writes of its clients. (default: yes) Also --slave-read-only.' -r -f -a "yes\t''"
+complete -c ember-server -l replica-apply -d 'How a replica applies what its primary sends: on all cores, each key in order and each transaction whole, or on one, so that readers never see a later write without all before it. (default: parallel)' -r -f -a "parallel\t''
+serial\t''"
 complete -c ember-server -l replica-ignore-maxmemory -l slave-ignore-maxmemory -d 'Whether a replica leaves eviction to its primary. (default: yes) Also --slave-ignore-maxmemory.' -r -f -a "yes\t''"
 complete -c ember-server -l replica-lazy-flush -l slave-lazy-flush -d 'Whether a replica frees its old data set in the background when it gets a new one. No effect: replication does without it in this version. (default: no) Also --slave-lazy-flush.' -r -f -a "yes\t''
 no\t''"
@@ -236,7 +238,7 @@ no\t''"
 complete -c ember-server -l replica-priority -l slave-priority -d 'Which replica Sentinel promotes first: the one with the lowest number; 0 for never. (default: 100) Also --slave-priority.' -r
 complete -c ember-server -l replica-announce-ip -l slave-announce-ip -d 'The address that a replica tells its primary; empty for the one that it connects from. (default: empty) Also --slave-announce-ip.' -r
 complete -c ember-server -l replica-announce-port -l slave-announce-port -d 'The port that a replica tells its primary; 0 for the real one. (default: 0) Also --slave-announce-port.' -r
-complete -c ember-server -l repl-diskless-sync -d 'Whether a primary sends its data set to replicas without a file. No effect: replication does without it in this version. (default: yes)' -r -f -a "yes\t''
+complete -c ember-server -l repl-diskless-sync -d 'Whether replicas get a copy of the data while it is made, or when it is whole. (default: yes)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l repl-diskless-sync-delay -d 'For how many seconds a primary waits for more replicas before it copies its data set for them. (default: 1)' -r
 complete -c ember-server -l repl-diskless-sync-max-replicas -d 'With how many replicas it does not wait any longer; 0 for any number. (default: 0)' -r

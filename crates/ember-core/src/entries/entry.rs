@@ -308,11 +308,16 @@ impl<'a> EntryRef<'a> {
     /// time in ms. O(1).
     #[inline]
     pub fn next_due_ms(self) -> Option<i64> {
-        let elements = self.aggregate().and_then(Aggregate::next_expiry_ms);
-        match (self.expire_at_ms(), elements) {
+        match (self.expire_at_ms(), self.elements_due_ms()) {
             (Some(key), Some(elements)) => Some(key.min(elements)),
             (key, elements) => key.or(elements),
         }
+    }
+
+    /// When an element of its value next expires, Unix time in ms; nothing if none does. O(1).
+    #[inline]
+    pub fn elements_due_ms(self) -> Option<i64> {
+        self.aggregate().and_then(Aggregate::next_expiry_ms)
     }
 
     /// Whether it has been saved by the snapshot under way, or is newer than that, if this is its shard's.

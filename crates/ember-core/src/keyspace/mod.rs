@@ -235,6 +235,11 @@ impl Keyspace {
         self.used_bytes.load(Ordering::Relaxed).max(0) as usize
     }
 
+    /// Whether a value has elements that expire. O(shards); takes their locks, one after the other.
+    pub fn has_expiring_elements(&self) -> bool {
+        self.shards.iter().any(|shard| shard.data.lock().has_expiring_elements())
+    }
+
     /// What a snapshot under way holds back in memory.
     pub fn held_back(&self) -> &HeldBack {
         &self.held_back

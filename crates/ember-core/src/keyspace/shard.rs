@@ -33,13 +33,23 @@ pub struct Database {
     expiry_name: usize,
     /// Entries that time takes something away from: those with an expiry, and those with elements that have one.
     due: usize,
+    /// Entries with elements that have an expiry.
+    expiring: usize,
     /// The names of the keys, if there are some and the shard keeps their order.
     names: Option<Box<OrderedNames>>,
 }
 
 impl Database {
     const fn new(expiry_name: usize) -> Database {
-        Database { table: Table::EMPTY, volatile: 0, entry_bytes: 0, expiry_name, due: 0, names: None }
+        Database {
+            table: Table::EMPTY,
+            volatile: 0,
+            entry_bytes: 0,
+            expiry_name,
+            due: 0,
+            expiring: 0,
+            names: None,
+        }
     }
 
     /// The entries.
@@ -167,6 +177,11 @@ impl ShardData {
         self.all_databases().map(|database| database.due).sum()
     }
 
+    /// Whether an entry has elements that expire.
+    pub fn has_expiring_elements(&self) -> bool {
+        self.all_databases().any(|database| database.expiring > 0)
+    }
+
     /// Finds an entry, expired or not.
     #[inline]
     pub fn find(&self, database: usize, hash: KeyHash, key: &[u8]) -> Option<Position> {
@@ -211,6 +226,7 @@ impl ShardData {
         target.entry_bytes += slot.entry().footprint_bytes();
         target.volatile += usize::from(expire_at_ms.is_some());
         target.due += usize::from(due_ms.is_some());
+        target.expiring += usize::from(slot.entry().elements_due_ms().is_some());
         let at = target.table.insert_new(slot);
         if let Some(due_ms) = due_ms {
             self.refer(database, hash.tag(), due_ms);
@@ -244,11 +260,14 @@ impl ShardData {
         let slot = target.table.slot_mut(at);
         let bytes_before = slot.entry().footprint_bytes();
         let (was_volatile, due_before) = (slot.entry().is_volatile(), slot.entry().next_due_ms());
+        let was_expiring = slot.entry().elements_due_ms().is_some();
         let result = edit(slot);
         let (is_volatile, due_after) = (slot.entry().is_volatile(), slot.entry().next_due_ms());
+        let is_expiring = slot.entry().elements_due_ms().is_some();
         let bytes_after = slot.entry().footprint_bytes();
         target.entry_bytes = target.entry_bytes + bytes_after - bytes_before;
         target.volatile = target.volatile + usize::from(is_volatile) - usize::from(was_volatile);
+        target.expiring = target.expiring + usize::from(is_expiring) - usize::from(was_expiring);
         if due_before != due_after {
             let tag = slot.tag();
             target.due = target.due + usize::from(due_after.is_some()) - usize::from(due_before.is_some());
@@ -353,6 +372,7 @@ impl ShardData {
         target.entry_bytes -= slot.entry().footprint_bytes();
         target.volatile -= usize::from(slot.entry().is_volatile());
         target.due -= usize::from(slot.entry().next_due_ms().is_some());
+        target.expiring -= usize::from(slot.entry().elements_due_ms().is_some());
         let name = target.expiry_name;
         if self.pinned() > 0 {
             self.forget_pin(name, slot.entry().key());
@@ -608,6 +628,8 @@ impl ShardData {
             assert_eq!(volatile, database.volatile, "volatile counts the entries with an expiry");
             let due = database.table.iter().filter(|entry| entry.next_due_ms().is_some()).count();
             assert_eq!(due, database.due, "due counts the entries that time takes something away from");
+            let expiring = database.table.iter().filter(|entry| entry.elements_due_ms().is_some()).count();
+            assert_eq!(expiring, database.expiring, "expiring counts the entries with elements that expire");
         }
         let mut names: Vec<usize> = self.all_databases().map(|database| database.expiry_name).collect();
         names.sort_unstable();

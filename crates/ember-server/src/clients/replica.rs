@@ -46,6 +46,8 @@ pub(crate) struct Replica {
     pub(crate) address: Box<str>,
     /// It knows that a history may go on under another name.
     pub(crate) knows_new_names: bool,
+    /// It takes a copy of the data whose length is not known beforehand: a mark is behind it.
+    pub(crate) knows_marks: bool,
     /// It wants a copy of the data and no stream behind it.
     pub(crate) wants_copy_only: bool,
     /// What its copy contains.

@@ -197,6 +197,7 @@ config! {
     aof_use_rdb_preamble: bool,
     auto_aof_rewrite_percentage: u32,
     auto_aof_rewrite_min_size: u64,
+    repl_diskless_sync: bool,
     /// In seconds.
     repl_diskless_sync_delay: u32,
     /// 0 for any number.

@@ -158,7 +158,7 @@ fn is_online(server: &Server) -> bool {
 /// A replica that confirms nothing by itself.
 fn idle_replica(server: &Server) -> RawClient {
     let mut client = server.client();
-    assert_eq!(client.run("REPLCONF listening-port 7 capa eof capa psync2"), Value::ok());
+    assert_eq!(client.run("REPLCONF listening-port 7 capa psync2"), Value::ok());
     client.send_command(&["PSYNC", "?", "-1"]).unwrap();
     wait_until("it is online", || is_online(server));
     client

@@ -28,9 +28,19 @@ fn line(client: &mut RawClient) -> String {
     if line == b"\n" { self::line(client) } else { String::from_utf8_lossy(&line).trim_end().to_owned() }
 }
 
+/// A copy in either form.
 fn copy(client: &mut RawClient) -> Vec<u8> {
-    let length = line(client).strip_prefix('$').unwrap().parse().unwrap();
-    client.read_bytes(length).unwrap()
+    let head = line(client);
+    let Some(mark) = head.strip_prefix("$EOF:") else {
+        let length = head.strip_prefix('$').unwrap().parse().unwrap();
+        return client.read_bytes(length).unwrap();
+    };
+    let mut bytes = client.read_bytes(mark.len()).unwrap();
+    while !bytes.ends_with(mark.as_bytes()) {
+        bytes.extend(client.read_bytes(1).unwrap());
+    }
+    bytes.truncate(bytes.len() - mark.len());
+    bytes
 }
 
 impl Follower {
@@ -44,7 +54,10 @@ impl Follower {
         let (id, position) = (words.next().unwrap().to_owned(), words.next().unwrap().parse().unwrap());
         let copy = copy(&mut client);
         assert!(copy.starts_with(b"REDIS"));
-        (Follower { client, id, position }, copy)
+        let mut follower = Follower { client, id, position };
+        // Nothing comes before it says that it has loaded the copy.
+        follower.acknowledge();
+        (follower, copy)
     }
 
     /// The next command of the stream that changes something.
@@ -347,6 +360,68 @@ fn a_stream_goes_on_behind_a_part_of_the_data_too() {
         // Another replica gets all of it.
         let (_, whole) = Follower::with_copy(&server);
         assert!(whole.windows(5).any(|part| part == b"value"));
+    }
+}
+
+/// The first line of a copy for a replica with these abilities.
+fn head(server: &Server, capabilities: &str) -> (RawClient, String) {
+    let mut client = server.client();
+    assert_eq!(client.run(&format!("REPLCONF listening-port 7 {capabilities}")), Value::ok());
+    client.send_command(&["PSYNC", "?", "-1"]).unwrap();
+    assert!(line(&mut client).starts_with("+FULLRESYNC "));
+    let head = line(&mut client);
+    (client, head)
+}
+
+#[test]
+fn a_copy_is_sent_while_it_is_made() {
+    for mode in MODES {
+        // A millisecond for each key.
+        let server = start(mode, &["--rdb-key-save-delay", "1000", "--rdbcompression", "no"]);
+        let mut client = server.client();
+        client.run("DEBUG POPULATE 2000 key 1000");
+        let (mut replica, head) = head(&server, "capa eof capa psync2");
+        let mark = head.strip_prefix("$EOF:").unwrap();
+        let mut bytes = replica.read_bytes(200_000).unwrap();
+        assert!(bytes.starts_with(b"REDIS0010"));
+        assert!(!server.log().contains("a copy of the data for replicas is there"), "{}", server.log());
+        client.run("CONFIG SET rdb-key-save-delay 0");
+        client.run("SET behind 1");
+        while !bytes.ends_with(mark.as_bytes()) {
+            bytes.extend(replica.read_bytes(1).unwrap());
+        }
+        assert!(server.log().contains("a copy of the data for replicas is there"));
+        assert!(bytes.len() > 2_000_000);
+        // Until it has loaded that, nothing else comes.
+        client.run("SET behind 2");
+        assert!(client.run("INFO replication").text().contains("state=send_bulk"));
+        replica.send_command(&["REPLCONF", "ACK", "0"]).unwrap();
+        let mut follower = Follower { client: replica, id: String::new(), position: 0 };
+        follower.expect(&["SELECT 0", "SET behind 1", "SET behind 2"]);
+        assert!(client.run("INFO replication").text().contains("state=online"));
+    }
+}
+
+#[test]
+fn a_copy_of_known_length_comes_when_it_is_whole() {
+    for mode in MODES {
+        let server = start(mode, &[]);
+        let mut client = server.client();
+        client.run("HSET h a 1");
+        assert!(head(&server, "capa eof").1.starts_with("$EOF:"));
+        assert!(head(&server, "capa psync2").1.starts_with("$1"), "it knows no marks");
+        client.run("CONFIG SET repl-diskless-sync no");
+        assert!(head(&server, "capa eof").1.starts_with("$1"));
+        client.run("CONFIG SET repl-diskless-sync yes");
+        // Whether a reader has to know such values stands in the first bytes.
+        client.run("EXPIRE h 1000");
+        assert!(head(&server, "capa eof").1.starts_with("$EOF:"));
+        client.run("HPEXPIRE h 2000000 FIELDS 1 a");
+        let (mut replica, length) = head(&server, "capa eof");
+        assert!(length.starts_with("$1"));
+        assert_eq!(replica.read_bytes(9).unwrap(), b"REDIS0012");
+        client.run("HPERSIST h FIELDS 1 a");
+        assert!(head(&server, "capa eof").1.starts_with("$EOF:"));
     }
 }
 

@@ -105,6 +105,7 @@ fn replconf(session: &mut Session<'_>) -> SessionResult {
                 address.ok_or("ERR REPLCONF ip-address provided by replica instance is too long")?.into();
         } else if is_word(args, arg, "CAPA") {
             replica.knows_new_names |= value.eq_ignore_ascii_case(b"psync2");
+            replica.knows_marks |= value.eq_ignore_ascii_case(b"eof");
         } else if is_word(args, arg, "RDB-ONLY") {
             replica.wants_copy_only = match parse_i64(value) {
                 Some(number @ (0 | 1)) => number == 1,

@@ -152,12 +152,14 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         mutable: true,
         about: "The port that a replica tells its primary; 0 for the real one.",
     },
-    stored(
-        "repl-diskless-sync",
-        Form::YesNo,
-        "yes",
-        "Whether a primary sends its data set to replicas without a file.",
-    ),
+    Parameter {
+        name: "repl-diskless-sync",
+        aliases: &[],
+        kind: Kind::YesNo(field!(repl_diskless_sync)),
+        default: "yes",
+        mutable: true,
+        about: "Whether replicas get a copy of the data while it is made, or when it is whole.",
+    },
     Parameter {
         name: "repl-diskless-sync-delay",
         aliases: &[],

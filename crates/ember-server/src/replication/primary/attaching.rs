@@ -47,11 +47,16 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
         address => address.to_owned(),
     };
     let (is_copied_only, contents) = (replica.wants_copy_only, replica.contents);
+    // Who has sent SYNC never says that it has loaded its copy.
+    let knows_marks = replica.knows_marks && !is_old;
     let now_ms = executor.turn.now_ms;
     let mut view = ReplicaView::new(Arc::clone(&client.view), replica.port, address, now_ms);
     view.is_copied_only = is_copied_only;
     view.is_old = is_old;
     view.wants_all = contents == Contents::All;
+    if contents != Contents::All {
+        view.copied = u64::MAX.into();
+    }
     let view = Arc::new(view);
     let knows_new_names = replica.knows_new_names;
     if let Some(held) = held.filter(|_| !is_copied_only) {
@@ -90,7 +95,7 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
         // Even who wants a part of it needs to know where the stream goes on.
         _ => Copy::join(primary, &executor.config, &view),
     };
-    become_replica(client, Box::new(ReplicaFeed::with_copy(server, view, copy, part, is_old)));
+    become_replica(client, Box::new(ReplicaFeed::with_copy(server, view, copy, part, (is_old, knows_marks))));
     taking::begin_due(executor);
     Ok(Outcome::Done)
 }

@@ -2,8 +2,10 @@
 //!
 //! Replicas that ask within `repl-diskless-sync-delay` of each other share one. It is the keyspace at one moment, taken
 //! while nobody else is at it, behind one record of the journal: the stream goes on at that record. It is written to a
-//! [`Spool`] as fast as it comes, so that commands wait for no replica's link.
+//! [`Spool`] as fast as it comes, so that commands wait for no replica's link. Replicas that know a mark for its end get it
+//! as it is written, if its first bytes do not depend on what is in it; others when it is whole.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -20,8 +22,16 @@ pub(super) struct Copy {
     members: Mutex<Vec<Arc<ReplicaView>>>,
     /// The position at which the stream goes on behind it.
     position: OnceLock<u64>,
-    /// The whole of it, or why there is none.
-    written: OnceLock<Result<Spool, String>>,
+    /// Its bytes, or why there are none.
+    begun: OnceLock<Result<Spooled, String>>,
+}
+
+/// The bytes of a copy.
+#[derive(Debug)]
+pub(super) struct Spooled {
+    pub(super) spool: Spool,
+    /// They may be read before all are there.
+    pub(super) is_streamed: bool,
 }
 
 impl Copy {
@@ -34,7 +44,7 @@ impl Copy {
                 begins_at: Instant::now() + delay,
                 members: Mutex::default(),
                 position: OnceLock::new(),
-                written: OnceLock::new(),
+                begun: OnceLock::new(),
             })
         });
         copy.members.lock().push(Arc::clone(replica));
@@ -43,11 +53,15 @@ impl Copy {
 
     /// One of nobody else's: `written`, behind which the stream goes on at `position`.
     pub(super) fn finished(position: u64, written: Result<Spool, String>) -> Arc<Copy> {
+        let begun = written.map(|spool| {
+            spool.end(Ok(()));
+            Spooled { spool, is_streamed: false }
+        });
         Arc::new(Copy {
             begins_at: Instant::now(),
             members: Mutex::default(),
             position: OnceLock::from(position),
-            written: OnceLock::from(written),
+            begun: OnceLock::from(begun),
         })
     }
 
@@ -56,14 +70,36 @@ impl Copy {
         self.position.get().copied()
     }
 
-    /// The whole of it once it is there, or why it never will be.
-    pub(super) fn written(&self) -> Option<&Result<Spool, String>> {
-        self.written.get()
+    /// Its bytes once there are some, or why there never will be any.
+    pub(super) fn begun(&self) -> Option<&Result<Spooled, String>> {
+        self.begun.get()
     }
 
-    /// Notes the whole of it, or why there is none.
-    pub(super) fn end(&self, written: Result<Spool, String>) {
-        let _ = self.written.set(written);
+    /// Lets its bytes be written and read.
+    pub(super) fn begin(&self, spool: Spool, is_streamed: bool) {
+        let _ = self.begun.set(Ok(Spooled { spool, is_streamed }));
+    }
+
+    /// Notes why there will be no more of it.
+    pub(super) fn fail(&self, error: String) {
+        if let Err(Ok(_)) | Ok(()) = self.begun.set(Err(error.clone()))
+            && let Some(Ok(Spooled { spool, .. })) = self.begun.get()
+        {
+            spool.end(Err(error));
+        }
+    }
+
+    /// Notes that a member has got so many bytes, and forgets those that all have.
+    pub(super) fn note_sent(&self, member: &ReplicaView, bytes: u64) {
+        member.copied.store(bytes, Ordering::Relaxed);
+        if let Some(Ok(Spooled { spool, .. })) = self.begun.get() {
+            let members = self.members.lock();
+            let got = |member: &Arc<ReplicaView>| match member.is_gone.load(Ordering::Relaxed) {
+                true => u64::MAX,
+                false => member.copied.load(Ordering::Relaxed),
+            };
+            spool.forget_before(members.iter().map(got).min().unwrap_or(0));
+        }
     }
 
     /// The stream goes on at `position` behind it: nothing from there on is forgotten before all have got it.

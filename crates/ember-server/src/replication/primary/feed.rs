@@ -6,12 +6,14 @@ use std::time::{Duration, Instant};
 
 use ember_protocol::Reply;
 
-use super::copy::Copy;
+use super::copy::{Copy, Spooled};
 use super::replica::{ReplicaView, Stage};
+use super::spool::Portion;
 use super::{Primary, good_replicas};
 use crate::clients::replica::{Feed, Over};
 use crate::server::Server;
 use crate::system::clock::unix_ms;
+use crate::system::random_name::random_name;
 
 /// What is said of a replica that lacks what is not kept any more.
 pub(super) const TOO_FAR_BEHIND: &str =
@@ -26,8 +28,12 @@ const SIGN_INTERVAL: Duration = Duration::from_secs(1);
 enum State {
     /// The copy is not there yet; `is_told` says whether the replica knows where the stream will go on.
     Waiting { copy: Arc<Copy>, is_told: bool, next_sign: Instant },
-    /// It has got so many bytes of the copy, behind which the stream goes on at this position.
-    Copying { copy: Arc<Copy>, sent: u64, position: u64 },
+    /// It has got so many bytes of the copy, behind which comes the mark, if it waits for one, and the stream goes on at
+    /// this position.
+    Copying { copy: Arc<Copy>, sent: u64, mark: Option<String>, position: u64 },
+    /// It has got the mark, and gets the stream when it has told that it has loaded the copy: whoever waits for a mark takes
+    /// what comes with it for the end of the copy.
+    Marked { position: u64 },
     /// It gets the stream from here on.
     Following { position: u64 },
 }
@@ -38,6 +44,8 @@ pub(super) struct ReplicaFeed {
     view: Arc<ReplicaView>,
     /// What it gets in place of the copy's file, if it wants a part of the data.
     part: Option<Arc<Copy>>,
+    /// It knows a mark for the end of a copy.
+    knows_marks: bool,
     state: State,
 }
 
@@ -48,15 +56,15 @@ impl ReplicaFeed {
         view: Arc<ReplicaView>,
         copy: Arc<Copy>,
         part: Option<Arc<Copy>>,
-        is_told: bool,
+        (is_told, knows_marks): (bool, bool),
     ) -> ReplicaFeed {
         let next_sign = Instant::now() + SIGN_INTERVAL;
-        ReplicaFeed { server, view, part, state: State::Waiting { copy, is_told, next_sign } }
+        ReplicaFeed { server, view, part, knows_marks, state: State::Waiting { copy, is_told, next_sign } }
     }
 
     /// That of a replica that goes on at a position, from which the stream is kept.
     pub(super) fn following(server: &'static Server, view: Arc<ReplicaView>, position: u64) -> ReplicaFeed {
-        ReplicaFeed { server, view, part: None, state: State::Following { position } }
+        ReplicaFeed { server, view, part: None, knows_marks: false, state: State::Following { position } }
     }
 
     /// Reads what comes next of the stream.
@@ -97,48 +105,83 @@ impl Feed for ReplicaFeed {
                     output.simple(&format!("FULLRESYNC {id} {position}"));
                 }
                 let file = self.part.as_ref().unwrap_or(copy);
-                match file.written().zip(copy.position().filter(|_| *is_told)) {
-                    Some((Ok(spool), position)) => {
-                        output.raw(format!("${}\r\n", spool.len()).as_bytes());
-                        self.view.enter(Stage::Copying, unix_ms());
-                        self.state = State::Copying { copy: Arc::clone(file), sent: 0, position };
+                let begun = file.begun().zip(copy.position().filter(|_| *is_told));
+                let (head, mark, position) = match begun {
+                    Some((Err(error), _)) => return Err(has_no_copy(error)),
+                    Some((Ok(Spooled { is_streamed: true, .. }), position)) if self.knows_marks => {
+                        let mark = random_name().map_err(|error| has_no_copy(&error.to_string()))?;
+                        (format!("$EOF:{mark}\r\n"), Some(mark), position)
                     }
-                    Some((Err(error), _)) => return Err(format!("has no copy of the data: {error}").into()),
-                    None if Instant::now() >= *next_sign => {
+                    Some((Ok(Spooled { spool, .. }), position)) if let Some(whole) = spool.whole() => {
+                        (format!("${}\r\n", whole.map_err(|error| has_no_copy(&error))?), None, position)
+                    }
+                    _ if Instant::now() >= *next_sign => {
                         *next_sign = Instant::now() + SIGN_INTERVAL;
                         output.raw(b"\n");
+                        return Ok(());
                     }
-                    None => {}
-                }
+                    _ => return Ok(()),
+                };
+                output.raw(head.as_bytes());
+                self.view.enter(Stage::Copying, unix_ms());
+                self.state = State::Copying { copy: Arc::clone(file), sent: 0, mark, position };
                 Ok(())
             }
-            State::Copying { copy, sent, position } => {
+            State::Copying { copy, sent, mark, position } => {
                 let position = *position;
-                let Some(Ok(spool)) = copy.written() else {
+                let Some(Ok(Spooled { spool, .. })) = copy.begun() else {
                     return Err("has lost its copy of the data".to_owned().into());
                 };
-                let mut portion = Vec::new();
-                spool.read(*sent, PORTION_BYTES, &mut portion).map_err(|error| error.to_string())?;
-                if portion.is_empty() && self.view.is_copied_only {
+                match spool.read(*sent, PORTION_BYTES).map_err(|error| has_no_copy(&error))? {
+                    Portion::Bytes(bytes) => {
+                        *sent += bytes.len() as u64;
+                        copy.note_sent(&self.view, *sent);
+                        output.raw(&bytes);
+                        return Ok(());
+                    }
+                    Portion::None => return Ok(()),
+                    Portion::End => {}
+                }
+                let is_marked = mark.is_some();
+                if let Some(mark) = mark.take() {
+                    output.raw(mark.as_bytes());
+                    // What it has got is sent before the connection is closed.
+                    self.state = State::Copying { copy: Arc::clone(copy), sent: *sent, mark: None, position };
+                }
+                if self.view.is_copied_only && is_marked {
+                    return Ok(());
+                }
+                if self.view.is_copied_only {
                     tracing::info!("the copy of the data for {} is sent", self.view.name());
                     return Err(Over::Served);
                 }
-                if portion.is_empty() {
-                    self.view.enter(Stage::Online, unix_ms());
-                    tracing::info!("the replica {} has got a copy of the data", self.view.name());
-                    return self.follow(position, output);
+                tracing::info!("the replica {} has got a copy of the data", self.view.name());
+                if is_marked {
+                    self.state = State::Marked { position };
+                    return Ok(());
                 }
-                *sent += portion.len() as u64;
-                output.raw(&portion);
-                Ok(())
+                self.view.enter(Stage::Online, unix_ms());
+                self.follow(position, output)
+            }
+            &mut State::Marked { position } => {
+                if !self.view.has_confirmed() {
+                    return Ok(());
+                }
+                self.view.enter(Stage::Online, unix_ms());
+                self.follow(position, output)
             }
             &mut State::Following { position } => self.follow(position, output),
         }
     }
 }
 
+fn has_no_copy(error: &str) -> Over {
+    format!("has no copy of the data: {error}").into()
+}
+
 impl Drop for ReplicaFeed {
     fn drop(&mut self) {
+        self.view.is_gone.store(true, Ordering::Relaxed);
         tracing::info!("the replica {} is gone", self.view.name());
         Primary::of(self.server).leave(&self.view);
         good_replicas::refuse_writes(self.server, &self.server.config.snapshot());

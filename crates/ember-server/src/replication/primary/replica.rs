@@ -30,6 +30,12 @@ pub(crate) struct ReplicaView {
     /// Its copy has all of the data, and is the one that others get.
     pub(super) wants_all: bool,
     stage: AtomicU8,
+    /// How many bytes of its copy it has got.
+    pub(super) copied: AtomicU64,
+    /// Its connection is closed.
+    pub(super) is_gone: AtomicBool,
+    /// It has confirmed something.
+    has_confirmed: AtomicBool,
     /// The position in the stream of what it gets next.
     pub(super) position: AtomicU64,
     /// That of the first byte it gets: what lies before it has.
@@ -52,6 +58,9 @@ impl ReplicaView {
             is_old: false,
             wants_all: true,
             stage: AtomicU8::new(Stage::Waiting as u8),
+            copied: AtomicU64::new(0),
+            is_gone: AtomicBool::new(false),
+            has_confirmed: AtomicBool::new(false),
             // Nothing is kept for it before it is known what it needs.
             position: AtomicU64::new(u64::MAX),
             begins_at: AtomicU64::new(u64::MAX),
@@ -78,6 +87,11 @@ impl ReplicaView {
     pub(super) fn enter(&self, stage: Stage, now_ms: i64) {
         self.acknowledged_ms.store(now_ms, Ordering::Relaxed);
         self.stage.store(stage as u8, Ordering::Relaxed);
+    }
+
+    /// Whether it has confirmed something.
+    pub(super) fn has_confirmed(&self) -> bool {
+        self.has_confirmed.load(Ordering::Relaxed)
     }
 
     /// Whether it gets a copy of the data alone.
@@ -128,6 +142,7 @@ impl ReplicaView {
 
     /// Takes what it confirms. Nobody is believed to have what does not exist.
     pub(super) fn acknowledge(&self, position: u64, durable: Option<u64>, end: u64, now_ms: i64) {
+        self.has_confirmed.store(true, Ordering::Relaxed);
         self.acknowledged.fetch_max(position.min(end), Ordering::Relaxed);
         self.durable.fetch_max(durable.unwrap_or_default().min(end), Ordering::Relaxed);
         self.acknowledged_ms.store(now_ms, Ordering::Relaxed);

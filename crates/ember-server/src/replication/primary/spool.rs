@@ -1,83 +1,177 @@
-//! A data set on its way to replicas: written once, read by each at its own pace.
+//! A data set on its way to replicas: written once, read by each at its own pace, perhaps while it is written.
 
+use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::system::random_name::random_name;
 
-/// Bytes that are kept in memory.
-const MEMORY_MAX: usize = 64 * 1024 * 1024;
+/// Pieces that are kept in memory.
+const PIECES_IN_MEMORY_MAX: usize = 64;
 
-/// What is written or read at once.
+/// The bytes of each piece but the last.
 const PIECE_BYTES: usize = 1024 * 1024;
 
-/// Bytes in memory, and behind them in a file without a name.
+/// A part of it.
+#[derive(Debug)]
+enum Piece {
+    Memory(Vec<u8>),
+    /// From this byte of the file on.
+    File(u64),
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The pieces that are kept. Those before them all have got.
+    pieces: VecDeque<Piece>,
+    /// The number of the first of them.
+    first: u64,
+    in_memory: usize,
+    /// All bytes, those that are not kept any more, too.
+    len: u64,
+    file: Option<Arc<File>>,
+    in_file: u64,
+    /// How writing has ended.
+    end: Option<Result<(), String>>,
+}
+
+/// See the module: pieces in memory, and what does not fit there in a file without a name.
 #[derive(Debug)]
 pub(super) struct Spool {
-    memory: Vec<Vec<u8>>,
-    in_memory: usize,
-    memory_max: usize,
-    file: Option<File>,
-    in_file: u64,
+    state: Mutex<State>,
+    pieces_in_memory_max: usize,
+}
+
+/// What was read of a spool.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Portion {
+    /// The next bytes.
+    Bytes(Vec<u8>),
+    /// There are no more yet.
+    None,
+    /// There are no more.
+    End,
 }
 
 impl Spool {
     /// An empty one. Without `may_use_file` all of it stays in memory.
     pub(super) fn new(may_use_file: bool) -> Spool {
-        let memory_max = if may_use_file { MEMORY_MAX } else { usize::MAX };
-        Spool { memory: Vec::new(), in_memory: 0, memory_max, file: None, in_file: 0 }
+        let pieces_in_memory_max = if may_use_file { PIECES_IN_MEMORY_MAX } else { usize::MAX };
+        Spool { state: Mutex::default(), pieces_in_memory_max }
     }
 
-    /// Its bytes.
+    /// Its bytes so far.
     pub(super) fn len(&self) -> u64 {
-        self.in_memory as u64 + self.in_file
+        self.state.lock().len
     }
 
-    /// Writes over its beginning.
-    pub(super) fn overwrite_beginning(&mut self, bytes: &[u8]) {
-        self.memory[0][..bytes.len()].copy_from_slice(bytes);
+    /// Whether all of it is written: its bytes then, or why there never will be all.
+    pub(super) fn whole(&self) -> Option<Result<u64, String>> {
+        let state = self.state.lock();
+        state.end.clone().map(|end| end.map(|()| state.len))
     }
 
-    /// Appends bytes from a position on to `into`, at most `max`.
+    /// Ends the writing.
+    pub(super) fn end(&self, end: Result<(), String>) {
+        self.state.lock().end = Some(end);
+    }
+
+    /// Writes over its beginning, which nobody has read.
+    pub(super) fn overwrite_beginning(&self, bytes: &[u8]) {
+        if let Some(Piece::Memory(piece)) = self.state.lock().pieces.front_mut() {
+            piece[..bytes.len()].copy_from_slice(bytes);
+        }
+    }
+
+    /// Nobody reads what lies before `position` any more.
+    pub(super) fn forget_before(&self, position: u64) {
+        let mut state = self.state.lock();
+        while (state.first + 1) * PIECE_BYTES as u64 <= position
+            && let Some(piece) = state.pieces.pop_front()
+        {
+            state.first += 1;
+            state.in_memory -= usize::from(matches!(piece, Piece::Memory(_)));
+        }
+    }
+
+    /// Reads what lies at a position, at most `max` bytes.
     ///
     /// # Errors
-    /// Those of the file.
-    pub(super) fn read(&self, from: u64, max: usize, into: &mut Vec<u8>) -> io::Result<()> {
-        let begun = into.len();
-        if from < self.in_memory as u64 {
-            let (piece, at) = (from as usize / PIECE_BYTES, from as usize % PIECE_BYTES);
-            let bytes = &self.memory[piece][at..];
-            into.extend_from_slice(&bytes[..bytes.len().min(max)]);
-        } else if let Some(file) = &self.file {
-            let at = from - self.in_memory as u64;
-            let count = (self.in_file - at).min(max as u64) as usize;
-            into.resize(begun + count, 0);
-            file.read_exact_at(&mut into[begun..], at)?;
+    /// Those of the file, or why there never will be all.
+    pub(super) fn read(&self, position: u64, max: usize) -> Result<Portion, String> {
+        let (file, at, count) = {
+            let state = self.state.lock();
+            if position >= state.len {
+                return match &state.end {
+                    None => Ok(Portion::None),
+                    Some(Ok(())) => Ok(Portion::End),
+                    Some(Err(error)) => Err(error.clone()),
+                };
+            }
+            let (number, at) = (position / PIECE_BYTES as u64, position % PIECE_BYTES as u64);
+            let left = (PIECE_BYTES as u64 - at).min(state.len - position).min(max as u64) as usize;
+            let piece = number.checked_sub(state.first).and_then(|number| state.pieces.get(number as usize));
+            match (piece, &state.file) {
+                (Some(Piece::Memory(bytes)), _) => {
+                    let at = at as usize;
+                    return Ok(Portion::Bytes(bytes[at..at + left].to_vec()));
+                }
+                (Some(Piece::File(begin)), Some(file)) => (Arc::clone(file), begin + at, left),
+                _ => return Err("it is not kept".to_owned()),
+            }
+        };
+        let mut bytes = vec![0; count];
+        file.read_exact_at(&mut bytes, at).map_err(|error| error.to_string())?;
+        Ok(Portion::Bytes(bytes))
+    }
+
+    /// Appends bytes, as many as fit into the last piece; how many.
+    fn append(&self, bytes: &[u8]) -> io::Result<usize> {
+        let mut state = self.state.lock();
+        let filled = (state.len % PIECE_BYTES as u64) as usize;
+        if filled == 0 {
+            let piece = if state.in_memory < self.pieces_in_memory_max {
+                state.in_memory += 1;
+                Piece::Memory(Vec::with_capacity(PIECE_BYTES))
+            } else {
+                if state.file.is_none() {
+                    state.file = Some(Arc::new(nameless_file("sync")?));
+                }
+                let begin = state.in_file;
+                state.in_file += PIECE_BYTES as u64;
+                Piece::File(begin)
+            };
+            state.pieces.push_back(piece);
         }
-        Ok(())
+        let count = bytes.len().min(PIECE_BYTES - filled);
+        let State { pieces, file, .. } = &mut *state;
+        match (pieces.back_mut(), file) {
+            (Some(Piece::Memory(piece)), _) => piece.extend_from_slice(&bytes[..count]),
+            (Some(Piece::File(begin)), Some(file)) => {
+                let (file, at) = (Arc::clone(file), *begin + filled as u64);
+                // Readers do not wait for the disk: they look no further than `len`.
+                drop(state);
+                file.write_all_at(&bytes[..count], at)?;
+                self.state.lock().len += count as u64;
+                return Ok(count);
+            }
+            _ => return Err(io::Error::other("the last piece is not kept")),
+        }
+        state.len += count as u64;
+        Ok(count)
     }
 }
 
-impl Write for Spool {
+/// What writes to a spool: one at a time.
+pub(super) struct SpoolWriter<'s>(pub(super) &'s Spool);
+
+impl Write for SpoolWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.in_memory >= self.memory_max {
-            if self.file.is_none() {
-                self.file = Some(nameless_file("sync")?);
-            }
-            let Some(file) = &self.file else { return Ok(0) };
-            file.write_all_at(bytes, self.in_file)?;
-            self.in_file += bytes.len() as u64;
-            return Ok(bytes.len());
-        }
-        if self.memory.last().is_none_or(|piece| piece.len() == PIECE_BYTES) {
-            self.memory.push(Vec::with_capacity(PIECE_BYTES));
-        }
-        let Some(piece) = self.memory.last_mut() else { return Ok(0) };
-        let count = bytes.len().min(PIECE_BYTES - piece.len());
-        piece.extend_from_slice(&bytes[..count]);
-        self.in_memory += count;
-        Ok(count)
+        self.0.append(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -102,22 +196,54 @@ mod tests {
         (from..from + count as u64).map(|at| (at % 251) as u8).collect()
     }
 
+    fn read_all(spool: &Spool, into: &mut Vec<u8>) -> Portion {
+        loop {
+            match spool.read(into.len() as u64, 100_000).unwrap() {
+                Portion::Bytes(bytes) => into.extend(bytes),
+                other => return other,
+            }
+        }
+    }
+
     #[test]
     fn what_does_not_fit_in_memory_is_read_from_the_file() {
-        let mut spool = Spool { memory_max: 2 * PIECE_BYTES, ..Spool::new(true) };
+        let spool = Spool { pieces_in_memory_max: 2, ..Spool::new(true) };
         let total = 3 * PIECE_BYTES + 12_345;
         for part in bytes_at(0, total).chunks(77_777) {
-            spool.write_all(part).unwrap();
+            SpoolWriter(&spool).write_all(part).unwrap();
         }
-        assert_eq!(spool.len(), total as u64);
-        assert!(spool.file.is_some() && spool.in_memory == 2 * PIECE_BYTES);
+        assert_eq!((spool.len(), spool.whole()), (total as u64, None));
+        assert!(spool.state.lock().file.is_some());
         spool.overwrite_beginning(&bytes_at(0, 9));
-        let (mut read, mut all) = (0, Vec::new());
-        while read < total {
-            spool.read(read as u64, 100_000, &mut all).unwrap();
-            assert!(all.len() > read && all.len() <= read + 100_000);
-            read = all.len();
-        }
+        let mut all = Vec::new();
+        assert_eq!(read_all(&spool, &mut all), Portion::None);
         assert_eq!(all, bytes_at(0, total));
+        spool.end(Ok(()));
+        assert_eq!(read_all(&spool, &mut all), Portion::End);
+        assert_eq!(spool.whole(), Some(Ok(total as u64)));
+    }
+
+    #[test]
+    fn what_all_have_got_makes_room_in_memory() {
+        let spool = Spool { pieces_in_memory_max: 2, ..Spool::new(true) };
+        let mut all = Vec::new();
+        for part in 0..40 {
+            let bytes = bytes_at(part * 300_000, 300_000);
+            SpoolWriter(&spool).write_all(&bytes).unwrap();
+            assert_eq!(read_all(&spool, &mut all), Portion::None);
+            spool.forget_before(all.len() as u64);
+        }
+        assert_eq!(all, bytes_at(0, all.len()));
+        assert!(spool.state.lock().file.is_none());
+        assert!(spool.read(0, 1).is_err(), "that is not kept");
+    }
+
+    #[test]
+    fn who_reads_hears_that_there_never_will_be_all() {
+        let spool = Spool::new(true);
+        SpoolWriter(&spool).write_all(b"abc").unwrap();
+        spool.end(Err("the disk is full".to_owned()));
+        assert_eq!(spool.read(0, 9), Ok(Portion::Bytes(b"abc".to_vec())));
+        assert_eq!(spool.read(3, 9), Err("the disk is full".to_owned()));
     }
 }

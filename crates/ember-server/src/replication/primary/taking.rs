@@ -1,6 +1,6 @@
 //! Taking the copy of the data that is due.
 
-use std::io;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
@@ -8,9 +8,9 @@ use std::time::Instant;
 use ember_persistence::rdb_file::{FILE_VERSION, RdbWriter};
 
 use super::Primary;
-use super::copy::Copy;
+use super::copy::{Copy, Spooled};
 use super::orders::Order;
-use super::spool::Spool;
+use super::spool::{Spool, SpoolWriter};
 use crate::config::Config;
 use crate::executor::Executor;
 use crate::journal::Reader;
@@ -42,6 +42,11 @@ pub(super) fn begin_due(executor: &mut Executor) {
         let copy = primary.gathering.lock().take()?;
         executor.publish();
         let point = copy.is_wanted().then(|| point_in_time::begin(&claim, executor));
+        if point.is_some() {
+            // The beginning of the file says what a reader has to know, which depends on such values alone.
+            let is_streamed = executor.config.repl_diskless_sync && !server.keyspace.has_expiring_elements();
+            copy.begin(new_spool(server), is_streamed);
+        }
         let database = Link::of(server).database();
         if database.is_some() {
             copy.meet_stream(primary.end());
@@ -59,23 +64,28 @@ pub(super) fn begin_due(executor: &mut Executor) {
     let write = move || {
         let _guard = AbortOnPanic;
         let begun = Instant::now();
-        let spool = write(server, point, is_packed, database).map_err(|error| error.to_string());
-        match &spool {
-            Ok(spool) => {
+        let Some(Ok(Spooled { spool, is_streamed })) = written.begun() else {
+            unreachable!("it was begun with the snapshot");
+        };
+        match write(server, point, (spool, *is_streamed), is_packed, database) {
+            Ok(()) => {
                 let (bytes, seconds) = (spool.len(), begun.elapsed().as_secs_f64());
                 tracing::info!(
                     "a copy of the data for replicas is there: {bytes} bytes after {seconds:.3} seconds"
                 );
+                spool.end(Ok(()));
             }
-            Err(error) => tracing::error!("there is no copy of the data for replicas: {error}"),
+            Err(error) => {
+                tracing::error!("there is no copy of the data for replicas: {error}");
+                written.fail(error.to_string());
+            }
         }
-        written.end(spool);
         drop(claim);
         Primary::of(server).tell_workers(server);
     };
     if let Err(error) = thread::Builder::new().name("sync".to_owned()).spawn(write) {
         tracing::error!("cannot start a thread to copy the data for replicas: {error}");
-        copy.end(Err(format!("cannot start a thread: {error}")));
+        copy.fail(format!("cannot start a thread: {error}"));
     }
 }
 
@@ -88,16 +98,24 @@ pub(super) fn without_keys(server: &Server, has_functions: bool, now_ms: i64) ->
 fn write_without_keys(server: &Server, has_functions: bool, now_ms: i64) -> io::Result<Spool> {
     let libraries = server.scripting.libraries.snapshot();
     let used_bytes = server.keyspace.used_bytes() as u64;
-    spooled(server, false, |writer| {
+    let spool = new_spool(server);
+    fill_spool(server, (&spool, false), false, |writer| {
         writer.usual_aux(env!("CARGO_PKG_VERSION"), now_ms / 1000, used_bytes, false)?;
         libraries.all().filter(|_| has_functions).try_for_each(|library| writer.function(&library.code))
-    })
+    })?;
+    Ok(spool)
 }
 
 /// Writes the keyspace at one moment. `database` is the one that the next command behind it is for, if that does not say so
 /// itself.
-fn write(server: &Server, point: PointInTime, is_packed: bool, database: Option<usize>) -> io::Result<Spool> {
-    spooled(server, is_packed, |writer| {
+fn write(
+    server: &Server,
+    point: PointInTime,
+    spool: (&Spool, bool),
+    is_packed: bool,
+    database: Option<usize>,
+) -> io::Result<()> {
+    fill_spool(server, spool, is_packed, |writer| {
         if let Some(database) = database {
             writer.aux(b"repl-stream-db", database.to_string().as_bytes())?;
         }
@@ -105,17 +123,54 @@ fn write(server: &Server, point: PointInTime, is_packed: bool, database: Option<
     })
 }
 
-/// A spool with an RDB file in it, whose middle `fill` writes.
-fn spooled(
-    server: &Server,
-    is_packed: bool,
-    fill: impl FnOnce(&mut RdbWriter<&mut Spool>) -> io::Result<()>,
-) -> io::Result<Spool> {
+fn new_spool(server: &Server) -> Spool {
     // What is encrypted at rest does not get to a disk unencrypted.
-    let mut spool = Spool::new(!server.encryption().is_on());
-    let mut writer = RdbWriter::new(&mut spool, FILE_VERSION, is_packed)?;
+    Spool::new(!server.encryption().is_on())
+}
+
+/// Writes an RDB file to a spool; `fill` writes its middle. One that is streamed keeps its beginning.
+fn fill_spool(
+    server: &Server,
+    (spool, is_streamed): (&Spool, bool),
+    is_packed: bool,
+    fill: impl FnOnce(&mut RdbWriter<Telling<'_>>) -> io::Result<()>,
+) -> io::Result<()> {
+    let telling = Telling { server, writer: SpoolWriter(spool), is_streamed, untold: 0 };
+    let mut writer = RdbWriter::new(telling, FILE_VERSION, is_packed)?;
     fill(&mut writer)?;
-    let (spool_again, written) = writer.finish()?;
-    spool_again.overwrite_beginning(&written.header);
-    Ok(spool)
+    if is_streamed {
+        writer.finish_as_begun()?;
+    } else {
+        let (_, written) = writer.finish()?;
+        spool.overwrite_beginning(&written.header);
+    }
+    Ok(())
+}
+
+/// Writes to a spool, and tells those who read it of what is new.
+struct Telling<'s> {
+    server: &'s Server,
+    writer: SpoolWriter<'s>,
+    is_streamed: bool,
+    /// Bytes that nobody was told of.
+    untold: usize,
+}
+
+/// So many new bytes are told of at once.
+const TOLD_BYTES: usize = 256 * 1024;
+
+impl Write for Telling<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.writer.write(bytes)?;
+        self.untold += count;
+        if self.is_streamed && self.untold >= TOLD_BYTES {
+            self.untold = 0;
+            Primary::of(self.server).tell_workers(self.server);
+        }
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
 }
