@@ -18,6 +18,7 @@ KEY_COUNT=${KEY_COUNT:-5000000}
 all_requests=$BENCH_REQUESTS
 BENCH_THREADS=1
 bench_load=(taskset -c "$load_cpu")
+replica_with=("${bench_load[@]}")
 
 info() { # port, field
     redis-cli -p "$1" INFO everything | awk -F : -v name="$2" '$1 == name { sub(/\r/, "", $2); print $2 }'
@@ -35,7 +36,7 @@ wait_for_replica() {
 start_replica() { # name, program, port of the primary
     local port
     port=$(free_port)
-    start_server "$1" "$port" "${bench_load[@]}" "$2" --port "$port" --bind 127.0.0.1 --save "" \
+    start_server "$1" "$port" "${replica_with[@]}" "$2" --port "$port" --bind 127.0.0.1 --save "" \
         --replicaof "127.0.0.1 $3"
     printf -v "${1}_port" %s "$port"
     printf -v "${1}_pid" %s "$started_pid"
@@ -117,6 +118,8 @@ bench_cleanup_servers
 
 echo
 table_begin copy "a copy of $KEY_COUNT keys" "seconds" "longest wait of SET, ms" "longest wait without, ms"
+# The waits are to be those for the primary, and not those of the load for its core, on which the replica loads the data.
+replica_with+=(nice -n 10)
 copy() { # name, program, arguments…
     local name=$1 program=$2 without load begun seconds
     shift 2

@@ -16,6 +16,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 pub use crate::keyspace::shard::Detached;
 pub use crate::keyspace::shard::handover::{
@@ -24,13 +25,21 @@ pub use crate::keyspace::shard::handover::{
 use crate::keyspace::shard::handover::{BLOCK_BYTES, Gathering, Waiting};
 use crate::keyspace::shard::{Cursor, Held};
 use crate::keyspace::{Keyspace, SHARDS};
+use crate::sync::yield_now;
 
 impl Keyspace {
     /// Begins a snapshot of all entries as they are now. The caller has exclusive access and holds no lock, and no other
     /// snapshot is under way: the [`Saver`] of the last one is gone. O(shards).
     pub fn begin_snapshot(&self, options: SnapshotOptions) -> Arc<Snapshot> {
-        let count = |database: usize| (self.len(database) as u64, self.volatile(database) as u64);
-        let sizes = (0..self.databases()).map(count).collect();
+        // One pass: everybody waits.
+        let mut sizes = vec![(0, 0); self.databases()];
+        for shard in 0..SHARDS {
+            let data = self.lock(shard);
+            for (database, (keys, volatile)) in sizes.iter_mut().enumerate().take(data.databases_used()) {
+                *keys += data.database(database).table().len() as u64;
+                *volatile += data.database(database).volatile() as u64;
+            }
+        }
         let snapshot = Arc::new(Snapshot::new(options, sizes, SHARDS, Arc::clone(&self.held_back)));
         (0..SHARDS).for_each(|shard| self.lock(shard).begin_saving(&snapshot));
         snapshot
@@ -41,7 +50,36 @@ impl Snapshot {
     /// Walks through all shards that no other thread has taken.
     pub fn walk(&self, keyspace: &Keyspace) {
         let mut walker = Walker::new(self);
-        while walker.step(keyspace) {}
+        let mut pace = Pace::default();
+        while walker.step(keyspace) {
+            pace.keep();
+        }
+    }
+}
+
+/// How long a thread that saves keeps a core at a time: workers that have something to do on it would wait for the whole
+/// time slice of the system, some milliseconds, and for one of each such thread.
+const RUN_TIME_MAX: Duration = Duration::from_micros(500);
+
+/// Lets workers have the core of a thread that saves, often enough.
+#[derive(Debug)]
+pub struct Pace {
+    since: Instant,
+}
+
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace { since: Instant::now() }
+    }
+}
+
+impl Pace {
+    /// Called between two parts of the work.
+    pub fn keep(&mut self) {
+        if self.since.elapsed() >= RUN_TIME_MAX {
+            yield_now();
+            self.since = Instant::now();
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use ember_persistence::key_writer::KeyWriter;
 use ember_persistence::rdb_file::{FILE_VERSION, KeyForm};
 use emberkv_core::eviction::ClockReading;
 use emberkv_core::rdb::{Encoded, VERSION_MAX};
-use emberkv_core::snapshot::{AwayKey, Piece, QueueLimits, Saver, Snapshot, SnapshotOptions};
+use emberkv_core::snapshot::{AwayKey, Pace, Piece, QueueLimits, Saver, Snapshot, SnapshotOptions};
 use parking_lot::Mutex;
 
 use crate::clients::mailbox::Message;
@@ -214,7 +214,9 @@ impl PointInTime {
                 }
             }
             let claims = &SnapshotState::of(server).claims;
+            let mut pace = Pace::default();
             while let Some(piece) = saver.next_piece() {
+                pace.keep();
                 let before = writer.keys();
                 write(server, writer, &snapshot, &piece)?;
                 snapshot.take_back(piece);
