@@ -45,7 +45,7 @@ impl Worker {
                 Message::Arrived(awaiting, failure) => self.go_on(awaiting, failure),
                 Message::Evaluate(marked) => self.queries.mark(marked),
                 Message::State(state) => self.accept_state(state),
-                Message::Feed => self.list_replicas(),
+                Message::Feed => self.feeds_since = self.feeds_since.or_else(|| Some(Instant::now())),
                 Message::JobsDone => self.settle_jobs(),
                 Message::TryAgain => self.resume_paused(),
                 Message::Primary(order) => self.follow(order),

@@ -136,6 +136,8 @@ pub(crate) struct Worker {
     stop_at: Option<Instant>,
     /// When it last began to work.
     woke_at: Instant,
+    /// Since when there is something for replicas, if there is.
+    feeds_since: Option<Instant>,
 }
 
 impl Worker {
@@ -187,6 +189,7 @@ impl Worker {
             ending: None,
             stop_at: None,
             woke_at: Instant::now(),
+            feeds_since: None,
         }
     }
 
@@ -218,6 +221,7 @@ impl Worker {
             || self.is_expiring
             || self.is_collecting
             || self.is_accepting
+            || self.feeds_since.is_some()
             || !self.executor.marked.is_empty()
             || self.queries.is_due(self.server);
         let mut wake_at = self.deadlines.first().map_or(self.next_tick, |&(at, _)| at.min(self.next_tick));
@@ -240,6 +244,7 @@ impl Worker {
             self.apply_config();
         }
         self.handle_messages();
+        self.feed_if_due();
         self.release_held();
         if self.is_accepting {
             self.accept_waiting();

@@ -29,6 +29,9 @@ const UNSENT_TIME_MAX: Duration = Duration::from_micros(200);
 /// Bytes of one connection's replies from which on they wait for nobody's.
 const UNSENT_BYTES_MAX: usize = 16 * 1024;
 
+/// For how long a busy worker gathers what is written before it gives that to replicas.
+const FEED_DELAY_MAX: Duration = Duration::from_micros(300);
+
 /// Bytes that one replica is given in a turn, give or take a portion.
 const FED_MAX: usize = 1024 * 1024;
 
@@ -296,6 +299,17 @@ impl Worker {
             }
         }
         self.connections[token].is_some()
+    }
+
+    /// Gives replicas what there is for them when nobody else has something to do, when somebody waits for them, or after a
+    /// while: what comes together costs one call of the system, and wakes a replica once.
+    pub(super) fn feed_if_due(&mut self) {
+        let Some(since) = self.feeds_since else { return };
+        let primary = Primary::of(self.server);
+        if self.ready.is_empty() || primary.is_awaited(self.server) || since.elapsed() >= FEED_DELAY_MAX {
+            self.feeds_since = None;
+            self.list_replicas();
+        }
     }
 
     /// Serves the replicas among the connections in this turn.

@@ -52,6 +52,8 @@ use crate::clients::mailbox::Message;
 use crate::clients::sync_wish::SyncWishes;
 use crate::config::Config;
 use crate::journal::order_queue::OrderQueue;
+use crate::replication::failover::stage::{Failover, FailoverStage};
+use crate::replication::shutdown::stage::{Shutdown, ShutdownStage};
 use crate::server::Server;
 use crate::system::clock::unix_ms;
 use absent::AbsentReplicas;
@@ -226,6 +228,14 @@ impl Primary {
     pub(crate) fn ask_replicas(&self, server: &Server) {
         self.wants_acks.store(true, Ordering::SeqCst);
         server.journal.call_thread();
+    }
+
+    /// Whether somebody waits until replicas have what was written.
+    pub(crate) fn is_awaited(&self, server: &Server) -> bool {
+        self.syncs.load(Ordering::Relaxed)
+            || self.waits.has_some()
+            || Failover::of(server).stage() != FailoverStage::Off
+            || Shutdown::of(server).stage() != ShutdownStage::Off
     }
 
     /// Closes the connections of all replicas.

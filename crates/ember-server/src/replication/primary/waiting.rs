@@ -83,6 +83,13 @@ pub(super) struct Waits {
     waiting: Mutex<Vec<(Arc<Waiter>, Wanted)>>,
 }
 
+impl Waits {
+    /// Whether there are any.
+    pub(super) fn has_some(&self) -> bool {
+        self.count.load(Ordering::SeqCst) != 0
+    }
+}
+
 impl Primary {
     /// Lets replies be sent that wait for what replicas have by now.
     pub(super) fn release_replies(&self, server: &Server) {
