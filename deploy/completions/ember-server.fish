@@ -226,7 +226,7 @@ complete -c ember-server -l bind-source-addr -d 'The address that the connection
 complete -c ember-server -l replica-serve-stale-data -l slave-serve-stale-data -d 'Whether a replica answers while it has no connection to its primary. (default: yes) Also --slave-serve-stale-data.' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l replica-read-only -l slave-read-only -d 'Whether a replica refuses writes of its clients. (default: yes) Also --slave-read-only.' -r -f -a "yes\t''"
-complete -c ember-server -l replica-apply -d 'How a replica applies what its primary sends: on all cores, each key in order and each transaction whole, or on one, so that readers never see a later write without all before it. (default: parallel)' -r -f -a "parallel\t''
+complete -c ember-server -l replica-apply -d 'How a replica applies what its primary sends: on all cores, each key in order and each transaction whole, or on one, so that readers never see a later write without all before it. (default: serial)' -r -f -a "parallel\t''
 serial\t''"
 complete -c ember-server -l replica-ignore-maxmemory -l slave-ignore-maxmemory -d 'Whether a replica leaves eviction to its primary. (default: yes) Also --slave-ignore-maxmemory.' -r -f -a "yes\t''"
 complete -c ember-server -l replica-lazy-flush -l slave-lazy-flush -d 'Whether a replica frees its old data set in the background when it gets a new one. No effect: replication does without it in this version. (default: no) Also --slave-lazy-flush.' -r -f -a "yes\t''

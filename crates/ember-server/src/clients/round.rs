@@ -24,8 +24,8 @@ pub(crate) struct RoundUnit {
     pub(crate) is_transaction: bool,
 }
 
-/// Commands on keys that the primary has sent one behind the other. What shares a lane keeps its order, and each lane has the
-/// shards of one worker.
+/// Commands on keys that the primary has sent one behind the other. What shares a lane keeps its order, and each lane has
+/// the shards of one worker.
 pub(crate) struct Round {
     pub(crate) commands: OwnedBatch,
     pub(crate) calls: Vec<RoundCall>,

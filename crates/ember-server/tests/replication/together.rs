@@ -13,7 +13,9 @@ use crate::{linked, replicaof, start, wait_for_offset};
 const MODES: [&[&str]; 2] =
     [&["--concurrent", "yes", "--shards", "4"], &["--concurrent", "no", "--shards", "4"]];
 
-const DEBUG: [&str; 2] = ["--enable-debug-command", "yes"];
+const PARALLEL: [&str; 4] = ["--enable-debug-command", "yes", "--replica-apply", "parallel"];
+
+const SERIAL: [&str; 4] = ["--enable-debug-command", "yes", "--replica-apply", "serial"];
 
 /// Commands as a primary would send them, many at once: on keys that depend on each other, in units, and some that only one
 /// worker can apply.
@@ -79,9 +81,8 @@ fn assert_equal(one: &mut RawClient, other: &mut RawClient) {
 #[test]
 fn what_many_workers_apply_is_what_one_applies() {
     for mode in MODES {
-        let (parallel, _primary, mut link) = linked(mode, &DEBUG, &[]);
-        let (serial, _other_primary, mut other_link) =
-            linked(mode, &[&DEBUG[..], &["--replica-apply", "serial"]].concat(), &[]);
+        let (parallel, _primary, mut link) = linked(mode, &PARALLEL, &[]);
+        let (serial, _other_primary, mut other_link) = linked(mode, &SERIAL, &[]);
         let [mut one, mut other] = [parallel.client(), serial.client()];
         let mut random = Random::new(16);
         for part in 0..6 {
@@ -105,8 +106,9 @@ fn its_files_and_its_own_replicas_have_what_it_has() {
     for mode in MODES {
         let (directory, primary) = (Directory::new("together"), Primary::new());
         let of = format!("127.0.0.1 {}", primary.port());
-        let keeping = ["--appendonly", "yes", "--save", "", "--replicaof", &of];
-        let arguments = [mode, &pairs::ARGUMENTS, &keeping];
+        let keeping =
+            ["--appendonly", "yes", "--save", "", "--replicaof", &of, "--repl-diskless-sync-delay", "0"];
+        let arguments = [mode, &PARALLEL[..], &keeping];
         let mut server = start_in(&directory, None, &arguments);
         let mut link = primary.accept();
         link.copy(0, &[]);
@@ -176,7 +178,7 @@ fn assert_prefix(client: &mut RawClient, offset: u64, begun: u64) {
 fn a_change_of_the_role_finds_a_whole_prefix() {
     for mode in MODES {
         for round in 0..6 {
-            let (server, _primary, mut link) = linked(mode, &DEBUG, &[]);
+            let (server, _primary, mut link) = linked(mode, &PARALLEL, &[]);
             link.write("SELECT 0");
             let begun = link.offset;
             let mut client = server.client();
@@ -203,7 +205,7 @@ fn a_snapshot_in_the_middle_says_where_it_stands() {
     for mode in MODES {
         let (directory, primary) = (Directory::new("together-snapshot"), Primary::new());
         let of = format!("127.0.0.1 {}", primary.port());
-        let arguments = [mode, &DEBUG[..], &["--save", "", "--replicaof", &of]];
+        let arguments = [mode, &PARALLEL[..], &["--save", "", "--replicaof", &of]];
         let server = start_in(&directory, None, &arguments);
         let mut link = primary.accept();
         link.copy(0, &[]);
@@ -228,7 +230,7 @@ fn a_snapshot_in_the_middle_says_where_it_stands() {
 #[test]
 fn what_cannot_be_applied_stops_the_link_and_is_named() {
     for mode in MODES {
-        let (server, _primary, mut link) = linked(mode, &DEBUG, &[]);
+        let (server, _primary, mut link) = linked(mode, &PARALLEL, &[]);
         link.write("SELECT 0");
         link.write("SET text hello");
         let begun = link.offset;
@@ -251,7 +253,7 @@ fn what_cannot_be_applied_stops_the_link_and_is_named() {
 #[test]
 fn readers_see_units_whole_while_they_are_applied() {
     for mode in MODES {
-        let (server, _primary, mut link) = linked(mode, &DEBUG, &[]);
+        let (server, _primary, mut link) = linked(mode, &PARALLEL, &[]);
         link.write("SELECT 0");
         let mut client = server.client();
         let lines: Vec<String> = (0..20_000).flat_map(unit).collect();

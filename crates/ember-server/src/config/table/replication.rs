@@ -94,7 +94,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         name: "replica-apply",
         aliases: &[],
         kind: choice!(replica_apply: ReplicaApply),
-        default: "parallel",
+        default: "serial",
         mutable: true,
         about: "How a replica applies what its primary sends: on all cores, each key in order and each transaction whole, or \
                 on one, so that readers never see a later write without all before it.",
