@@ -105,8 +105,9 @@ pub(super) trait Writing {
 
     fn remove(&mut self, table: Table, row_key: &[u8]) -> Result<(), StoreError>;
 
-    /// Whether there is such a row, with the changes made so far.
-    fn contains(&mut self, table: Table, row_key: &[u8]) -> Result<bool, StoreError>;
+    /// Calls `found` with a row, if it is there with the changes made so far; whether it is.
+    fn get(&mut self, table: Table, row_key: &[u8], found: &mut dyn FnMut(&[u8]))
+    -> Result<bool, StoreError>;
 
     /// Removes all rows whose keys begin so.
     fn remove_prefix(&mut self, table: Table, prefix: &[u8]) -> Result<(), StoreError>;

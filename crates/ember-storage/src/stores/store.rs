@@ -474,13 +474,35 @@ impl Checkpoint<'_> {
             // Names of other keys may begin like this one, so not all that begins so belongs to it: numbers are asked.
             for number in 0.. {
                 let row_key = part_key(&self.name, number);
-                if !self.writing.contains(Table::Parts, &row_key)? {
+                if !self.writing.get(Table::Parts, &row_key, &mut |_| {})? {
                     break;
                 }
                 self.writing.remove(Table::Parts, &row_key)?;
             }
         }
         Ok(())
+    }
+
+    /// Says something else of a key whose value stays as it is; of `facts` all counts but what it says of the stored value.
+    /// False, with nothing changed, if there is no such key.
+    ///
+    /// # Errors
+    /// Those of the engine, and if the row there is none.
+    pub fn put_facts(&mut self, facts: &Facts<'_>) -> Result<bool, StoreError> {
+        let protection = &self.store.protection;
+        protection.name(facts.database, facts.key, &mut self.name);
+        self.row.clear();
+        let row = &mut self.row;
+        if !self.writing.get(Table::Keys, &self.name, &mut |bytes| row.extend_from_slice(bytes))? {
+            return Ok(false);
+        }
+        protection.open(Table::Keys, &self.name, &mut self.row)?;
+        let known = Facts::decode(&self.name, &self.row)?;
+        let facts = Facts { kind: known.kind, stored_bytes: known.stored_bytes, ..*facts };
+        facts.encode(&self.name, &mut self.row);
+        protection.protect(Table::Keys, &self.name, &mut self.row);
+        self.writing.put(Table::Keys, &self.name, &self.row)?;
+        Ok(true)
     }
 
     /// Adds a key, or replaces it. `facts.stored_bytes` is the length of `value`, whatever it says.

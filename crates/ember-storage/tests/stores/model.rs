@@ -9,6 +9,7 @@ use super::*;
 #[derive(Clone, Debug)]
 enum Change {
     Put { database: u32, key: Vec<u8>, kind: u8, expiry: Option<u64>, len: usize },
+    PutFacts { database: u32, key: Vec<u8>, expiry: Option<u64> },
     Remove { database: u32, key: Vec<u8> },
     RemoveDatabase { database: u32 },
     Clear,
@@ -46,6 +47,9 @@ fn change() -> impl Strategy<Value = Change> {
             Change::Put { database, key, kind, expiry: expiry.map(u64::from), len }
         }),
         6 => (database.clone(), key()).prop_map(|(database, key)| Change::Remove { database, key }),
+        4 => (database.clone(), key(), any::<Option<u32>>()).prop_map(|(database, key, expiry)| {
+            Change::PutFacts { database, key, expiry: expiry.map(u64::from) }
+        }),
         1 => database.prop_map(|database| Change::RemoveDatabase { database }),
         1 => Just(Change::Clear),
     ]
@@ -67,6 +71,12 @@ fn make(changes: &[Change], seed: u64, checkpoint: &mut Checkpoint<'_>, model: &
                 let value = value_of(seed + index as u64, *len);
                 checkpoint.put(&facts(*database, key, *kind, *expiry, &value), &value).unwrap();
                 model.insert((*database, key.clone()), (*kind, *expiry, value));
+            }
+            Change::PutFacts { database, key, expiry } => {
+                let value = model.get_mut(&(*database, key.clone()));
+                let is_there = checkpoint.put_facts(&facts(*database, key, 0, *expiry, b"")).unwrap();
+                assert_eq!(is_there, value.is_some());
+                value.into_iter().for_each(|value| value.1 = *expiry);
             }
             Change::Remove { database, key } => {
                 checkpoint.remove(*database, key).unwrap();

@@ -243,11 +243,17 @@ impl Writing for FjallWriting<'_> {
         Ok(())
     }
 
-    fn contains(&mut self, table: Table, row_key: &[u8]) -> Result<bool, StoreError> {
-        match self.rows[table as usize].get(row_key) {
-            Some(row) => Ok(row.is_some()),
-            None => self.tables[table as usize].contains_key(row_key).map_err(error),
+    fn get(
+        &mut self,
+        table: Table,
+        row_key: &[u8],
+        found: &mut dyn FnMut(&[u8]),
+    ) -> Result<bool, StoreError> {
+        if let Some(changed) = self.rows[table as usize].get(row_key) {
+            return Ok(changed.as_deref().map(found).is_some());
         }
+        let row = self.tables[table as usize].get(row_key).map_err(error)?;
+        Ok(row.map(|row| found(&row)).is_some())
     }
 
     fn remove_prefix(&mut self, table: Table, prefix: &[u8]) -> Result<(), StoreError> {

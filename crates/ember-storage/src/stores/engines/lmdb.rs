@@ -164,9 +164,14 @@ impl Writing for LmdbWriting<'_> {
         self.engine.table(table).delete(&mut self.transaction, row_key).map_err(error).map(|_| ())
     }
 
-    fn contains(&mut self, table: Table, row_key: &[u8]) -> Result<bool, StoreError> {
+    fn get(
+        &mut self,
+        table: Table,
+        row_key: &[u8],
+        found: &mut dyn FnMut(&[u8]),
+    ) -> Result<bool, StoreError> {
         let row = self.engine.table(table).get(&self.transaction, row_key).map_err(error)?;
-        Ok(row.is_some())
+        Ok(row.map(found).is_some())
     }
 
     fn remove_prefix(&mut self, table: Table, prefix: &[u8]) -> Result<(), StoreError> {

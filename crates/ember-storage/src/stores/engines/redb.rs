@@ -247,8 +247,17 @@ impl Writing for RedbWriting<'_> {
         Ok(())
     }
 
-    fn contains(&mut self, table: Table, row_key: &[u8]) -> Result<bool, StoreError> {
-        Ok(self.table(table)?.get(row_key).map_err(error)?.is_some())
+    fn get(
+        &mut self,
+        table: Table,
+        row_key: &[u8],
+        found: &mut dyn FnMut(&[u8]),
+    ) -> Result<bool, StoreError> {
+        let row = self.table(table)?.get(row_key).map_err(error)?;
+        if let Some(row) = &row {
+            found(row.value());
+        }
+        Ok(row.is_some())
     }
 
     fn remove_prefix(&mut self, table: Table, prefix: &[u8]) -> Result<(), StoreError> {
