@@ -81,9 +81,9 @@ fn what_is_said_of_keys_comes_back() {
     must(&mut local, "SET key value");
     let mut writer = RdbWriter::new(Vec::new(), 11, false).unwrap();
     let all = [
-        KeyFacts { database: 3, expire_at_ms: Some(-7), idle_s: Some(100_000), frequency: None },
-        KeyFacts { database: 70_000, expire_at_ms: None, idle_s: None, frequency: Some(255) },
-        KeyFacts { database: 0, expire_at_ms: Some(i64::MAX), idle_s: Some(0), frequency: Some(0) },
+        KeyFacts { database: 3, expire_at_ms: Some(-7), idle_s: Some(100_000), ..KeyFacts::default() },
+        KeyFacts { database: 70_000, frequency: Some(255), ..KeyFacts::default() },
+        KeyFacts { expire_at_ms: Some(i64::MAX), idle_s: Some(0), frequency: Some(0), ..KeyFacts::default() },
     ];
     let mut batch = writer.batch();
     support::for_each(&local, |_, entry| {

@@ -3,7 +3,7 @@
 //! ```text
 //! offset  bytes
 //!  0      1   type (low 4 bits) and encoding (high 4 bits)
-//!  1      1   flags: EXPIRES, WIDE_KEY, GENERATION, COPIED, FETCHED
+//!  1      1   flags: EXPIRES, WIDE_KEY, GENERATION, COPIED, FETCHED, PENDING
 //!  2      1   key length, 0..=254; with WIDE_KEY the length is the u32 below
 //!  3      3   eviction clock (LRU: quarter seconds; LFU: 16 bits of minutes and an 8-bit counter)
 //!  6      2   length of a string in bytes, inline or apart; of a value that is away its facts
@@ -69,10 +69,12 @@ const ADDRESS_MASK: u64 = (1 << ADDRESS_BITS) - 1;
 const FLAG_EXPIRES: u8 = 1;
 const FLAG_WIDE_KEY: u8 = 2;
 const FLAG_GENERATION: u8 = 4;
-/// The same value is in a record, too: it can go away without being written.
+/// The same value is in a record, too: it can go away without being written. With a store: the store has this very key.
 const FLAG_COPIED: u8 = 8;
 /// The value was away, and has not been used since it came back.
 const FLAG_FETCHED: u8 = 16;
+/// A checkpoint under way saves the key as it is now, so that the store has it when that is over.
+const FLAG_PENDING: u8 = 32;
 /// The flags that say where the parts of an entry are.
 const SHAPE_FLAGS: u8 = FLAG_EXPIRES | FLAG_WIDE_KEY;
 /// The value of the key length byte when the real length is in the wide field.
@@ -336,6 +338,12 @@ impl<'a> EntryRef<'a> {
     #[inline]
     pub fn is_fetched(self) -> bool {
         self.header(1) & FLAG_FETCHED != 0
+    }
+
+    /// Whether the store has this very key when the checkpoint under way has succeeded.
+    #[inline]
+    pub fn is_pending(self) -> bool {
+        self.header(1) & FLAG_PENDING != 0
     }
 
     /// The 24-bit eviction clock; what it means depends on the policy (see [`crate::eviction::policy`]).
@@ -611,6 +619,21 @@ impl Slot {
     /// Notes that the same value is in a record, too, and that nobody has used it yet; or that neither is so any more.
     pub fn set_copied(&mut self, is_copied: bool) {
         self.set_flags(FLAG_COPIED | FLAG_FETCHED, is_copied);
+    }
+
+    /// Notes that the store has this very key, or that it has not.
+    pub fn set_stored(&mut self, is_stored: bool) {
+        self.set_flags(FLAG_COPIED, is_stored);
+    }
+
+    /// Notes that a checkpoint saves the key as it is now, or that it is another one since, or that it is over.
+    pub fn set_pending(&mut self, is_pending: bool) {
+        self.set_flags(FLAG_PENDING, is_pending);
+    }
+
+    /// Notes that the value has come back and was not used yet.
+    pub fn set_fetched(&mut self) {
+        self.set_flags(FLAG_FETCHED, true);
     }
 
     /// Notes a first use of a value that has come back.

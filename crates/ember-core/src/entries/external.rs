@@ -23,6 +23,9 @@ pub const SEGMENTS_MAX: usize = 1 << SEGMENT_BITS;
 /// never used is never touched.
 static LIVE_BYTES: [AtomicU64; SEGMENTS_MAX] = [const { AtomicU64::new(0) }; SEGMENTS_MAX];
 
+/// The segment of records that are in no segment: those of a store, where the row of a value is found by its key.
+const IN_STORE: usize = SEGMENTS_MAX - 1;
+
 /// Where a record is; never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Location(u64);
@@ -37,6 +40,9 @@ impl Location {
     pub fn bits(self) -> u64 {
         self.0
     }
+
+    /// That of each value which is a row of a store.
+    pub const STORE: Location = Location((IN_STORE as u64) << (64 - SEGMENT_BITS));
 
     /// The number of its segment.
     pub fn segment(self) -> usize {
@@ -61,7 +67,10 @@ pub struct Record(Location);
 impl Record {
     /// A first reference to the record at `location`.
     pub fn new(location: Location) -> Record {
-        LIVE_BYTES[location.segment()].fetch_add(location.len_bytes(), Ordering::Relaxed);
+        // All values of a store would count in one place.
+        if location != Location::STORE {
+            LIVE_BYTES[location.segment()].fetch_add(location.len_bytes(), Ordering::Relaxed);
+        }
         Record(location)
     }
 
@@ -91,12 +100,14 @@ impl Clone for Record {
 
 impl Drop for Record {
     fn drop(&mut self) {
-        // Release pairs with the acquire of `live_bytes`: what the holder has read of the segment is read by then.
-        LIVE_BYTES[self.0.segment()].fetch_sub(self.0.len_bytes(), Ordering::Release);
+        if self.0 != Location::STORE {
+            // Release pairs with the acquire of `live_bytes`: what the holder has read of the segment is read by then.
+            LIVE_BYTES[self.0.segment()].fetch_sub(self.0.len_bytes(), Ordering::Release);
+        }
     }
 }
 
-/// All names that `OBJECT ENCODING` answers, by the number that an entry keeps.
+/// All names that `OBJECT ENCODING` answers, by the number that an entry keeps, and a store: none ever changes its place.
 const ENCODINGS: [&str; 10] = [
     "raw",
     "embstr",
@@ -154,6 +165,16 @@ impl Facts {
 
     pub(crate) fn bits(self) -> u16 {
         self.0
+    }
+
+    /// The number of the encoding's name, which stays the same from version to version.
+    pub fn encoding_number(self) -> u8 {
+        (self.0 & ((1 << ENCODING_BITS) - 1)) as u8
+    }
+
+    /// Those of a value whose encoding's name has this number, as [`Facts::new`].
+    pub fn of_number(encoding: u8, memory_bytes: usize) -> Option<Facts> {
+        Facts::new(ENCODINGS.get(usize::from(encoding))?, memory_bytes)
     }
 
     /// The name that `OBJECT ENCODING` answers.

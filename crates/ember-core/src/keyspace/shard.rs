@@ -5,6 +5,7 @@ pub mod away;
 pub(crate) mod handover;
 pub(crate) mod moving;
 mod saving;
+pub(crate) mod unsaved;
 
 use self::aside::Aside;
 pub use self::saving::Detached;
@@ -106,9 +107,9 @@ pub struct ShardData {
 
 static NO_DATABASE: Database = Database::new(0);
 
-/// Whether there is a record of an entry's value, which may be here or not.
+/// Whether there is a record of an entry's value, which may be here or not, or will be.
 fn is_kept_away(entry: EntryRef<'_>) -> bool {
-    entry.is_away() || entry.is_copied()
+    entry.is_away() || entry.is_copied() || entry.is_pending()
 }
 
 impl ShardData {
@@ -123,7 +124,7 @@ impl ShardData {
         let bytes_of = |database: &Database| {
             database.entry_bytes + database.table.slots_bytes() + database.names_bytes()
         };
-        let copies = self.aside.as_ref().map_or(0, |aside| aside.copies_bytes());
+        let copies = self.aside.as_ref().map_or(0, |aside| aside.bytes());
         databases.map(bytes_of).sum::<usize>() + self.expiry.bytes() + copies
     }
 
@@ -256,6 +257,7 @@ impl ShardData {
             self.save_before_change(database, at);
         }
         let is_kept_away = self.aside.is_some() && is_kept_away(self.entry(database, at));
+        let was_away = is_kept_away && self.entry(database, at).is_away();
         let target = self.database_mut(database);
         let slot = target.table.slot_mut(at);
         let bytes_before = slot.entry().footprint_bytes();
@@ -279,33 +281,41 @@ impl ShardData {
             }
         }
         if is_kept_away {
-            self.note_replaced(database, at);
+            self.note_replaced(database, at, was_away);
         }
         (result, bytes_before, bytes_after)
     }
 
     /// A value was changed that was kept away, or its expiry.
     #[cold]
-    fn note_replaced(&mut self, database: usize, at: Position) {
-        if !self.entry(database, at).is_away() {
-            self.forget_away(database, at);
+    fn note_replaced(&mut self, database: usize, at: Position, was_away: bool) {
+        if self.entry(database, at).is_away() {
+            // A store has the value still, and not what the key says of it.
+            let slot = self.slot_mut(database, at);
+            slot.set_stored(false);
+            slot.set_pending(false);
+        } else {
+            self.forget_away(database, at, was_away);
         }
     }
 
     /// The value of an entry is away no more, or will not be.
     #[cold]
-    fn forget_away(&mut self, database: usize, at: Position) {
+    fn forget_away(&mut self, database: usize, at: Position, was_away: bool) {
         let ShardData { first, others, aside, .. } = self;
         let database = if database == 0 { first } else { &mut others[database - 1] };
         let slot = database.table.slot_mut(at);
         if let Some(aside) = aside {
             let (name, key) = (database.expiry_name, slot.entry().key());
-            if aside.take_copy(name, key).is_none() {
+            if was_away {
                 aside.count_out(name);
                 aside.end_ticket(name, slot.tag(), key);
+            } else {
+                aside.take_copy(name, key);
             }
         }
         slot.set_copied(false);
+        slot.set_pending(false);
         self.forget_aside_if_empty();
     }
 
@@ -361,8 +371,8 @@ impl ShardData {
         if self.saving.is_some() {
             self.save_before_change(database, at);
         }
-        if self.aside.is_some() && is_kept_away(self.entry(database, at)) {
-            self.forget_away(database, at);
+        if self.aside.is_some() {
+            self.forget_aside(database, at);
         }
         let target = self.database_mut(database);
         let slot = target.table.remove(at);
@@ -381,6 +391,16 @@ impl ShardData {
             self.rebuild_expiry();
         }
         slot
+    }
+
+    /// An entry is about to be removed.
+    #[cold]
+    fn forget_aside(&mut self, database: usize, at: Position) {
+        let entry = self.entry(database, at);
+        if is_kept_away(entry) {
+            self.forget_away(database, at, entry.is_away());
+        }
+        self.note_unsaved_removal(database, at);
     }
 
     /// Notifies the observers of a key that it has changed; `tag` is that of its hash.
@@ -615,7 +635,7 @@ impl ShardData {
                 self.aside.as_deref().is_some_and(copy)
             };
             assert!(
-                database.table.iter().all(|entry| entry.is_copied() == copied(entry)),
+                self.has_store() || database.table.iter().all(|entry| entry.is_copied() == copied(entry)),
                 "copies are known"
             );
             let away = database.table.iter().filter(|entry| entry.is_away()).count();

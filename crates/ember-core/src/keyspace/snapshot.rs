@@ -23,6 +23,7 @@ pub use crate::keyspace::shard::handover::{
     AwayKey, HeldBack, HeldKey, Piece, QueueLimits, Snapshot, SnapshotOptions,
 };
 use crate::keyspace::shard::handover::{BLOCK_BYTES, Gathering, Waiting};
+pub use crate::keyspace::shard::unsaved::{Gone, StoredKey};
 use crate::keyspace::shard::{Cursor, Held};
 use crate::keyspace::{Keyspace, SHARDS};
 use crate::sync::yield_now;

@@ -5,8 +5,10 @@ use std::io::{self, Write};
 use super::format::{LoadError, Reader, Writer};
 use super::kind::Kind;
 use super::read::read_value;
+use super::rows::push_row;
 use super::write::{kind_for, write_value_as};
 use crate::entries::entry::ValueRef;
+use crate::entries::external::Facts;
 use crate::rebuild::write_commands;
 use crate::types::limits::EncodingLimits;
 
@@ -31,6 +33,8 @@ pub struct KeyFacts {
     pub idle_s: Option<u64>,
     /// How often it was asked for: the logarithmic counter of the LFU policies.
     pub frequency: Option<u8>,
+    /// What its entry says while the value is away, for [`KeyForm::Rows`]; `None` for a value that has to be here.
+    pub away: Option<Facts>,
 }
 
 /// Writes a key for readers of `version` of the format, with what is said of it but for its database. Returns the kind
@@ -80,6 +84,8 @@ pub enum KeyForm {
     },
     /// The commands that make them.
     Commands,
+    /// Rows of a store ([`super::rows()`]).
+    Rows,
 }
 
 impl KeyForm {
@@ -87,7 +93,7 @@ impl KeyForm {
     fn version(self) -> u16 {
         match self {
             KeyForm::Rdb { version, .. } => version,
-            KeyForm::Commands => 0,
+            KeyForm::Commands | KeyForm::Rows => 0,
         }
     }
 
@@ -95,7 +101,7 @@ impl KeyForm {
     pub(crate) fn unpacked(self) -> KeyForm {
         match self {
             KeyForm::Rdb { version, .. } => KeyForm::Rdb { version, is_packed: false },
-            KeyForm::Commands => KeyForm::Commands,
+            KeyForm::Commands | KeyForm::Rows => self,
         }
     }
 }
@@ -119,7 +125,7 @@ impl Encoded {
     pub(crate) fn with_room(form: KeyForm, bytes: usize) -> Encoded {
         let packed_max_bytes = match form {
             KeyForm::Rdb { is_packed: true, .. } => PACKED_MAX_BYTES,
-            KeyForm::Rdb { is_packed: false, .. } | KeyForm::Commands => 0,
+            KeyForm::Rdb { is_packed: false, .. } | KeyForm::Commands | KeyForm::Rows => 0,
         };
         let writer = Writer::new(Vec::with_capacity(bytes)).with_packed_max_bytes(packed_max_bytes);
         Encoded { writer, form, needed: form.version(), keys: 0 }
@@ -137,6 +143,7 @@ impl Encoded {
                 let written = write_commands(self.writer.sink_mut(), name, value.into(), facts.expire_at_ms);
                 written.expect(TAKES_ALL);
             }
+            KeyForm::Rows => push_row(&mut self.writer, facts, name, value.into()),
         }
         self.keys += 1;
     }

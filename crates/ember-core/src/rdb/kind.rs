@@ -1,5 +1,7 @@
 //! The kinds of values in RDB: type and encoding in one number.
 
+use crate::types::value::ValueType;
+
 /// The newest version of the format that is understood: that of Redis 7.4, which has hashes whose fields expire.
 pub const VERSION_MAX: u16 = 12;
 
@@ -99,6 +101,27 @@ impl Kind {
             22 => Some(Kind::HashOfValkey),
             23.. => None,
             _ => Kind::from_byte(byte),
+        }
+    }
+
+    /// The type of its values.
+    pub fn value_type(self) -> ValueType {
+        match self {
+            Kind::String => ValueType::String,
+            Kind::List | Kind::ListZiplist | Kind::ListZiplists | Kind::ListListpacks => ValueType::List,
+            Kind::Set | Kind::SetIntset | Kind::SetListpack => ValueType::Set,
+            Kind::SortedSetText | Kind::SortedSet | Kind::SortedSetZiplist | Kind::SortedSetListpack => {
+                ValueType::SortedSet
+            }
+            Kind::Hash
+            | Kind::HashZipmap
+            | Kind::HashZiplist
+            | Kind::HashListpack
+            | Kind::HashOfValkey
+            | Kind::HashExpiring
+            | Kind::HashTriplets => ValueType::Hash,
+            Kind::Stream1 | Kind::Stream2 | Kind::Stream3 => ValueType::Stream,
+            Kind::Module => ValueType::VectorSet,
         }
     }
 

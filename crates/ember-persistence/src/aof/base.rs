@@ -44,6 +44,7 @@ impl BaseFile {
                 let options = SaveOptions { version, is_packed, encryption };
                 save_to(self.file(), &options, |writer| fill(&mut BaseWriter::Rdb(writer))).map(drop)
             }
+            KeyForm::Rows => unreachable!("rows are no file"),
             KeyForm::Commands => {
                 let written = (|| {
                     let mut writer =

@@ -39,6 +39,13 @@ pub struct Rewrite {
     apart: Option<AofFile>,
 }
 
+impl Rewrite {
+    /// The number of the first increment that stays.
+    pub fn first(&self) -> u64 {
+        self.first
+    }
+}
+
 impl AofDirectory {
     /// Opens the AOF in `directory` whose files' names begin with `name`; without files if there is none. What a rewrite
     /// that was finished has left is removed.
@@ -271,10 +278,15 @@ impl AofDirectory {
         self.begin_manifest()?;
         self.make_certain()?;
         let sequence = self.manifest.increments.last().map_or(0, |last| last.sequence) + 1;
-        let name = format!("{}.{sequence}.incr.aof", self.name);
-        let writer = AofWriter::create(&self.disk, &self.directory.join(&name), &self.encryption)?;
+        let file = self.increment(sequence);
+        let writer = AofWriter::create(&self.disk, &self.directory.join(&file.name), &self.encryption)?;
         self.disk.sync_directory(&self.directory)?;
-        Ok((writer, AofFile { name, sequence, file_type: FileType::Increment }))
+        Ok((writer, file))
+    }
+
+    fn increment(&self, sequence: u64) -> AofFile {
+        let name = format!("{}.{sequence}.incr.aof", self.name);
+        AofFile { name, sequence, file_type: FileType::Increment }
     }
 
     /// Begins an increment that counts only when the rewrite that begins with it is finished; none of the files that there
@@ -321,6 +333,7 @@ impl AofDirectory {
         let ending = match form {
             KeyForm::Rdb { .. } => "rdb",
             KeyForm::Commands => "aof",
+            KeyForm::Rows => unreachable!("rows are no file"),
         };
         AofFile {
             name: format!("{}.{sequence}.base.{ending}", self.name),
@@ -339,13 +352,49 @@ impl AofDirectory {
         self.make_certain()?;
         let new = self.next_base(base.form);
         base.file.publish()?;
+        self.replace(rewrite, Some(new))
+    }
+
+    /// The same for a rewrite whose data are elsewhere, durably: there is no base, and nothing before it counts.
+    ///
+    /// # Errors
+    /// Those of the disk. What counts here is what did before, unless only the removal has failed.
+    pub fn finish_without_base(&mut self, rewrite: Rewrite) -> Result<(), AofError> {
+        self.make_certain()?;
+        self.replace(rewrite, None)
+    }
+
+    /// Lets increment `first` be the first one, because what came before is elsewhere. False, with nothing changed, if that
+    /// increment is not there, or a base is.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn resume_at(&mut self, first: u64) -> Result<bool, AofError> {
+        if self.manifest.base.is_some() {
+            return Ok(false);
+        }
+        let mut apart = None;
+        if !self.manifest.increments.iter().any(|file| file.sequence == first) {
+            // Of an AOF that has begun anew the manifest is written last.
+            let file = self.increment(first);
+            let follows = self.manifest.increments.last().is_some_and(|last| last.sequence + 1 == first);
+            if !follows || self.disk.open_to_read(&self.directory.join(&file.name)).is_err() {
+                return Ok(false);
+            }
+            apart = Some(file);
+        }
+        self.replace(Rewrite { first, apart }, None)?;
+        Ok(true)
+    }
+
+    fn replace(&mut self, rewrite: Rewrite, base: Option<AofFile>) -> Result<(), AofError> {
         let mut manifest = self.manifest.clone();
         let old = std::mem::take(&mut manifest.increments);
         let (stay, go): (Vec<AofFile>, Vec<AofFile>) =
             old.into_iter().partition(|file| file.sequence >= rewrite.first);
         let gone = manifest.base.take().into_iter().chain(go);
         manifest.history.extend(gone.map(|file| AofFile { file_type: FileType::History, ..file }));
-        manifest.base = Some(new);
+        manifest.base = base;
         manifest.increments = stay;
         manifest.increments.extend(rewrite.apart);
         self.write_manifest(manifest)?;

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::ShardData;
+use super::unsaved::Unsaved;
 use crate::entries::external::Record;
 use crate::entries::hash::KeyHash;
 use crate::memory::size_class;
@@ -117,6 +118,8 @@ pub(super) struct Aside {
     copies_bytes: usize,
     /// Keys whose values are to stay, with the names of their databases.
     pinned: Vec<(usize, Box<[u8]>)>,
+    /// What a store that has the data set has still to learn.
+    pub(super) unsaved: Option<Box<Unsaved>>,
 }
 
 impl Aside {
@@ -124,6 +127,7 @@ impl Aside {
         self.tickets.is_empty()
             && self.copies.is_empty()
             && self.pinned.is_empty()
+            && self.unsaved.is_none()
             && self.away.iter().all(|&count| count == 0)
     }
 
@@ -169,6 +173,9 @@ impl Aside {
             *count = 0;
         }
         self.pinned.retain(|(other, _)| *other != name);
+        if let Some(unsaved) = &mut self.unsaved {
+            unsaved.note_emptied(name);
+        }
         let bytes = &mut self.copies_bytes;
         self.copies.retain(|key, (other, _)| {
             *bytes -= if *other == name { copy_bytes(key) } else { 0 };
@@ -199,8 +206,9 @@ impl Aside {
         self.copies.get(key).filter(|(other, _)| *other == name).map(|(_, record)| record)
     }
 
-    pub(super) fn copies_bytes(&self) -> usize {
-        self.copies_bytes
+    /// Bytes of what is kept beside the entries.
+    pub(super) fn bytes(&self) -> usize {
+        self.copies_bytes + self.unsaved.as_ref().map_or(0, |unsaved| unsaved.bytes())
     }
 
     /// Takes the ticket out that an order is for, if it is still there.

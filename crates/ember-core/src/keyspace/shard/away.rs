@@ -158,6 +158,16 @@ impl ShardData {
             return Demoted::Stays;
         }
         let bytes = entry.footprint_bytes();
+        if self.has_store() {
+            // What the store has not been told of is nowhere else.
+            return match entry.is_copied() {
+                false => Demoted::Stays,
+                true => match self.put_away(database, at, facts, Record::new(Location::STORE)) {
+                    Demoted::Gone(old) => Demoted::Dropped(old),
+                    stays => stays,
+                },
+            };
+        }
         if entry.is_copied()
             && let Some(record) = self.aside.as_mut().and_then(|aside| aside.take_copy(name, key))
         {
@@ -223,8 +233,14 @@ impl ShardData {
                 let name = self.entry(database, at).encoding_name();
                 let mut buffer = Vec::new();
                 drop(self.exchange_value(database, at, fetched.into_new(name, &mut buffer)));
+                let has_store = self.has_store();
                 if let Some(aside) = &mut self.aside {
                     aside.count_out(order.database_name);
+                    if has_store {
+                        self.slot_mut(database, at).set_fetched();
+                        self.tell_arrived(&waiting);
+                        return Arrived::InPlace;
+                    }
                     let is_kept = aside.add_copy(order.database_name, &order.key, order.record.clone());
                     if is_kept {
                         self.slot_mut(database, at).set_copied(true);
@@ -256,7 +272,7 @@ impl ShardData {
         let Some(database) = self.database_of(name) else { return false };
         let Some(at) = self.find(database, hash, key) else { return false };
         self.is_changed = true;
-        self.forget_away(database, at);
+        self.forget_away(database, at, false);
         true
     }
 
@@ -283,10 +299,15 @@ impl ShardData {
 
     /// Gives an entry another form of the same value; returns a slot with the old one.
     fn exchange_value(&mut self, database: usize, at: Position, value: NewValue<'_>) -> Slot {
+        let has_store = self.has_store();
         let target = self.database_mut(database);
         let slot = target.table.slot_mut(at);
         let bytes_before = slot.entry().footprint_bytes();
         let old = slot.exchange(value);
+        if has_store {
+            slot.set_stored(old.entry().is_copied());
+            slot.set_pending(old.entry().is_pending());
+        }
         target.entry_bytes = target.entry_bytes + slot.entry().footprint_bytes() - bytes_before;
         old
     }
@@ -294,11 +315,20 @@ impl ShardData {
 
 /// What an entry keeps of its value when that goes away; `None` if it may not go.
 fn facts_of(entry: EntryRef<'_>, rules: &DemotionRules) -> Option<Facts> {
-    let bytes = entry.footprint_bytes();
     let may_go = !entry.is_away()
-        && (rules.bytes_min..=rules.bytes_max).contains(&bytes)
-        && !entry.is_expired(rules.now_ms)
-        // Active expiry looks at the elements.
-        && entry.aggregate().and_then(Aggregate::next_expiry_ms).is_none();
-    if may_go { Facts::new(entry.encoding_name(), bytes) } else { None }
+        && (rules.bytes_min..=rules.bytes_max).contains(&entry.footprint_bytes())
+        && !entry.is_expired(rules.now_ms);
+    if may_go { facts_away(entry) } else { None }
+}
+
+/// What an entry keeps of its value when that is away; `None` if it has to be here.
+pub(super) fn facts_away(entry: EntryRef<'_>) -> Option<Facts> {
+    if let Some(external) = entry.external() {
+        return Some(external.facts);
+    }
+    // Active expiry looks at the elements.
+    if entry.aggregate().and_then(Aggregate::next_expiry_ms).is_some() {
+        return None;
+    }
+    Facts::new(entry.encoding_name(), entry.footprint_bytes())
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 
+use super::away::facts_away;
 use super::saving::Detached;
 use crate::entries::entry::{EntryRef, SharedValue, Slot};
 use crate::entries::external::Record;
@@ -291,6 +292,7 @@ impl Snapshot {
             expire_at_ms: entry.expire_at_ms(),
             idle_s: self.options.clocks.idle_s(entry.clock()),
             frequency: self.options.clocks.frequency(entry.clock()),
+            away: if self.is_checkpoint() { facts_away(entry) } else { None },
         }
     }
 
@@ -341,6 +343,17 @@ impl Snapshot {
     /// Takes a piece of the walk out of the account.
     pub(crate) fn discount_walked(&self, piece: &Piece, bytes: usize) {
         self.held_back.walked_bytes.fetch_sub(copied_bytes(piece, bytes), Ordering::Relaxed);
+    }
+
+    /// Whether what the store has is left out.
+    pub fn is_checkpoint(&self) -> bool {
+        self.options.form == KeyForm::Rows
+    }
+
+    /// Whether an entry need not be saved.
+    #[inline]
+    pub(crate) fn leaves_out(&self, entry: EntryRef<'_>) -> bool {
+        entry.is_copied() && self.is_checkpoint()
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {

@@ -46,6 +46,8 @@ pub struct Detached {
     database: Database,
     /// That of entries that are saved or newer.
     generation: Generation,
+    /// What the store has is left out.
+    is_checkpoint: bool,
 }
 
 impl Detached {
@@ -56,7 +58,9 @@ impl Detached {
 
     /// The entries to be saved. O(all entries).
     pub fn entries(&self) -> impl Iterator<Item = EntryRef<'_>> {
-        self.database.table.iter().filter(|entry| entry.generation() != self.generation)
+        let is_saved = |entry: &EntryRef<'_>| self.is_checkpoint && entry.is_copied();
+        let older = self.database.table.iter().filter(|entry| entry.generation() != self.generation);
+        older.filter(move |entry| !is_saved(entry))
     }
 }
 
@@ -74,8 +78,8 @@ pub(crate) enum Held {
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
     /// The name of the database.
-    name: usize,
-    tag: u32,
+    pub(super) name: usize,
+    pub(super) tag: u32,
     /// Whether a heavy value was left out.
     leaves_heavy: bool,
 }
@@ -106,7 +110,7 @@ impl Saving {
 
     /// Takes over what an entry is now.
     fn hand_over(&mut self, name: usize, slot: &mut Slot) {
-        if self.hand_over_away(name, slot) {
+        if self.snapshot.leaves_out(slot.entry()) || self.hand_over_away(name, slot) {
             return;
         }
         let number = self.numbers[name];
@@ -142,8 +146,11 @@ impl Saving {
     /// Shares a value that is to be saved now, and keeps others from changing it meanwhile.
     fn hold(&mut self, name: usize, slot: &mut Slot, generation: Generation) -> Option<HeldKey> {
         slot.set_generation(generation);
-        if self.snapshot.is_cancelled() {
+        if self.snapshot.is_cancelled() || self.snapshot.leaves_out(slot.entry()) {
             return None;
+        }
+        if self.snapshot.is_checkpoint() {
+            slot.set_pending(true);
         }
         if self.hand_over_away(name, slot) {
             return None;
@@ -200,7 +207,8 @@ impl ShardData {
         let Some(saving) = &mut self.saving else { return };
         // One that came to be after the snapshot was taken has no number, and nothing to be saved.
         if let Some(&number) = saving.numbers.get(database.expiry_name) {
-            let detached = Detached { number, database, generation: self.generation };
+            let is_checkpoint = saving.snapshot.is_checkpoint();
+            let detached = Detached { number, database, generation: self.generation, is_checkpoint };
             saving.snapshot.push_handed(Piece::Detached(detached), 0);
         }
     }
@@ -224,7 +232,8 @@ impl ShardData {
         }
         let mut found = self.all_databases().filter_map(|database| {
             let entry = database.table.slot(database.table.find(hash.tag(), key)?).entry();
-            (entry.generation() != self.generation).then_some(entry)
+            let is_unsaved = entry.generation() != self.generation && !saving.snapshot.leaves_out(entry);
+            is_unsaved.then_some(entry)
         });
         let Some(entry) = found.next() else { return false };
         if is_heavy(entry) || found.any(is_heavy) {
@@ -247,12 +256,15 @@ impl ShardData {
                 if slot.entry().generation() == generation {
                     return;
                 }
-                if !snapshot.is_cancelled() {
+                if !snapshot.is_cancelled() && !snapshot.leaves_out(slot.entry()) {
                     if is_heavy(slot.entry()) {
                         cursor.leaves_heavy = true;
                         return;
                     }
                     gathering.add(cursor.name, slot);
+                    if snapshot.is_checkpoint() {
+                        slot.set_pending(true);
+                    }
                 }
                 slot.set_generation(generation);
             });
@@ -322,7 +334,11 @@ impl ShardData {
 }
 
 /// The table of the database of this name, which has been used.
-fn table_named<'d>(first: &'d mut Database, others: &'d mut [Database], name: usize) -> &'d mut Table {
+pub(super) fn table_named<'d>(
+    first: &'d mut Database,
+    others: &'d mut [Database],
+    name: usize,
+) -> &'d mut Table {
     let mut databases = std::iter::once(first).chain(others);
     let named = databases.find(|database| database.expiry_name == name);
     &mut named.expect("databases that were used stay").table
