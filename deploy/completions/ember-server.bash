@@ -877,7 +877,7 @@ _ember__server() {
                     return 0
                     ;;
                 --store)
-                    COMPREPLY=($(compgen -W "none map btree" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "none map btree redb lmdb fjall bolt bbolt leveldb kv" -- "${cur}"))
                     return 0
                     ;;
                 --path)

@@ -214,9 +214,16 @@ complete -c ember-server -l stop-writes-on-bgsave-error -d 'Whether writes are r
 no\t''"
 complete -c ember-server -l rdb-version-check -d 'Whether RDB files, and payloads of RESTORE, of versions that are not known yet are refused: strict; with relaxed they are read as far as they hold nothing that is unknown, and refused where they do. (default: strict)' -r -f -a "strict\t''
 relaxed\t''"
-complete -c ember-server -l store -d 'A store that keeps the data set in memory and every write in a log: map, or btree, which also keeps the names of keys in order, for KEYS. It stands for appendonly yes, save "" and what path and fsync say. none: what is kept is said by those parameters. (default: none)' -r -f -a "none\t''
+complete -c ember-server -l store -d 'What keeps the data set. map: memory, and every write in a log; btree also keeps the names of keys in order, for KEYS. redb, lmdb and fjall: files of that engine, which memory is a cache of; bolt and bbolt mean redb, leveldb and kv fjall. Each stands for appendonly yes, save "" and what path and fsync say. none: what is kept is said by those parameters. (default: none)' -r -f -a "none\t''
 map\t''
-btree\t''"
+btree\t''
+redb\t''
+lmdb\t''
+fjall\t''
+bolt\t''
+bbolt\t''
+leveldb\t''
+kv\t''"
 complete -c ember-server -l path -d 'The directory of a store, made if it is missing, in the place of dir; by default the name of the store and .db. :memory: keeps nothing on disk. (default: empty)' -r -F
 complete -c ember-server -l fsync -d 'Whether a write to a store is durable before it is acknowledged (appendfsync always), or when the operating system sees fit (appendfsync no). (default: yes)' -r
 complete -c ember-server -l replicaof -l slaveof -d 'The primary to replicate: its host and port. At run time the command REPLICAOF changes it. (default: empty) Also --slaveof.' -r

@@ -12,11 +12,13 @@ use ember_persistence::origin::Origin;
 use ember_persistence::rdb_file::Source;
 use ember_persistence::repair::repair_command;
 use ember_protocol::{Args, OwnedBatch, Protocol, Reply, number};
+use ember_storage::stores::EngineKind;
 use emberkv_core::dispatch::{Context, Waiting};
 use emberkv_core::events::Notices;
 use emberkv_core::keys::Guards;
 use emberkv_core::turn::Turn;
 
+use crate::aof::resuming;
 use crate::aof::service::Aof;
 use crate::catalogue::registry::Handler;
 use crate::config::Config;
@@ -49,8 +51,12 @@ pub(super) fn open(server: &Server, config: &Config) -> Result<AofDirectory, Str
 ///
 /// # Errors
 /// One line that says what is wrong, where, and what to do: a server must not start with half of its keys.
-pub(crate) fn load_at_start(server: &Server) -> Result<Option<(AofDirectory, AofWriter)>, String> {
+pub(crate) fn load_at_start(server: &'static Server) -> Result<Option<(AofDirectory, AofWriter)>, String> {
     let config = server.config.snapshot();
+    resuming::check_directory(server, &config)?;
+    if let Some(engine) = config.store.engine() {
+        return load_store(server, &config, engine).map(Some);
+    }
     if !config.appendonly {
         loading::load_at_start(server)?;
         return Ok(None);
@@ -63,18 +69,7 @@ pub(crate) fn load_at_start(server: &Server) -> Result<Option<(AofDirectory, Aof
         tracing::info!("{} is now the base of an AOF in {}", config.appendfilename, config.appenddirname);
     }
     if directory.exists() {
-        let torn = load_files(server, &config, &directory)?;
-        if let Some(torn) = torn {
-            tracing::warn!(
-                "the AOF ends in the middle of something ({}): its last {} bytes are cut off",
-                torn.what,
-                torn.torn_bytes
-            );
-        }
-        directory.settle(torn).map_err(shown)?;
-        directory.remove_history().map_err(shown)?;
-        let writer = directory.begin_increment().map_err(shown)?;
-        return Ok(Some((directory, writer)));
+        return play_and_go_on(server, &config, directory).map(Some);
     }
     // What an RDB file has is not lost when the AOF is switched on: it becomes the base.
     loading::load_at_start(server)?;
@@ -94,6 +89,47 @@ pub(crate) fn load_at_start(server: &Server) -> Result<Option<(AofDirectory, Aof
     Ok(Some((directory, writer)))
 }
 
+/// Loads all files, and begins the next increment behind them.
+fn play_and_go_on(
+    server: &Server,
+    config: &Config,
+    mut directory: AofDirectory,
+) -> Result<(AofDirectory, AofWriter), String> {
+    let shown = |error: AofError| error.to_string();
+    let torn = load_files(server, config, &directory)?;
+    if let Some(torn) = torn {
+        tracing::warn!(
+            "the AOF ends in the middle of something ({}): its last {} bytes are cut off",
+            torn.what,
+            torn.torn_bytes
+        );
+    }
+    directory.settle(torn).map_err(shown)?;
+    directory.remove_history().map_err(shown)?;
+    let writer = directory.begin_increment().map_err(shown)?;
+    Ok((directory, writer))
+}
+
+/// Reads the keys of a store, and what the log has that the store has not been told of.
+fn load_store(
+    server: &'static Server,
+    config: &Config,
+    engine: EngineKind,
+) -> Result<(AofDirectory, AofWriter), String> {
+    let store = resuming::open(server, config, engine)?;
+    let mut directory = open(server, config)?;
+    loading::log_removed(directory.remove_leftovers().map_err(|error| error.to_string())?);
+    resuming::meet(store, &mut directory)?;
+    resuming::load(server, config, store)?;
+    if directory.exists() {
+        // The log is read again at each start until a checkpoint has made it superfluous.
+        Storage::of(server).wants_checkpoint.store(true, Ordering::Relaxed);
+        return play_and_go_on(server, config, directory);
+    }
+    let writer = directory.begin_increment().map_err(|error| error.to_string())?;
+    Ok((directory, writer))
+}
+
 /// How long the files may take to have all that was written so far.
 const WRITTEN_WITHIN: Duration = Duration::from_secs(10);
 
@@ -106,6 +142,9 @@ const WRITTEN_WITHIN: Duration = Duration::from_secs(10);
 pub(crate) fn reload(executor: &mut Executor) -> Result<(), String> {
     let (server, config) = (executor.server, Arc::clone(&executor.config));
     executor.publish();
+    if Storage::of(server).store().is_some() {
+        return Err("the data set is in a store, and the AOF has only what that was not told of".to_owned());
+    }
     if Aof::of(server).state.is_rewriting() {
         return Err("a rewrite of the AOF is under way; try again when it has ended".to_owned());
     }

@@ -1,7 +1,10 @@
-//! The append-only file: a subscriber of the journal that writes it, rewriting it, and loading it at the start.
+//! The append-only file: a subscriber of the journal that writes it, rewriting it, and loading it at the start. With a store
+//! it is the log before that: `checkpoint` tells the store what has changed, `resuming` opens it at the start.
 
+mod checkpoint;
 pub(crate) mod loading;
 mod orders;
+mod resuming;
 pub(crate) mod rewriting;
 pub(crate) mod service;
 pub(crate) mod start;

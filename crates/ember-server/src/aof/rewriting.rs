@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use ember_persistence::aof::{AofDirectory, AofError, AofWriter, BaseFile, Rewrite};
 use ember_persistence::rdb_file::KeyForm;
 
+use super::checkpoint::{self, Cut};
 use super::orders::{Beginning, Order};
 use super::service::{Aof, order};
 use crate::config::Config;
@@ -20,6 +21,7 @@ use crate::server::Server;
 use crate::snapshot::point_in_time;
 use crate::snapshot::point_in_time::{Claim, PointInTime, Purpose};
 use crate::snapshot::state::SnapshotState;
+use crate::storage::Storage;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::affinity;
 
@@ -28,9 +30,11 @@ const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
 /// All data at one moment, for a base.
 pub(crate) struct Base {
-    point: PointInTime,
+    pub(super) point: PointInTime,
     /// Kept until the base is in its place.
-    claim: Claim,
+    pub(super) claim: Claim,
+    /// With a store: the base is what it has after a checkpoint.
+    pub(super) cut: Option<Box<Cut>>,
 }
 
 impl Base {
@@ -39,12 +43,18 @@ impl Base {
         self.point.form()
     }
 
+    /// Whether it is a checkpoint of a store.
+    pub(super) fn is_checkpoint(&self) -> bool {
+        self.cut.is_some()
+    }
+
     /// The data of now. The executor has exclusive access.
     fn take(claim: Claim, executor: &mut Executor) -> Base {
         executor.publish();
         let point = point_in_time::begin(&claim, executor);
+        let cut = Cut::take(executor.server).map(Box::new);
         Aof::of(executor.server).state.begin_rewrite();
-        Base { point, claim }
+        Base { point, claim, cut }
     }
 }
 
@@ -57,7 +67,8 @@ pub(super) struct Rewriting {
 
 /// What came of writing a base.
 pub(crate) struct BaseWritten {
-    pub(super) result: Result<BaseFile, String>,
+    /// No file: the data are in a store.
+    pub(super) result: Result<Option<BaseFile>, String>,
     /// Whoever takes the next snapshot waits for this.
     pub(super) claim: Claim,
 }
@@ -94,7 +105,7 @@ fn begin_apart(executor: &mut Executor, claim: Claim) -> Result<(), String> {
     let done = move |written: BaseWritten| {
         let finished = written
             .result
-            .and_then(|file| directory.finish_rewrite(rewrite, file).map_err(|error| error.to_string()));
+            .and_then(|file| finish(&mut directory, rewrite, file).map_err(|error| error.to_string()));
         match &finished {
             Ok(()) => tracing::info!("the AOF is rewritten"),
             Err(error) => tracing::error!("the rewrite of the AOF has failed: {error}"),
@@ -105,6 +116,18 @@ fn begin_apart(executor: &mut Executor, claim: Claim) -> Result<(), String> {
     write_base(server, file, base, done).inspect_err(|_| Aof::of(server).state.end_rewrite(false))
 }
 
+/// Puts a base that is written in its place.
+pub(super) fn finish(
+    directory: &mut AofDirectory,
+    rewrite: Rewrite,
+    file: Option<BaseFile>,
+) -> Result<(), AofError> {
+    match file {
+        Some(file) => directory.finish_rewrite(rewrite, file),
+        None => directory.finish_without_base(rewrite),
+    }
+}
+
 /// Whether worker 0 is to begin a rewrite, or to take the data for an AOF that begins anew.
 pub(crate) fn is_due(server: &Server, config: &Config) -> bool {
     let aof = &Aof::of(server).state;
@@ -112,6 +135,7 @@ pub(crate) fn is_due(server: &Server, config: &Config) -> bool {
         && SnapshotState::of(server).claims.purpose().is_none()
         && (aof.is_rewrite_scheduled.load(Ordering::Relaxed)
             || aof.wants_base.load(Ordering::Relaxed)
+            || Storage::of(server).wants_checkpoint.load(Ordering::Relaxed)
             || (server.journal.is_read_by(Reader::Aof) && aof.failing_ms() == 0 && is_grown(server, config)))
 }
 
@@ -132,7 +156,9 @@ pub(crate) fn begin_due(executor: &mut Executor) {
     match begin(executor) {
         Ok(()) => {
             aof.is_rewrite_scheduled.store(false, Ordering::Relaxed);
-            tracing::info!("a rewrite of the AOF begins");
+            if Storage::of(server).store().is_none() {
+                tracing::info!("a rewrite of the AOF begins");
+            }
         }
         Err(Ok(_)) => {}
         Err(Err(error)) => {
@@ -149,6 +175,10 @@ fn is_grown(server: &Server, config: &Config) -> bool {
     let percentage = u128::from(config.auto_aof_rewrite_percentage);
     // After failures it takes longer to the next try.
     let retry_factor = 1 << aof.failed_in_a_row.load(Ordering::Relaxed).min(16);
+    if Storage::of(server).store().is_some() {
+        let grown = size.saturating_sub(aof.base_size.load(Ordering::Relaxed));
+        return checkpoint::is_due(server, config, grown / retry_factor as u64);
+    }
     percentage != 0
         && size > config.auto_aof_rewrite_min_size
         && u128::from(size.saturating_sub(base)) * 100 >= u128::from(base) * percentage * retry_factor
@@ -176,11 +206,11 @@ pub(super) fn write_base(
     let write = move || {
         let _guard = AbortOnPanic;
         affinity::keep_to(&config.aof_rewrite_cpulist, "aof_rewrite_cpulist");
-        let Base { point, claim } = base;
+        let Base { point, claim, .. } = base;
         let written = file.write(&encryption, |writer| point.fill(writer, true));
         // Here, not by the AOF writer, whom others wait for.
         let written = written.and_then(|()| file.file().sync());
-        let result = written.map(|()| file).map_err(|error| error.to_string());
+        let result = written.map(|()| Some(file)).map_err(|error| error.to_string());
         done(BaseWritten { result, claim });
     };
     let spawned = thread::Builder::new().name("aof-base".to_owned()).spawn(write);

@@ -30,6 +30,7 @@ use ember_persistence::aof::{
     AofDirectory, AofError, AofWriter, Batch, RETAINED_BYTES_MAX, SyncOutcome, SyncTask,
 };
 
+use super::checkpoint;
 use super::orders::{Beginning, Order};
 use super::rewriting::{self, Base, BaseWritten, NewFiles, Rewriting};
 use super::service::Aof;
@@ -39,6 +40,7 @@ use crate::replication::primary::Primary;
 use crate::server::Server;
 use crate::server::conditions::Condition;
 use crate::snapshot::state::SnapshotState;
+use crate::storage::Storage;
 use crate::system::clock::unix_ms;
 
 /// Time between two fsyncs of `everysec`.
@@ -341,10 +343,13 @@ impl AofSubscriber {
     /// Has the base of a rewrite written.
     fn begin_base(&mut self, rewrite: ember_persistence::aof::Rewrite, base: Base, is_beginning: bool) {
         let Some(files) = &mut self.files else { return };
-        let begun = files.directory.begin_base(base.form()).map_err(|error| error.to_string());
-        let begun = begun.and_then(|file| {
-            rewriting::write_base(self.server, file, base, rewriting::notify_writer(self.server))
-        });
+        let done = rewriting::notify_writer(self.server);
+        let begun = if base.is_checkpoint() {
+            checkpoint::begin(self.server, rewrite.first(), base, done)
+        } else {
+            let begun = files.directory.begin_base(base.form()).map_err(|error| error.to_string());
+            begun.and_then(|file| rewriting::write_base(self.server, file, base, done))
+        };
         self.rewriting = Some(Rewriting { rewrite, is_beginning });
         if let Err(error) = begun {
             self.fail_rewrite(&error);
@@ -352,9 +357,10 @@ impl AofSubscriber {
     }
 
     fn finish_rewrite(&mut self, written: BaseWritten) {
-        let (Some(rewriting), Some(files)) = (self.rewriting.take(), &mut self.files) else { return };
+        let (Some(rewrite), Some(files)) = (self.rewriting.take(), &mut self.files) else { return };
         let finished = written.result.and_then(|file| {
-            files.directory.finish_rewrite(rewriting.rewrite.clone(), file).map_err(|error| error.to_string())
+            let finished = rewriting::finish(&mut files.directory, rewrite.rewrite.clone(), file);
+            finished.map_err(|error| error.to_string())
         });
         match finished {
             Ok(()) => {
@@ -364,10 +370,12 @@ impl AofSubscriber {
                 let aof = &self.aof.state;
                 aof.base_size.store(aof.size.load(Ordering::Relaxed), Ordering::Relaxed);
                 aof.end_rewrite(true);
-                tracing::info!("the AOF is rewritten");
+                if Storage::of(self.server).store().is_none() {
+                    tracing::info!("the AOF is rewritten");
+                }
             }
             Err(error) => {
-                self.rewriting = Some(rewriting);
+                self.rewriting = Some(rewrite);
                 self.fail_rewrite(&error);
             }
         }

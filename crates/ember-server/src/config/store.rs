@@ -1,11 +1,25 @@
 //! What a store stands for: other parameters, which must not say anything else.
 
+use ember_storage::stores::EngineKind;
+
 use super::fields::Config;
 use super::save_rules::SaveRules;
 use super::value::{AppendFsync, Store};
 
 /// The path of a store that keeps nothing on disk.
 const IN_MEMORY: &str = ":memory:";
+
+impl Store {
+    /// The engine that has the data set in files of its own; None if the keyspace has it.
+    pub(crate) fn engine(self) -> Option<EngineKind> {
+        match self {
+            Store::None | Store::Map | Store::Btree => None,
+            Store::Redb | Store::Bolt | Store::Bbolt => Some(EngineKind::Redb),
+            Store::Lmdb => Some(EngineKind::Lmdb),
+            Store::Fjall | Store::Leveldb | Store::Kv => Some(EngineKind::Fjall),
+        }
+    }
+}
 
 /// Writes what the store says into `config`. `origin_of` tells where a parameter is stated, if it is.
 ///
@@ -24,6 +38,9 @@ pub(super) fn apply(config: &mut Config, origin_of: impl Fn(&str) -> Option<Stri
     let is_in_memory = config.path == IN_MEMORY;
     if is_in_memory && let Some(origin) = origin_of("fsync") {
         return Err(format!("{origin}: nothing is written to disk with the path '{IN_MEMORY}'"));
+    }
+    if let Some(engine) = config.store.engine() {
+        check_engine(config, engine, is_in_memory, &origin_of)?;
     }
     let stated = config.clone();
     config.save = SaveRules::default();
@@ -48,6 +65,35 @@ pub(super) fn apply(config: &mut Config, origin_of: impl Fn(&str) -> Option<Stri
                 config.store
             ));
         }
+    }
+    Ok(())
+}
+
+/// Looks at what does not go with a store that has files of its own.
+fn check_engine(
+    config: &Config,
+    engine: EngineKind,
+    is_in_memory: bool,
+    origin_of: impl Fn(&str) -> Option<String>,
+) -> Result<(), String> {
+    let store = config.store;
+    let at = |name: &str| origin_of(name).unwrap_or_else(|| name.to_owned());
+    if !engine.is_built() {
+        return Err(format!("{}: this program was built without {engine}", at("store")));
+    }
+    if is_in_memory {
+        let origin = at("path");
+        return Err(format!(
+            "{origin}: the store '{store}' is in files: name a directory, or use 'store map'"
+        ));
+    }
+    if !config.tiered_path.is_empty() {
+        let origin = at("tiered-path");
+        return Err(format!("{origin}: values of the store '{store}' go away to the store: leave it out"));
+    }
+    if config.replicaof.get().is_some() {
+        let origin = at("replicaof");
+        return Err(format!("{origin}: a server with the store '{store}' cannot be a replica"));
     }
     Ok(())
 }
@@ -102,6 +148,18 @@ mod tests {
             (
                 &[("store", "btree"), ("save", "60 1")],
                 "--save: the store 'btree' says otherwise: use 'path' for it",
+            ),
+            (
+                &[("store", "redb"), ("path", IN_MEMORY)],
+                "--path: the store 'redb' is in files: name a directory, or use 'store map'",
+            ),
+            (
+                &[("store", "bolt"), ("tiered-path", "tiers")],
+                "--tiered-path: values of the store 'bolt' go away to the store: leave it out",
+            ),
+            (
+                &[("store", "redb"), ("replicaof", "127.0.0.1 7")],
+                "--replicaof: a server with the store 'redb' cannot be a replica",
             ),
             (
                 &[("store", "map"), ("path", IN_MEMORY), ("fsync", "no")],

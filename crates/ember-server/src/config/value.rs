@@ -212,6 +212,20 @@ choices! {
         Map = "map",
         /// The names of keys in order, too.
         Btree = "btree",
+        /// In a file of redb.
+        Redb = "redb",
+        /// In files of LMDB.
+        Lmdb = "lmdb",
+        /// In files of fjall.
+        Fjall = "fjall",
+        /// As redb, which is like it.
+        Bolt = "bolt",
+        /// The same.
+        Bbolt = "bbolt",
+        /// As fjall, which is like it.
+        Leveldb = "leveldb",
+        /// The same.
+        Kv = "kv",
     }
 
     /// When what is written to the AOF is made durable.

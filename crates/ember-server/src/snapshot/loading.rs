@@ -332,7 +332,16 @@ fn insert_into<'s>(
     }
 }
 
-fn add_library(server: &Server, config: &Config, code: &[u8], present: Present) -> Result<(), RdbProblem> {
+/// Adds a library of functions.
+///
+/// # Errors
+/// If it is none, or is there already and is not replaced.
+pub(crate) fn add_library(
+    server: &Server,
+    config: &Config,
+    code: &[u8],
+    present: Present,
+) -> Result<(), RdbProblem> {
     let library = functions::declared(server, config, code);
     let added = library.and_then(|(library, _)| {
         server.scripting.libraries.change(|libraries| libraries.add(library, present == Present::Replaced))

@@ -132,6 +132,9 @@ fn rdb_form(server: &Server, config: &Config) -> KeyForm {
 
 /// The form of the base of an AOF.
 pub(crate) fn base_form(server: &Server, config: &Config) -> KeyForm {
+    if Storage::of(server).store().is_some() {
+        return KeyForm::Rows;
+    }
     if config.aof_use_rdb_preamble { rdb_form(server, config) } else { KeyForm::Commands }
 }
 
@@ -190,9 +193,37 @@ impl PointInTime {
     /// # Errors
     /// Those of the file and of starting threads, and that the server ends.
     pub(crate) fn fill(self, writer: &mut impl KeyWriter, is_aof_base: bool) -> io::Result<()> {
-        let PointInTime { saver, underway, snapshot, libraries, used_bytes, .. } = self;
+        let now_s = self.snapshot.options().clocks.now_ms / 1000;
+        writer.usual_aux(env!("CARGO_PKG_VERSION"), now_s, self.used_bytes, is_aof_base)?;
+        self.libraries.all().try_for_each(|library| writer.function(&library.code))?;
+        for (database, &(keys, volatile)) in self.snapshot.sizes().iter().enumerate() {
+            if keys > 0 {
+                writer.sizes(database, keys, volatile)?;
+            }
+        }
+        let server = self.underway.0;
+        self.each_piece(|snapshot, piece| {
+            write(server, writer, snapshot, piece)?;
+            Ok(writer.keys())
+        })
+    }
+
+    /// The code of all libraries of functions.
+    pub(crate) fn libraries(&self) -> impl Iterator<Item = &[u8]> {
+        self.libraries.all().map(|library| &library.code[..])
+    }
+
+    /// Gives all that is saved to `each`, which says how many keys it has had so far. Meanwhile up to [`WALKERS_MAX`]
+    /// threads encode.
+    ///
+    /// # Errors
+    /// Those of `each` and of starting threads, and that the server ends.
+    pub(crate) fn each_piece(
+        self,
+        mut each: impl FnMut(&Snapshot, &Piece) -> io::Result<u64>,
+    ) -> io::Result<()> {
+        let PointInTime { saver, underway, snapshot, .. } = self;
         let server = underway.0;
-        let now_s = snapshot.options().clocks.now_ms / 1000;
         let cores = thread::available_parallelism().map_or(1, usize::from);
         thread::scope(|scope| {
             // It ends in here, so that nobody is waited for after an error who waits for it.
@@ -206,25 +237,18 @@ impl PointInTime {
                     spawned?;
                 }
             }
-            writer.usual_aux(env!("CARGO_PKG_VERSION"), now_s, used_bytes, is_aof_base)?;
-            libraries.all().try_for_each(|library| writer.function(&library.code))?;
-            for (database, &(keys, volatile)) in snapshot.sizes().iter().enumerate() {
-                if keys > 0 {
-                    writer.sizes(database, keys, volatile)?;
-                }
-            }
             let claims = &SnapshotState::of(server).claims;
             let mut pace = Pace::default();
+            let mut before = 0;
             while let Some(piece) = saver.next_piece() {
                 pace.keep();
-                let before = writer.keys();
-                write(server, writer, &snapshot, &piece)?;
+                let keys = each(&snapshot, &piece)?;
                 snapshot.take_back(piece);
-                delay::wait(writer.keys() - before, || {
+                delay::wait(keys - std::mem::replace(&mut before, keys), || {
                     let is_given_up = SnapshotState::of(server).is_given_up.load(Ordering::Relaxed);
                     (!is_given_up).then(|| server.config.snapshot().rdb_key_save_delay)
                 });
-                claims.processed.store(writer.keys(), Ordering::Relaxed);
+                claims.processed.store(keys, Ordering::Relaxed);
                 claims.handed_bytes.store(snapshot.handed_total_bytes(), Ordering::Relaxed);
                 if SnapshotState::of(server).is_given_up.load(Ordering::Relaxed) {
                     return Err(io::Error::other("the server ends"));

@@ -42,6 +42,9 @@ const WISHES_MAX: usize = 10_000;
 /// After this time without anything that could go away it is looked again.
 const STUCK_PAUSE: Duration = Duration::from_millis(100);
 
+/// After one that has not helped the next checkpoint is asked for so much later: each walks through all keys.
+const CHECKPOINTS_APART: Duration = Duration::from_secs(1);
+
 /// Starts the thread.
 pub(crate) fn start(server: &'static Server) -> std::io::Result<()> {
     let named = thread::Builder::new().name("storage-demoter".to_owned());
@@ -78,6 +81,10 @@ struct Worker {
     paused_until: Option<Instant>,
     /// Segments whose records were moved; they go when nobody refers to them.
     moved: HashSet<u32>,
+    /// When a checkpoint was last asked for, and how many had ended by then.
+    asked: Option<(Instant, u64)>,
+    /// Whether anything could go since then.
+    has_helped: bool,
 }
 
 impl Worker {
@@ -91,6 +98,8 @@ impl Worker {
             pause: PAUSE_MIN,
             paused_until: None,
             moved: HashSet::new(),
+            asked: None,
+            has_helped: false,
         }
     }
 
@@ -180,6 +189,11 @@ impl Worker {
             if self.storage.records.has_full_buffer() && !self.write(Which::Full) {
                 return;
             }
+            self.has_helped |= found;
+            if !found && self.awaits_checkpoint() {
+                self.set_stuck(false);
+                return;
+            }
             self.set_stuck(!found);
             if !found {
                 thread::park_timeout(STUCK_PAUSE);
@@ -187,6 +201,26 @@ impl Worker {
             }
             self.end_waiting(config);
         }
+    }
+
+    /// Whether a checkpoint will let values go that the store does not have yet; one is asked for.
+    fn awaits_checkpoint(&mut self) -> bool {
+        if self.storage.store().is_none() {
+            return false;
+        }
+        let ended = self.storage.checkpoints.load(Ordering::Relaxed);
+        if let Some((at, ended_then)) = self.asked {
+            if ended == ended_then {
+                return true;
+            }
+            if !self.has_helped && at.elapsed() < CHECKPOINTS_APART {
+                return false;
+            }
+        }
+        self.asked = Some((Instant::now(), ended));
+        self.has_helped = false;
+        self.storage.wants_checkpoint.store(true, Ordering::Relaxed);
+        true
     }
 
     /// A value that is too large to be encoded under its shard's lock.
@@ -339,7 +373,7 @@ pub(crate) fn demote_key(
     const STAYS: &str = "ERR the value stays in memory";
     let (storage, keyspace) = (Storage::of(server), &server.keyspace);
     if !storage.is_on() {
-        return Err("ERR values do not go away: tiered-path is not set");
+        return Err("ERR values do not go away: there is neither a tiered-path nor a store of files");
     }
     let hash = keyspace.hash(key);
     for _ in 0..2 {

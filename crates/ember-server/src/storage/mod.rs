@@ -7,6 +7,9 @@
 //! worker   runs the call as if the values had never been away
 //! ```
 //!
+//! Values go to a log of segments that is a cache, or with a store they are its rows: then what the store has not been told
+//! of stays, and memory is short until a checkpoint has told it.
+//!
 //! Nobody waits for a disk on a worker, but for what cannot be run again later: calls of scripts on keys that the script
 //! does not declare ([`Storage::read`], counted).
 
@@ -16,13 +19,15 @@ pub(crate) mod records;
 pub(crate) mod report;
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
+use ember_storage::stores::Store;
 use emberkv_core::keyspace::shard::aside::FetchOrder;
 use parking_lot::{Condvar, Mutex};
 
 use crate::server::Server;
+use crate::system::clock::unix_ms;
 use records::Records;
 
 /// What is counted of values that go and come.
@@ -58,6 +63,12 @@ pub(crate) struct Storage {
     pub(crate) is_stuck: AtomicBool,
     /// Keys whose values are to go away, with their databases, whether memory is short or not.
     wishes: Mutex<Vec<(usize, Box<[u8]>)>>,
+    /// Values have to be saved before they can be sent away.
+    pub(crate) wants_checkpoint: AtomicBool,
+    /// Checkpoints that have ended, well or not.
+    pub(crate) checkpoints: AtomicU64,
+    /// When the last one has, or the server has started: Unix time in ms.
+    pub(crate) checkpointed_ms: AtomicI64,
     /// The thread that sends values away is to look at memory.
     is_awaited: Mutex<bool>,
     wakes: Condvar,
@@ -73,6 +84,9 @@ impl Storage {
             counters: StorageCounters::default(),
             is_stuck: AtomicBool::new(false),
             wishes: Mutex::default(),
+            wants_checkpoint: AtomicBool::new(false),
+            checkpoints: AtomicU64::new(0),
+            checkpointed_ms: AtomicI64::new(unix_ms()),
             is_awaited: Mutex::default(),
             wakes: Condvar::new(),
         }
@@ -86,6 +100,18 @@ impl Storage {
     /// Whether values can be sent away when memory is short, so that nothing need be evicted or refused.
     pub(crate) fn can_demote(&self) -> bool {
         self.is_on() && !self.is_stuck.load(Ordering::Relaxed)
+    }
+
+    /// The store that has the data set, if there is one.
+    pub(crate) fn store(&self) -> Option<&Store> {
+        self.records.store()
+    }
+
+    /// Notes that a checkpoint has ended: there may be something to send away.
+    pub(crate) fn note_checkpoint(&self) {
+        self.checkpointed_ms.store(unix_ms(), Ordering::Relaxed);
+        self.checkpoints.fetch_add(1, Ordering::Relaxed);
+        self.wake_demoter();
     }
 
     /// Has memory looked at now.

@@ -1,10 +1,11 @@
-//! The records of values that are away: a log of segments in the directory `tiered-path`.
+//! The records of values that are away: in a log of segments in the directory `tiered-path`, or the rows of a store.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ember_persistence::files::{DirectoryLock, LockError, OsDisk};
 use ember_storage::segments::{self, LogFull, LogOptions, RecordHead, Room, SegmentLog, Which, WriteFailed};
+use ember_storage::stores::Store;
 use emberkv_core::keyspace::external::{Location, Record, live_bytes};
 use emberkv_core::keyspace::shard::away::Encoded;
 use emberkv_core::rdb::Kind;
@@ -16,7 +17,7 @@ use crate::files::encryption::FileEncryption;
 const VALUE_BYTES_MAX: usize = 60 << 20;
 
 /// A log of records. Its directory is this server's alone.
-struct Log {
+pub(crate) struct Log {
     segments: SegmentLog,
     /// Whatever the working directory is later.
     directory: PathBuf,
@@ -24,8 +25,15 @@ struct Log {
     lock: Option<DirectoryLock>,
 }
 
-/// Records by their locations, if there is a place for them.
-pub(crate) struct Records(Option<Log>);
+/// Records by their locations, if there is a place for them: fixed after the start.
+pub(crate) enum Records {
+    /// There is none.
+    Nowhere,
+    /// A log, which is a cache.
+    Log(Box<Log>),
+    /// A store, which has the data set. It is opened when its directory is this server's.
+    Store(OnceLock<Store>),
+}
 
 /// A segment of the log.
 pub(crate) struct Segment {
@@ -37,13 +45,16 @@ pub(crate) struct Segment {
 }
 
 impl Records {
-    /// Those in `tiered-path`, which begins empty; none without such a directory.
+    /// Those in `tiered-path`, which begins empty, or of a store that is still to be opened; none without either.
     ///
     /// # Errors
     /// One line that says what is wrong with it, and what to do.
     pub(crate) fn open(config: &Config, encryption: &FileEncryption) -> Result<Records, String> {
+        if config.store.engine().is_some() {
+            return Ok(Records::Store(OnceLock::new()));
+        }
         if config.tiered_path.is_empty() {
-            return Ok(Records(None));
+            return Ok(Records::Nowhere);
         }
         if config.maxmemory == 0 {
             return Err("tiered-path needs a limit of memory: set maxmemory".to_owned());
@@ -69,16 +80,35 @@ impl Records {
         };
         let opened = SegmentLog::open(Arc::new(OsDisk), options);
         let segments = opened.map_err(|error| problem(error.to_string()))?;
-        Ok(Records(Some(Log { segments, directory, lock })))
+        Ok(Records::Log(Box::new(Log { segments, directory, lock })))
     }
 
     /// Whether there is a place for them.
     pub(crate) fn is_on(&self) -> bool {
-        self.0.is_some()
+        !matches!(self, Records::Nowhere)
+    }
+
+    /// The store, once it is open.
+    pub(crate) fn store(&self) -> Option<&Store> {
+        match self {
+            Records::Store(store) => store.get(),
+            Records::Nowhere | Records::Log(_) => None,
+        }
+    }
+
+    /// Puts the store in its place, once.
+    pub(crate) fn set_store(&self, store: Store) -> &Store {
+        match self {
+            Records::Store(place) => place.get_or_init(|| store),
+            Records::Nowhere | Records::Log(_) => unreachable!("the configuration asks for a store"),
+        }
     }
 
     fn log(&self) -> Option<&SegmentLog> {
-        self.0.as_ref().map(|log| &log.segments)
+        match self {
+            Records::Log(log) => Some(&log.segments),
+            Records::Nowhere | Records::Store(_) => None,
+        }
     }
 
     /// Keeps a value: in a buffer, without waiting for the disk.
@@ -107,6 +137,9 @@ impl Records {
         (database_name, key): (usize, &[u8]),
         bytes: &mut Vec<u8>,
     ) -> Result<Kind, String> {
+        if let Some(store) = self.store() {
+            return read_row(store, database_name, key, bytes);
+        }
         let log = self.log().ok_or("there is no place for values")?;
         let mut buffer = std::mem::take(bytes);
         let record = log.read(segments::Location::from_bits(location.bits()), &mut buffer);
@@ -181,7 +214,7 @@ impl Records {
 
     /// Sets how much the files may take.
     pub(crate) fn set_limit(&self, config: &Config) {
-        if let Some(log) = &self.0 {
+        if let Records::Log(log) = self {
             log.segments.set_limit(size_limit(config, &log.directory));
         }
     }
@@ -190,6 +223,13 @@ impl Records {
     pub(crate) fn statistics(&self) -> Option<segments::LogStatistics> {
         self.log().map(SegmentLog::statistics)
     }
+}
+
+fn read_row(store: &Store, database_name: usize, key: &[u8], bytes: &mut Vec<u8>) -> Result<Kind, String> {
+    let database = u32::try_from(database_name).map_err(|_| "there is no such database")?;
+    let kind = store.read(database, key, bytes).map_err(|error| error.to_string())?;
+    let kind = kind.ok_or("the store has no such key")?;
+    Kind::from_byte(kind).ok_or_else(|| "the row is of an unknown kind".to_owned())
 }
 
 /// How much the files may take: without a limit, nine tenths of what is free on their disk.

@@ -33,8 +33,11 @@ use crate::history::{Book, write};
 /// How often the server of one seed is started.
 const LIVES: usize = 3;
 
-/// Policies, each with a test of its own.
-const POLICIES: u64 = 3;
+/// Stores that are files of an engine.
+const STORES: [&str; 3] = ["redb", "lmdb", "fjall"];
+
+/// Policies and stores, each with a test of its own.
+const POLICIES: u64 = 6;
 
 /// Execution modes, each tried with every seed.
 const MODES: [bool; 2] = [true, false];
@@ -67,6 +70,21 @@ fn nothing_acknowledged_is_lost_with_everysec() {
 #[test]
 fn nothing_acknowledged_is_lost_with_no() {
     every_seed("no");
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_with_a_store_of_redb() {
+    every_seed("redb");
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_with_a_store_of_lmdb() {
+    every_seed("lmdb");
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_with_a_store_of_fjall() {
+    every_seed("fjall");
 }
 
 #[test]
@@ -107,7 +125,7 @@ fn number(name: &str) -> Option<u64> {
         .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
 }
 
-/// Kills servers with this policy in both modes.
+/// Kills servers with this policy, or with this store, in both modes.
 fn every_seed(policy: &'static str) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as u64;
     let first = number("CRASH_SEED").unwrap_or(now);
@@ -175,7 +193,11 @@ fn arguments(
     is_concurrent: bool,
     directory: &Path,
 ) -> Vec<&'static str> {
-    let mut arguments = vec!["--appendonly", "yes", "--appendfsync", policy, "--shards", "3"];
+    let mut arguments = if STORES.contains(&policy) {
+        vec!["--store", policy, "--path", ".", "--fsync", "yes", "--shards", "3"]
+    } else {
+        vec!["--appendonly", "yes", "--appendfsync", policy, "--shards", "3"]
+    };
     arguments.extend(["--enable-debug-command", "yes", "--auto-aof-rewrite-percentage", "0"]);
     arguments.extend(["--concurrent", if is_concurrent { "yes" } else { "no" }]);
     arguments.extend(["--aof-use-rdb-preamble", if random.chance(50) { "yes" } else { "no" }]);

@@ -5,6 +5,7 @@
 mod aof;
 mod background;
 mod data_lock;
+mod disk_stores;
 mod encryption;
 mod snapshots;
 mod stores;

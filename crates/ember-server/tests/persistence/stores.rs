@@ -85,7 +85,7 @@ fn a_store_without_fsync_keeps_what_the_system_has_and_in_memory_nothing() {
 fn a_store_that_is_not_there_or_contradicted_is_refused_with_a_reason() {
     let directory = Directory::new("store-refused");
     for (arguments, expected) in [
-        (&["--store", "leveldb"][..], "must be one of the following: none, map, btree"),
+        (&["--store", "rocksdb"][..], "must be one of the following: none, map, btree, redb, lmdb, fjall"),
         (&["--store", "map", "--save", "60 1"], "--save: the store 'map' says otherwise"),
         (&["--fsync", "no"], "--fsync: it is that of a store, but there is none"),
     ] {

@@ -196,6 +196,9 @@ fn switch_aof(execution: &mut Execution<'_>, config: &Config) -> Result<(), Comm
     if executor.section != Section::Shared {
         return Err(failed("it cannot be changed inside a transaction or script"));
     }
+    if config.store.engine().is_some() {
+        return Err(failed("it is the log of the store"));
+    }
     if config.appendonly {
         return rewriting::switch_on(executor).map_err(|error| failed(&error));
     }

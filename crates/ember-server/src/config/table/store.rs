@@ -10,9 +10,10 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: choice!(store: Store),
         default: "none",
         mutable: false,
-        about: "A store that keeps the data set in memory and every write in a log: `map`, or `btree`, which also keeps the \
-                names of keys in order, for KEYS. It stands for `appendonly yes`, `save \"\"` and what `path` and `fsync` say. \
-                `none`: what is kept is said by those parameters.",
+        about: "What keeps the data set. `map`: memory, and every write in a log; `btree` also keeps the names of keys in \
+                order, for KEYS. `redb`, `lmdb` and `fjall`: files of that engine, which memory is a cache of; `bolt` and \
+                `bbolt` mean redb, `leveldb` and `kv` fjall. Each stands for `appendonly yes`, `save \"\"` and what `path` \
+                and `fsync` say. `none`: what is kept is said by those parameters.",
     },
     Parameter {
         name: "path",

@@ -1,0 +1,262 @@
+//! Checkpoints: what has changed since the last one goes to the store, in one step, and the log before it is not needed any
+//! more.
+//!
+//! ```text
+//! cut      exclusive access: what is gone is taken, a snapshot of what the store does not have begins, and the log begins
+//!          its next increment
+//! write    one transaction of the store: what is gone, the rows, and the number of that increment
+//! settle   what was saved and has not changed since may go away from memory; older increments are removed
+//! ```
+//!
+//! The number in the store says where the log goes on, whatever the log's manifest says: a crash between the last two is
+//! harmless. If it fails, what it was to save is changed still, for the next one.
+
+use std::io;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Instant;
+
+use ember_storage::stores::{self, Position, StoreError};
+use emberkv_core::rdb::{Encoded, KeyFacts, KeyForm, Row, rows};
+use emberkv_core::snapshot::{AwayKey, Gone, Piece, Snapshot};
+
+use super::rewriting::{Base, BaseWritten};
+use crate::config::Config;
+use crate::server::Server;
+use crate::snapshot::point_in_time::PointInTime;
+use crate::storage::Storage;
+use crate::system::abort_on_panic::AbortOnPanic;
+use crate::system::affinity;
+use crate::system::clock::unix_ms;
+
+/// Bytes of the log after which the next one is due: reading them again takes some seconds.
+const LOG_BYTES_MAX: u64 = 64 << 20;
+
+/// Or a part of `maxmemory`: what is in the log only has to stay in memory.
+const LOG_SHARE: u64 = 4;
+
+/// After this time one is due if there is anything in the log.
+const INTERVAL_MS: i64 = 60_000;
+
+/// What a row says of a value that has to be in memory, in the place of its encoding.
+pub(super) const HERE: u8 = u8::MAX;
+
+/// What is to be saved beside the entries.
+pub(super) struct Cut {
+    gone: Gone,
+    /// What the shards call the databases, by number.
+    names: Vec<usize>,
+}
+
+impl Cut {
+    /// That of a server with a store. The caller has exclusive access, and no log is behind it.
+    pub(super) fn take(server: &Server) -> Option<Cut> {
+        let storage = Storage::of(server);
+        storage.store()?;
+        storage.wants_checkpoint.store(false, Ordering::Relaxed);
+        Some(Cut { gone: server.keyspace.take_gone(), names: server.keyspace.database_names() })
+    }
+}
+
+/// Whether one is due, when the log has grown by so many bytes since the last one.
+pub(super) fn is_due(server: &Server, config: &Config, grown: u64) -> bool {
+    let share = if config.maxmemory == 0 { u64::MAX } else { config.maxmemory / LOG_SHARE };
+    let is_long_ago = unix_ms() - Storage::of(server).checkpointed_ms.load(Ordering::Relaxed) >= INTERVAL_MS;
+    grown >= LOG_BYTES_MAX.min(share).max(1) || (grown > 0 && is_long_ago)
+}
+
+/// Makes one on a thread of its own, which calls `done` then. `first` is the increment of the log that begins with it.
+///
+/// # Errors
+/// If there is no thread.
+pub(super) fn begin(
+    server: &'static Server,
+    first: u64,
+    base: Base,
+    done: impl FnOnce(BaseWritten) + Send + 'static,
+) -> Result<(), String> {
+    let cpus = server.config.snapshot().aof_rewrite_cpulist.clone();
+    let make = move || {
+        let _guard = AbortOnPanic;
+        affinity::keep_to(&cpus, "aof_rewrite_cpulist");
+        let Base { point, claim, cut } = base;
+        let begun = Instant::now();
+        let result = match cut {
+            Some(cut) => write(server, first, point, *cut),
+            None => Err("there is no store".to_owned()),
+        };
+        server.keyspace.settle_checkpoint(result.is_ok());
+        if let Ok(keys) = &result {
+            let seconds = begun.elapsed().as_secs_f64();
+            tracing::info!("a checkpoint has told the store of {keys} keys in {seconds:.3} seconds");
+        }
+        Storage::of(server).note_checkpoint();
+        done(BaseWritten { result: result.map(|_| None), claim });
+    };
+    let spawned = thread::Builder::new().name("checkpoint".to_owned()).spawn(make);
+    spawned.map(drop).map_err(|error| format!("cannot start a thread: {error}"))
+}
+
+/// Tells the store of everything; of how many keys.
+fn write(server: &Server, first: u64, point: PointInTime, cut: Cut) -> Result<u64, String> {
+    let store = Storage::of(server).store().ok_or("there is no store")?;
+    let notes =
+        Notes { names: cut.names.clone(), libraries: point.libraries().map(<[u8]>::to_vec).collect() };
+    let position = Position { number: 0, increment: first, is_importing: false, notes: notes.encode() };
+    let mut point = Some(point);
+    let mut keys = 0;
+    let written = store.checkpoint(&position, &mut |checkpoint| {
+        for &name in &cut.gone.emptied {
+            checkpoint.remove_database(database(name)?)?;
+        }
+        for (name, key) in &cut.gone.removed {
+            checkpoint.remove(database(*name)?, key)?;
+        }
+        keys = cut.gone.removed.len() as u64;
+        let Some(point) = point.take() else { return Ok(()) };
+        let saved = point.each_piece(|snapshot, piece| {
+            let put = put(checkpoint, &cut.names, snapshot, piece).map_err(io::Error::other)?;
+            keys += put;
+            Ok(keys)
+        });
+        saved.map_err(|error| StoreError::Abandoned(error.to_string()))
+    });
+    drop(point);
+    if let Err(error) = written {
+        server.keyspace.put_gone_back(cut.gone);
+        return Err(error.to_string());
+    }
+    Ok(keys)
+}
+
+fn database(name: usize) -> Result<u32, StoreError> {
+    u32::try_from(name).map_err(|_| StoreError::TooLong)
+}
+
+/// Puts what a piece has; how many keys that are.
+fn put(
+    checkpoint: &mut stores::Checkpoint<'_>,
+    names: &[usize],
+    snapshot: &Snapshot,
+    piece: &Piece,
+) -> Result<u64, StoreError> {
+    match piece {
+        Piece::Keys(number, block) => put_rows(checkpoint, names[*number], block),
+        Piece::Value(key) => {
+            let mut block = Encoded::new(KeyForm::Rows);
+            block.push(&key.facts, &key.name, key.value.as_value());
+            put_rows(checkpoint, names[key.facts.database], &block)
+        }
+        Piece::Away(keys) => keys.iter().try_fold(0, |count, key| Ok(count + put_facts(checkpoint, key)?)),
+        Piece::Detached(detached) => detached.entries().try_fold(0, |count, entry| {
+            if let Some(key) = snapshot.away(detached.number, detached.name(), entry) {
+                return Ok(count + put_facts(checkpoint, &key)?);
+            }
+            let mut block = Encoded::new(KeyForm::Rows);
+            block.push(&snapshot.facts(detached.number, entry), entry.key(), entry);
+            Ok(count + put_rows(checkpoint, detached.name(), &block)?)
+        }),
+    }
+}
+
+fn put_rows(
+    checkpoint: &mut stores::Checkpoint<'_>,
+    name: usize,
+    block: &Encoded,
+) -> Result<u64, StoreError> {
+    for row in rows(block.bytes()) {
+        let Row { away, kind, expire_at_ms, name: key, value } = row;
+        let facts = KeyFacts { expire_at_ms, away, ..KeyFacts::default() };
+        checkpoint.put(&facts_of(database(name)?, key, kind as u8, &facts), value)?;
+    }
+    Ok(block.keys())
+}
+
+/// Says something else of a key whose value is in the store.
+fn put_facts(checkpoint: &mut stores::Checkpoint<'_>, key: &AwayKey) -> Result<u64, StoreError> {
+    let facts = facts_of(database(key.database_name)?, &key.name, 0, &key.facts);
+    if checkpoint.put_facts(&facts)? {
+        return Ok(1);
+    }
+    let name = String::from_utf8_lossy(&key.name);
+    Err(StoreError::Abandoned(format!(
+        "the store does not have the key '{name}', whose value it should have"
+    )))
+}
+
+fn facts_of<'k>(database: u32, key: &'k [u8], kind: u8, facts: &KeyFacts) -> stores::Facts<'k> {
+    stores::Facts {
+        database,
+        key,
+        kind,
+        encoding: facts.away.map_or(HERE, |away| away.encoding_number()),
+        memory_bytes: facts.away.map_or(0, |away| away.memory_bytes() as u64),
+        stored_bytes: 0,
+        // Times before 1970 are numbers, too.
+        expiry: facts.expire_at_ms.map(i64::cast_unsigned),
+        element_expiry: None,
+    }
+}
+
+/// What a checkpoint says beside the keys.
+///
+/// ```text
+/// number of databases, 4 | what each is called, 4 … | length of a library, 8 | its code | …        little-endian
+/// ```
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Notes {
+    /// What the shards call the databases, by number.
+    pub(super) names: Vec<usize>,
+    /// The code of all libraries of functions.
+    pub(super) libraries: Vec<Vec<u8>>,
+}
+
+impl Notes {
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = (self.names.len() as u32).to_le_bytes().to_vec();
+        self.names.iter().for_each(|&name| bytes.extend_from_slice(&(name as u32).to_le_bytes()));
+        for library in &self.libraries {
+            bytes.extend_from_slice(&(library.len() as u64).to_le_bytes());
+            bytes.extend_from_slice(library);
+        }
+        bytes
+    }
+
+    /// What the notes of a position say; None if they are none.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Notes> {
+        let (count, rest) = bytes.split_first_chunk()?;
+        let (names, mut rest) = rest.split_at_checked(4 * u32::from_le_bytes(*count) as usize)?;
+        let names = names
+            .chunks_exact(4)
+            .map(|name| u32::from_le_bytes([name[0], name[1], name[2], name[3]]) as usize);
+        let mut notes = Notes { names: names.collect(), libraries: Vec::new() };
+        while let Some((len, behind)) = rest.split_first_chunk() {
+            let (library, behind) = behind.split_at_checked(u64::from_le_bytes(*len) as usize)?;
+            notes.libraries.push(library.to_vec());
+            rest = behind;
+        }
+        rest.is_empty().then_some(notes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_are_read_as_they_were_written_and_no_other_bytes_are() {
+        let notes = Notes { names: vec![0, 2, 1], libraries: vec![b"#!lua".to_vec(), Vec::new()] };
+        let bytes = notes.encode();
+        assert_eq!(Notes::decode(&bytes).unwrap(), notes);
+        assert_eq!(Notes::decode(&Notes::default().encode()).unwrap(), Notes::default());
+        // At these ends there is one library less.
+        let whole = [16, 29, bytes.len()];
+        for len in 0..bytes.len() {
+            assert_eq!(Notes::decode(&bytes[..len]).is_some(), whole.contains(&len), "{len}");
+        }
+        let mut damaged = bytes;
+        damaged[16] = 0xFF;
+        damaged[23] = 0xFF;
+        assert_eq!(Notes::decode(&damaged), None);
+    }
+}

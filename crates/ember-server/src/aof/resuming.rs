@@ -1,0 +1,221 @@
+//! A store at the start: its keys come into memory, their values stay away, and the log goes on where its last checkpoint
+//! says.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use ember_persistence::aof::AofDirectory;
+use ember_storage::stores::{EngineKind, Facts, Position, Store, StoreOptions};
+use emberkv_core::keyspace::external;
+use emberkv_core::rdb::{self, Kind};
+use emberkv_core::snapshot::StoredKey;
+use emberkv_core::turn::Turn;
+
+use super::checkpoint::{HERE, Notes};
+use crate::config::Config;
+use crate::server::Server;
+use crate::snapshot::loading::{Present, add_library};
+use crate::snapshot::state::SnapshotState;
+use crate::storage::Storage;
+use crate::system::clock::unix_ms;
+
+/// The directory: the server's own.
+const DIRECTORY: &str = ".";
+
+/// The parts of `maxmemory` that an engine gets for what it reads and writes, and what it gets without a limit.
+const CACHE_SHARE: u64 = 16;
+const WRITE_BUFFER_SHARE: u64 = 32;
+const CACHE_BYTES: u64 = 64 << 20;
+const WRITE_BUFFER_BYTES: u64 = 32 << 20;
+const ENGINE_BYTES_MIN: u64 = 1 << 20;
+
+/// Keys between two looks at whether the server ends.
+const LOOK_KEYS: u64 = 4096;
+
+/// Makes sure that the directory has no store but that of the configuration: the log of one is no data set without it.
+///
+/// # Errors
+/// A line that says which store there is, and what to do.
+pub(super) fn check_directory(server: &Server, config: &Config) -> Result<(), String> {
+    match Store::find(server.disk.as_ref(), Path::new(DIRECTORY)) {
+        Some(there) if config.store.engine() != Some(there) => Err(format!(
+            "the data set here is in a store of {there}: start with --store {there}, or in another directory"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Opens the store, or makes it.
+pub(super) fn open(
+    server: &'static Server,
+    config: &Config,
+    engine: EngineKind,
+) -> Result<&'static Store, String> {
+    if config.store.to_string() != engine.name() {
+        tracing::info!("the store '{}' is one of {engine}, which is like it", config.store);
+    }
+    let part = |share: u64, without_limit: u64| match config.maxmemory {
+        0 => without_limit,
+        limit => (limit / share).max(ENGINE_BYTES_MIN),
+    };
+    let options = StoreOptions {
+        cache_bytes: part(CACHE_SHARE, CACHE_BYTES),
+        write_buffer_bytes: part(WRITE_BUFFER_SHARE, WRITE_BUFFER_BYTES),
+        encryption: server.encryption(),
+    };
+    let opened = Store::open(engine, &server.disk, Path::new(DIRECTORY), &options);
+    let store = opened.map_err(|error| format!("cannot open the store: {error}"))?;
+    server.keyspace.keep_in_store();
+    Ok(Storage::of(server).records.set_store(store))
+}
+
+/// Makes the log begin where the store ends.
+///
+/// # Errors
+/// A line that says how the two do not belong together, with nothing changed; or those of the disk.
+pub(super) fn meet(store: &Store, log: &mut AofDirectory) -> Result<(), String> {
+    let manifest = log.manifest();
+    let range = match (manifest.increments.first(), manifest.increments.last()) {
+        (Some(first), Some(last)) => format!("has increments {} to {}", first.sequence, last.sequence),
+        _ => "has no increments".to_owned(),
+    };
+    let directory = log.directory().display().to_string();
+    let refused = |what: String| {
+        Err(format!(
+            "the store and its log in {directory} do not belong together: {what}; restore both from one backup"
+        ))
+    };
+    if manifest.base.is_some() {
+        return refused("the log has a base, so it is the AOF of a server without a store".to_owned());
+    }
+    let Some(Position { increment, .. }) = store.position() else {
+        // Before its first checkpoint all of the data set is in the log, from its beginning on.
+        return match manifest.increments.first() {
+            Some(first) if first.sequence != 1 => {
+                refused(format!("the store has had no checkpoint, and the log {range}"))
+            }
+            _ => Ok(()),
+        };
+    };
+    match log.resume_at(increment) {
+        Ok(true) => Ok(()),
+        Ok(false) => refused(format!("the store goes on with increment {increment}, and the log {range}")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Reads all keys of a store into the empty keyspace; values stay where they are, but for those that have to be here.
+///
+/// # Errors
+/// One line that says what is wrong.
+pub(super) fn load(server: &Server, config: &Config, store: &Store) -> Result<(), String> {
+    let Some(position) = store.position() else { return Ok(()) };
+    let begun = Instant::now();
+    let damaged = || "cannot load the data set: the store's notes are damaged; restore a backup".to_owned();
+    let notes = Notes::decode(&position.notes).ok_or_else(damaged)?;
+    if notes.names.len() > server.keyspace.databases() {
+        return Err(format!("the store has {} databases: set `databases` as it was", notes.names.len()));
+    }
+    if !server.keyspace.set_database_names(&notes.names) {
+        return Err(damaged());
+    }
+    let shown = |error: &dyn std::fmt::Display| format!("cannot load the data set: {error}");
+    for code in &notes.libraries {
+        add_library(server, config, code, Present::Refused).map_err(|error| shown(&error))?;
+    }
+    let mut loader = Loader::new(server, config, &notes.names);
+    let mut result = Ok(());
+    let read = store.facts(&mut |facts| match loader.take(&facts) {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => {
+            result = Err(shown(&error));
+            ControlFlow::Break(())
+        }
+    });
+    read.map_err(|error| shown(&error))?;
+    result?;
+    loader.bring(store).map_err(|error| shown(&error))?;
+    SnapshotState::of(server).loaded.fetch_add(loader.count, Ordering::Relaxed);
+    let seconds = begun.elapsed().as_secs_f64();
+    tracing::info!("loaded {} keys of the store in {seconds:.3} seconds", loader.count);
+    Ok(())
+}
+
+/// Puts keys of a store into the keyspace.
+struct Loader<'s> {
+    server: &'s Server,
+    config: &'s Config,
+    turn: Turn,
+    /// The numbers of databases by what they are called.
+    numbers: Vec<usize>,
+    count: u64,
+    /// Keys whose values have to be here: what their databases are called, and when they expire.
+    here: Vec<(u32, Box<[u8]>, Option<i64>)>,
+}
+
+impl<'s> Loader<'s> {
+    fn new(server: &'s Server, config: &'s Config, names: &[usize]) -> Loader<'s> {
+        let mut turn = Turn::new(unix_ms(), 1);
+        turn.settings.policy = config.maxmemory_policy;
+        let mut numbers: Vec<usize> = (0..server.keyspace.databases()).collect();
+        names.iter().enumerate().for_each(|(number, &name)| numbers[name] = number);
+        Loader { server, config, turn, numbers, count: 0, here: Vec::new() }
+    }
+
+    fn number(&self, name: u32) -> Result<usize, String> {
+        let number = self.numbers.get(name as usize).copied();
+        number.ok_or_else(|| format!("there is no database {name}: set `databases` as it was"))
+    }
+
+    fn take(&mut self, facts: &Facts<'_>) -> Result<(), String> {
+        self.count += 1;
+        if self.count.is_multiple_of(LOOK_KEYS) && self.server.is_stopping() {
+            return Err("the server ends".to_owned());
+        }
+        let expire_at_ms = facts.expiry.map(u64::cast_signed);
+        if facts.encoding == HERE {
+            self.here.push((facts.database, facts.key.into(), expire_at_ms));
+            return Ok(());
+        }
+        let damaged =
+            || format!("the store says what is not known of '{}'", String::from_utf8_lossy(facts.key));
+        let kind = Kind::from_byte(facts.kind).ok_or_else(damaged)?;
+        let memory_bytes = usize::try_from(facts.memory_bytes).map_err(|_| damaged())?;
+        let away = external::Facts::of_number(facts.encoding, memory_bytes).ok_or_else(damaged)?;
+        let key = StoredKey {
+            database: self.number(facts.database)?,
+            key: facts.key,
+            value_type: kind.value_type(),
+            expire_at_ms,
+            clock: self.turn.new_clock(),
+        };
+        if self.server.keyspace.insert_away(&key, away) { Ok(()) } else { Err(damaged()) }
+    }
+
+    /// Reads the values that have to be here.
+    fn bring(&mut self, store: &Store) -> Result<(), String> {
+        let limits = self.config.encoding_limits();
+        let (mut bytes, mut buffer) = (Vec::new(), Vec::new());
+        for (name, key, expire_at_ms) in std::mem::take(&mut self.here) {
+            let damaged = || format!("the value of '{}' is not there", String::from_utf8_lossy(&key));
+            let kind = store.read(name, &key, &mut bytes).map_err(|error| error.to_string())?;
+            let kind = kind.and_then(Kind::from_byte).ok_or_else(damaged)?;
+            let mut rest = &bytes[..];
+            let value = rdb::read_value(&mut rdb::Reader::new(&mut rest), kind, &limits);
+            let value = value.map_err(|error| format!("'{}': {error}", String::from_utf8_lossy(&key)))?;
+            let stored = StoredKey {
+                database: self.number(name)?,
+                key: &key,
+                value_type: kind.value_type(),
+                expire_at_ms,
+                clock: self.turn.new_clock(),
+            };
+            if !self.server.keyspace.insert_stored(&stored, value.into_new(&mut buffer)) {
+                return Err(damaged());
+            }
+        }
+        Ok(())
+    }
+}

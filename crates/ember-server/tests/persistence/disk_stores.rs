@@ -1,0 +1,328 @@
+//! Stores of files: the data set is in an engine's files and a log before them, and memory is a cache of it.
+
+use std::fs;
+use std::path::Path;
+
+use ember_testkit::{RawClient, Server, wait_until};
+
+use crate::{Directory, MODES, digest, fill, refusal, start_in};
+
+const ENGINES: [&str; 3] = ["redb", "lmdb", "fjall"];
+
+/// The directory of the store beside the server's.
+const PATH: &str = "data";
+
+fn start(directory: &Path, mode: &[&str], store: &str, more: &[&str]) -> Server {
+    let named = ["--store", store, "--path", PATH, "--enable-debug-command", "yes"];
+    start_in(directory, &[mode, &named, more].concat())
+}
+
+/// Has the store told of everything.
+fn checkpoint(client: &mut RawClient) {
+    wait_until("no checkpoint is under way", || client.info("aof_rewrite_in_progress") == "0");
+    assert!(!client.run("BGREWRITEAOF").is_error());
+    wait_until("the checkpoint has ended", || client.info("aof_rewrite_in_progress") == "0");
+    assert_eq!(client.info("aof_last_bgrewrite_status"), "ok");
+}
+
+fn run(client: &mut RawClient, line: &str) -> String {
+    ember_testkit::render(&client.run(line)).trim_end().to_owned()
+}
+
+fn figure(client: &mut RawClient, name: &str) -> u64 {
+    let text = client.run("INFO tiers").text();
+    let line = text.lines().find_map(|line| line.strip_prefix(&format!("tier_{name}:")));
+    line.unwrap_or_else(|| panic!("{name} in {text}")).trim().parse().unwrap()
+}
+
+/// The increments of the log.
+fn increments(directory: &Path) -> Vec<String> {
+    let folder = directory.join(PATH).join("appendonlydir");
+    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter(|name| name.ends_with(".incr.aof")).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_was_acknowledged_is_there_whatever_the_store_was_told() {
+    for engine in ENGINES {
+        for mode in MODES {
+            let directory = Directory::new("disk-store");
+            let mut server = start(&directory.0, mode, engine, &[]);
+            let mut client = server.client();
+            assert_eq!(client.info("ember_store"), engine);
+            fill(&mut client);
+            let library = "#!lua name=lib\nredis.register_function('one', function() return 1 end)";
+            assert!(!client.command(&["FUNCTION", "LOAD", library]).is_error());
+            let mut before = digest(&mut client);
+            // Told of nothing, of all, of some; and what it was told of changes in every way.
+            let rounds: [&[&str]; 6] = [
+                &[],
+                &["checkpoint"],
+                &["EXPIRE text 100000", "PERSIST number", "DEL set", "HSET hash f 2", "RENAME list queue"],
+                &["checkpoint", "SWAPDB 0 3", "SET zero 0", "RPUSH queue 1"],
+                &[
+                    "checkpoint",
+                    "SELECT 3",
+                    "EXPIRE text 200000",
+                    "COPY zset zset2",
+                    "SELECT 5",
+                    "SET five 5",
+                ],
+                &[
+                    "checkpoint",
+                    "SELECT 3",
+                    "FLUSHDB",
+                    "SET text again",
+                    "SELECT 5",
+                    "DEL five",
+                    "checkpoint",
+                ],
+            ];
+            for (number, lines) in rounds.iter().enumerate() {
+                client.run("SELECT 0");
+                for line in *lines {
+                    if *line == "checkpoint" {
+                        checkpoint(&mut client);
+                    } else {
+                        assert!(!client.run(line).is_error(), "{line}");
+                    }
+                }
+                if !lines.is_empty() {
+                    before = digest(&mut client);
+                }
+                drop(client);
+                if number.is_multiple_of(2) {
+                    drop(server.crash());
+                } else {
+                    server.signal("TERM");
+                    assert!(server.wait().success());
+                }
+                server = start(&directory.0, mode, engine, &[]);
+                client = server.client();
+                assert_eq!(digest(&mut client), before, "{engine} {mode:?} {lines:?}");
+                assert_eq!(run(&mut client, "FCALL one 0"), "(integer) 1", "{engine}");
+                client.run("DEBUG DIGEST");
+            }
+            assert_eq!(run(&mut client, "DBSIZE"), "(integer) 3", "other, zero and queue");
+        }
+    }
+}
+
+#[test]
+fn a_start_reads_keys_and_no_values() {
+    for engine in ENGINES {
+        let directory = Directory::new("disk-store-start");
+        let server = start(&directory.0, MODES[0], engine, &["--maxmemory", "64mb"]);
+        let mut client = server.client();
+        for number in 0..500 {
+            client.run(&format!("SET key:{number} {}", format!("{number}-").repeat(400)));
+        }
+        client.run("HSET fields a 1 b 2");
+        client.run("HPEXPIRE fields 100000000 FIELDS 1 a");
+        client.run(&format!("SET {} long", "k".repeat(700)));
+        checkpoint(&mut client);
+        assert_eq!(increments(&directory.0).len(), 1, "what the store has the log need not have");
+        drop(server.crash());
+        let server = start(&directory.0, MODES[1], engine, &["--maxmemory", "64mb"]);
+        let mut client = server.client();
+        assert_eq!(run(&mut client, "DBSIZE"), "(integer) 502");
+        assert_eq!(figure(&mut client, "cold_keys"), 501, "fields that expire are here");
+        // Small ones, too: whether they come back is for their first use.
+        assert_eq!(run(&mut client, "OBJECT ENCODING key:7"), "\"raw\"");
+        assert_eq!(run(&mut client, "EXPIRE key:7 1000"), "(integer) 1");
+        assert_eq!(figure(&mut client, "fetches"), 0);
+        assert_eq!(run(&mut client, "STRLEN key:7"), "(integer) 800");
+        assert_eq!(run(&mut client, "HTTL fields FIELDS 2 a b").lines().count(), 2);
+        assert_eq!(run(&mut client, &format!("GET {}", "k".repeat(700))), "\"long\"");
+        assert_eq!(figure(&mut client, "fetches"), 2);
+        // What is said of a key whose value is away is told without it.
+        client.run("EXPIRE key:8 1000");
+        client.run("DEL key:9");
+        checkpoint(&mut client);
+        assert_eq!(figure(&mut client, "fetches"), 2);
+        drop(server.crash());
+        let server = start(&directory.0, MODES[0], engine, &[]);
+        let mut client = server.client();
+        assert_ne!(run(&mut client, "TTL key:8"), "(integer) -1");
+        assert_eq!(run(&mut client, "EXISTS key:9"), "(integer) 0");
+        assert_eq!(run(&mut client, "STRLEN key:8"), "(integer) 800");
+    }
+}
+
+#[test]
+fn data_may_be_larger_than_memory() {
+    for engine in ENGINES {
+        for mode in MODES {
+            let directory = Directory::new("disk-store-large");
+            let limit = 12 << 20;
+            let server = start(&directory.0, mode, engine, &["--maxmemory", "12mb", "--fsync", "no"]);
+            let mut client = server.client();
+            let value = |number: usize| format!("{number}:").repeat(1000);
+            let mut most = 0;
+            for number in 0..9000 {
+                let reply = client.command(&["SET", &format!("key:{number}"), &value(number)]);
+                assert!(!reply.is_error(), "{engine} {number}: {reply:?}");
+                if number % 100 == 0 {
+                    most = most.max(client.info_number("used_memory_dataset"));
+                }
+            }
+            assert!(figure(&mut client, "cold_keys") > 4000);
+            for number in (0..9000).step_by(37) {
+                assert_eq!(client.command(&["GET", &format!("key:{number}")]).text(), value(number));
+            }
+            assert!(most < limit * 3 / 2, "{engine}: {most}");
+            let before = digest(&mut client);
+            drop(server.crash());
+            let server = start(&directory.0, mode, engine, &["--maxmemory", "12mb", "--fsync", "no"]);
+            assert_eq!(digest(&mut server.client()), before, "{engine}");
+        }
+    }
+}
+
+#[test]
+fn an_encrypted_store_has_no_name_and_no_value_in_the_clear() {
+    let keys = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+    for engine in ENGINES {
+        let directory = Directory::new("disk-store-sealed");
+        let key_file = directory.0.join("keys");
+        fs::write(&key_file, keys).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        fs::set_permissions(&key_file, mode).unwrap();
+        let more = ["--encryption-key-file", key_file.to_str().unwrap()];
+        let server = start(&directory.0, MODES[0], engine, &more);
+        let mut client = server.client();
+        client.run(&format!("SET secret-name {}", "secret-value".repeat(30)));
+        checkpoint(&mut client);
+        let before = digest(&mut client);
+        drop(server.crash());
+        assert!(!contains(&directory.0.join(PATH), b"secret-"), "{engine}");
+        let said = refusal(&directory.0, &["--store", engine, "--path", PATH], None);
+        assert!(said.contains("encrypted"), "{engine}: {said}");
+        let server = start(&directory.0, MODES[0], engine, &more);
+        assert_eq!(digest(&mut server.client()), before);
+    }
+}
+
+/// Whether a file below a folder has these bytes.
+fn contains(folder: &Path, bytes: &[u8]) -> bool {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).any(|path| match path.is_dir() {
+        true => contains(&path, bytes),
+        false => fs::read(&path).unwrap().windows(bytes.len()).any(|window| window == bytes),
+    })
+}
+
+#[test]
+fn files_that_do_not_belong_together_are_refused_with_a_reason() {
+    for engine in ENGINES {
+        let directory = Directory::new("disk-store-refused");
+        let data = directory.0.join(PATH);
+        let store = ["--store", engine, "--path", PATH];
+        let refused = |arguments: &[&str], expected: &str| {
+            let said = refusal(&directory.0, arguments, None);
+            assert!(said.contains(expected), "{engine}: {said}");
+        };
+        let server = start(&directory.0, MODES[0], engine, &[]);
+        let mut client = server.client();
+        client.run("SET k 1");
+        checkpoint(&mut client);
+        client.run("SET k 2");
+        drop(server.crash());
+        refused(&["--store", "map", "--path", PATH], &format!("in a store of {engine}"));
+        refused(&["--appendonly", "yes", "--dir", PATH], &format!("in a store of {engine}"));
+        let other = if engine == "redb" { "lmdb" } else { "bolt" };
+        refused(&["--store", other, "--path", PATH], &format!("start with --store {engine}"));
+        // An older copy of the store, and a newer one.
+        let copied = directory.0.join("copied");
+        copy(&data, &copied);
+        let server = start(&directory.0, MODES[0], engine, &[]);
+        let mut client = server.client();
+        checkpoint(&mut client);
+        drop(server.crash());
+        let log = "appendonlydir";
+        for (from, to) in [(&data, &copied), (&copied, &data)] {
+            let mixed = directory.0.join("mixed");
+            copy(from, &mixed);
+            fs::remove_dir_all(mixed.join(log)).unwrap();
+            copy(&to.join(log), &mixed.join(log));
+            refused(&["--store", engine, "--path", "mixed"], "do not belong together");
+            fs::remove_dir_all(&mixed).unwrap();
+        }
+        // One of the two alone.
+        fs::remove_dir_all(copied.join(log)).unwrap();
+        refused(&["--store", engine, "--path", "copied"], "do not belong together");
+        let lonely = directory.0.join("lonely");
+        fs::create_dir(&lonely).unwrap();
+        copy(&data.join(log), &lonely.join(log));
+        refused(&["--store", engine, "--path", "lonely"], "the store has had no checkpoint");
+        // The AOF of a server without a store.
+        let plain = directory.0.join("plain");
+        fs::create_dir(&plain).unwrap();
+        let server = start_in(&plain, &["--appendonly", "yes"]);
+        let mut client = server.client();
+        client.run("SET k v");
+        checkpoint(&mut client);
+        drop(server.crash());
+        refused(&["--store", engine, "--path", "plain"], "the log has a base");
+        refused(&[&store[..], &["--replicaof", "127.0.0.1 7"]].concat(), "cannot be a replica");
+        let server = start(&directory.0, MODES[0], engine, &[]);
+        let mut client = server.client();
+        assert_eq!(run(&mut client, "GET k"), "\"2\"");
+        for line in
+            ["REPLICAOF 127.0.0.1 7", "CONFIG SET appendonly no", "DEBUG LOADAOF", "CONFIG SET dir /tmp"]
+        {
+            assert!(client.run(line).is_error(), "{line}");
+        }
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else if entry.path().is_file() {
+            // Others are sockets.
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_file_of_all_data_is_written_and_a_replica_gets_them() {
+    for engine in ENGINES {
+        let directory = Directory::new("disk-store-export");
+        let server = start(&directory.0, MODES[0], engine, &[]);
+        let mut client = server.client();
+        fill(&mut client);
+        checkpoint(&mut client);
+        drop(server.crash());
+        let server = start(&directory.0, MODES[0], engine, &[]);
+        let mut client = server.client();
+        client.run("APPEND text more");
+        let before = digest(&mut client);
+        assert_eq!(run(&mut client, "SAVE"), "OK");
+        let exported = directory.0.join("exported");
+        fs::create_dir(&exported).unwrap();
+        fs::copy(directory.0.join(PATH).join("dump.rdb"), exported.join("dump.rdb")).unwrap();
+        let other = start_in(&exported, &["--enable-debug-command", "yes"]);
+        assert_eq!(digest(&mut other.client()), before, "{engine}");
+        let elsewhere = Directory::new("disk-store-replica");
+        let primary = format!("{} {}", server.address().ip(), server.address().port());
+        let replica = start_in(&elsewhere.0, &["--replicaof", &primary, "--enable-debug-command", "yes"]);
+        let mut replica = replica.client();
+        wait_until("the replica has all", || replica.info("master_link_status") == "up");
+        wait_until("the replica is the same", || digest(&mut replica) == before);
+        // The file beside the store is none of its own.
+        assert_eq!(run(&mut client, "DEBUG RELOAD"), "OK");
+        assert_eq!(digest(&mut client), before);
+        client.run("SET after reload");
+        let before = digest(&mut client);
+        wait_until("no checkpoint is under way", || client.info("aof_rewrite_in_progress") == "0");
+        drop(server.crash());
+        let server = start(&directory.0, MODES[1], engine, &[]);
+        assert_eq!(digest(&mut server.client()), before, "{engine}");
+    }
+}
