@@ -13,7 +13,7 @@ use emberkv_core::eviction::demotion::Demoter;
 use emberkv_core::keyspace::external::Location;
 use emberkv_core::keyspace::shard::away::{Demoted, DemotionRules, Encoded, SharedDemotion};
 use emberkv_core::rdb::Kind;
-use emberkv_core::turn::Turn;
+use emberkv_core::turn::{LackingValue, Turn};
 
 use super::Storage;
 use crate::clients::mailbox::Message;
@@ -38,6 +38,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// Values that wait to be sent away because somebody wants it.
 const WISHES_MAX: usize = 10_000;
+
+/// Those that wait until a store has them. Beyond that they stay in memory until that is short.
+const UNSAVED_WISHES_MAX: usize = 100_000;
 
 /// After this time without anything that could go away it is looked again.
 const STUCK_PAUSE: Duration = Duration::from_millis(100);
@@ -85,6 +88,8 @@ struct Worker {
     asked: Option<(Instant, u64)>,
     /// Whether anything could go since then.
     has_helped: bool,
+    /// How many checkpoints had ended when that was last tried, and values that are to go away when the store has them.
+    unsaved: (u64, Vec<LackingValue>),
 }
 
 impl Worker {
@@ -100,6 +105,7 @@ impl Worker {
             moved: HashSet::new(),
             asked: None,
             has_helped: false,
+            unsaved: (0, Vec::new()),
         }
     }
 
@@ -128,9 +134,33 @@ impl Worker {
     }
 
     /// Sends values away that calls want to be away. One that cannot go stays in memory.
-    fn fulfil_wishes(&self) {
-        for (database, key) in std::mem::take(&mut *self.storage.wishes.lock()) {
-            let _ = demote_key(self.server, database, &key, &DemotionRules::ANY);
+    fn fulfil_wishes(&mut self) {
+        let mut wishes = std::mem::take(&mut *self.storage.wishes.lock());
+        let ended = self.storage.checkpoints.load(Ordering::Relaxed);
+        if ended != self.unsaved.0 {
+            self.unsaved.0 = ended;
+            wishes.append(&mut self.unsaved.1);
+        }
+        for (database, key) in wishes {
+            let demoted = demote_key(self.server, database, &key, &DemotionRules::ANY);
+            if demoted.is_err() && self.storage.store().is_some() {
+                self.wish_when_saved(database, key);
+            }
+        }
+    }
+
+    /// A value that the store does not have yet can go behind the next checkpoint.
+    fn wish_when_saved(&mut self, database: usize, key: Box<[u8]>) {
+        let hash = self.server.keyspace.hash(&key);
+        let data = self.server.keyspace.lock(hash.shard());
+        let found = data.find(database, hash, &key);
+        let is_unsaved = found.is_some_and(|at| !data.entry(database, at).is_copied());
+        drop(data);
+        if is_unsaved && self.unsaved.1.len() < UNSAVED_WISHES_MAX {
+            self.unsaved.1.push((database, key));
+            if self.unsaved.1.len() > WISHES_MAX {
+                self.storage.wants_checkpoint.store(true, Ordering::Relaxed);
+            }
         }
     }
 

@@ -142,6 +142,11 @@ fn a_start_reads_keys_and_no_values() {
         client.run("DEL key:9");
         checkpoint(&mut client);
         assert_eq!(figure(&mut client, "fetches"), 2);
+        // What nobody will ask for soon goes as soon as the store has it.
+        assert_eq!(run(&mut client, &format!("SET cold {} TIER COLD", "v".repeat(300))), "OK");
+        assert!(client.run("TIERING MIGRATE cold COLD").is_error(), "the store does not have it yet");
+        checkpoint(&mut client);
+        wait_until("it is away", || run(&mut client, "TIERING TIER cold") == "\"cold\"");
         drop(server.crash());
         let server = start(&directory.0, MODES[0], engine, &[]);
         let mut client = server.client();
