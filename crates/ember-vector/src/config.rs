@@ -10,6 +10,9 @@ pub const LINKS_MIN: usize = 4;
 /// The most; see [`LINKS_MIN`].
 pub const LINKS_MAX: usize = 4096;
 
+/// The most lists.
+pub const LISTS_MAX: usize = 65_536;
+
 /// What is meant by near.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
@@ -56,6 +59,12 @@ pub enum Kind {
         /// Links of a node on each level but the lowest, which has twice as many.
         links: usize,
     },
+    /// By lists around centres, of which a search looks at some. They are made when there are
+    /// [`crate::VECTORS_PER_LIST`] vectors for each; until then a search looks at all.
+    Ivf {
+        /// How many lists.
+        lists: usize,
+    },
     /// By looking at every vector.
     Flat,
 }
@@ -82,6 +91,8 @@ pub enum ConfigError {
     Dimensions,
     /// Fewer links than [`LINKS_MIN`] or more than [`LINKS_MAX`].
     Links,
+    /// No lists, or more than [`LISTS_MAX`].
+    Lists,
 }
 
 impl Config {
@@ -95,6 +106,7 @@ impl Config {
         }
         match self.kind {
             Kind::Hnsw { links } if !(LINKS_MIN..=LINKS_MAX).contains(&links) => Err(ConfigError::Links),
+            Kind::Ivf { lists } if !(1..=LISTS_MAX).contains(&lists) => Err(ConfigError::Lists),
             _ => Ok(()),
         }
     }

@@ -4,6 +4,8 @@ use crate::config::{Config, ConfigError, Kind, Metric};
 use crate::graph::Graph;
 use crate::graph::hnsw::Beam;
 use crate::graph::pending::Pending;
+use crate::lists::training::Claim;
+use crate::lists::{AHEAD, Lists};
 use crate::quantize::Prepared;
 use crate::random::{level_of, split_mix};
 use crate::search::{Hit, Scratch, key};
@@ -30,6 +32,12 @@ pub struct Index {
     pub(crate) space: Space,
     /// Of [`Kind::Hnsw`].
     pub(crate) graph: Option<Graph>,
+    /// Of [`Kind::Ivf`], once they are made.
+    pub(crate) lists: Option<Box<Lists>>,
+    /// Who makes lists, if anybody does.
+    pub(crate) training: Option<Box<Claim>>,
+    /// Whether lists are to be made whatever the size.
+    pub(crate) is_training_wanted: bool,
     pub(crate) len: usize,
     /// Insertions so far.
     pub(crate) inserted: u64,
@@ -48,10 +56,20 @@ impl Index {
         config.check()?;
         let graph = match config.kind {
             Kind::Hnsw { links } => Some(Graph::new(links, config.account)),
-            Kind::Flat => None,
+            Kind::Ivf { .. } | Kind::Flat => None,
         };
-        let (space, pending) = (Space::new(&config), Pending::default());
-        Ok(Index { config, space, graph, len: 0, inserted: 0, pending, moves: 0 })
+        Ok(Index {
+            config,
+            space: Space::new(&config),
+            graph,
+            lists: None,
+            training: None,
+            is_training_wanted: false,
+            len: 0,
+            inserted: 0,
+            pending: Pending::default(),
+            moves: 0,
+        })
     }
 
     /// What it is made of.
@@ -83,7 +101,23 @@ impl Index {
     pub fn memory_bytes(&self) -> usize {
         self.space.memory_bytes()
             + self.graph.as_ref().map_or(0, Graph::memory_bytes)
+            + self.lists_bytes(Lists::memory_bytes)
+            + self.training_bytes()
             + self.pending.memory_bytes(self.config.account)
+    }
+
+    fn lists_bytes(&self, of: impl Fn(&Lists) -> usize) -> usize {
+        self.lists.as_ref().map_or(0, |lists| (self.config.account)(size_of::<Lists>()) + of(lists))
+    }
+
+    /// Bytes of what is noted for a training.
+    fn training_bytes(&self) -> usize {
+        let Some(claim) = &self.training else { return 0 };
+        let changes = match claim.changes_capacity() {
+            0 => 0,
+            capacity => (self.config.account)(capacity * size_of::<u32>()),
+        };
+        (self.config.account)(size_of::<Claim>()) + changes
     }
 
     /// Adds a vector and returns its slot, the one behind all others. Searches find it from now on; it is linked later
@@ -102,6 +136,10 @@ impl Index {
         if let Some(graph) = &mut self.graph {
             graph.push(level_of(self.inserted, graph.links));
             graph.set_pending(slot, true);
+            self.pending.push(slot, self.inserted, width);
+        }
+        if let Some(lists) = &mut self.lists {
+            lists.push();
             self.pending.push(slot, self.inserted, width);
         }
         slot
@@ -138,6 +176,13 @@ impl Index {
             self.pending.push(slot, self.inserted, width);
         } else {
             self.space.set(slot, &row);
+            self.note_change(slot);
+        }
+        if let Some(lists) = &mut self.lists {
+            if !lists.take_out(slot) {
+                self.pending.remove(slot);
+            }
+            self.pending.push(slot, self.inserted, width);
         }
     }
 
@@ -169,13 +214,34 @@ impl Index {
             }
             graph.swap_remove(slot);
         }
+        if let Some(lists) = &mut self.lists {
+            let last = (self.len - 1) as u32;
+            if lists.list_of(slot).is_none() {
+                self.pending.remove(slot);
+            }
+            if slot != last && lists.list_of(last).is_none() {
+                self.pending.rename(last, slot);
+            }
+            lists.swap_remove(slot);
+        }
+        self.note_change(slot);
+        self.note_change((self.len - 1) as u32);
         self.space.swap_remove(slot);
         self.len -= 1;
     }
 
-    /// An index of the same vectors in the same slots, made anew. O(n · width · log n) distances.
+    /// An index of the same vectors in the same slots, its graph or lists made anew. O(n · width · log n) distances, or
+    /// O(n · lists).
     #[must_use]
     pub fn rebuilt(&self, width: usize, scratch: &mut Scratch) -> Index {
+        if self.graph.is_none() {
+            let mut index = self.clone();
+            index.training = None;
+            index.want_training();
+            index.train();
+            index.link_pending(usize::MAX, scratch);
+            return index;
+        }
         let mut index = Index::new(self.config).expect("there is one like it");
         (index.inserted, index.moves) = (self.inserted, self.moves + 1);
         (0..self.len as u32).for_each(|slot| _ = index.insert(&self.stored(slot), width, scratch));
@@ -219,11 +285,26 @@ impl Index {
 
     /// Whether a search looks at all vectors.
     pub fn is_scanned(&self) -> bool {
-        self.graph.is_none() || self.len * self.config.scalar.bytes(self.config.dim) <= SCANNED_MAX_BYTES
+        self.graph.is_none() && self.lists.is_none()
+            || self.len * self.config.scalar.bytes(self.config.dim) <= SCANNED_MAX_BYTES
     }
 
-    /// About how many distances a search of so many near vectors computes.
+    /// The list of a slot, if it is in one.
+    pub fn list_of(&self, slot: u32) -> Option<u32> {
+        self.lists.as_ref()?.list_of(slot)
+    }
+
+    /// The centres of the lists, row behind row, and how many vectors there were when they were made.
+    pub fn centres(&self) -> Option<(Vec<f32>, usize)> {
+        self.lists.as_ref().map(|lists| (lists.centres(), lists.trained_len))
+    }
+
+    /// About how many distances a search of so many near vectors, or in so many lists, computes.
     pub fn distances_of_search(&self, width: usize) -> usize {
+        if let Some(lists) = self.lists.as_ref().filter(|_| !self.is_scanned()) {
+            let looked_at = self.len.saturating_mul(width.min(lists.count())) / lists.count();
+            return looked_at + lists.count() + self.pending.len();
+        }
         match &self.graph {
             Some(graph) if !self.is_scanned() => {
                 width.saturating_mul(graph.links).saturating_add(self.pending.len()).min(self.len)
@@ -232,8 +313,8 @@ impl Index {
         }
     }
 
-    /// The `most` nearest vectors, the nearest first. `width` is how many near ones are looked for: the more, the surer
-    /// it is that none is missed.
+    /// The `most` nearest vectors, the nearest first. `width` is how many near ones are looked for in a graph, or how many
+    /// lists are looked at: the more, the surer it is that none is missed.
     pub fn search<'s>(
         &self,
         query: &Prepared,
@@ -255,6 +336,10 @@ impl Index {
         mut keep: impl FnMut(u32) -> bool,
         scratch: &'s mut Scratch,
     ) -> &'s [Hit] {
+        if let Some(lists) = self.lists.as_ref().filter(|_| !self.is_scanned() || distances_max < self.len) {
+            self.search_lists(lists, query, (most, width, distances_max), &mut keep, scratch);
+            return &scratch.hits;
+        }
         let Some((graph, entry)) = self.graph.as_ref().and_then(|graph| Some((graph, graph.entry?))) else {
             return self.search_all(query, most, keep, scratch);
         };
@@ -281,6 +366,10 @@ impl Index {
         mut keep: impl FnMut(u32) -> bool,
         scratch: &'s mut Scratch,
     ) -> &'s [Hit] {
+        if self.lists.is_some() {
+            // Lists are looked at until there are enough.
+            return self.search_within(query, most, width, usize::MAX, keep, scratch);
+        }
         let width = width.max(most).max(1);
         let Some((graph, entry)) = self.graph.as_ref().and_then(|graph| Some((graph, graph.entry?))) else {
             return self.search_all(query, most, keep, scratch);
@@ -309,6 +398,63 @@ impl Index {
         }
         scratch.finish(most);
         &scratch.hits
+    }
+
+    /// Looks at `width` lists, and at more of them until `most` vectors are found or so many distances are computed.
+    fn search_lists(
+        &self,
+        lists: &Lists,
+        query: &Prepared,
+        (most, width, distances_max): (usize, usize, usize),
+        keep: &mut impl FnMut(u32) -> bool,
+        scratch: &mut Scratch,
+    ) {
+        let row = self.space.row_of(query);
+        scratch.begin(0);
+        if most > 0 {
+            self.offer_pending(&row, most, keep, scratch);
+            let mut distances = 0;
+            let mut promising = lists.by_promise(&self.space.floats(&row), width.max(1));
+            for at in 0..promising.len() {
+                if at >= width.max(1) {
+                    if scratch.nearest.len() >= most {
+                        break;
+                    }
+                    if at == width.max(1) {
+                        promising[at..].sort_unstable();
+                    }
+                }
+                for slots in lists.slots_of(promising[at] as u32) {
+                    if distances > distances_max {
+                        break;
+                    }
+                    distances += slots.len();
+                    self.offer_some(&row, slots, most, keep, scratch);
+                }
+            }
+        }
+        scratch.finish(most);
+    }
+
+    fn offer_some(
+        &self,
+        row: &[u8],
+        slots: &[u32],
+        most: usize,
+        keep: &mut impl FnMut(u32) -> bool,
+        scratch: &mut Scratch,
+    ) {
+        for &slot in slots.iter().take(AHEAD) {
+            self.space.prefetch(slot);
+        }
+        for (at, &slot) in slots.iter().enumerate() {
+            if let Some(&slot) = slots.get(at + AHEAD) {
+                self.space.prefetch(slot);
+            }
+            if keep(slot) {
+                scratch.offer(key(self.space.distance(row, self.space.row(slot)), slot), most);
+            }
+        }
     }
 
     /// Looks at those that are not linked yet.
@@ -359,6 +505,8 @@ impl Index {
     pub fn check_invariants(&self) {
         let recounted = self.space.recounted_bytes()
             + self.graph.as_ref().map_or(0, Graph::recounted_bytes)
+            + self.lists_bytes(Lists::recounted_bytes)
+            + self.training_bytes()
             + self.pending.memory_bytes(self.config.account);
         assert_eq!(self.memory_bytes(), recounted, "bytes are those of the blocks");
         if let Some(graph) = &self.graph {
@@ -367,6 +515,14 @@ impl Index {
             let pending: std::collections::BTreeSet<u32> = self.pending.slots().collect();
             assert_eq!(pending.len(), self.pending.len());
             assert!((0..self.len as u32).all(|slot| graph.is_pending(slot) == pending.contains(&slot)));
+        }
+        if let Some(lists) = &self.lists {
+            assert_eq!(lists.len(), self.len);
+            lists.check();
+            let pending: std::collections::BTreeSet<u32> = self.pending.slots().collect();
+            assert_eq!(pending.len(), self.pending.len());
+            let slots = 0..self.len as u32;
+            assert!(slots.into_iter().all(|slot| lists.list_of(slot).is_none() == pending.contains(&slot)));
         }
     }
 }

@@ -1,10 +1,11 @@
-//! An index of vectors: the nearest ones to a given vector, by a graph or exactly.
+//! An index of vectors: the nearest ones to a given vector, by a graph, by lists or exactly.
 //!
 //! * Vectors stand in *slots* 0, 1, 2, … without gaps. A removed one is filled by the last ([`Index::remove`]), so owners
 //!   keep what else they know in arrays of their own.
 //! * Removal is real: links are mended, memory is given back.
 //! * A vector can be added in a moment ([`Index::add`]) and linked later, by other threads while it is searched
 //!   ([`Index::begin_linking`]). Searches find it meanwhile.
+//! * Lists are made in steps, by any thread, beside changes and searches ([`Index::begin_training`]).
 //! * [`Index::memory_bytes`] is exact, and known at any time.
 //! * A clone shares all blocks of rows with the original and costs a pointer for each of them; a block is copied when one of
 //!   the two changes it first. So a clone is a view of one moment.
@@ -34,6 +35,7 @@ mod config;
 mod graph;
 mod index;
 mod kernels;
+mod lists;
 mod quantize;
 mod random;
 mod restore;
@@ -41,9 +43,10 @@ mod search;
 mod space;
 
 pub use arena::Account;
-pub use config::{Config, ConfigError, DIM_MAX, Kind, LINKS_MAX, LINKS_MIN, Metric, Scalar};
+pub use config::{Config, ConfigError, DIM_MAX, Kind, LINKS_MAX, LINKS_MIN, LISTS_MAX, Metric, Scalar};
 pub use graph::linking::{Linking, Plan};
 pub use index::{Index, SLOTS_MAX};
+pub use lists::training::{Training, VECTORS_PER_LIST};
 pub use quantize::{Facts, Prepared};
 pub use random::LEVEL_MAX;
 pub use restore::{Restore, RestoreError};

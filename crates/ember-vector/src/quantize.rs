@@ -106,7 +106,7 @@ fn encode(vector: &[f32], scalar: Scalar, range: &mut f32) -> Vec<u8> {
 }
 
 /// The numbers that are stored, without what was taken out. Those of bits are 1 and -1. O(dimensions).
-fn decode(bytes: &[u8], range: f32, scalar: Scalar, dim: usize) -> Vec<f32> {
+pub(crate) fn decode(bytes: &[u8], range: f32, scalar: Scalar, dim: usize) -> Vec<f32> {
     match scalar {
         Scalar::F32 => floats(bytes).collect(),
         Scalar::F16 => halves(bytes).map(f32_from_f16).collect(),

@@ -1,8 +1,9 @@
 //! An index from what was saved of one.
 
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, Kind, LISTS_MAX};
 use crate::graph::Graph;
 use crate::index::{Index, SLOTS_MAX};
+use crate::lists::Lists;
 use crate::quantize::Prepared;
 use crate::random::LEVEL_MAX;
 use crate::search::Scratch;
@@ -19,6 +20,8 @@ pub enum RestoreError {
     Level,
     /// There are too many already.
     Full,
+    /// Centres of lists that are none, or vectors in lists that there are not.
+    Lists,
 }
 
 /// An index that is being made of saved vectors and their links.
@@ -79,6 +82,32 @@ impl Restore {
             }
         }
         graph.set_links(slot, level, &kept);
+    }
+
+    /// Sets the lists of an index of that kind, behind its last vector: the centres, how many vectors they were made of, and
+    /// the list of each slot.
+    ///
+    /// # Errors
+    /// If they are none of this index.
+    pub fn lists(
+        &mut self,
+        centres: &[f32],
+        trained_len: usize,
+        list_of: &[u32],
+    ) -> Result<(), RestoreError> {
+        let Index { config: Config { dim, metric, account, kind, .. }, len, .. } = self.index;
+        let made = Lists::around(centres, dim, metric, trained_len, account);
+        let mut made = made.filter(|_| matches!(kind, Kind::Ivf { .. })).ok_or(RestoreError::Lists)?;
+        let are_there = |list: &u32| (*list as usize) < made.count();
+        if made.count() > LISTS_MAX || list_of.len() != len || !list_of.iter().all(are_there) {
+            return Err(RestoreError::Lists);
+        }
+        for (slot, &list) in (0u32..).zip(list_of) {
+            made.push();
+            made.insert(slot, list);
+        }
+        self.index.lists = Some(Box::new(made));
+        Ok(())
     }
 
     /// The index, and how many nodes had to be linked anew. `inserted` is what [`Index::inserted`] goes on from. O(n) if no

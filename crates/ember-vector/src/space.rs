@@ -7,7 +7,7 @@
 use crate::arena::{Account, ByteRows};
 use crate::config::{Config, Metric, Scalar};
 use crate::kernels::{self, Kernel, Measure};
-use crate::quantize::{Facts, Prepared, restored};
+use crate::quantize::{Facts, Prepared, decode, restored};
 
 /// How the result of a kernel becomes a distance.
 #[derive(Clone, Copy, Debug)]
@@ -146,6 +146,16 @@ impl Space {
     pub(crate) fn vector(&self, slot: u32) -> Vec<f32> {
         let Prepared { bytes, facts } = self.stored(slot);
         restored(&bytes, facts, self.metric, self.scalar, self.dim)
+    }
+
+    /// The numbers of a row as the bytes of floats, without what was taken out. O(dimensions).
+    pub(crate) fn floats(&self, row: &[u8]) -> Vec<u8> {
+        if self.scalar == Scalar::F32 {
+            return row[..self.bytes].to_vec();
+        }
+        let range = if self.scalar == Scalar::Int8 { float_at(row, self.bytes + 4) } else { 0.0 };
+        let numbers = decode(&row[..self.bytes], range, self.scalar, self.dim);
+        numbers.into_iter().flat_map(f32::to_le_bytes).collect()
     }
 
     pub(crate) fn push(&mut self, row: &[u8]) {

@@ -6,7 +6,7 @@
 
 use super::Keyspace;
 use crate::types::Variant;
-use crate::types::vector_set::{Linking, Plan, VectorSet};
+use crate::types::vector_set::{Linking, Plan, Training, VectorSet};
 
 pub use crate::types::vector_set::plan;
 
@@ -33,7 +33,7 @@ fn edit<R>(
     let mut data = keyspace.lock(hash.shard());
     let at = data.find(database, hash, key)?;
     // Only what is changed is looked at as changed.
-    data.entry(database, at).aggregate().and_then(VectorSet::of).filter(|set| set.pending() > 0)?;
+    data.entry(database, at).aggregate().and_then(VectorSet::of).filter(|set| set.has_work())?;
     let result = data.edit(database, at, |slot| slot.aggregate_mut().and_then(VectorSet::of_mut).map(edit));
     let growth = keyspace.release(hash.shard(), data);
     keyspace.publish_bytes(growth);
@@ -48,6 +48,16 @@ pub fn begin(keyspace: &Keyspace, database: usize, key: &[u8]) -> Next {
     }
     let linking = edit(keyspace, database, key, |set| set.begin_linking(BATCH));
     linking.flatten().map_or(Next::Nothing, |linking| Next::Linking(Box::new(linking)))
+}
+
+/// Begins to make the lists of a key's index, if it is time and nobody does it. The caller holds no lock.
+pub fn begin_training(keyspace: &Keyspace, database: usize, key: &[u8]) -> Option<Box<Training>> {
+    edit(keyspace, database, key, VectorSet::begin_training).flatten().map(Box::new)
+}
+
+/// Tells a training what has changed of the index; whether it is to go on. The caller holds no lock.
+pub fn advance_training(keyspace: &Keyspace, database: usize, key: &[u8], training: &mut Training) -> bool {
+    edit(keyspace, database, key, |set| set.advance_training(training)).unwrap_or(false)
 }
 
 /// Makes links, and returns how many vectors of the key are left to be linked. The caller holds no lock.

@@ -11,7 +11,10 @@
 //!
 //! What a server of that version cannot hold (another metric or kind, 16-bit floats, an index made by VECTOR.CREATE) is a
 //! value of another module, whose parts begin with a version, metric, kind of numbers, kind of index, the two widths of
-//! VECTOR.CREATE (0 if it was not made by it) and the number of insertions; then come the same parts.
+//! VECTOR.CREATE (0 if it was not made by it) and the number of insertions; then come the same parts. An index with lists has
+//! two parts more before them, how many lists there are to be and how many a search looks at, and behind the elements the
+//! number of vectors that its lists were made of, 0 if there are none; else the bytes of their centres, floats, and of the
+//! list of each element, 4 each, follow.
 //!
 //! Elements come in the order of their slots (in Redis the newest first, which nobody relies on). Ids are the slots plus
 //! one; the last slot has the number of insertions, so that it is known where to go on.
@@ -24,8 +27,8 @@ use std::io::{self, Read, Write};
 use super::format::{LoadError, Reader, Writer};
 use crate::types::Collection;
 use crate::types::vector_set::{
-    DIM_MAX, Kind, LEVEL_MAX, LINKS_DEFAULT, LINKS_MAX, LINKS_MIN, Loading, Made, Metric, Projection, Saved,
-    Scalar, Shape, VectorSet,
+    DIM_MAX, Kind, LEVEL_MAX, LINKS_DEFAULT, LINKS_MAX, LINKS_MIN, Loading, MADE_DEFAULT, Made, Metric,
+    Projection, Saved, Scalar, Shape, VectorSet,
 };
 
 /// The number of the module: nine letters of six bits, `vectorset`, and ten bits of version 0.
@@ -45,6 +48,8 @@ const SCALARS: [Scalar; 5] = [Scalar::F32, Scalar::Int8, Scalar::Binary, Scalar:
 const KIND_HNSW: u64 = 0;
 /// The same.
 const KIND_FLAT: u64 = 1;
+/// The same.
+const KIND_IVF: u64 = 2;
 
 /// Ends a value of a module.
 const END: u64 = 0;
@@ -117,11 +122,19 @@ pub(super) fn write<W: Write>(writer: &mut Writer<W>, set: &VectorSet) -> io::Re
         parts.number(OWN_VERSION)?;
         parts.number(number_of(&METRICS, &set.metric()))?;
         parts.number(number_of(&SCALARS, &set.scalar()))?;
-        parts.number(if set.kind() == Kind::Flat { KIND_FLAT } else { KIND_HNSW })?;
+        parts.number(match set.kind() {
+            Kind::Hnsw { .. } => KIND_HNSW,
+            Kind::Flat => KIND_FLAT,
+            Kind::Ivf { .. } => KIND_IVF,
+        })?;
         let widths = set.made().map_or((0, 0), |made| (made.build_width, made.search_width));
         parts.number(widths.0 as u64)?;
         parts.number(widths.1 as u64)?;
         parts.number(set.inserted())?;
+        if let Kind::Ivf { lists } = set.kind() {
+            parts.number(lists as u64)?;
+            parts.number(set.made().map_or(1, |made| made.probes) as u64)?;
+        }
     }
     parts.number(set.dim() as u64)?;
     parts.number(set.len() as u64)?;
@@ -161,7 +174,20 @@ pub(super) fn write<W: Write>(writer: &mut Writer<W>, set: &VectorSet) -> io::Re
         parts.number(numbers.len() as u64)?;
         numbers.iter().try_for_each(|&number| parts.number(number))?;
     }
+    if matches!(set.kind(), Kind::Ivf { .. }) {
+        write_lists(&mut parts, set)?;
+    }
     writer.length(END)
+}
+
+/// Writes the lists of a set whose elements are in some, or that there are none.
+fn write_lists<W: Write>(parts: &mut Parts<'_, W>, set: &VectorSet) -> io::Result<()> {
+    let Some((centres, trained_len)) = set.centres() else { return parts.number(0) };
+    parts.number(trained_len.max(1) as u64)?;
+    let floats: Vec<u8> = centres.iter().flat_map(|number| number.to_le_bytes()).collect();
+    parts.plain(&floats)?;
+    let lists = (0..set.len() as u32).map(|slot| set.list_of(slot).unwrap_or(0));
+    parts.plain(&lists.flat_map(u32::to_le_bytes).collect::<Vec<u8>>())
 }
 
 fn number<R: Read>(reader: &mut Reader<R>) -> Result<u64, LoadError> {
@@ -192,7 +218,8 @@ fn at<T>(all: &[T], number: u64) -> Result<&T, LoadError> {
 struct Own {
     metric: Metric,
     scalar: Scalar,
-    is_flat: bool,
+    /// `None` of a graph, whose links are said later.
+    kind: Option<Kind>,
     made: Option<Made>,
     inserted: u64,
 }
@@ -203,10 +230,21 @@ fn read_own<R: Read>(reader: &mut Reader<R>) -> Result<Own, LoadError> {
     }
     let metric = *at(&METRICS, number(reader)?)?;
     let scalar = *at(&SCALARS, number(reader)?)?;
-    let is_flat = *at(&[false, true], number(reader)?)?;
+    let kind = *at(&[KIND_HNSW, KIND_FLAT, KIND_IVF], number(reader)?)?;
     let (build_width, search_width) = (size(reader)?, size(reader)?);
-    let made = (build_width > 0 && search_width > 0).then_some(Made { build_width, search_width });
-    Ok(Own { metric, scalar, is_flat, made, inserted: number(reader)? })
+    let inserted = number(reader)?;
+    let mut made = Made { build_width, search_width, probes: MADE_DEFAULT.probes };
+    let kind = match kind {
+        KIND_HNSW => None,
+        KIND_FLAT => Some(Kind::Flat),
+        _ => {
+            let lists = size(reader)?;
+            made.probes = size(reader)?;
+            Some(Kind::Ivf { lists })
+        }
+    };
+    let made = (build_width > 0 && search_width > 0).then_some(made);
+    Ok(Own { metric, scalar, kind, made, inserted })
 }
 
 fn read_shape<R: Read>(reader: &mut Reader<R>, own: Option<&Own>) -> Result<(Shape, u64, bool), LoadError> {
@@ -223,7 +261,7 @@ fn read_shape<R: Read>(reader: &mut Reader<R>, own: Option<&Own>) -> Result<(Sha
         links => links,
     };
     let kind = match own {
-        Some(own) if own.is_flat => Kind::Flat,
+        Some(Own { kind: Some(kind), .. }) => *kind,
         _ => Kind::Hnsw { links },
     };
     if own.is_some_and(|own| own.scalar != scalar) {
@@ -293,6 +331,20 @@ fn read_node<R: Read>(reader: &mut Reader<R>) -> Result<Node, LoadError> {
     Ok(Node { id, level, norm, range, links })
 }
 
+/// Reads the lists of a set whose elements were read.
+fn read_lists<R: Read>(reader: &mut Reader<R>, loading: &mut Loading) -> Result<(), LoadError> {
+    let trained_len = size(reader)?;
+    if trained_len == 0 {
+        return Ok(());
+    }
+    let (centres, lists) = (string(reader)?, string(reader)?);
+    let centres: Vec<f32> =
+        centres.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+    let lists: Vec<u32> = lists.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
+    let wrong = corrupt("the lists of a vector set do not fit it");
+    loading.lists(&centres, trained_len, &lists).ok_or(wrong)
+}
+
 /// Reads a vector set, behind the byte of its kind. Links that cannot be are left out, and what nothing leads to is linked
 /// anew.
 pub(super) fn read<R: Read>(reader: &mut Reader<R>) -> Result<VectorSet, LoadError> {
@@ -316,6 +368,9 @@ pub(super) fn read<R: Read>(reader: &mut Reader<R>) -> Result<VectorSet, LoadErr
         slots.insert(id, links.len() as u32);
         links.push(of_node);
         inserted = inserted.max(id);
+    }
+    if matches!(own, Some(Own { kind: Some(Kind::Ivf { .. }), .. })) {
+        read_lists(reader, &mut loading)?;
     }
     if reader.length()? != END {
         return Err(corrupt("a vector set goes on behind its end"));

@@ -46,6 +46,11 @@ fn indexes_are_created_listed_and_dropped() {
         ("VECTOR.CREATE k DIM 2 M 3", "-ERR invalid M"),
         ("VECTOR.CREATE k DIM 2 EF_CONSTRUCTION", "-ERR syntax error"),
         ("VECTOR.CREATE k DIM 2 SPEED 9", "-ERR syntax error"),
+        ("VECTOR.CREATE k DIM 2 TYPE IVF NLIST 0", "-ERR invalid NLIST"),
+        ("VECTOR.CREATE k DIM 2 TYPE IVF NLIST 65537", "-ERR invalid NLIST"),
+        ("VECTOR.CREATE k DIM 2 TYPE IVF NPROBE x", "-ERR invalid NPROBE"),
+        ("VECTOR.CREATE k DIM 2 NLIST 9", "-ERR NLIST and NPROBE are for indexes of type IVF"),
+        ("VECTOR.CREATE k DIM 2 TYPE FLAT NPROBE 9", "-ERR NLIST and NPROBE are for indexes of type IVF"),
         ("EXISTS k", ":0"),
     ]);
 }
@@ -79,7 +84,7 @@ fn elements_come_in_any_form_and_go() {
         ("VGETATTR films cube", "$13 {\"year\":1997}"),
         ("VECTOR.DEL films cube x dune", ":2"),
         ("VECTOR.REINDEX films", "+OK"),
-        ("VECTOR.REINDEX films BACKGROUND", "+OK"),
+        ("VECTOR.REINDEX films BACKGROUND", "-ERR BACKGROUND is for indexes of type IVF"),
         ("VECTOR.REINDEX films NOW", "-ERR syntax error"),
         ("VECTOR.DEL films alien brazil eraser", ":3"),
         ("VECTOR.LIST", "*1 $5 films"),
@@ -91,7 +96,7 @@ fn elements_come_in_any_form_and_go() {
 
 #[test]
 fn searches_return_what_is_asked_for() {
-    for kind in ["HNSW", "FLAT"] {
+    for kind in ["HNSW", "IVF", "IVF NLIST 1", "FLAT"] {
         let mut local = Local::new(Protocol::Resp2);
         run(&mut local, &format!("VECTOR.CREATE films DIM 2 TYPE {kind}"));
         for (name, vector, payload) in [
@@ -128,6 +133,75 @@ fn searches_return_what_is_asked_for() {
             assert_eq!(run(&mut local, line), expected, "{kind}: {line}");
         }
     }
+}
+
+/// What VECTOR.INFO says under a name.
+fn told(local: &mut Local, index: &str, name: &str) -> String {
+    let info = run(local, &format!("VECTOR.INFO {index}"));
+    info.split_once(&format!(" {name} ")).unwrap().1.split(' ').next().unwrap().to_owned()
+}
+
+/// A point on a circle.
+fn point(of: usize, all: usize) -> String {
+    let (sine, cosine) = (of as f64 / all as f64 * std::f64::consts::TAU).sin_cos();
+    format!("[{cosine:.5},{sine:.5}]")
+}
+
+#[test]
+fn lists_are_made_when_there_is_enough_for_them() {
+    let mut local = Local::new(Protocol::Resp2);
+    assert_eq!(run(&mut local, "VECTOR.CREATE points DIM 2 TYPE IVF NLIST 8 NPROBE 2 QUANT F16"), "+OK");
+    for id in 0..39 * 8 {
+        assert_eq!(told(&mut local, "points", "is_trained"), ":0");
+        run(&mut local, &format!("VECTOR.ADD points p{id} {}", point(id, 39 * 8)));
+    }
+    assert_eq!(told(&mut local, "points", "is_trained"), ":1");
+    assert_eq!(told(&mut local, "points", "nlist"), ":8");
+    assert_eq!(told(&mut local, "points", "nprobe"), ":2");
+    for line in ["REMOVE", "VECTOR.REINDEX points", "VECTOR.REINDEX points BACKGROUND"] {
+        if line == "REMOVE" {
+            (100..200).for_each(|id| _ = run(&mut local, &format!("VECTOR.DEL points p{id}")));
+            run(&mut local, "VECTOR.ADD points p0 [0,0.5]");
+        } else {
+            assert_eq!(run(&mut local, line), "+OK");
+        }
+        for (query, expected) in [
+            ("[1,0] K 2", "*2 $2 p1 $4 p311"),
+            ("[0,1] K 1 NPROBE 1 WITHSCORES", "*1 *2 $2 p0 $1 1"),
+            ("[-1,0] K 1 NPROBE 100", "*1 $4 p200"),
+        ] {
+            assert_eq!(run(&mut local, &format!("VECTOR.SEARCH points {query}")), expected, "{line}");
+        }
+        local.keyspace.check_invariants();
+    }
+    assert_eq!(run(&mut local, "VECTOR.SEARCH points [1,0] K 300 NPROBE 1").split(' ').next(), Some("*212"));
+    // The lists go through a payload.
+    let payload = local.run(&[b"DUMP", b"points"]);
+    let start = payload.windows(2).position(|pair| pair == b"\r\n").unwrap() + 2;
+    let payload = payload[start..payload.len() - 2].to_vec();
+    assert_eq!(local.run(&[b"RESTORE", b"copy", b"0", &payload]), b"+OK\r\n");
+    assert_eq!(told(&mut local, "copy", "is_trained"), ":1");
+    for query in ["[1,0] K 9 NPROBE 1", "[0.3,-0.9] K 30 NPROBE 2 WITHSCORES WITHVECTORS"] {
+        let of = |local: &mut Local, index| run(local, &format!("VECTOR.SEARCH {index} {query}"));
+        assert_eq!(of(&mut local, "copy"), of(&mut local, "points"));
+    }
+    assert_eq!(run(&mut local, "VECTOR.INFO points").len(), run(&mut local, "VECTOR.INFO copy").len() + 2);
+    assert_eq!(run(&mut local, "VSIM points VALUES 2 1 0 COUNT 1"), "*1 $2 p1");
+    assert_eq!(
+        run(&mut local, "VECTOR.MSEARCH points VECTORS [1,0] [0.9,0.1] K 1 NPROBE 8"),
+        run(&mut local, "VECTOR.SEARCH points [1.9,0.1] K 1 NPROBE 8")
+    );
+    run(&mut local, "VECTOR.CREATE graph DIM 2");
+    assert_eq!(
+        run(&mut local, "VECTOR.SEARCH graph [1,0] NPROBE 4"),
+        "-ERR NPROBE is for indexes of type IVF"
+    );
+    for damaged in 20..payload.len() {
+        let mut payload = payload.clone();
+        payload.truncate(damaged);
+        assert!(local.run(&[b"RESTORE", b"x", b"0", &payload]).starts_with(b"-ERR"));
+    }
+    local.keyspace.check_invariants();
 }
 
 #[test]
@@ -193,9 +267,9 @@ fn an_index_goes_through_a_payload_and_comes_back() {
     }
     assert_eq!(
         run(&mut local, "VECTOR.INFO empty"),
-        "*22 $4 name $5 empty $8 distance $6 COSINE $4 type $4 FLAT \
-        $12 quantization $3 F32 $10 dimensions :3 $7 vectors :0 $6 memory :544 $1 m :0 $15 ef_construction :200 \
-        $9 ef_search :50 $7 pending :0"
+        "*28 $4 name $5 empty $8 distance $6 COSINE $4 type $4 FLAT \
+        $12 quantization $3 F32 $10 dimensions :3 $7 vectors :0 $6 memory :576 $1 m :0 $15 ef_construction :200 \
+        $9 ef_search :50 $5 nlist :0 $6 nprobe :0 $10 is_trained :1 $7 pending :0"
     );
     local.keyspace.check_invariants();
 }
@@ -213,7 +287,7 @@ fn any_arguments_are_answered() {
         "VECTOR.MSEARCH",
         "VECTOR.DEL",
     ];
-    const WORDS: [&str; 44] = [
+    const WORDS: [&str; 47] = [
         "k",
         "l",
         "a",
@@ -258,6 +332,9 @@ fn any_arguments_are_answered() {
         "{\"a\":2}",
         "AGGREGATE",
         "TYPE",
+        "IVF",
+        "NLIST",
+        "NPROBE",
     ];
     let mut random = Random::seeded(42);
     let mut local = Local::new(Protocol::Resp3);

@@ -6,26 +6,21 @@
 //! worker   settles the job inside the gate ─ answers
 //! ```
 
-use std::collections::VecDeque;
 use std::io;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ember_protocol::{Args, Reply};
 use emberkv_core::error::CommandError;
 use emberkv_core::keys::Guards;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
 use super::Executor;
+use super::pool::Pool;
 use super::session::Outcome;
 use crate::catalogue::registry::Command;
 use crate::clients::client::ClientView;
 use crate::clients::mailbox::Message;
 use crate::server::Server;
-use crate::system::abort_on_panic::AbortOnPanic;
-
-/// For how long a thread is kept that has nothing to do.
-const KEPT_TIME: Duration = Duration::from_secs(10);
 
 /// Threads that wait for other servers at the same time. What more there is waits until one of them is done.
 const NETWORK_THREADS_MAX: usize = 16;
@@ -93,49 +88,10 @@ pub(crate) enum Effort {
     Processor,
 }
 
-#[derive(Default)]
-struct Work {
-    waiting: VecDeque<Box<dyn Job>>,
-    threads: usize,
-    /// Those of them that wait for work.
-    idle: usize,
-}
-
-/// Threads for one kind of job, started when there are some.
-struct Pool {
-    name: &'static str,
-    threads_max: usize,
-    work: Mutex<Work>,
-    has_work: Condvar,
-}
-
-impl Pool {
-    fn new(name: &'static str, threads_max: usize) -> Pool {
-        Pool { name, threads_max, work: Mutex::default(), has_work: Condvar::new() }
-    }
-
-    /// The next job; nothing after a while without any, when the thread is to end.
-    fn next(&self) -> Option<Box<dyn Job>> {
-        let mut work = self.work.lock();
-        loop {
-            if let Some(job) = work.waiting.pop_front() {
-                return Some(job);
-            }
-            work.idle += 1;
-            let has_waited = self.has_work.wait_for(&mut work, KEPT_TIME).timed_out();
-            work.idle -= 1;
-            if has_waited && work.waiting.is_empty() {
-                work.threads -= 1;
-                return None;
-            }
-        }
-    }
-}
-
 /// The jobs of a server.
 pub(crate) struct Jobs {
-    network: Pool,
-    processor: Pool,
+    network: Pool<Box<dyn Job>>,
+    processor: Pool<Box<dyn Job>>,
     /// Those whose work is done.
     done: Mutex<Vec<Box<dyn Job>>>,
 }
@@ -144,8 +100,12 @@ impl Jobs {
     /// None yet. As many threads compute at a time as there are processors.
     pub(crate) fn new(processors: usize) -> Jobs {
         Jobs {
-            network: Pool::new("job-network", NETWORK_THREADS_MAX),
-            processor: Pool::new("job", processors),
+            network: Pool::new("job-network", NETWORK_THREADS_MAX, |server| {
+                Jobs::of(server).run(server, &Jobs::of(server).network);
+            }),
+            processor: Pool::new("job", processors, |server| {
+                Jobs::of(server).run(server, &Jobs::of(server).processor);
+            }),
             done: Mutex::default(),
         }
     }
@@ -169,25 +129,15 @@ impl Jobs {
             Effort::Network => &jobs.network,
             Effort::Processor => &jobs.processor,
         };
-        let mut work = pool.work.lock();
-        if work.waiting.len() >= work.idle && work.threads < pool.threads_max {
-            let spawned = thread::Builder::new().name(pool.name.to_owned()).spawn(move || {
-                let _guard = AbortOnPanic;
-                while let Some(mut job) = pool.next() {
-                    job.run(server);
-                    jobs.tell(server, job);
-                }
-            });
-            match spawned {
-                Ok(_) => work.threads += 1,
-                // One that is there does it later.
-                Err(_) if work.threads > 0 => {}
-                Err(error) => return Err((job, error)),
-            }
+        pool.push(server, job, |job| job)
+    }
+
+    /// What a thread of a pool does.
+    fn run(&self, server: &'static Server, pool: &Pool<Box<dyn Job>>) {
+        while let Some(mut job) = pool.next() {
+            job.run(server);
+            self.tell(server, job);
         }
-        work.waiting.push_back(job);
-        pool.has_work.notify_one();
-        Ok(())
     }
 
     /// Tells the worker of a job that its work is done.

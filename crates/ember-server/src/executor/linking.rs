@@ -9,18 +9,21 @@
 //! Searches look at each vector that is not linked yet, so there may not be many: above [`PENDING_HOLD`] the key is held
 //! (`server/held_keys.rs`), and calls that would change it wait until [`PENDING_GO_ON`].
 //!
+//! Lists of vectors are made by the same threads, in steps of about a millisecond between which they link. What changes
+//! meanwhile is caught up with, until so little is left that the new lists can take the place of the old ones.
+//!
 //! The threads give way to workers: they run at a lower priority.
 
 use std::collections::{HashSet, VecDeque};
-use std::thread;
 use std::time::Duration;
 
 use emberkv_core::linking::{self, Next};
-use parking_lot::{Condvar, Mutex};
+use emberkv_core::types::vector_set::Training;
+use parking_lot::Mutex;
 
 use super::Executor;
+use super::pool::Pool;
 use crate::server::Server;
-use crate::system::abort_on_panic::AbortOnPanic;
 
 /// Vectors of a key that are not linked yet, from which on calls that would change it wait.
 const PENDING_HOLD: usize = 1024;
@@ -28,14 +31,15 @@ const PENDING_HOLD: usize = 1024;
 /// With so many left they go on.
 const PENDING_GO_ON: usize = 960;
 
-/// For how long a thread is kept that has nothing to do.
-const KEPT_TIME: Duration = Duration::from_secs(10);
-
 /// How long a key rests whose value a snapshot is writing.
 const REST_TIME: Duration = Duration::from_millis(2);
 
 /// Batches after which it is the turn of another key.
 const TURN_BATCHES: usize = 64;
+
+/// Distances of a step of a training, and steps after which it is told what has changed, and others have their turn.
+const STEP_DISTANCES: usize = 20_000;
+const TURN_STEPS: usize = 16;
 
 /// By how much the threads' priority is lower than that of workers.
 const NICENESS: i32 = 10;
@@ -51,19 +55,12 @@ enum Left {
     Later,
 }
 
-#[derive(Default)]
-struct Work {
-    waiting: VecDeque<Place>,
-    threads: usize,
-    /// Those of them that wait for work.
-    idle: usize,
-}
+/// A place, and lists that are being made for its index.
+type InTraining = (Place, Box<Training>);
 
 /// The threads of a server that link.
 pub(crate) struct Links {
-    threads_max: usize,
-    work: Mutex<Work>,
-    has_work: Condvar,
+    pool: Pool<Place>,
     /// Keys that are held because they have too much to link.
     held: Mutex<HashSet<Box<[u8]>>>,
 }
@@ -80,8 +77,12 @@ impl Executor {
 impl Links {
     /// Those that link on so many threads at most.
     pub(crate) fn new(threads_max: usize) -> Links {
-        let (work, has_work, held) = (Mutex::default(), Condvar::new(), Mutex::default());
-        Links { threads_max, work, has_work, held }
+        let pool = Pool::new("link", threads_max, |server| {
+            // Where that is not allowed, threads take what they are given.
+            let _ = rustix::process::setpriority_process(None, NICENESS);
+            Links::of(server).run(server);
+        });
+        Links { pool, held: Mutex::default() }
     }
 
     /// Those of a server.
@@ -91,60 +92,51 @@ impl Links {
 
     /// Has what a key has to link linked.
     fn link(&self, server: &'static Server, place: Place) {
-        let mut work = self.work.lock();
-        if work.waiting.contains(&place) {
-            return;
-        }
-        work.waiting.push_back(place);
-        if work.idle > 0 {
-            self.has_work.notify_one();
-        } else if work.threads < self.threads_max {
-            let spawned = thread::Builder::new().name("link".to_owned()).spawn(move || {
-                let _guard = AbortOnPanic;
-                // Where that is not allowed, threads take what they are given.
-                let _ = rustix::process::setpriority_process(None, NICENESS);
-                Links::of(server).run(server);
-            });
-            match spawned {
-                Ok(_) => work.threads += 1,
-                Err(error) if work.threads == 0 => {
-                    tracing::warn!("vectors are linked later: the system gives no thread: {error}");
-                }
-                Err(_) => {}
-            }
+        if let Err((_, error)) = self.pool.push_once(server, place) {
+            tracing::warn!("vectors are linked later: the system gives no thread: {error}");
         }
     }
 
     fn run(&self, server: &'static Server) {
-        while let Some(place) = self.next() {
-            match self.link_some(server, &place) {
-                Left::Nothing => self.let_go(server, &place.1),
-                Left::More => self.link(server, place),
-                Left::Later => {
-                    self.let_go(server, &place.1);
-                    let mut work = self.work.lock();
-                    self.has_work.wait_for(&mut work, REST_TIME);
-                    work.waiting.push_back(place);
-                }
+        let mut trainings: VecDeque<InTraining> = VecDeque::new();
+        loop {
+            let next = if trainings.is_empty() { self.pool.next() } else { self.pool.try_next() };
+            match next {
+                Some(place) => self.take_turn(server, place, &mut trainings),
+                None if trainings.is_empty() => return,
+                None => {}
+            }
+            if let Some(training) = trainings.pop_front() {
+                trainings.extend(Self::train_some(server, training));
             }
         }
     }
 
-    /// The next key; nothing after a while without any, when the thread is to end.
-    fn next(&self) -> Option<Place> {
-        let mut work = self.work.lock();
-        loop {
-            if let Some(place) = work.waiting.pop_front() {
-                return Some(place);
+    fn take_turn(&self, server: &'static Server, place: Place, trainings: &mut VecDeque<InTraining>) {
+        match self.link_some(server, &place) {
+            Left::Nothing => {
+                self.let_go(server, &place.1);
+                if let Some(training) = linking::begin_training(&server.keyspace, place.0, &place.1) {
+                    trainings.push_back((place, training));
+                }
             }
-            work.idle += 1;
-            let has_waited = self.has_work.wait_for(&mut work, KEPT_TIME).timed_out();
-            work.idle -= 1;
-            if has_waited && work.waiting.is_empty() {
-                work.threads -= 1;
-                return None;
+            Left::More => self.link(server, place),
+            Left::Later => {
+                self.let_go(server, &place.1);
+                self.pool.put_back(place, REST_TIME);
             }
         }
+    }
+
+    /// Goes on with lists for a while; nothing once they are those of the index, or it is gone.
+    fn train_some(server: &'static Server, (place, mut training): InTraining) -> Option<InTraining> {
+        for _ in 0..TURN_STEPS {
+            if training.step(STEP_DISTANCES) {
+                break;
+            }
+        }
+        let goes_on = linking::advance_training(&server.keyspace, place.0, &place.1, &mut training);
+        goes_on.then_some((place, training))
     }
 
     /// Links vectors of a key for a while.

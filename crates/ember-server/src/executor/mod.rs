@@ -27,6 +27,7 @@ mod long_calls;
 mod memory_limit;
 pub(crate) mod monitoring;
 mod pausing;
+mod pool;
 mod sampling;
 pub(crate) mod session;
 mod sizes;

@@ -112,3 +112,55 @@ fn what_is_not_linked_yet_is_saved() {
         assert_eq!(pending(&mut client), 0);
     }
 }
+
+/// A number that VECTOR.INFO says of an index.
+fn told(client: &mut RawClient, name: &str) -> i64 {
+    let Value::Array(info) = client.run("VECTOR.INFO v") else { panic!("there is an index") };
+    let at = info.iter().position(|value| *value == Value::Bulk(name.as_bytes().to_vec())).unwrap();
+    let Value::Integer(number) = info[at + 1] else { panic!("{name} is a number") };
+    number
+}
+
+#[test]
+fn lists_are_made_beside_commands() {
+    for mode in MODES {
+        let arguments = [mode, &["--enable-debug-command", "yes"]].concat();
+        let server = Server::start(env!("CARGO_BIN_EXE_ember-server"), &arguments);
+        let mut client = server.client();
+        let mut random = Random::new(19);
+        client.run(&format!("VECTOR.CREATE v DIM {DIM} TYPE IVF NLIST 16 NPROBE 2 QUANT Q8"));
+        let mut blobs = Vec::new();
+        let mut add = |client: &mut RawClient, blobs: &mut Vec<Vec<u8>>| {
+            let name = format!("e{}", blobs.len());
+            blobs.push(blob(&mut random));
+            let words: [&[u8]; 4] = [b"VECTOR.ADD", b"v", name.as_bytes(), &blobs[blobs.len() - 1]];
+            assert_eq!(client.command(&words), Value::Integer(1));
+        };
+        let finds = |client: &mut RawClient, blobs: &[Vec<u8>], id: usize| {
+            let words: [&[u8]; 5] = [b"VECTOR.SEARCH", b"v", &blobs[id], b"K", b"1"];
+            let found = shown(&client.command(&words));
+            assert_eq!(found.split('"').nth(1), Some(&*format!("e{id}")), "{mode:?}: {found}");
+        };
+        assert_eq!(told(&mut client, "is_trained"), 0);
+        for id in 0..4000 {
+            add(&mut client, &mut blobs);
+            if id % 50 == 0 {
+                finds(&mut client, &blobs, id);
+            }
+        }
+        wait_until("the lists are made", || told(&mut client, "is_trained") == 1);
+        wait_until("all vectors are in lists", || pending(&mut client) == 0);
+        assert_eq!(client.run("VECTOR.REINDEX v BACKGROUND"), Value::Simple(b"OK".to_vec()));
+        for id in 4000..5000 {
+            assert_eq!(client.run(&format!("VECTOR.DEL v e{}", id - 4000)), Value::Integer(1));
+            add(&mut client, &mut blobs);
+            if id % 20 == 0 {
+                finds(&mut client, &blobs, id);
+                finds(&mut client, &blobs, id - 1500);
+            }
+        }
+        assert_eq!(client.run("DEBUG RELOAD"), Value::Simple(b"OK".to_vec()));
+        assert_eq!((told(&mut client, "is_trained"), told(&mut client, "vectors")), (1, 4000));
+        (1000..5000).step_by(100).for_each(|id| finds(&mut client, &blobs, id));
+    }
+}

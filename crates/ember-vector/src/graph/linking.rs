@@ -46,6 +46,8 @@ pub struct Plan {
     /// What the index was then.
     moves: u64,
     top: Option<usize>,
+    /// Of an index with lists: which ones, and which of them the vector belongs to.
+    list: Option<(u64, u32)>,
     /// From the highest level that it shares with others down to the lowest.
     levels: Vec<LevelPlan>,
 }
@@ -80,6 +82,7 @@ impl Index {
     /// Whether the vector of a slot is not linked yet.
     pub fn is_pending(&self, slot: u32) -> bool {
         self.graph.as_ref().is_some_and(|graph| graph.is_pending(slot))
+            || self.lists.as_ref().is_some_and(|lists| lists.list_of(slot).is_none())
     }
 
     /// Takes up to `most` vectors that nobody links yet; nothing if there are none. O(groups of blocks).
@@ -101,15 +104,20 @@ impl Index {
     /// Makes planned links. O(links²) comparisons of numbers nearly always.
     pub fn commit(&mut self, plan: &Plan, scratch: &mut Scratch) {
         let Some(at) = self.pending.position(plan.number, plan.claim) else { return };
+        if let Some(lists) = &mut self.lists {
+            match plan.list {
+                Some((generation, list)) if generation == lists.generation => {
+                    if let Some(Waiting { slot, .. }) = self.pending.take(at) {
+                        lists.insert(slot, list);
+                    }
+                }
+                _ => self.note_failure(at, scratch),
+            }
+            return;
+        }
         let Index { graph: Some(graph), space, pending, moves, .. } = self else { return };
         if plan.moves != *moves || plan.top != graph.entry.map(|entry| graph.level(entry)) {
-            let waiting = pending.at_mut(at).expect("it is there");
-            waiting.claim = None;
-            waiting.failures += 1;
-            if waiting.failures >= FAILURES_MAX {
-                let slot = waiting.slot;
-                self.link_slot(slot, scratch);
-            }
+            self.note_failure(at, scratch);
             return;
         }
         let Some(Waiting { slot, .. }) = pending.take(at) else { return };
@@ -119,6 +127,17 @@ impl Index {
         }
         if plan.top.is_none_or(|top| graph.level(slot) > top) {
             graph.entry = Some(slot);
+        }
+    }
+
+    /// A plan came too late.
+    fn note_failure(&mut self, at: usize, scratch: &mut Scratch) {
+        let waiting = self.pending.at_mut(at).expect("it is there");
+        waiting.claim = None;
+        waiting.failures += 1;
+        if waiting.failures >= FAILURES_MAX {
+            let slot = waiting.slot;
+            self.link_slot(slot, scratch);
         }
     }
 
@@ -132,6 +151,12 @@ impl Index {
 
     /// Links the vector of a slot here and now, if it is pending.
     pub(crate) fn link_slot(&mut self, slot: u32, scratch: &mut Scratch) {
+        if let Some(lists) = &mut self.lists {
+            if self.pending.remove(slot).is_some() {
+                lists.insert(slot, lists.nearest(&self.space.floats(self.space.row(slot))));
+            }
+            return;
+        }
         let Index { graph: Some(graph), space, pending, .. } = self else { return };
         if let Some(Waiting { slot, width, .. }) = pending.remove(slot) {
             graph.set_pending(slot, false);
@@ -157,9 +182,19 @@ impl Linking {
     }
 
     fn plan_one(&self, waiting: &Waiting, scratch: &mut Scratch) -> Plan {
-        let Index { space, graph, pending, moves, .. } = &self.view;
-        let mut plan =
-            Plan { number: waiting.number, claim: self.claim, moves: *moves, top: None, levels: Vec::new() };
+        let Index { space, graph, lists, pending, moves, .. } = &self.view;
+        let mut plan = Plan {
+            number: waiting.number,
+            claim: self.claim,
+            moves: *moves,
+            top: None,
+            list: None,
+            levels: Vec::new(),
+        };
+        if let Some(lists) = lists {
+            plan.list = Some((lists.generation, lists.nearest(&space.floats(space.row(waiting.slot)))));
+            return plan;
+        }
         let Some((graph, entry)) = graph.as_ref().and_then(|graph| Some((graph, graph.entry?))) else {
             return plan;
         };

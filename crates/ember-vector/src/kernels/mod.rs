@@ -76,9 +76,9 @@ fn fastest(scalar: Scalar, measure: Measure) -> Option<Raw> {
 
 /// Asks the processor to fetch the beginning of a row, and of its next lines.
 #[inline]
-pub(crate) fn prefetch(row: &[u8]) {
+pub(crate) fn prefetch<T>(row: &[T]) {
     #[cfg(target_arch = "x86_64")]
-    for line in row.chunks(64).take(PREFETCHED_LINES) {
+    for line in row.chunks((64 / size_of::<T>()).max(1)).take(PREFETCHED_LINES) {
         // SAFETY: a prefetch is a hint; it never faults and reads nothing the program can see.
         unsafe {
             std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line.as_ptr().cast());

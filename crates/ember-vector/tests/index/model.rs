@@ -29,6 +29,10 @@ enum Step {
     /// Makes planned ones.
     Commit,
     LinkHere(u8),
+    /// Begins to make lists.
+    BeginTraining,
+    /// Goes on for so many distances.
+    Train(u8),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -43,13 +47,23 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (1..5u8).prop_map(Step::Plan),
         8 => Just(Step::Commit),
         1 => (1..9u8).prop_map(Step::LinkHere),
+        1 => Just(Step::BeginTraining),
+        3 => any::<u8>().prop_map(Step::Train),
     ]
 }
 
 fn configs() -> impl Strategy<Value = Config> {
     let metrics = vec![Metric::Cosine, Metric::L2, Metric::InnerProduct];
     let scalars = vec![Scalar::F32, Scalar::F16, Scalar::Bf16, Scalar::Int8, Scalar::Binary];
-    let kinds = vec![Kind::Hnsw { links: 4 }, Kind::Hnsw { links: 5 }, Kind::Hnsw { links: 16 }, Kind::Flat];
+    let kinds = vec![
+        Kind::Hnsw { links: 4 },
+        Kind::Hnsw { links: 5 },
+        Kind::Hnsw { links: 16 },
+        Kind::Ivf { lists: 1 },
+        Kind::Ivf { lists: 2 },
+        Kind::Ivf { lists: 7 },
+        Kind::Flat,
+    ];
     (prop::sample::select(metrics), prop::sample::select(scalars), prop::sample::select(kinds))
         .prop_map(|(metric, scalar, kind)| config(DIM, metric, scalar, kind))
 }
@@ -111,6 +125,10 @@ fn restored(index: &Index, damages: u8, scratch: &mut Scratch) -> Index {
             restore.link(slot, level, links);
         }
     }
+    if let Some((centres, trained_len)) = index.centres() {
+        let lists = (0..index.len() as u32).map(|slot| index.list_of(slot).unwrap_or(0));
+        restore.lists(&centres, trained_len, &lists.collect::<Vec<u32>>()).unwrap();
+    }
     let (restored, mended) = restore.finish(index.inserted(), scratch);
     let is_pending = |&slot: &u32| index.is_pending(slot);
     let levels = (0..index.len() as u32).filter(is_pending).map(|slot| index.level(slot) + 1);
@@ -134,6 +152,7 @@ fn run(config: Config, steps: &[Step]) {
     let mut model: Vec<u8> = Vec::new();
     let mut frozen = (index.clone(), model.clone());
     let mut plans: VecDeque<Plan> = VecDeque::new();
+    let mut training = None;
     for step in steps {
         match *step {
             Step::Insert(seed) => {
@@ -171,6 +190,20 @@ fn run(config: Config, steps: &[Step]) {
                 }
             }
             Step::LinkHere(most) => index.link_pending(most.into(), &mut scratch),
+            Step::BeginTraining => {
+                index.want_training();
+                if let Some(begun) = index.begin_training() {
+                    training = Some(begun);
+                }
+            }
+            Step::Train(distances) => {
+                if let Some(some) = &mut training {
+                    some.step(usize::from(distances) * 16 + 1);
+                    if !index.advance_training(some) {
+                        training = None;
+                    }
+                }
+            }
             Step::Freeze => {
                 check(&frozen.0, &frozen.1, &mut scratch);
                 frozen = (index.clone(), model.clone());
@@ -181,6 +214,11 @@ fn run(config: Config, steps: &[Step]) {
     }
     check(&frozen.0, &frozen.1, &mut scratch);
     check(&index, &model, &mut scratch);
+    if let Some(mut training) = training {
+        while index.advance_training(&mut training) {
+            training.step(1000);
+        }
+    }
     link_all(&mut index, plans, &mut scratch);
     check(&index, &model, &mut scratch);
     while !model.is_empty() {

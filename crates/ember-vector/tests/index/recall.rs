@@ -75,6 +75,67 @@ fn links_made_beside_others_are_as_good_as_those_made_one_by_one() {
 }
 
 #[test]
+fn lists_made_beside_changes_find_nearly_all_of_the_nearest() {
+    let all = vectors(COUNT * 2, DIM, 9);
+    let queries = vectors(200, DIM, 10);
+    let mut scratch = Scratch::default();
+    for (metric, scalar, least) in [
+        (Metric::Cosine, Scalar::Int8, 0.95),
+        (Metric::Cosine, Scalar::Binary, 0.7),
+        (Metric::L2, Scalar::F32, 0.95),
+        (Metric::InnerProduct, Scalar::F16, 0.9),
+    ] {
+        let config = config(DIM, metric, scalar, Kind::Ivf { lists: 64 });
+        let mut index = filled(config, &all[..COUNT], 1, &mut scratch);
+        assert_eq!((index.is_training_due(), index.lists(), index.pending()), (true, 0, 0));
+        let mut training = index.begin_training().unwrap();
+        assert!(index.begin_training().is_none(), "one at a time");
+        let mut next = COUNT;
+        loop {
+            let is_placed = training.step(200_000);
+            if !index.advance_training(&mut training) {
+                break;
+            }
+            // As much comes and goes meanwhile as there was.
+            if next < all.len() && !is_placed {
+                for vector in &all[next..next + 250] {
+                    index.remove((next * 31 % index.len()) as u32, &mut scratch);
+                    index.add(&Prepared::new(vector, metric, scalar), 1);
+                    next += 1;
+                }
+            }
+        }
+        assert!(next > COUNT && index.lists() == 64 && index.pending() <= 64);
+        index.check_invariants();
+        index.link_pending(usize::MAX, &mut scratch);
+        let recall = recall(&index, &queries, 16, |_| true);
+        assert!(recall >= least, "{metric:?} {scalar:?}: {recall}");
+        assert!(!index.is_training_due());
+    }
+}
+
+#[test]
+fn lists_are_looked_at_until_there_is_enough() {
+    let all = vectors(COUNT, DIM, 5);
+    let mut scratch = Scratch::default();
+    let mut index =
+        filled(config(DIM, Metric::L2, Scalar::F32, Kind::Ivf { lists: 50 }), &all, 1, &mut scratch);
+    index.train();
+    assert_eq!((index.lists(), index.pending()), (50, 0));
+    assert!(index.distances_of_search(5) < COUNT / 5);
+    let query = Prepared::new(&all[0], Metric::L2, Scalar::F32);
+    assert_eq!(index.search(&query, COUNT, 1, &mut scratch).len(), COUNT);
+    assert_eq!(index.search_filtered(&query, 10, 1, |slot| slot % 1000 == 0, &mut scratch).len(), 10);
+    // Few distances are few lists.
+    assert!(index.search_within(&query, COUNT, 1, 500, |_| true, &mut scratch).len() < 1000);
+    let frozen = index.clone();
+    (0..COUNT as u32 - 10).for_each(|_| index.remove(3, &mut scratch));
+    index.check_invariants();
+    frozen.check_invariants();
+    assert_eq!(index.search(&query, 100, 1, &mut scratch).len(), 10);
+}
+
+#[test]
 fn removals_and_insertions_leave_a_graph_as_good_as_a_new_one() {
     let all = vectors(COUNT * 5 / 2, DIM, 3);
     let queries = vectors(200, DIM, 4);

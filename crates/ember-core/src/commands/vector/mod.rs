@@ -16,7 +16,7 @@ mod vector_update;
 
 use crate::call::DataCommand;
 use crate::error::CommandError;
-use crate::types::vector_set::{Made, VectorSet};
+use crate::types::vector_set::{MADE_DEFAULT, Made, VectorSet};
 
 /// The family's commands, file by file.
 pub(super) const COMMANDS: &[&[DataCommand]] = &[
@@ -34,9 +34,6 @@ pub(super) const COMMANDS: &[&[DataCommand]] = &[
 ];
 
 const NO_INDEX: CommandError = CommandError::Text(std::borrow::Cow::Borrowed("ERR no such index"));
-
-/// What an index has that was not created as one.
-const MADE_DEFAULT: Made = Made { build_width: 200, search_width: 50 };
 
 fn made(set: &VectorSet) -> Made {
     set.made().unwrap_or(MADE_DEFAULT)

@@ -16,13 +16,26 @@ const COUNT_DEFAULT: usize = 10;
 const COUNT_WORDS: [&str; 4] = ["K", "TOP", "KNN", "LIMIT"];
 
 /// Words that begin an option, and end the fields of RETURN.
-const WORDS: [&str; 10] =
-    ["K", "TOP", "KNN", "LIMIT", "EF", "FILTER", "RETURN", "WITHSCORES", "WITHVECTORS", "AGGREGATE"];
+const WORDS: [&str; 11] = [
+    "K",
+    "TOP",
+    "KNN",
+    "LIMIT",
+    "EF",
+    "NPROBE",
+    "FILTER",
+    "RETURN",
+    "WITHSCORES",
+    "WITHVECTORS",
+    "AGGREGATE",
+];
 
 /// What a search asks for behind its vectors.
 pub(super) struct Options {
     pub(super) count: usize,
     pub(super) width: Option<usize>,
+    /// How many lists are looked at.
+    pub(super) probes: Option<usize>,
     pub(super) filter: Option<Filter>,
     /// How the scores of several queries become one.
     pub(super) aggregate: Aggregate,
@@ -47,11 +60,17 @@ pub(super) fn is_option(args: Args<'_>, at: usize) -> bool {
 }
 
 impl Options {
-    /// The options from argument `first` on; `has_queries` if there may be several.
-    pub(super) fn parse(args: Args<'_>, first: usize, has_queries: bool) -> Result<Options, CommandError> {
+    /// The options of a search in a set from argument `first` on; `has_queries` if there may be several.
+    pub(super) fn parse(
+        set: &VectorSet,
+        args: Args<'_>,
+        first: usize,
+        has_queries: bool,
+    ) -> Result<Options, CommandError> {
         let mut options = Options {
             count: COUNT_DEFAULT,
             width: None,
+            probes: None,
             filter: None,
             aggregate: Aggregate::Average,
             with_scores: false,
@@ -70,6 +89,9 @@ impl Options {
                 2
             } else if is_word(args, at, "EF") && has_value {
                 options.width = Some(positive().ok_or("ERR invalid EF")?);
+                2
+            } else if is_word(args, at, "NPROBE") && has_value {
+                options.probes = Some(positive().ok_or("ERR invalid NPROBE")?);
                 2
             } else if is_word(args, at, "FILTER") && has_value {
                 let text = args.at(at + 1);
@@ -97,6 +119,9 @@ impl Options {
             } else {
                 return Err(CommandError::Syntax);
             };
+        }
+        if options.probes.is_some() && set.lists().is_none() {
+            return Err("ERR NPROBE is for indexes of type IVF".into());
         }
         Ok(options)
     }

@@ -5,7 +5,6 @@ use ember_protocol::Args;
 use super::{NO_INDEX, given, made};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;
-use crate::commands::vector_set::vadd::PENDING_PER_NOTICE;
 use crate::commands::vector_set::vector::to_blob;
 use crate::effects::events::Event;
 use crate::error::CommandError;
@@ -55,14 +54,14 @@ fn add(call: &mut Call<'_, '_>) -> CommandResult {
     let blob = to_blob(&vector);
     let vector = scanned.reduced(vector);
     let (name, is_linked_later) = (args.at(2), key.links_later());
-    let mut pending = 0;
+    let mut has_news = false;
     let is_new = key.edit_value(Event::module("vector.add"), |set: &mut VectorSet| {
         let is_new = set.set(name, &vector, payload, width, is_linked_later);
-        pending = set.pending();
+        has_news = set.has_news_for_linkers();
         is_new
     })?;
     let is_new = is_new.flatten().ok_or("ERR the index has as many elements as it can have")?;
-    if pending % PENDING_PER_NOTICE == 1 {
+    if has_news {
         key.wants_links();
     }
     key.journal("VECTOR.ADD", |words| {

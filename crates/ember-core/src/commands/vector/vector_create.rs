@@ -2,7 +2,6 @@
 
 use ember_protocol::{Args, number};
 
-use super::MADE_DEFAULT;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;
 use crate::commands::vector_set::scalar;
@@ -10,7 +9,8 @@ use crate::effects::events::Event;
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::vector_set::{
-    DIM_MAX, Kind, LINKS_DEFAULT, LINKS_MAX, LINKS_MIN, Metric, Scalar, Shape, VectorSet,
+    DIM_MAX, Kind, LINKS_DEFAULT, LINKS_MAX, LINKS_MIN, LISTS_MAX, MADE_DEFAULT, Metric, Scalar, Shape,
+    VectorSet,
 };
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -22,14 +22,18 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         arity: -4,
         flags: Flags::WRITE.union(Flags::DENYOOM),
         keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::INSERT))],
-        syntax: "index DIM dimensions [DISTANCE <COSINE | L2 | IP>] [TYPE <HNSW | FLAT>] [M numlinks] \
-                 [EF_CONSTRUCTION build-exploration-factor] [EF_SEARCH search-exploration-factor] \
+        syntax: "index DIM dimensions [DISTANCE <COSINE | L2 | IP>] [TYPE <HNSW | IVF | FLAT>] [M numlinks] \
+                 [EF_CONSTRUCTION build-exploration-factor] [EF_SEARCH search-exploration-factor] [NLIST lists] \
+                 [NPROBE probed-lists] \
                  [QUANT <F32 | F16 | BF16 | Q8 | BIN>]",
         example: Example { given: &[], call: "VECTOR.CREATE films DIM 2 DISTANCE COSINE", reply: "OK" },
         ..Spec::DEFAULT
     },
     Run::Keys(create),
 )];
+
+/// Lists of an index, unless told otherwise.
+const LISTS_DEFAULT: usize = 1024;
 
 /// The widest search that can be asked for here.
 const WIDTH_MAX: i64 = 1_000_000;
@@ -43,7 +47,8 @@ fn shape(args: Args<'_>) -> Result<Shape, CommandError> {
         projection: None,
         made: Some(MADE_DEFAULT),
     };
-    let (mut links, mut is_flat) = (LINKS_DEFAULT, false);
+    let (mut links, mut kind) = (LINKS_DEFAULT, "HNSW");
+    let (mut lists, mut probes) = (None, None);
     let mut made = MADE_DEFAULT;
     for at in (2..args.len()).step_by(2) {
         if at + 1 == args.len() {
@@ -57,16 +62,18 @@ fn shape(args: Args<'_>) -> Result<Shape, CommandError> {
         } else if is_word(args, at, "DISTANCE") || is_word(args, at, "METRIC") {
             shape.metric = scalar::metric(args, at + 1).ok_or("ERR invalid DISTANCE")?;
         } else if is_word(args, at, "TYPE") {
-            is_flat = is_word(args, at + 1, "FLAT");
-            if !is_flat && !is_word(args, at + 1, "HNSW") {
-                return Err("ERR invalid TYPE".into());
-            }
+            let word = |word: &&str| is_word(args, at + 1, word);
+            kind = ["HNSW", "IVF", "FLAT"].into_iter().find(word).ok_or("ERR invalid TYPE")?;
         } else if is_word(args, at, "M") {
             links = within(LINKS_MIN as i64..=LINKS_MAX as i64).ok_or("ERR invalid M")?;
         } else if is_word(args, at, "EF_CONSTRUCTION") {
             made.build_width = within(1..=WIDTH_MAX).ok_or("ERR invalid EF_CONSTRUCTION")?;
         } else if is_word(args, at, "EF_SEARCH") {
             made.search_width = within(1..=WIDTH_MAX).ok_or("ERR invalid EF_SEARCH")?;
+        } else if is_word(args, at, "NLIST") {
+            lists = Some(within(1..=LISTS_MAX as i64).ok_or("ERR invalid NLIST")?);
+        } else if is_word(args, at, "NPROBE") {
+            probes = Some(within(1..=LISTS_MAX as i64).ok_or("ERR invalid NPROBE")?);
         } else if is_word(args, at, "QUANT") {
             shape.scalar = scalar::named(args, at + 1).ok_or("ERR invalid QUANT")?;
         } else {
@@ -76,9 +83,15 @@ fn shape(args: Args<'_>) -> Result<Shape, CommandError> {
     if shape.dim == 0 {
         return Err("ERR DIM is missing".into());
     }
-    if !is_flat {
-        shape.kind = Kind::Hnsw { links };
+    shape.kind = match kind {
+        "HNSW" => Kind::Hnsw { links },
+        "IVF" => Kind::Ivf { lists: lists.unwrap_or(LISTS_DEFAULT) },
+        _ => Kind::Flat,
+    };
+    if kind != "IVF" && (lists.is_some() || probes.is_some()) {
+        return Err("ERR NLIST and NPROBE are for indexes of type IVF".into());
     }
+    made.probes = probes.unwrap_or(made.probes);
     shape.made = Some(made);
     Ok(shape)
 }

@@ -28,8 +28,12 @@ fn info(call: &mut Call<'_, '_>) -> CommandResult {
     let set = call.keys.read_value::<VectorSet>(1)?.ok_or(NO_INDEX)?;
     let kind = match set.kind() {
         Kind::Hnsw { .. } => "HNSW",
+        Kind::Ivf { .. } => "IVF",
         Kind::Flat => "FLAT",
     };
+    // Only lists are to be trained.
+    let (lists, lists_wanted) = set.lists().unwrap_or((1, 0));
+    let probes = if lists_wanted > 0 { made(set).probes } else { 0 };
     let texts = [
         ("distance", scalar::metric_name(set.metric())),
         ("type", kind),
@@ -42,6 +46,9 @@ fn info(call: &mut Call<'_, '_>) -> CommandResult {
         ("m", set.links()),
         ("ef_construction", made(set).build_width),
         ("ef_search", made(set).search_width),
+        ("nlist", lists_wanted),
+        ("nprobe", probes),
+        ("is_trained", usize::from(lists > 0)),
         ("pending", set.pending()),
     ];
     call.reply.map(1 + texts.len() + numbers.len());

@@ -70,12 +70,18 @@ fn search(call: &mut Call<'_, '_>) -> AttemptResult {
     if vectors.is_empty() {
         return Err(CommandError::Syntax);
     }
-    let mut options = Options::parse(args, at, true)?;
+    let mut options = Options::parse(set, args, at, true)?;
     let count = options.count;
     // What is near to all may be behind others for each.
     let width = options.width.unwrap_or(made(set).search_width).max(count);
-    let search =
-        Search { count: width, width, is_exact: false, filter: options.filter.take(), filter_effort: None };
+    let search = Search {
+        count: width,
+        width,
+        probes: options.probes,
+        is_exact: false,
+        filter: options.filter.take(),
+        filter_effort: None,
+    };
     if set.steps_of(&search).saturating_mul(vectors.len()) > steps_max {
         return Ok(Attempt::Offload);
     }

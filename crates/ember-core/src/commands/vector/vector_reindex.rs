@@ -12,11 +12,11 @@ use crate::types::vector_set::{Kind, VectorSet};
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "vector.reindex",
-        summary: "Makes the graph of an index anew, and puts it in the place of the old one. One that takes long is made on \
-                  another thread.",
+        summary: "Makes the graph or the lists of an index anew, and puts them in the place of the old ones. What takes \
+                  long is made on another thread; with BACKGROUND the call is answered before.",
         since: "0.1.0",
         group: Group::VectorSet,
-        complexity: "O(N · EF · log N) distances for N elements.",
+        complexity: "O(N · EF · log N) distances for N elements; O(N · NLIST) with lists.",
         arity: -2,
         flags: Flags::WRITE.union(Flags::DENYOOM),
         keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UPDATE))],
@@ -29,19 +29,28 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 
 fn reindex(call: &mut Call<'_, '_>) -> AttemptResult {
     let args = call.args;
-    // It never keeps anybody else waiting, with or without the word.
     if args.len() > 3 || args.len() == 3 && !is_word(args, 2, "BACKGROUND") {
         return Err(CommandError::Syntax);
     }
     let steps_max = call.steps_max();
     let mut key = call.keys.key(1);
     let set = key.value::<VectorSet>()?.ok_or(NO_INDEX)?;
-    let Kind::Hnsw { links } = set.kind() else {
-        call.reply.ok();
-        return Ok(Attempt::Done);
-    };
+    let is_later = args.len() == 3;
     let width = made(set).build_width;
-    if set.len().saturating_mul(width.saturating_mul(links)) > steps_max {
+    let steps = match set.kind() {
+        Kind::Hnsw { .. } if is_later => return Err("ERR BACKGROUND is for indexes of type IVF".into()),
+        Kind::Hnsw { links } => set.len().saturating_mul(width.saturating_mul(links)),
+        Kind::Ivf { .. } if is_later && key.links_later() => {
+            key.edit_value(Event::module("vector.reindex"), VectorSet::want_training)?;
+            key.wants_links();
+            call.reply.ok();
+            return Ok(Attempt::Done);
+        }
+        Kind::Ivf { .. } => set.training_steps(),
+        // There is nothing to be made.
+        Kind::Flat => 0,
+    };
+    if steps > steps_max {
         return Ok(Attempt::Offload);
     }
     key.edit_value(Event::module("vector.reindex"), |set: &mut VectorSet| set.rebuild(width))?;

@@ -12,14 +12,14 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         summary: "Returns the elements of an index that are nearest to a vector, with what is asked for beside them.",
         since: "0.1.0",
         group: Group::VectorSet,
-        complexity: "O(EF · log N) distances for N elements; O(N) in an index of type FLAT.",
+        complexity: "O(EF · log N) distances for N elements; O(N) in an index of type FLAT, O(N · NPROBE / NLIST) in one of type IVF.",
         arity: -3,
         flags: Flags::READONLY,
         keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
         tips: &["nondeterministic_output"],
         syntax: "index vector:<array | blob | fp32:FP32 blob | values:VALUES number [number ...]> \
-                 count:[K count | TOP count | KNN count | LIMIT count] [EF search-exploration-factor] [FILTER conditions] \
-                 [RETURN field [field ...]] [WITHSCORES] [WITHVECTORS]",
+                 count:[K count | TOP count | KNN count | LIMIT count] [EF search-exploration-factor] [NPROBE probed-lists] \
+                 [FILTER conditions] [RETURN field [field ...]] [WITHSCORES] [WITHVECTORS]",
         example: Example {
             given: &[
                 "VECTOR.CREATE films DIM 2",
@@ -42,11 +42,12 @@ fn search(call: &mut Call<'_, '_>) -> AttemptResult {
     let dim = set.projection().map_or(set.dim(), |projection| projection.input);
     let (vector, next) = given::vector(args, 2, dim)?;
     let vector = set.reduced(vector);
-    let mut options = Options::parse(args, next, false)?;
+    let mut options = Options::parse(set, args, next, false)?;
     let count = options.count;
     let search = Search {
         count,
         width: options.width.unwrap_or(made(set).search_width).max(count),
+        probes: options.probes,
         is_exact: false,
         filter: options.filter.take(),
         filter_effort: None,

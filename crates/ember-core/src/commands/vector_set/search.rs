@@ -72,7 +72,8 @@ impl Options {
                 return Err("ERR syntax error in VSIM command".into());
             };
         }
-        let search = Search { count, width: width.max(count), is_exact, filter, filter_effort };
+        let width = width.max(count);
+        let search = Search { count, width, probes: None, is_exact, filter, filter_effort };
         Ok(Options { search, epsilon: epsilon as f32, with_scores, with_attributes, is_in_place })
     }
 }

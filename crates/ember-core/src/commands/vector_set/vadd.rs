@@ -38,10 +38,6 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 pub(super) const WIDTH_DEFAULT: usize = 200;
 const WIDTH_MAX: i64 = 1_000_000;
 
-/// Of so many vectors that are not linked yet, one tells those who link that there are some: so they learn of a set that has
-/// come to another key meanwhile, and more of them come when there are many.
-pub(crate) const PENDING_PER_NOTICE: usize = 32;
-
 pub(super) struct Options<'a> {
     pub(super) width: usize,
     links: usize,
@@ -109,7 +105,7 @@ pub(super) fn check(set: &VectorSet, given: &Given, options: &Options<'_>) -> Co
     if options.metric.is_some_and(|metric| metric != set.metric()) {
         return Err("ERR asked metric mismatch with existing vector set".into());
     }
-    if set.links() != options.links && set.kind() != Kind::Flat {
+    if matches!(set.kind(), Kind::Hnsw { links } if links != options.links) {
         return Err("ERR asked M value mismatch with existing vector set".into());
     }
     let dim = given.vector.len();
@@ -165,16 +161,16 @@ fn vadd(call: &mut Call<'_, '_>) -> CommandResult {
         return Err(INVALID);
     }
     let is_linked_later = key.links_later();
-    let mut pending = 0;
+    let mut has_news = false;
     let is_new = key.edit_or_create(Event::module("vadd"), |set: &mut VectorSet| {
         if !set.has_shape() {
             set.shape(options.shape(vector.len(), projection));
         }
         let is_new = set.set(name, &vector, options.attributes, options.width, is_linked_later);
-        pending = set.pending();
+        has_news = set.has_news_for_linkers();
         is_new
     })?;
-    if pending % PENDING_PER_NOTICE == 1 {
+    if has_news {
         key.wants_links();
     }
     let is_new = is_new.ok_or("ERR the vector set has as many elements as it can have")?;

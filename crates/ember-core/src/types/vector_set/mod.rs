@@ -14,10 +14,12 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ember_vector::{Config, Facts, Hit, Index, Prepared, Restore, Scratch};
+use ember_vector::{Config, Facts, Hit, Index, Prepared, Restore, Scratch, VECTORS_PER_LIST};
 
 pub use elements::Element;
-pub use ember_vector::{DIM_MAX, Kind, LEVEL_MAX, LINKS_MAX, LINKS_MIN, Linking, Metric, Plan, Scalar};
+pub use ember_vector::{
+    DIM_MAX, Kind, LEVEL_MAX, LINKS_MAX, LINKS_MIN, LISTS_MAX, Linking, Metric, Plan, Scalar, Training,
+};
 pub use filter::{Filter, SyntaxError};
 pub use json::field_text;
 pub use projection::Projection;
@@ -34,6 +36,13 @@ pub const LINKS_DEFAULT: usize = 16;
 
 /// Vectors of a set that may wait to be linked. With more, each addition links one itself.
 const PENDING_MAX: usize = 2048;
+
+/// Of so many vectors that are not linked yet, one tells those who link that there are some: so they learn of a set that has
+/// come to another key meanwhile, and more of them come when there are many.
+const PENDING_PER_NOTICE: usize = 32;
+
+/// The same of vectors that come to an index whose lists are due.
+const INSERTED_PER_NOTICE: u64 = 64;
 
 /// Blocks of this many elements are freed together, about.
 const ELEMENTS_PER_BLOCK: usize = 64;
@@ -63,7 +72,12 @@ pub struct Made {
     pub build_width: usize,
     /// How many near ones a search looks for, unless told otherwise.
     pub search_width: usize,
+    /// How many lists a search looks at, unless told otherwise.
+    pub probes: usize,
 }
+
+/// What an index has that does not say otherwise, or was not created as one.
+pub const MADE_DEFAULT: Made = Made { build_width: 200, search_width: 50, probes: 32 };
 
 /// What the first element of a set decides, or `VECTOR.CREATE`.
 #[derive(Clone, Debug)]
@@ -106,6 +120,8 @@ pub struct Search {
     pub count: usize,
     /// How many near ones are looked for.
     pub width: usize,
+    /// How many lists are looked at, if the set has some; `None`: as many as were said when it was made.
+    pub probes: Option<usize>,
     /// Whether all elements are to be looked at.
     pub is_exact: bool,
     /// Which ones are wanted.
@@ -207,7 +223,7 @@ impl VectorSet {
     pub fn links(&self) -> usize {
         match self.kind() {
             Kind::Hnsw { links } => links,
-            Kind::Flat => 0,
+            Kind::Ivf { .. } | Kind::Flat => 0,
         }
     }
 
@@ -232,7 +248,7 @@ impl VectorSet {
         parts.index.distance(&parts.prepared(vector), slot)
     }
 
-    /// Makes the graph anew. O(n · width · log n).
+    /// Makes the graph or the lists anew. O(n · width · log n) distances, or O(n · lists).
     pub fn rebuild(&mut self, width: usize) {
         let parts = self.parts_mut();
         parts.index = with_scratch(|scratch| parts.index.rebuilt(width, scratch));
@@ -306,6 +322,7 @@ impl VectorSet {
             }
         });
         if !is_linked_later {
+            parts.index.train();
             self.link_pending(usize::MAX);
         } else if parts.index.pending() > PENDING_MAX {
             self.link_pending(1);
@@ -339,6 +356,57 @@ impl VectorSet {
     /// How many vectors are not linked yet.
     pub fn pending(&self) -> usize {
         self.0.as_ref().map_or(0, |parts| parts.index.pending())
+    }
+
+    /// Whether those who link are to be told of the set, behind an addition.
+    pub fn has_news_for_linkers(&self) -> bool {
+        let Some(Parts { index, .. }) = self.0.as_deref() else { return false };
+        index.pending() % PENDING_PER_NOTICE == 1
+            || index.inserted().is_multiple_of(INSERTED_PER_NOTICE) && index.is_training_due()
+    }
+
+    /// Lists of vectors that there are, and that there are to be; nothing if the set has no such.
+    pub fn lists(&self) -> Option<(usize, usize)> {
+        match self.kind() {
+            Kind::Ivf { lists } => Some((self.parts().index.lists(), lists)),
+            Kind::Hnsw { .. } | Kind::Flat => None,
+        }
+    }
+
+    /// The centres of the lists, row behind row, and how many vectors there were when they were made.
+    pub fn centres(&self) -> Option<(Vec<f32>, usize)> {
+        self.parts().index.centres()
+    }
+
+    /// The list that an element is in.
+    pub fn list_of(&self, slot: u32) -> Option<u32> {
+        self.parts().index.list_of(slot)
+    }
+
+    /// Distances that are computed to make the lists anew, about.
+    pub fn training_steps(&self) -> usize {
+        let lists = self.lists().map_or(0, |(_, wanted)| wanted.min(self.len() / VECTORS_PER_LIST).max(1));
+        self.len().saturating_mul(lists)
+    }
+
+    /// Whether there is something to be made beside commands.
+    pub fn has_work(&self) -> bool {
+        self.0.as_ref().is_some_and(|parts| parts.index.pending() > 0 || parts.index.is_training_near())
+    }
+
+    /// Notes that the lists are to be made anew.
+    pub fn want_training(&mut self) {
+        self.parts_mut().index.want_training();
+    }
+
+    /// Begins to make lists, if it is time or wanted and nobody does it.
+    pub fn begin_training(&mut self) -> Option<Training> {
+        self.0.as_mut()?.index.begin_training()
+    }
+
+    /// Tells a training what has changed; whether it is to go on.
+    pub fn advance_training(&mut self, training: &mut Training) -> bool {
+        self.0.as_mut().is_some_and(|parts| parts.index.advance_training(training))
     }
 
     /// Takes up to `most` vectors to be linked that nobody links yet; nothing if there are none.
@@ -400,7 +468,15 @@ impl VectorSet {
     /// About how many distances a search computes.
     pub fn steps_of(&self, search: &Search) -> usize {
         let index = &self.parts().index;
-        if search.is_exact { index.len() } else { index.distances_of_search(search.width) }
+        if search.is_exact { index.len() } else { index.distances_of_search(self.breadth(search)) }
+    }
+
+    /// How many near elements a search looks for, or how many lists it looks at.
+    fn breadth(&self, search: &Search) -> usize {
+        match (self.kind(), self.made()) {
+            (Kind::Ivf { .. }, made) => search.probes.or(made.map(|made| made.probes)).unwrap_or(1),
+            _ => search.width.min(self.parts().index.len()),
+        }
     }
 
     /// The elements nearest to a vector of as many dimensions as are kept, the nearest first.
@@ -408,7 +484,7 @@ impl VectorSet {
         let Parts { index, elements, .. } = self.parts();
         let query = self.parts().prepared(vector);
         let most = search.count.min(index.len());
-        let width = search.width.min(index.len());
+        let width = self.breadth(search);
         let keep = |slot: u32| match &search.filter {
             Some(filter) => {
                 elements.at(slot).attributes().is_some_and(|attributes| filter.matches(attributes))
@@ -467,6 +543,12 @@ impl Loading {
     /// Sets the neighbours of an element on a level that it is on. Those that cannot be are left out.
     pub fn link(&mut self, slot: u32, level: usize, neighbours: impl IntoIterator<Item = u32>) {
         self.restore.link(slot, level, neighbours);
+    }
+
+    /// Sets the lists of a set of that kind: centres, row behind row, how many vectors they were made of, and the list of each
+    /// element that was added. `None` if they are none of this set.
+    pub fn lists(&mut self, centres: &[f32], trained_len: usize, list_of: &[u32]) -> Option<()> {
+        self.restore.lists(centres, trained_len, list_of).ok()
     }
 
     /// The set; `inserted` vectors were set in it. Elements that cannot be found by their links are linked anew.
