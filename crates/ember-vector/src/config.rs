@@ -5,7 +5,7 @@ use crate::arena::Account;
 /// The most dimensions of a vector. Sums of products of bytes stay below 2^31 with that many.
 pub const DIM_MAX: usize = 65_536;
 
-/// The least and the most links of a node of a graph on each level but the lowest, which has twice as many.
+/// The least and the most links of a node of a graph on each level but the lowest, where it can have three times as many.
 pub const LINKS_MIN: usize = 4;
 /// The most; see [`LINKS_MIN`].
 pub const LINKS_MAX: usize = 4096;
@@ -56,7 +56,7 @@ impl Scalar {
 pub enum Kind {
     /// By a graph of several levels (Malkov and Yashunin, 2016).
     Hnsw {
-        /// Links of a node on each level but the lowest, which has twice as many.
+        /// Links of a node on each level but the lowest, where it can have three times as many.
         links: usize,
     },
     /// By lists around centres, of which a search looks at some. They are made when there are

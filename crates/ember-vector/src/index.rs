@@ -279,8 +279,8 @@ impl Index {
     }
 
     /// The slots that one is linked with on a level that it is on; none without a graph.
-    pub fn neighbours(&self, slot: u32, level: usize) -> &[u32] {
-        self.graph.as_ref().map_or(&[], |graph| graph.neighbours(slot, level))
+    pub fn neighbours(&self, slot: u32, level: usize) -> Vec<u32> {
+        self.graph.as_ref().map_or(Vec::new(), |graph| graph.neighbours(slot, level).to_vec())
     }
 
     /// Whether a search looks at all vectors.

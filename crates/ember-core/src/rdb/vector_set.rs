@@ -66,8 +66,8 @@ const HAS_ATTRIBUTES: u64 = 2;
 /// The version of nodes that is written, and the newest that is read.
 const NODE_VERSION: u64 = 1;
 
-/// The most numbers of a node: with the most links on the most levels.
-const NODE_NUMBERS_MAX: u64 = 3 + (LEVEL_MAX as u64 + 2) * (LINKS_MAX as u64 + 3);
+/// The most numbers of a node: with the most links on the most levels, and four times as many on the lowest.
+const NODE_NUMBERS_MAX: u64 = 3 + (LEVEL_MAX as u64 + 4) * (LINKS_MAX as u64 + 3);
 
 /// The farthest of a node's links was saved from version 1 on.
 const FARTHEST_FROM_VERSION: u64 = 1;
@@ -163,7 +163,8 @@ pub(super) fn write<W: Write>(writer: &mut Writer<W>, set: &VectorSet) -> io::Re
         numbers.push(set.level(slot) as u64 | NODE_VERSION << 24);
         for level in 0..=set.level(slot) {
             let neighbours = set.neighbours(slot, level);
-            let room = if level == 0 { 2 * set.links() } else { set.links() };
+            // Redis has room for twice as many on the lowest level, and takes lists with more.
+            let room = (if level == 0 { 2 * set.links() } else { set.links() }).max(neighbours.len());
             numbers.extend([neighbours.len() as u64, room as u64]);
             numbers.extend(neighbours.iter().map(|&neighbour| id(neighbour)));
             let distances = neighbours.iter().map(|&neighbour| set.distance(slot, neighbour));

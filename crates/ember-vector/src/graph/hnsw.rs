@@ -65,7 +65,7 @@ impl Graph {
             }
             let mut batch = std::mem::take(&mut scratch.batch);
             batch.clear();
-            for &neighbour in self.neighbours(nearest as u32, beam.level) {
+            for neighbour in self.neighbours(nearest as u32, beam.level).iter() {
                 if scratch.see(neighbour) {
                     space.prefetch(neighbour);
                     batch.push(neighbour);
@@ -94,7 +94,7 @@ impl Graph {
         for level in (level + 1..=self.level(entry)).rev() {
             loop {
                 let from = nearest as u32;
-                for &neighbour in self.neighbours(from, level) {
+                for neighbour in self.neighbours(from, level).iter() {
                     nearest = nearest.min(key(space.distance(row, space.row(neighbour)), neighbour));
                 }
                 if nearest as u32 == from {
@@ -177,7 +177,7 @@ impl Graph {
     pub(crate) fn put_between(&mut self, space: &Space, slot: u32, node: u32, level: usize) {
         if !self.has_room(node, level) {
             let neighbours = self.neighbours(node, level).iter();
-            let farthest = neighbours.map(|&other| key(space.between(node, other), other)).max();
+            let farthest = neighbours.map(|other| key(space.between(node, other), other)).max();
             let farthest = farthest.expect("a full list has an element") as u32;
             self.unlink(node, farthest, level);
             self.link(farthest, slot, level);
@@ -217,7 +217,7 @@ impl Graph {
     /// was that.
     pub(crate) fn detach(&mut self, space: &Space, slot: u32, scratch: &mut Scratch) {
         if self.entry == Some(slot) {
-            let other = |level: usize| self.neighbours(slot, level).first().copied();
+            let other = |level: usize| self.neighbours(slot, level).iter().next();
             self.entry = (0..=self.level(slot)).rev().find_map(other);
         }
         for level in (0..=self.level(slot)).rev() {
@@ -233,7 +233,7 @@ impl Graph {
         let mut via: Vec<(u32, usize)> = Vec::new();
         for (at, &node) in nodes.iter().enumerate() {
             via.push((node, at));
-            via.extend(self.neighbours(node, level).iter().map(|&neighbour| (neighbour, at)));
+            via.extend(self.neighbours(node, level).iter().map(|neighbour| (neighbour, at)));
         }
         via.sort_unstable();
         for pair in via.windows(2) {
@@ -282,7 +282,7 @@ impl Graph {
 
     /// Whether no neighbour of `from` is nearer to `to` than `from` is, whose distance this is.
     fn is_direct(&self, space: &Space, from: u32, to: u32, level: usize, distance: u64) -> bool {
-        let nearer = |&neighbour: &u32| key(space.between(neighbour, to), 0) < distance;
+        let nearer = |neighbour: u32| key(space.between(neighbour, to), 0) < distance;
         !self.neighbours(from, level).iter().any(nearer)
     }
 
@@ -339,13 +339,13 @@ impl Graph {
             if self.has_room(node, level) {
                 return node;
             }
-            let neighbours = self.neighbours(node, level);
-            if let Some(&spare) = neighbours.iter().find(|&&other| self.share_a_neighbour(node, other, level))
-            {
+            let shares = |&other: &u32| self.share_a_neighbour(node, other, level);
+            let spare = self.neighbours(node, level).iter().find(shares);
+            if let Some(spare) = spare {
                 self.unlink(node, spare, level);
                 return node;
             }
-            queue.extend(neighbours.iter().filter(|&&neighbour| seen.insert(neighbour)));
+            queue.extend(self.neighbours(node, level).iter().filter(|&neighbour| seen.insert(neighbour)));
             all.push(node);
         }
         // Every list is full, so there are circles; but all are longer than three. One of their links can go.

@@ -113,7 +113,7 @@ fn restored(index: &Index, damages: u8, scratch: &mut Scratch) -> Index {
     let mut numbers = Numbers(damages.into());
     for slot in slots {
         for level in 0..=index.level(slot) {
-            let mut links = index.neighbours(slot, level).to_vec();
+            let mut links = index.neighbours(slot, level);
             if damages > 128 && numbers.below(8) == 0 {
                 match numbers.below(4) {
                     0 => links.clear(),

@@ -50,7 +50,7 @@ fn vlinks(call: &mut Call<'_, '_>) -> AttemptResult {
         } else {
             call.reply.array(neighbours.len());
         }
-        for &neighbour in neighbours {
+        for neighbour in neighbours {
             call.reply.bulk(set.element(neighbour).name());
             if with_scores {
                 call.reply.double(score(set, set.distance(slot, neighbour)));

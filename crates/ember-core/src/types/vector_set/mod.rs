@@ -456,7 +456,7 @@ impl VectorSet {
     }
 
     /// The neighbours of an element on a level that it is on.
-    pub fn neighbours(&self, slot: u32, level: usize) -> &[u32] {
+    pub fn neighbours(&self, slot: u32, level: usize) -> Vec<u32> {
         self.parts().index.neighbours(slot, level)
     }
 
