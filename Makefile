@@ -31,7 +31,7 @@ IMAGE ?= ember
 .PHONY: help run build release check fmt lint build-tests test test-peers test-model test-asan test-asan-server test-long \
 	deb fuzz-short bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-replication \
 	bench-latency bench-persistence bench-tails bench-neighbours bench-live-queries bench-cache bench-limit bench-memtier \
-	bench-stores charts \
+	bench-stores bench-vectors charts \
 	docker-build clean
 
 help: ## List the targets.
@@ -152,6 +152,9 @@ bench-limit: release ## Resident memory of a full cache while files are written,
 
 bench-memtier: release ## The full matrix driven by memtier_benchmark.
 	bench/bench-memtier.sh
+
+bench-vectors: release ## Recall and speed of vector searches beside hnswlib, usearch and faiss.
+	bench/bench-vectors.sh
 
 charts: ## Draw the charts of docs/charts from the CSV files beside them.
 	bench/chart.sh

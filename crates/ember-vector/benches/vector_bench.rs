@@ -1,7 +1,8 @@
 //! What an index costs: distances, insertions, searches and how much they find, memory, removals.
 //!
 //! `VECTORS`, `DIMENSIONS` and `FILE` (rows of 32-bit floats, little-endian; the last thousand are the queries) choose the
-//! data; else they are generated.
+//! data; else they are generated. With `CURVE` it prints one line for each kind of index, with tabs: `curve`, a name,
+//! microseconds to add a vector, bytes for each, and recall and searches a second for each width.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark ends where something is wrong")]
 
@@ -42,9 +43,69 @@ fn main() {
         }
     };
     let (vectors, queries) = all.split_at(all.len() - QUERIES);
+    if env::var("CURVE").is_ok() {
+        let vectors = &vectors[..count.min(vectors.len())];
+        let lists = (vectors.len() / 39 / 4).clamp(1, 1024);
+        for (scalar, name) in [(Scalar::F32, "f32"), (Scalar::Int8, "i8")] {
+            let kind = Kind::Hnsw { links: LINKS };
+            print_curve(&format!("ember-vector {name}"), vectors, queries, (dim, scalar, kind));
+        }
+        for (scalar, name) in [(Scalar::F32, "f32"), (Scalar::Int8, "i8")] {
+            let name = format!("ember-vector IVF {name}, {lists} lists");
+            print_curve(&name, vectors, queries, (dim, scalar, Kind::Ivf { lists }));
+        }
+        return;
+    }
     for scalar in [Scalar::Int8, Scalar::F32, Scalar::Binary] {
         measure(vectors, queries, dim, scalar);
     }
+}
+
+fn print_curve(
+    name: &str,
+    vectors: &[Vec<f32>],
+    queries: &[Vec<f32>],
+    (dim, scalar, kind): (usize, Scalar, Kind),
+) {
+    let metric = Metric::Cosine;
+    let mut scratch = Scratch::default();
+    let mut index = Index::new(Config { dim, metric, scalar, kind, account: |bytes| bytes }).unwrap();
+    let start = Instant::now();
+    for vector in vectors {
+        index.insert(&Prepared::new(vector, metric, scalar), BUILD_WIDTH, &mut scratch);
+    }
+    index.train();
+    let built = each(start.elapsed(), index.len());
+    let mut line = format!("curve\t{name}\t{built:.1}\t{}", index.memory_bytes() / index.len());
+    // What is nearest by the floats as they were given.
+    let flat = Config { kind: Kind::Flat, scalar: Scalar::F32, ..*index.config() };
+    let mut all = Index::new(flat).unwrap();
+    for vector in vectors {
+        all.insert(&Prepared::new(vector, metric, Scalar::F32), 1, &mut scratch);
+    }
+    let exact: Vec<Vec<u32>> = queries
+        .iter()
+        .map(|query| {
+            let query = Prepared::new(query, metric, Scalar::F32);
+            all.search_all(&query, NEAREST, |_| true, &mut scratch).iter().map(|hit| hit.slot).collect()
+        })
+        .collect();
+    let queries: Vec<Prepared> = queries.iter().map(|query| Prepared::new(query, metric, scalar)).collect();
+    let widths: &[usize] = match kind {
+        Kind::Hnsw { .. } => &[10, 20, 40, 80, 120, 200, 400, 800],
+        _ => &[1, 2, 4, 8, 16, 32, 64, 128],
+    };
+    for &width in widths {
+        let start = Instant::now();
+        let mut found = 0;
+        for (query, exact) in queries.iter().zip(&exact) {
+            let hits = index.search(query, NEAREST, width, &mut scratch);
+            found += hits.iter().filter(|hit| exact.contains(&hit.slot)).count();
+        }
+        let rate = queries.len() as f64 / start.elapsed().as_secs_f64();
+        line += &format!("\t{:.4}\t{rate:.0}", found as f64 / (queries.len() * NEAREST) as f64);
+    }
+    println!("{line}");
 }
 
 fn measure(vectors: &[Vec<f32>], queries: &[Vec<f32>], dim: usize, scalar: Scalar) {
