@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use ember_testkit::{Block, Server, code_blocks, run_session, session_exchanges, split_arguments};
 
 /// Words a shell command in a document may begin with, besides our own scripts and the server.
-const PROGRAMS: [&str; 12] = [
+const PROGRAMS: [&str; 14] = [
     "cargo",
     "make",
     "cd",
@@ -22,6 +22,8 @@ const PROGRAMS: [&str; 12] = [
     "head",
     "printf",
     "chmod",
+    "pip",
+    "python3",
 ];
 
 /// Documents that `crates/ember-peers/tests/walks` follows from the first line to the last: what they show needs what

@@ -11,10 +11,10 @@
 //!
 //! What a server of that version cannot hold (another metric or kind, 16-bit floats, an index made by VECTOR.CREATE) is a
 //! value of another module, whose parts begin with a version, metric, kind of numbers, kind of index, the two widths of
-//! VECTOR.CREATE (0 if it was not made by it) and the number of insertions; then come the same parts. An index with lists has
-//! two parts more before them, how many lists there are to be and how many a search looks at, and behind the elements the
-//! number of vectors that its lists were made of, 0 if there are none; else the bytes of their centres, floats, and of the
-//! list of each element, 4 each, follow.
+//! VECTOR.CREATE (0 if it was not made by it) and the number of insertions; then come the same parts. An index with lists
+//! has two parts more before them, how many lists there are to be and how many a search looks at, and behind the elements
+//! the number of vectors that its lists were made of, 0 if there are none; else the bytes of their centres, floats, and of
+//! the list of each element, 4 each, follow.
 //!
 //! Elements come in the order of their slots (in Redis the newest first, which nobody relies on). Ids are the slots plus
 //! one; the last slot has the number of insertions, so that it is known where to go on.

@@ -35,6 +35,25 @@ fn vector_sets_work_with_redis_py() {
 }
 
 #[test]
+fn a_question_finds_what_is_meant_as_the_page_of_vectors_shows() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/vectors.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let program = clients_directory().join("python/semantic.py");
+    let shown = code_blocks(&page);
+    let shown = shown.iter().find(|block| block.language == "python").unwrap();
+    assert_eq!(shown.text.trim_end(), std::fs::read_to_string(&program).unwrap().trim_end());
+    in_both_modes(|server| {
+        let mut command = Command::new("bash");
+        let script = r#"set -o pipefail; "$0" "$@" | grep -o "GEORADIUS \|BRPOP " | sort | tr -d "\n" |
+            grep -x "BRPOP GEORADIUS ""#;
+        command.args(["-c", script]).arg(tools_directory().join("python/bin/python")).arg(&program);
+        command.arg(server.port().to_string()).arg(clients_directory().join("python/words.txt"));
+        command.args(["places near a point on the map", "sleep until somebody sends something in:list"]);
+        command
+    });
+}
+
+#[test]
 fn node_redis_works() {
     let script = clients_directory().join("node/smoke.js");
     in_both_modes(|server| {

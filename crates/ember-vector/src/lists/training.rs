@@ -163,8 +163,8 @@ impl Index {
         }
     }
 
-    /// Tells a training what has changed, and makes its lists those of the index if they are complete: whether it is to go on.
-    /// What it holds afterwards takes time to be freed. O(1) distances.
+    /// Tells a training what has changed, and makes its lists those of the index if they are complete: whether it is to go
+    /// on. What it holds afterwards takes time to be freed. O(1) distances.
     pub fn advance_training(&mut self, training: &mut Training) -> bool {
         let Some(claim) = self.training.as_mut().filter(|claim| claim.token == training.token) else {
             return false;

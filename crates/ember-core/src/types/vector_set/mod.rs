@@ -545,8 +545,8 @@ impl Loading {
         self.restore.link(slot, level, neighbours);
     }
 
-    /// Sets the lists of a set of that kind: centres, row behind row, how many vectors they were made of, and the list of each
-    /// element that was added. `None` if they are none of this set.
+    /// Sets the lists of a set of that kind: centres, row behind row, how many vectors they were made of, and the list of
+    /// each element that was added. `None` if they are none of this set.
     pub fn lists(&mut self, centres: &[f32], trained_len: usize, list_of: &[u32]) -> Option<()> {
         self.restore.lists(centres, trained_len, list_of).ok()
     }
