@@ -13,6 +13,8 @@ CRASH_SEEDS ?= 2000
 # Random writes beside live queries there, in each mode, and how many watch.
 LIVE_CHANGES ?= 1000000
 LIVE_WATCHERS ?= 1000
+# Servers that are killed there beside live queries, for each of three ways to run them.
+LIVE_KILLS ?= 350
 # Failovers that Sentinel makes in each of four tests in `make test-long`.
 SENTINEL_FAILOVERS ?= 50
 # Commands that servers of each kind pass on to replicas of each kind there, and how often links between two break; MB of
@@ -86,7 +88,7 @@ test-asan-server: ## The stress test against a server under the address sanitize
 
 test-long: ## The tests with many more random cases (half an hour).
 	STRESS_SECONDS=$(STRESS_SECONDS) CRASH_KILLS=$(CRASH_KILLS) CRASH_SEEDS=$(CRASH_SEEDS) PROPTEST_CASES=20000 \
-		LIVE_CHANGES=$(LIVE_CHANGES) LIVE_WATCHERS=$(LIVE_WATCHERS) \
+		LIVE_CHANGES=$(LIVE_CHANGES) LIVE_WATCHERS=$(LIVE_WATCHERS) LIVE_KILLS=$(LIVE_KILLS) \
 		$(CARGO) test --profile test-long --workspace --no-fail-fast
 	scripts/setup-peers.sh
 	$(CARGO) build --release -p ember-server

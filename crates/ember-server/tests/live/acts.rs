@@ -106,6 +106,16 @@ pub(crate) fn write(random: &mut Random) -> String {
     filled(random, &line)
 }
 
+/// A random write that nothing follows from by itself: no key expires, and none is evicted.
+pub(crate) fn final_write(random: &mut Random) -> String {
+    loop {
+        let line = write(random);
+        if !["PX", "EXPIRE", "CONFIG"].iter().any(|word| line.contains(word)) {
+            return line;
+        }
+    }
+}
+
 /// What may be watched, and whether the elements of the result have no order.
 const READS: &[(&str, bool)] = &[
     ("GET {s}", false),

@@ -3,29 +3,24 @@
 //!
 //! Random writers of all types, transactions and scripts run beside connections that watch random commands, in RESP2, RESP3
 //! and as channels, some of which stall. `LIVE_CHANGES`, `LIVE_WATCHERS` and `LIVE_SEED` change the number of writes, of
-//! watchers, and the seed, which a failure prints.
+//! watchers, and the seed. Others come back with what they have seen when the server was killed (`killed.rs`);
+//! `LIVE_KILLS` is how often it is.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
 mod acts;
+mod killed;
+mod oracle;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs;
-use std::io::{BufRead, BufReader, Cursor};
-use std::path::Path;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use ember_protocol::Protocol;
-use ember_protocol::client::read_value;
 use ember_testkit::{Random, RawClient, Server, Value, encode, split_arguments, wait_until};
-use emberkv_core::local::Local;
-use emberkv_core::turn::Turn;
-use serde_json::{Value as Json, json};
+use oracle::{Kind, Query, States, check, comparable, comparable_message, number_of, units};
+use serde_json::Value as Json;
 
 /// What is watched by one connection.
 const QUERIES_EACH: usize = 20;
@@ -36,88 +31,8 @@ const WRITERS: usize = 4;
 /// How long the last states may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How a connection is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Kind {
-    Resp2,
-    Resp3,
-    Channel,
-}
-
-/// A command that is watched.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Query {
-    database: usize,
-    line: String,
-    is_unordered: bool,
-    kind: Kind,
-}
-
-/// All states that were sent: by their numbers, with the result.
-type States = Arc<Mutex<BTreeMap<u64, BTreeSet<(Query, String)>>>>;
-
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
-/// A result in a form that can be compared.
-fn comparable(value: &Value, query: &Query) -> String {
-    let mut value = value.clone();
-    let by_text = |value: &Value| format!("{value:?}");
-    match &mut value {
-        Value::Set(members) => members.sort_by_key(by_text),
-        Value::Map(pairs) => pairs.sort_by_key(|pair| format!("{pair:?}")),
-        // Fields and values of RESP2 stay together.
-        Value::Array(list) if query.is_unordered && query.line.starts_with("HGETALL") => {
-            let mut pairs: Vec<Vec<Value>> = list.chunks(2).map(<[Value]>::to_vec).collect();
-            pairs.sort_by_key(|pair| format!("{pair:?}"));
-            *list = pairs.concat();
-        }
-        Value::Array(list) if query.is_unordered => list.sort_by_key(by_text),
-        _ => {}
-    }
-    match query.kind {
-        Kind::Channel => json_of(&value).to_string(),
-        Kind::Resp2 | Kind::Resp3 => format!("{value:?}"),
-    }
-}
-
-/// The form of a result in messages of channels.
-fn json_of(value: &Value) -> Json {
-    match value {
-        Value::Bulk(bytes) | Value::Simple(bytes) => match std::str::from_utf8(bytes) {
-            Ok(text) => Json::from(text),
-            Err(_) => json!({ "base64": STANDARD.encode(bytes) }),
-        },
-        Value::Error(text) => json!({ "error": String::from_utf8_lossy(text) }),
-        Value::Integer(number) => Json::from(*number),
-        Value::Double(digits) => {
-            String::from_utf8_lossy(digits).parse::<f64>().map_or(Json::Null, Json::from)
-        }
-        Value::Null => Json::Null,
-        Value::Array(list) | Value::Set(list) => list.iter().map(json_of).collect(),
-        Value::Map(pairs) => pairs
-            .iter()
-            .map(|(name, value)| (json_of(name).as_str().unwrap_or_default().to_owned(), json_of(value)))
-            .collect::<serde_json::Map<_, _>>()
-            .into(),
-        other => panic!("{other:?}"),
-    }
-}
-
-/// A message's result in the same form.
-fn comparable_message(message: &Json, query: &Query) -> String {
-    let mut result = message["result"].clone();
-    if let Json::Array(list) = &mut result
-        && query.is_unordered
-    {
-        list.sort_by_key(|item| format!("{:?}", Value::Bulk(item.as_str().unwrap_or_default().into())));
-    }
-    result.to_string()
-}
-
-fn number_of(version: &str) -> u64 {
-    version.split('-').nth(1).unwrap().parse().unwrap()
 }
 
 /// A connection that watches.
@@ -272,88 +187,6 @@ fn write(server: &Server, changes: u64, random: &mut Random) {
         (0..replies).for_each(|_| _ = client.read_value().unwrap());
         sent += calls as u64;
     }
-}
-
-/// The units of an append-only file: the commands of each record.
-fn units(directory: &Path) -> Vec<Vec<Vec<Vec<u8>>>> {
-    let folder = directory.join("appendonlydir");
-    let files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
-    let incremental: Vec<_> = files.filter(|path| path.to_string_lossy().ends_with(".incr.aof")).collect();
-    assert_eq!(incremental.len(), 1, "nothing was rewritten");
-    let bytes = fs::read(&incremental[0]).unwrap();
-    let mut input = BufReader::new(Cursor::new(bytes));
-    let mut units: Vec<Vec<Vec<Vec<u8>>>> = Vec::new();
-    let mut open: Option<Vec<Vec<Vec<u8>>>> = None;
-    let mut select: Option<Vec<Vec<u8>>> = None;
-    loop {
-        let next = input.fill_buf().unwrap().first().copied();
-        match next {
-            None => break,
-            Some(b'#') => {
-                let mut line = Vec::new();
-                input.read_until(b'\n', &mut line).unwrap();
-                continue;
-            }
-            Some(_) => {}
-        }
-        let value = read_value(&mut input).unwrap();
-        let words: Vec<Vec<u8>> =
-            value.elements().unwrap().iter().map(|word| word.bytes().unwrap().to_vec()).collect();
-        match (words[0].to_ascii_uppercase().as_slice(), &mut open) {
-            (b"MULTI", _) => open = Some(Vec::new()),
-            (b"EXEC", Some(_)) => units.push(select.take().into_iter().chain(open.take().unwrap()).collect()),
-            (_, Some(unit)) => unit.push(words),
-            (b"SELECT", None) => select = Some(words),
-            (_, None) => units.push(select.take().into_iter().chain([words]).collect()),
-        }
-    }
-    units
-}
-
-/// Runs the records one by one, and every query that has a state after each.
-fn check(units: &[Vec<Vec<Vec<u8>>>], states: &BTreeMap<u64, BTreeSet<(Query, String)>>) {
-    let mut writer = Local::new(Protocol::Resp2);
-    let turn = || {
-        let mut turn = Turn::new(0, 1);
-        turn.replay_at(1_700_000_000_000);
-        turn
-    };
-    writer.turn = turn();
-    let keyspace = Arc::clone(&writer.keyspace);
-    let mut readers = [Protocol::Resp2, Protocol::Resp3]
-        .map(|protocol| Local::sharing(Arc::clone(&keyspace), turn(), protocol));
-    let last = *states.keys().last().unwrap();
-    assert!(last <= units.len() as u64, "there are {} records, and a state of {last}", units.len());
-    let mut checked = 0;
-    for number in 0..=last {
-        if let Some(unit) = number.checked_sub(1).map(|at| &units[at as usize]) {
-            for words in unit {
-                if words[0].eq_ignore_ascii_case(b"SELECT") {
-                    writer.database = std::str::from_utf8(&words[1]).unwrap().parse().unwrap();
-                    continue;
-                }
-                let reply = writer.run(&words.iter().map(Vec::as_slice).collect::<Vec<_>>());
-                assert_ne!(reply[0], b'-', "{words:?}: {}", String::from_utf8_lossy(&reply));
-            }
-        }
-        for (query, result) in states.get(&number).into_iter().flatten() {
-            let reader = &mut readers[usize::from(query.kind != Kind::Resp2)];
-            reader.database = query.database;
-            let words = split_arguments(&query.line).unwrap();
-            let reply = reader.run(&words.iter().map(Vec::as_slice).collect::<Vec<_>>());
-            let value = read_value(&mut &*reply).unwrap();
-            let expected = comparable(&value, query);
-            assert_eq!(
-                *result,
-                expected,
-                "{query:?} after record {number}: {:?}",
-                units.get(number as usize)
-            );
-            checked += 1;
-        }
-    }
-    assert!(checked > 0);
-    println!("{} records, {checked} different states", units.len());
 }
 
 fn run(mode: &[&str]) {
