@@ -62,11 +62,28 @@ pub(crate) struct Pace {
     pub(crate) interval: Duration,
 }
 
+/// What a client is told first.
+pub(crate) enum First {
+    /// It was sent the state with this number and hash.
+    Sent(u64, u128),
+    /// The first state with this number or a higher one is run for it elsewhere.
+    Awaited(u64, AwaitedFirst),
+}
+
+/// A call that has begun to watch and is answered when there is a state.
+#[derive(Debug)]
+pub(crate) struct AwaitedFirst {
+    /// When the call began.
+    pub(crate) begun: Instant,
+    /// The version of the state that the client has, with its hash.
+    pub(crate) since: Option<(Box<str>, u128)>,
+}
+
 /// One interest in a query. There may be millions, nearly all of them without [`Extra`].
 #[derive(Debug)]
 pub(crate) struct Watcher {
     pub(crate) query: Arc<LiveQuery>,
-    /// The number and the hash of the last state that it was sent.
+    /// The number and the hash of the last state that it was sent; before the first one the number that this has at least.
     pub(crate) sequence: u64,
     pub(crate) hash: u128,
     /// The generation of the users when its rights were looked at.
@@ -89,6 +106,8 @@ struct Extra {
     interval: Duration,
     /// When it may be sent the next state, if not at once.
     not_before: Option<Instant>,
+    /// Until it is sent its first state.
+    first: Option<AwaitedFirst>,
 }
 
 /// About what the place of a watcher takes in the tables of its connection and of its query, in bytes.
@@ -114,18 +133,24 @@ impl Extra {
 }
 
 impl Watcher {
-    /// One that was just sent the state with this number and hash, and whose rights were looked at in this generation.
+    /// One whose rights were looked at in this generation.
     pub(crate) fn new(
         query: &Arc<LiveQuery>,
         form: &Form,
         pace: Pace,
-        (sequence, hash): (u64, u128),
+        first: First,
         generation: u64,
     ) -> Watcher {
         let channel = if let Form::Channel(name) = form { Some(Arc::clone(name)) } else { None };
-        let extra = (channel.is_some() || !pace.interval.is_zero()).then(|| {
-            let mut extra = Box::new(Extra { channel, interval: pace.interval, not_before: None });
-            extra.begin_interval(Instant::now());
+        let (sequence, hash, sent, first) = match first {
+            First::Sent(sequence, hash) => (sequence, hash, 1, None),
+            First::Awaited(sequence, first) => (sequence, 0, 0, Some(first)),
+        };
+        let extra = (channel.is_some() || !pace.interval.is_zero() || first.is_some()).then(|| {
+            let mut extra = Box::new(Extra { channel, interval: pace.interval, not_before: None, first });
+            if extra.first.is_none() {
+                extra.begin_interval(Instant::now());
+            }
             extra
         });
         Watcher {
@@ -134,7 +159,7 @@ impl Watcher {
             hash,
             generation,
             waiting: None,
-            sent: 1,
+            sent,
             coalesced: 0,
             extra,
             wants_equal: pace.wants_equal,
@@ -162,12 +187,23 @@ impl Watcher {
         size_of::<Watcher>() + PLACE_BYTES + extra
     }
 
+    /// Whether it was sent nothing yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.sent == 0
+    }
+
+    /// Its call that is answered with the first state, as long as it was sent none.
+    pub(crate) fn take_first(&mut self) -> Option<AwaitedFirst> {
+        self.extra.as_mut()?.first.take()
+    }
+
     /// Receives a state; `is_congested` says that the client has much to read already.
     pub(crate) fn receive(&mut self, state: &Arc<State>, is_congested: bool, now: Instant) -> Reception {
-        if state.sequence <= self.sequence {
+        let is_new = self.is_new();
+        if state.sequence < self.sequence || (state.sequence == self.sequence && !is_new) {
             return Reception::Known;
         }
-        if state.hash == self.hash && !self.wants_equal {
+        if state.hash == self.hash && !self.wants_equal && !is_new {
             // One that waits is older.
             self.coalesced += u64::from(self.waiting.take().is_some());
             return Reception::Known;
@@ -312,7 +348,7 @@ mod tests {
     }
 
     fn watcher(query: &Arc<LiveQuery>, pace: Pace) -> Watcher {
-        Watcher::new(query, &Form::Watch, pace, (10, 1), 0)
+        Watcher::new(query, &Form::Watch, pace, First::Sent(10, 1), 0)
     }
 
     #[test]
@@ -331,6 +367,23 @@ mod tests {
         watcher.wants_equal = true;
         assert_eq!(watcher.receive(&state(&query, 12, 1), false, now), Reception::Send);
         assert_eq!(watcher.receive(&state(&query, 10, 1), false, now), Reception::Known);
+    }
+
+    #[test]
+    fn the_first_state_is_sent_whatever_it_is_but_none_from_before() {
+        let query = query();
+        let now = Instant::now();
+        let awaited = || AwaitedFirst { begun: now, since: None };
+        let pace = Pace { interval: Duration::from_secs(1), wants_equal: false };
+        let mut watcher = Watcher::new(&query, &Form::Watch, pace, First::Awaited(10, awaited()), 0);
+        assert_eq!(watcher.receive(&state(&query, 9, 2), false, now), Reception::Known);
+        assert_eq!(watcher.receive(&state(&query, 10, 0), false, now), Reception::Send);
+        assert!(watcher.take_first().is_some() && watcher.take_first().is_none());
+        watcher.note_sent(&state(&query, 10, 0), now);
+        assert!(!watcher.is_new());
+        assert_eq!(watcher.receive(&state(&query, 10, 3), false, now), Reception::Known);
+        let until = Reception::WaitsUntil(now + Duration::from_secs(1));
+        assert_eq!(watcher.receive(&state(&query, 11, 3), false, now), until);
     }
 
     #[test]

@@ -15,15 +15,19 @@ use crate::server::Server;
 impl Executor {
     /// Sends the queries that the last command has marked to their homes. No lock is held.
     pub(super) fn send_marked(&mut self) {
-        let since = self.clock;
-        for query in self.turn.notices.queries.drain(..) {
-            let home = query.home();
-            let marked = Marked { query, since };
-            if home == self.index {
-                self.marked.push(marked);
-            } else {
-                self.server.workers[home].mailbox.send(Message::Evaluate(marked));
-            }
+        let mut queries = std::mem::take(&mut self.turn.notices.queries);
+        queries.drain(..).for_each(|query| self.send_home(query));
+        self.turn.notices.queries = queries;
+    }
+
+    /// Sends a query that is marked to its home. No lock is held.
+    pub(crate) fn send_home(&mut self, query: Arc<LiveQuery>) {
+        let (home, since) = (query.home(), self.clock);
+        let marked = Marked { query, since };
+        if home == self.index {
+            self.marked.push(marked);
+        } else {
+            self.server.workers[home].mailbox.send(Message::Evaluate(marked));
         }
     }
 }

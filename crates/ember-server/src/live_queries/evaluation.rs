@@ -61,14 +61,22 @@ fn run(
     (result, reply)
 }
 
-/// Runs a call. The locks of all its keys stay pinned in `guards`, which held none. The worker is inside the gate.
-pub(super) fn evaluate(
-    executor: &mut Executor,
-    guards: &mut Guards<'static>,
-    question: Question<'_>,
-) -> Evaluated {
-    let (result, reply) = run(executor, guards, question, Waiting::Never, || ());
-    evaluated(executor, &question, result.map(|_| ()), reply)
+/// What somebody finds who begins to watch.
+pub(super) enum Look {
+    Found(Evaluated),
+    /// The call takes long, and was not run; the number of this moment.
+    Long(u64),
+}
+
+/// Runs a call for who begins to watch, unless that takes long. The locks of all its keys stay pinned in `guards`, which
+/// held none. The worker is inside the gate.
+pub(super) fn look(executor: &mut Executor, guards: &mut Guards<'static>, question: Question<'_>) -> Look {
+    let (result, reply) = run(executor, guards, question, Waiting::Allowed, || ());
+    if matches!(result, Ok(Attempt::Offload)) {
+        let (sequence, _) = executor.server.journal.state_number(&executor.turn.journal);
+        return Look::Long(sequence);
+    }
+    Look::Found(evaluated(executor, &question, result.map(|_| ()), reply))
 }
 
 /// A result that was found under the locks that are held.

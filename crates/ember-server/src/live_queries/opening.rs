@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use ember_protocol::number::parse_u64;
-use ember_protocol::{Args, OwnedBatch, Protocol, Reply};
+use ember_protocol::{Args, OwnedBatch, Protocol};
 use emberkv_core::call::Run;
 use emberkv_core::error::CommandError;
 use emberkv_core::keys::{Guards, Keys};
@@ -13,17 +13,16 @@ use emberkv_core::spec::Flags;
 use emberkv_core::turn::Turn;
 
 use super::LiveQueries;
-use super::evaluation::{Evaluated, Question, evaluate};
+use super::evaluation::{Evaluated, Look, Question, look};
 use super::fingerprint::fingerprint;
 use super::version::{self, Version};
 use super::writing::{self, Told};
 use crate::catalogue::registry::{Command, Handler};
 use crate::clients::client::Client;
-use crate::clients::live_queries::{Form, Pace, Watcher};
+use crate::clients::live_queries::{AwaitedFirst, First, Form, Pace, Watcher};
 use crate::clients::subscriptions::{Kind, write_change};
-use crate::executor::Executor;
 use crate::executor::authorization;
-use crate::executor::session::{Outcome, Session, SessionResult};
+use crate::executor::session::{Execution, Outcome, Session, SessionResult};
 use crate::server::Server;
 
 /// What a client wants to watch, and how.
@@ -102,16 +101,14 @@ pub(crate) fn look_at_rights(
     authorize(server, client, command, query.call()).map_err(|error| Refused(error.text().into_owned()))
 }
 
-/// Begins to watch, and answers with the state of this moment. No lock is held; the worker is inside the gate.
+/// Begins to watch, and answers with the state of this moment. If it takes long to find that, the query is run at its home
+/// like one that has changed, and the call waits for the first state that comes from there; who is told by messages of a
+/// channel need not wait. No lock is held; the worker is inside the gate.
 ///
 /// # Errors
 /// What is wrong with the call, what is not allowed, or which limit is reached. Nothing is watched then.
-pub(crate) fn open(
-    executor: &mut Executor,
-    client: &mut Client,
-    wish: &Wish<'_>,
-    reply: &mut Reply,
-) -> Result<(), CommandError> {
+pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionResult {
+    let Execution { executor, client, command: caller, reply, .. } = execution;
     let server = executor.server;
     let Wish { call, database, form, pace, since } = wish;
     let database = *database;
@@ -152,8 +149,11 @@ pub(crate) fn open(
     }
     let mut guards = Guards::None;
     let question = Question { command, args: *call, database, protocol };
-    let found = evaluate(executor, &mut guards, question);
-    let Evaluated { sequence, record, hash, body } = found;
+    let look = look(executor, &mut guards, question);
+    let (sequence, hash) = match &look {
+        Look::Found(found) => (found.sequence, Some(found.hash)),
+        Look::Long(sequence) => (*sequence, None),
+    };
     if let Some(since) = since
         && since.history == version::history(server).as_bytes()
         && since.sequence > sequence
@@ -173,10 +173,17 @@ pub(crate) fn open(
     let wanted = fingerprint(query.call());
     let numbers = &client.subscriptions.get_or_insert_default().queries;
     let number = numbers.number_of(wanted, &query, form).unwrap_or_else(|| numbers.free_number(wanted));
-    let is_unchanged = since.is_some_and(|since| since.hash == hash);
+    let since_text = wish.since.and_then(|text| std::str::from_utf8(text).ok()).zip(since);
+    let first = match hash {
+        Some(hash) => First::Sent(sequence, hash),
+        None => {
+            let since = since_text.map(|(text, since)| (text.into(), since.hash));
+            First::Awaited(sequence, AwaitedFirst { begun: executor.clock, since })
+        }
+    };
     let receiver = receiver_of(client, number);
     let numbers = &mut client.subscriptions.get_or_insert_default().queries;
-    let watcher = Watcher::new(&query, form, *pace, (sequence, hash), client.identity.generation);
+    let watcher = Watcher::new(&query, form, *pace, first, client.identity.generation);
     let added = watcher.memory_bytes() as i64;
     let before = numbers.enter(number, watcher);
     query.with_audience(|audience| {
@@ -184,9 +191,14 @@ pub(crate) fn open(
             audience.remove(receiver);
         }
         audience.add(worker, receiver, pace.wants_equal);
-        let is_known = is_new || audience.known() == Some(hash);
-        audience.set_known(is_known.then_some(hash));
+        let is_known = is_new || audience.known() == hash;
+        audience.set_known(hash.filter(|_| is_known));
     });
+    if hash.is_none() {
+        query.mark();
+        // Somebody waits: now, and not when it is due after its last run.
+        query.not_before.store(0, Ordering::Relaxed);
+    }
     let replaced = before.as_ref().map(|before| before.memory_bytes() as i64);
     live.count(0, i64::from(replaced.is_none()), added - replaced.unwrap_or(0));
     guards.unpin(keyspace, &mut executor.turn);
@@ -199,14 +211,21 @@ pub(crate) fn open(
         .view
         .queries
         .store(client.subscriptions.as_ref().map_or(0, |all| all.queries.len() as u64), Ordering::Relaxed);
+    let (Look::Found(Evaluated { record, body, .. }), Some(hash)) = (look, hash) else {
+        executor.send_home(query);
+        return Ok(match form {
+            Form::Channel(_) => Outcome::Done,
+            Form::Watch | Form::Open => Outcome::Wait(executor.park(caller, client, reply)),
+        });
+    };
     // The answer is held as the states that follow are.
     executor.last_record = executor.last_record.max(record.unwrap_or(0));
     let body = Arc::new(body);
-    let given = wish.since.and_then(|text| std::str::from_utf8(text).ok()).filter(|_| is_unchanged);
+    let given = since_text.filter(|(_, since)| since.hash == hash).map(|(text, _)| text);
     let current = version::text(server, sequence, hash);
     let result = if given.is_some() { writing::Result::Unchanged } else { writing::Result::Body(&body) };
     Told { number, query: &query, version: given.unwrap_or(&current), result }.reply(form, reply);
-    Ok(())
+    Ok(Outcome::Done)
 }
 
 /// What a query tells a client by that knows it by a number.

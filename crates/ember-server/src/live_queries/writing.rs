@@ -91,6 +91,21 @@ impl Result<'_> {
     }
 }
 
+/// Writes the answer to the call that has begun to watch; `unchanged` is the version that the client has, if that is the
+/// state.
+pub(crate) fn write_first(
+    server: &Server,
+    number: u32,
+    form: &Form,
+    state: &State,
+    unchanged: Option<&str>,
+    reply: &mut Reply,
+) {
+    let current = version::text(server, state.sequence, state.hash);
+    let result = if unchanged.is_some() { Result::Unchanged } else { Result::Body(&state.body) };
+    Told { number, query: &state.query, version: unchanged.unwrap_or(&current), result }.reply(form, reply);
+}
+
 /// Writes a later state to a connection.
 pub(crate) fn write_state(server: &Server, number: u32, form: &Form, state: &State, reply: &mut Reply) {
     let version = version::text(server, state.sequence, state.hash);

@@ -82,6 +82,9 @@ impl Server {
 
     /// Ends the holding of keys, and lets those go on who wait for that.
     pub(crate) fn let_keys_go(&self, keys: &[Box<[u8]>]) {
+        if keys.is_empty() {
+            return;
+        }
         let mut held = self.held_keys.0.lock();
         for key in keys {
             let Some(hold) = held.get_mut(key) else { continue };

@@ -8,14 +8,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use ember_protocol::Reply;
+use emberkv_core::error::CommandError;
 use emberkv_core::keys::Guards;
 use emberkv_core::live_query::{LiveQuery, Receiver};
 
 use super::serving::lend_buffer;
+use super::waits::Ending;
 use super::{Worker, connection_of, list};
 use crate::clients::connection::Connection;
-use crate::clients::live_queries::{EndedRun, Marked, News, Reception, State, Watcher, Watchers};
+use crate::clients::live_queries::{
+    AwaitedFirst, EndedRun, Marked, News, Reception, State, Watcher, Watchers,
+};
 use crate::clients::mailbox::Message;
+use crate::executor::jobs::{Finished, Settled};
 use crate::live_queries::evaluation::{Renewed, renew};
 use crate::live_queries::opening::{self, Refused};
 use crate::live_queries::writing;
@@ -278,6 +284,10 @@ impl Worker {
         let Some(watcher) = client.subscriptions.as_mut().and_then(|all| all.queries.get_mut(number)) else {
             return;
         };
+        let is_new = watcher.is_new();
+        if let Some(first) = watcher.take_first().filter(|_| !watcher.is_channel()) {
+            return self.answer_first(state, receiver, &first, refused);
+        }
         if let Err(Refused(error)) = refused {
             let form = watcher.form();
             writing::write_end(self.server, number, &form, state, &error, &mut connection.output);
@@ -287,9 +297,47 @@ impl Worker {
         watcher.note_sent(state, now);
         writing::write_state(self.server, number, &watcher.form(), state, &mut connection.output);
         self.executor.stats.query_sent.add(1);
-        let lag = now.saturating_duration_since(state.since);
-        self.executor.stats.query_lag.count(1, lag.as_nanos() as u64, true);
+        if !is_new {
+            let lag = now.saturating_duration_since(state.since);
+            self.executor.stats.query_lag.count(1, lag.as_nanos() as u64, true);
+        }
         connection.acknowledges = connection.acknowledges.max(state.record.unwrap_or(0));
+    }
+
+    /// Answers the call with which a client has begun to watch, and that has waited for the first state.
+    fn answer_first(
+        &mut self,
+        state: &State,
+        receiver: Receiver,
+        first: &AwaitedFirst,
+        refused: Result<(), Refused>,
+    ) {
+        let Receiver { token, client_id, number } = receiver;
+        let token = token as usize;
+        let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
+        let Some(blocked) = &connection.blocked else { return };
+        let command = self.server.registry.get(blocked.waiter.command);
+        let mut reply = Box::new(Reply::new(connection.output.protocol()));
+        let result = match refused {
+            Ok(()) => {
+                let watcher = watchers_of(connection).and_then(|watchers| watchers.get_mut(number));
+                let Some(watcher) = watcher else { return };
+                watcher.note_sent(state, Instant::now());
+                let since = first.since.as_ref().filter(|(_, hash)| *hash == state.hash);
+                let given = since.map(|(text, _)| &**text);
+                writing::write_first(self.server, number, &watcher.form(), state, given, &mut reply);
+                Ok(())
+            }
+            Err(Refused(error)) => {
+                opening::end(self.server, &mut self.executor.turn, &mut connection.client, number);
+                Err(CommandError::from(String::from_utf8_lossy(&error).into_owned()))
+            }
+        };
+        let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
+        let (client, args, begun) = (&*connection.client.view, state.query.call(), first.begun);
+        let call = Finished { client, command, args, wire_bytes_max: 0, begun, keys: &[] };
+        let Settled { reply, .. } = self.executor.finish_job(&call, result, reply);
+        self.end_waiting(token, client_id, Ending::Served(reply, state.record.unwrap_or(0)));
     }
 
     /// Tells watchers whose interval is over.

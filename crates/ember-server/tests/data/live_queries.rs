@@ -7,14 +7,14 @@ use ember_testkit::{RawClient, Server, Value, split_arguments, wait_until};
 use crate::{MODES, clients, start};
 
 /// A client of RESP3.
-fn resp3(server: &Server) -> RawClient {
+pub(crate) fn resp3(server: &Server) -> RawClient {
     let mut client = server.client();
     assert!(!client.run("HELLO 3").is_error());
     client
 }
 
 /// A state that was pushed: fingerprint, version, result.
-fn pushed(client: &mut RawClient) -> (String, String, Value) {
+pub(crate) fn pushed(client: &mut RawClient) -> (String, String, Value) {
     let value = client.read_value().unwrap();
     let Value::Push(parts) = &value else { panic!("no push: {value:?}") };
     assert_eq!((parts.len(), parts[0].text()), (4, "watch".to_owned()), "{value:?}");
@@ -22,12 +22,12 @@ fn pushed(client: &mut RawClient) -> (String, String, Value) {
 }
 
 /// The result of the state that comes next.
-fn next_result(client: &mut RawClient) -> Value {
+pub(crate) fn next_result(client: &mut RawClient) -> Value {
     pushed(client).2
 }
 
 /// Whether nothing comes: what is answered next is PING.
-fn hears_nothing(client: &mut RawClient, other: &mut RawClient) -> bool {
+pub(crate) fn hears_nothing(client: &mut RawClient, other: &mut RawClient) -> bool {
     // What goes from worker to worker has arrived when other things have.
     (0..20).for_each(|_| _ = other.run("PING"));
     (0..5).all(|_| client.run("PING").text() == "PONG")
@@ -515,7 +515,7 @@ fn what_is_loaded_again_is_told() {
 }
 
 /// The message that comes next, of RESP2: its channel and its text.
-fn message(client: &mut RawClient) -> (String, String) {
+pub(crate) fn message(client: &mut RawClient) -> (String, String) {
     let value = client.read_value().unwrap();
     let parts = value.elements().unwrap_or_else(|| panic!("no message: {value:?}"));
     assert_eq!(parts[0].text(), "message", "{value:?}");

@@ -9,7 +9,7 @@ use crate::blocking::{read, shown, wait_for_blocked};
 use crate::{MODES, clients, start};
 
 /// A server to which a call is long that looks at more than two elements.
-fn start_with_long_calls(mode: &[&str], more: &[&str]) -> Server {
+pub(crate) fn start_with_long_calls(mode: &[&str], more: &[&str]) -> Server {
     let arguments = [mode, &["--long-call-elements", "2"], more].concat();
     Server::start(env!("CARGO_BIN_EXE_ember-server"), &arguments)
 }
@@ -185,11 +185,16 @@ fn others_see_the_call_once_and_its_events() {
 
 /// A call of a tenth of a second and more: LCS of two long strings.
 fn send_lcs(client: &mut RawClient, lengths: usize) {
+    set_long_strings(client, lengths);
+    client.send(b"LCS a b LEN\r\n").unwrap();
+}
+
+/// Sets two keys `a` and `b` of which LCS takes long.
+pub(crate) fn set_long_strings(client: &mut RawClient, lengths: usize) {
     let mut random = Random::new(1);
     client.run("CONFIG SET proto-max-bulk-len 1000gb");
     client.command(&[&b"SET"[..], b"a", &random.bytes(lengths)]);
     client.command(&[&b"SET"[..], b"b", &random.bytes(lengths)]);
-    client.send(b"LCS a b LEN\r\n").unwrap();
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod expired;
 mod import_mode;
 mod live_queries;
 mod long_calls;
+mod long_live_queries;
 mod migration;
 mod monitors;
 mod pubsub;

@@ -26,7 +26,7 @@ fn list(session: &mut Session<'_>) -> SessionResult {
     let reply = &mut *session.reply;
     reply.array(count);
     for (number, watcher) in subscriptions.iter().flat_map(|subscriptions| subscriptions.queries.iter()) {
-        let Watcher { query, sequence, hash, sent, coalesced, .. } = watcher;
+        let Watcher { query, sent, coalesced, .. } = watcher;
         reply.map(5 + usize::from(watcher.is_channel()));
         reply.bulk(b"fingerprint");
         reply.bulk(number.to_string().as_bytes());
@@ -39,7 +39,12 @@ fn list(session: &mut Session<'_>) -> SessionResult {
             reply.bulk(name);
         }
         reply.bulk(b"version");
-        reply.bulk(version::text(session.server, *sequence, *hash).as_bytes());
+        match watcher.is_new() {
+            true => reply.null(),
+            false => {
+                reply.bulk(version::text(session.server, watcher.sequence, watcher.hash).as_bytes());
+            }
+        }
         reply.bulk(b"sent");
         reply.integer(*sent as i64);
         reply.bulk(b"coalesced");

@@ -80,8 +80,7 @@ fn open(execution: &mut Execution<'_>) -> SessionResult {
     call.append(args.skip(command_at));
     let database = execution.client.database;
     let wish = Wish { call: call.command(0), database, form: Form::Open, pace, since };
-    opening::open(execution.executor, execution.client, &wish, execution.reply)?;
-    Ok(Outcome::Done)
+    opening::open(execution, &wish)
 }
 
 /// The arguments that are keys of the command behind the options. One that has another name here (`rename-command`) is not

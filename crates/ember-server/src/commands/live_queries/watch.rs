@@ -46,6 +46,5 @@ fn watch(execution: &mut Execution<'_>) -> SessionResult {
     let database = execution.client.database;
     let wish =
         Wish { call: call.command(0), database, form: Form::Watch, pace: Pace::default(), since: None };
-    opening::open(execution.executor, execution.client, &wish, execution.reply)?;
-    Ok(Outcome::Done)
+    opening::open(execution, &wish)
 }

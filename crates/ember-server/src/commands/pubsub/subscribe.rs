@@ -182,7 +182,7 @@ fn watch(execution: &mut Execution<'_>, name: &[u8]) -> Result<(), CommandError>
     call.push(&words.iter().map(Vec::as_slice).collect::<Vec<_>>());
     let form = Form::Channel(Name::from(name));
     let wish = Wish { call: call.command(0), database, form, pace: Pace::default(), since: None };
-    opening::open(execution.executor, execution.client, &wish, execution.reply)
+    opening::open(execution, &wish).map(|_| ())
 }
 
 fn unsubscribe(session: &mut Session<'_>, kind: Kind) -> SessionResult {
