@@ -30,6 +30,13 @@ impl Milestones {
         Some(self.0.get(behind.checked_sub(1)?)?.0)
     }
 
+    /// A position before which record `record` and all before it are in the stream, the nearest that is known; `None` if it
+    /// is not known that they are. O(log milestones).
+    pub fn position_of(&self, record: u64) -> Option<u64> {
+        let at = self.0.partition_point(|&(known, _)| known < record);
+        Some(self.0.get(at)?.1)
+    }
+
     /// Forgets those that nobody asks for who asks for no position before this one.
     pub fn forget_before(&mut self, position: u64) {
         while self.0.get(1).is_some_and(|&(_, end)| end <= position) {
@@ -62,6 +69,18 @@ mod tests {
         milestones.forget_before(250);
         assert_eq!(milestones.record_at(249), None);
         assert_eq!(milestones.record_at(250), Some(7));
+    }
+
+    #[test]
+    fn the_nearest_position_behind_a_record_is_found() {
+        let mut milestones = Milestones::default();
+        assert_eq!(milestones.position_of(0), None);
+        milestones.note(3, 100);
+        milestones.note(7, 250);
+        assert_eq!(
+            [0, 3, 4, 7, 8].map(|record| milestones.position_of(record)),
+            [Some(100), Some(100), Some(250), Some(250), None]
+        );
     }
 
     #[test]

@@ -8,3 +8,4 @@ pub mod answers;
 pub mod backlog;
 pub mod history;
 pub mod milestones;
+pub mod position;

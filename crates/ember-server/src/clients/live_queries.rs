@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ember_cluster::replication::position::Position;
 use emberkv_core::live_query::LiveQuery;
 
 use super::subscriptions::Name;
@@ -25,6 +26,8 @@ pub(crate) struct State {
     /// The result is that of the keyspace after the records of the journal up to this one, if there are records.
     pub(crate) record: Option<u64>,
     pub(crate) hash: u128,
+    /// Where it stands in the stream of replication, once that is known; nothing without one.
+    pub(crate) position: Option<Position>,
     /// When the first change began that it shows and the one before does not.
     pub(crate) since: Instant,
     /// The result as the command replies it.
@@ -237,6 +240,8 @@ pub(crate) struct Watchers {
     by_number: BTreeMap<u32, Box<Watcher>>,
     /// Those whose states wait for the socket, in the order they came.
     waiting: VecDeque<u32>,
+    /// Since when a call waits for the server to have what the client has seen of another.
+    pub(crate) behind_since: Option<Instant>,
 }
 
 impl Watchers {
@@ -344,7 +349,7 @@ mod tests {
 
     fn state(query: &Arc<LiveQuery>, sequence: u64, hash: u128) -> Arc<State> {
         let (query, since) = (Arc::clone(query), Instant::now());
-        Arc::new(State { query, sequence, record: None, hash, since, body: Arc::default() })
+        Arc::new(State { query, sequence, record: None, hash, position: None, since, body: Arc::default() })
     }
 
     fn watcher(query: &Arc<LiveQuery>, pace: Pace) -> Watcher {

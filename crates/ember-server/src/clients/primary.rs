@@ -119,6 +119,11 @@ impl PrimaryLink {
         self.changed.notify_all();
     }
 
+    /// Whether the connection is closed.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.state.lock().has_ended
+    }
+
     /// Waits for its end, but no longer than `longest`. Whether it has come.
     pub(crate) fn wait_for_end(&self, longest: Duration) -> bool {
         let mut state = self.state.lock();

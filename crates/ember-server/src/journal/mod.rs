@@ -174,7 +174,7 @@ impl JournalHub {
     }
 
     /// Passes on what workers have published, or wakes the journal's thread to do it.
-    fn pass_on_published(&self) {
+    pub(crate) fn pass_on_published(&self) {
         // Whoever has the lock looks at the outboxes again when it is free: here, or in the thread's `rest`.
         for _ in 0..ROUNDS_MAX {
             if self.is_left_to_thread.load(Ordering::Relaxed) {

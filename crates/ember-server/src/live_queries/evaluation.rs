@@ -154,5 +154,5 @@ pub(crate) fn renew(executor: &mut Executor, marked: &Marked) -> Renewed {
     };
     let Evaluated { sequence, record, hash, body } = found;
     let (query, since, body) = (Arc::clone(query), *since, Arc::new(body));
-    Renewed::News((State { query, sequence, record, hash, since, body }, workers))
+    Renewed::News((State { query, sequence, record, hash, position: None, since, body }, workers))
 }

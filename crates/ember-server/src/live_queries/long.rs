@@ -113,6 +113,7 @@ impl LongRun {
             Some(audience.workers())
         });
         guards.unpin(&server.keyspace, &mut executor.turn);
-        Some((State { query, sequence, record, hash, since, body: Arc::new(body) }, workers?))
+        let body = Arc::new(body);
+        Some((State { query, sequence, record, hash, position: None, since, body }, workers?))
     }
 }

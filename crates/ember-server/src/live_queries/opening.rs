@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use ember_protocol::number::parse_u64;
 use ember_protocol::{Args, OwnedBatch, Protocol};
@@ -21,9 +22,15 @@ use crate::catalogue::registry::{Command, Handler};
 use crate::clients::client::Client;
 use crate::clients::live_queries::{AwaitedFirst, First, Form, Pace, Watcher};
 use crate::clients::subscriptions::{Kind, write_change};
+use crate::executor::Executor;
 use crate::executor::authorization;
 use crate::executor::session::{Execution, Outcome, Session, SessionResult};
+use crate::replication::primary::Primary;
+use crate::replication::primary::position::Standing;
 use crate::server::Server;
+
+/// How long a call waits for this server to have what the client has seen of another one.
+const BEHIND_MAX: Duration = Duration::from_secs(5);
 
 /// What a client wants to watch, and how.
 pub(crate) struct Wish<'w> {
@@ -112,6 +119,9 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
     let server = executor.server;
     let Wish { call, database, form, pace, since } = wish;
     let database = *database;
+    // It is noted again if it has to wait on.
+    let behind_since = client.subscriptions.as_mut().and_then(|all| all.queries.behind_since.take());
+    client.subscriptions.take_if(|subscriptions| subscriptions.is_empty());
     let since =
         since.map(|text| Version::parse(text).ok_or("ERR SINCE is not a version of a state")).transpose()?;
     let command = command_of(server, *call)?;
@@ -147,12 +157,28 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
             format!("ERR live queries take the {bytes_max} bytes that watch-max-memory allows").into()
         );
     }
+    if let Some(position) = since.and_then(|since| since.position)
+        && Primary::of(server).is_before(position)
+    {
+        // What a replica lacks is on its way, if the primary is there.
+        let behind_since = behind_since.unwrap_or_else(Instant::now);
+        if behind_since.elapsed() < BEHIND_MAX {
+            client.subscriptions.get_or_insert_default().queries.behind_since = Some(behind_since);
+            return Ok(Outcome::Again);
+        }
+        return Err("BEHIND this server does not have yet what that version shows".into());
+    }
     let mut guards = Guards::None;
     let question = Question { command, args: *call, database, protocol };
     let look = look(executor, &mut guards, question);
-    let (sequence, hash) = match &look {
-        Look::Found(found) => (found.sequence, Some(found.hash)),
-        Look::Long(sequence) => (*sequence, None),
+    let (sequence, hash, position) = match &look {
+        Look::Found(found) => match standing_of_own(executor, found.record) {
+            // It is told when it has a place.
+            Standing::NotYet => (found.sequence, None, None),
+            Standing::At(position) => (found.sequence, Some(found.hash), Some(position)),
+            Standing::Nowhere => (found.sequence, Some(found.hash), None),
+        },
+        Look::Long(sequence) => (*sequence, None, None),
     };
     if let Some(since) = since
         && since.history == version::history(server).as_bytes()
@@ -222,10 +248,23 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
     executor.last_record = executor.last_record.max(record.unwrap_or(0));
     let body = Arc::new(body);
     let given = since_text.filter(|(_, since)| since.hash == hash).map(|(text, _)| text);
-    let current = version::text(server, sequence, hash);
+    let current = version::text(server, sequence, hash, position);
     let result = if given.is_some() { writing::Result::Unchanged } else { writing::Result::Body(&body) };
     Told { number, query: &query, version: given.unwrap_or(&current), result }.reply(form, reply);
     Ok(Outcome::Done)
+}
+
+/// Where a state stands that was found by this worker; the locks of all its keys are held.
+fn standing_of_own(executor: &mut Executor, record: Option<u64>) -> Standing {
+    let server = executor.server;
+    match Primary::of(server).standing(server, record) {
+        Standing::NotYet => {
+            executor.publish();
+            server.journal.pass_on_published();
+            Primary::of(server).standing(server, record)
+        }
+        standing => standing,
+    }
 }
 
 /// What a query tells a client by that knows it by a number.

@@ -1,8 +1,10 @@
-//! The version of a state: `<history>-<sequence>-<hash>`.
+//! The version of a state: `<history>-<sequence>-<hash>`, with replicas `<history>-<sequence>-<hash>-<stream>-<position>`.
 //!
 //! The history names a run of a server, in which sequences order states; the hash tells whether two states are equal,
-//! whatever their histories.
+//! whatever their histories. The stream is that of replication: all that the state shows is in it before the position. So
+//! another server with that stream knows whether it is behind.
 
+use ember_cluster::replication::position::{NAME_DIGITS, Position};
 use ember_protocol::number::parse_u64;
 
 use crate::server::Server;
@@ -19,6 +21,7 @@ pub(crate) struct Version<'v> {
     pub(crate) history: &'v [u8],
     pub(crate) sequence: u64,
     pub(crate) hash: u128,
+    pub(crate) position: Option<Position>,
 }
 
 impl<'v> Version<'v> {
@@ -28,6 +31,13 @@ impl<'v> Version<'v> {
         let (history, sequence, hash) = (parts.next()?, parts.next()?, parts.next()?);
         let is_hex =
             |part: &[u8]| part.iter().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte));
+        let position = match parts.next() {
+            None => None,
+            Some(name) => {
+                let name: [u8; NAME_DIGITS] = Some(name).filter(|name| is_hex(name))?.try_into().ok()?;
+                Some(Position { name, end: parse_u64(parts.next()?)? })
+            }
+        };
         if parts.next().is_some()
             || (history.len(), hash.len()) != (HISTORY_DIGITS, HASH_DIGITS)
             || !(is_hex(history) && is_hex(hash))
@@ -35,7 +45,7 @@ impl<'v> Version<'v> {
             return None;
         }
         let hash = u128::from_str_radix(std::str::from_utf8(hash).ok()?, 16).ok()?;
-        Some(Version { history, sequence: parse_u64(sequence)?, hash })
+        Some(Version { history, sequence: parse_u64(sequence)?, hash, position })
     }
 }
 
@@ -45,8 +55,12 @@ pub(crate) fn history(server: &Server) -> &str {
 }
 
 /// The text of a version of this run of a server.
-pub(crate) fn text(server: &Server, sequence: u64, hash: u128) -> String {
-    format!("{}-{sequence}-{hash:032x}", history(server))
+pub(crate) fn text(server: &Server, sequence: u64, hash: u128, position: Option<Position>) -> String {
+    let mut text = format!("{}-{sequence}-{hash:032x}", history(server));
+    if let Some(Position { name, end }) = position {
+        text += &format!("-{}-{end}", String::from_utf8_lossy(&name));
+    }
+    text
 }
 
 #[cfg(test)]
@@ -58,15 +72,25 @@ mod tests {
         let text = b"5f3a9c01-81723-9f3c00000000000000000000000000aa";
         let version = Version::parse(text).unwrap();
         assert_eq!((version.history, version.sequence), (&b"5f3a9c01"[..], 81_723));
-        assert_eq!(version.hash, 0x9F3C_0000_0000_0000_0000_0000_0000_00AA);
+        assert_eq!((version.hash, version.position), (0x9F3C_0000_0000_0000_0000_0000_0000_00AA, None));
         for end in 0..text.len() {
             assert_eq!(Version::parse(&text[..end]), None);
         }
         for wrong in
-            ["5f3a9c01--9f3c00000000000000000000000000aa", "5f3a9c01-1-9F3c00000000000000000000000000aa"]
+            ["5f3a9c01--9f3c00000000000000000000000000aa", "5f3a9c01-1-9F3C00000000000000000000000000aa"]
         {
             assert_eq!(Version::parse(wrong.as_bytes()), None, "{wrong}");
         }
         assert_eq!(Version::parse(&[&text[..], b"-"].concat()), None);
+    }
+
+    #[test]
+    fn a_position_in_a_stream_may_stand_behind() {
+        let text = b"5f3a9c01-81723-9f3c00000000000000000000000000aa";
+        let parse = |more: &str| Version::parse(&[&text[..], more.as_bytes()].concat()).map(|it| it.position);
+        assert_eq!(parse("-0123abcd-77"), Some(Some(Position { name: *b"0123abcd", end: 77 })));
+        for wrong in ["-0123abcd", "-0123abcd-", "-0123abc-7", "-0123abcx-7", "-0123abcd-7-", "-0123abcd-x"] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
     }
 }

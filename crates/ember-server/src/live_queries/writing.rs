@@ -101,14 +101,14 @@ pub(crate) fn write_first(
     unchanged: Option<&str>,
     reply: &mut Reply,
 ) {
-    let current = version::text(server, state.sequence, state.hash);
+    let current = version::text(server, state.sequence, state.hash, state.position);
     let result = if unchanged.is_some() { Result::Unchanged } else { Result::Body(&state.body) };
     Told { number, query: &state.query, version: unchanged.unwrap_or(&current), result }.reply(form, reply);
 }
 
 /// Writes a later state to a connection.
 pub(crate) fn write_state(server: &Server, number: u32, form: &Form, state: &State, reply: &mut Reply) {
-    let version = version::text(server, state.sequence, state.hash);
+    let version = version::text(server, state.sequence, state.hash, state.position);
     let result = Result::Body(&state.body);
     Told { number, query: &state.query, version: &version, result }.push(form, reply);
 }
@@ -122,7 +122,7 @@ pub(crate) fn write_end(
     error: &[u8],
     reply: &mut Reply,
 ) {
-    let version = version::text(server, state.sequence, state.hash);
+    let version = version::text(server, state.sequence, state.hash, state.position);
     let result = Result::Error(error);
     Told { number, query: &state.query, version: &version, result }.push(form, reply);
 }

@@ -25,6 +25,8 @@ use crate::executor::jobs::{Finished, Settled};
 use crate::live_queries::evaluation::{Renewed, renew};
 use crate::live_queries::opening::{self, Refused};
 use crate::live_queries::writing;
+use crate::replication::primary::Primary;
+use crate::replication::primary::position::Standing;
 use crate::server::Server;
 
 /// Time in which queries are run in one turn, give or take one of them.
@@ -39,6 +41,9 @@ const DELAY_FACTOR: u32 = 4;
 
 /// How soon a query is tried again whose keys belong to calls that have waited for them.
 const KEYS_AWAITED: Duration = Duration::from_millis(10);
+
+/// How soon a state is looked at again that is not in the stream of replication.
+const PLACE_AWAITED: Duration = Duration::from_micros(500);
 
 /// Connections that are told of states in one turn.
 const TOLD_MAX: usize = 256;
@@ -58,6 +63,10 @@ pub(super) struct QueryWork {
     delayed: BTreeMap<(Instant, usize), Marked>,
     /// Queries that run on other threads, by their addresses, and those of them that were marked meanwhile.
     running: HashMap<usize, Option<Marked>>,
+    /// The newest states that are not in the stream of replication yet, by the query's address, and when they are looked at
+    /// again.
+    unplaced: HashMap<usize, News>,
+    placed_at: Option<Instant>,
     /// The state that is told now.
     telling: Option<Telling>,
     /// The newest state of each query that is to be told, by the query's address, and these, the oldest first.
@@ -89,13 +98,13 @@ impl QueryWork {
     pub(super) fn next_at(&self) -> Option<Instant> {
         let delayed = self.delayed.first_key_value().map(|(&(at, _), _)| at);
         let told = self.intervals.first().map(|&(at, ..)| at);
-        delayed.into_iter().chain(told).min()
+        delayed.into_iter().chain(told).chain(self.placed_at).min()
     }
 
     fn is_idle(&self) -> bool {
         let has_states = self.telling.is_some() || !self.untold_order.is_empty();
         let is_empty = self.marked.is_empty() && self.delayed.is_empty() && self.intervals.is_empty();
-        is_empty && !has_states && self.left.is_empty()
+        is_empty && !has_states && self.left.is_empty() && self.unplaced.is_empty()
     }
 
     /// Enters a query that is to be run again.
@@ -119,6 +128,10 @@ impl Worker {
             self.run_marked(now);
         }
         self.end_intervals(now);
+        if self.queries.placed_at.is_some_and(|at| at <= now) {
+            self.queries.placed_at = None;
+            std::mem::take(&mut self.queries.unplaced).into_values().for_each(|news| self.send_news(news));
+        }
         self.tell_some();
         for _ in 0..LEFT_MAX {
             let Some((receiver, watcher)) = self.queries.left.pop() else { break };
@@ -176,7 +189,20 @@ impl Worker {
         }
     }
 
-    fn send_news(&mut self, (state, workers): News) {
+    /// Sends a state to the workers whose connections are to be told, with its place in the stream of replication: later, if
+    /// it has none yet.
+    fn send_news(&mut self, (mut state, workers): News) {
+        state.position = match Primary::of(self.server).standing(self.server, state.record) {
+            Standing::Nowhere => None,
+            Standing::At(position) => Some(position),
+            Standing::NotYet => {
+                self.server.journal.pass_on_published();
+                // One that is here already is older.
+                self.queries.unplaced.insert(Arc::as_ptr(&state.query).addr(), (state, workers));
+                self.queries.placed_at.get_or_insert_with(|| Instant::now() + PLACE_AWAITED);
+                return;
+            }
+        };
         let state = Arc::new(state);
         for worker in workers.into_iter().map(usize::from) {
             if worker == self.executor.index {

@@ -6,6 +6,7 @@ mod applying;
 mod failover;
 mod hostile_primary;
 mod hostile_replica;
+mod live_queries;
 mod pairs;
 mod primary;
 mod resuming;

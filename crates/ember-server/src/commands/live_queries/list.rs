@@ -42,7 +42,7 @@ fn list(session: &mut Session<'_>) -> SessionResult {
         match watcher.is_new() {
             true => reply.null(),
             false => {
-                reply.bulk(version::text(session.server, watcher.sequence, watcher.hash).as_bytes());
+                reply.bulk(version::text(session.server, watcher.sequence, watcher.hash, None).as_bytes());
             }
         }
         reply.bulk(b"sent");

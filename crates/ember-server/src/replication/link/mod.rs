@@ -186,6 +186,17 @@ impl Link {
         state.primary.get().is_none() || state.phase == Phase::Connected
     }
 
+    /// Whether the data of the primary come, whose place in the stream is noted when they are there.
+    pub(crate) fn copies(&self) -> bool {
+        self.state.lock().phase == Phase::Copying
+    }
+
+    /// The byte of the stream up to which commands were read, all or some of which are applied, as long as there is a
+    /// connection.
+    pub(crate) fn read_to(&self) -> Option<u64> {
+        self.state.lock().link.as_ref().filter(|link| !link.has_ended()).map(|link| link.read())
+    }
+
     /// The database that the next command of the primary is for, if this server has one. Exact with exclusive access.
     pub(crate) fn database(&self) -> Option<usize> {
         let state = self.state.lock();

@@ -10,6 +10,7 @@
 //! waiting.rs     clients that wait until replicas have what they have written
 //! upkeep.rs      what is done periodically
 //! place.rs       where the data stand in the stream: what files say of it
+//! position.rs    where what somebody has seen stands in it
 //! good_replicas.rs   whether there are enough replicas to write
 //! ```
 //!
@@ -28,6 +29,7 @@ mod feed;
 pub(crate) mod good_replicas;
 mod orders;
 pub(crate) mod place;
+pub(crate) mod position;
 pub(crate) mod relay;
 pub(crate) mod replica;
 mod spill;

@@ -1,0 +1,271 @@
+//! Live queries where there are replicas: whoever has watched one server goes on at another, and never sees what is older
+//! than what he has seen.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ember_testkit::{OnDrop, Random, RawClient, Server, Value, wait_until};
+
+use crate::pairs::{ARGUMENTS, follow};
+use crate::primary::ID;
+use crate::{MODES, linked, start, wait_for_offset};
+
+/// A server and another one that follows it.
+fn pair(mode: &[&str], more: &[&str]) -> [Server; 2] {
+    let arguments = [&ARGUMENTS, more].concat();
+    let servers = [start(mode, &arguments), start(mode, &arguments)];
+    follow(&mut servers[1].client(), &servers[0]);
+    servers
+}
+
+fn resp3(server: &Server) -> RawClient {
+    let mut client = server.client();
+    assert!(!client.run("HELLO 3").is_error());
+    client
+}
+
+/// Begins to watch: the version and the result, or the error.
+fn open(client: &mut RawClient, since: &str, line: &str) -> Result<(String, Value), String> {
+    let options = if since.is_empty() { String::new() } else { format!("SINCE {since} ") };
+    client.send(format!("WATCH.OPEN {options}COMMAND {line}\r\n").as_bytes()).unwrap();
+    loop {
+        let reply = client.read_value().unwrap();
+        match &reply {
+            Value::Map(_) => return Ok((reply.get("version").unwrap().text(), reply.get("result").unwrap())),
+            Value::Push(_) => {}
+            _ => return Err(reply.text()),
+        }
+    }
+}
+
+/// The version and the result of the next state.
+fn pushed(client: &mut RawClient) -> (String, Value) {
+    let value = client.read_value().unwrap();
+    let Value::Push(parts) = &value else { panic!("no push: {value:?}") };
+    (parts[2].text(), parts[3].clone())
+}
+
+fn words(version: &str) -> Vec<&str> {
+    version.split('-').collect()
+}
+
+#[test]
+fn a_version_is_good_at_the_primary_and_at_its_replica() {
+    for mode in MODES {
+        let servers = pair(mode, &[]);
+        let (mut writer, mut replica) = (servers[0].client(), servers[1].client());
+        writer.run("SET a 1");
+        let (version, result) = open(&mut resp3(&servers[0]), "", "GET a").unwrap();
+        assert_eq!((words(&version).len(), result.text()), (5, "1".to_owned()), "{mode:?}: {version}");
+        let mut there = resp3(&servers[1]);
+        let unchanged = open(&mut there, &version, "GET a").unwrap();
+        assert_eq!(unchanged, (version.clone(), Value::Null), "{mode:?}");
+        writer.run("SET a 2");
+        let (newer, result) = pushed(&mut there);
+        assert_eq!(
+            (result.text(), words(&newer)[3]),
+            ("2".to_owned(), words(&version)[3]),
+            "{mode:?}: {newer}"
+        );
+        assert_eq!(open(&mut resp3(&servers[0]), &newer, "GET a").unwrap(), (newer.clone(), Value::Null));
+        let (_, result) = open(&mut resp3(&servers[0]), &version, "GET a").unwrap();
+        assert_eq!(result.text(), "2");
+        // What has happened meanwhile does not count, if it is the same again.
+        writer.run("SET a 3");
+        writer.run("SET a 2");
+        writer.run("WAIT 1 0");
+        assert_eq!(open(&mut resp3(&servers[1]), &newer, "GET a").unwrap(), (newer, Value::Null));
+        assert_eq!(replica.run("GET a").text(), "2");
+    }
+}
+
+#[test]
+fn a_replica_that_is_behind_a_version_waits_for_what_it_lacks() {
+    for mode in MODES {
+        let (server, _primary, mut link) = linked(mode, &[], &[("a", "0")]);
+        let (mut client, mut other) = (resp3(&server), server.client());
+        let (version, result) = open(&mut client, "", "GET a").unwrap();
+        assert_eq!((words(&version)[3..].to_vec(), result.text()), (vec![&ID[..8], "0"], "0".to_owned()));
+        // Somebody has seen at the primary what a command of 27 bytes has done.
+        let hash = "0123456789abcdef0123456789abcdef";
+        let ahead = format!("01234567-5-{hash}-{}-27", &ID[..8]);
+        client.send(format!("WATCH.OPEN SINCE {ahead} COMMAND GET a\r\n").as_bytes()).unwrap();
+        other.run("PING");
+        link.write("SET a 1");
+        wait_for_offset(&mut other, 27);
+        let (newer, result) = loop {
+            let value = client.read_value().unwrap();
+            if let Value::Map(_) = value {
+                break (value.get("version").unwrap().text(), value.get("result").unwrap());
+            }
+        };
+        assert_eq!((result.text(), words(&newer)[4]), ("1".to_owned(), "27"), "{mode:?}");
+        // What never comes is waited for a while.
+        let begun = Instant::now();
+        let later = format!("01234567-5-{hash}-{}-28", &ID[..8]);
+        let mut two = server.client();
+        two.send(format!("WATCH.OPEN SINCE {later} COMMAND GET a\r\n").as_bytes()).unwrap();
+        let refused = open(&mut client, &later, "STRLEN a").unwrap_err();
+        assert!(refused.starts_with("BEHIND"), "{mode:?}: {refused}");
+        assert!(begun.elapsed() >= Duration::from_secs(4), "{mode:?}");
+        assert!(two.read_value().unwrap().text().starts_with("BEHIND"));
+        assert_eq!(two.run("GET a").text(), "1", "{mode:?}: it does not watch");
+        // Who leads now has no more than this; and nothing is known of other streams.
+        assert_eq!(other.run("REPLICAOF NO ONE"), Value::ok());
+        assert_eq!(open(&mut client, &later, "STRLEN a").unwrap().1, Value::Integer(1));
+        let elsewhere = format!("01234567-5-{hash}-fedcba98-99");
+        assert_eq!(open(&mut client, &elsewhere, "EXISTS a").unwrap().1, Value::Integer(1));
+        assert_eq!(other.info_number("ember_live_watchers"), 3);
+    }
+}
+
+#[test]
+fn a_copy_of_all_data_tells_what_it_has_changed() {
+    for mode in MODES {
+        let servers = [start(mode, &ARGUMENTS), start(mode, &ARGUMENTS)];
+        let mut clients = [servers[0].client(), servers[1].client()];
+        clients.iter_mut().for_each(|client| _ = client.run("SET same 1"));
+        clients[0].run("SET other 2");
+        clients[1].run("SET other 1");
+        let mut watching = resp3(&servers[1]);
+        let (version, _) = open(&mut watching, "", "GET same").unwrap();
+        assert_eq!(words(&version).len(), 3, "no replication yet: {version}");
+        open(&mut watching, "", "GET other").unwrap();
+        follow(&mut clients[1], &servers[0]);
+        // While the data are loaded a state may be that of none.
+        let (newer, result) = loop {
+            let state = pushed(&mut watching);
+            if state.1.text() == "2" {
+                break state;
+            }
+        };
+        assert_eq!((words(&newer).len(), result.text()), (5, "2".to_owned()), "{mode:?}");
+        assert_eq!(open(&mut watching, &version, "GET same").unwrap(), (version, Value::Null));
+    }
+}
+
+/// One who watches a number that only grows, at one server after the other.
+fn hop(servers: &[Server], key: usize, is_over: &AtomicBool, hops: &AtomicU64, random: &mut Random) -> i64 {
+    let line = format!("GET n{key}");
+    let (mut version, mut last) = (String::new(), 0);
+    while !is_over.load(Ordering::SeqCst) {
+        let Ok(mut client) = RawClient::connect(servers[random.below(servers.len())].address()) else {
+            continue;
+        };
+        client.set_timeout(Duration::from_secs(20)).unwrap();
+        // A server that is gone, or has no data for the moment, is no place to watch.
+        let is_good = client.send(b"HELLO 3\r\n").is_ok() && client.read_value().is_ok();
+        if !is_good {
+            continue;
+        }
+        let since = if version.is_empty() { String::new() } else { format!("SINCE {version} ") };
+        if client.send(format!("WATCH.OPEN {since}COMMAND {line}\r\n").as_bytes()).is_err() {
+            continue;
+        }
+        let states = random.below(30);
+        for number in 0..=states {
+            let Ok(value) = client.read_value() else { break };
+            let (newer, result) = match &value {
+                Value::Map(_) => (value.get("version").unwrap().text(), value.get("result").unwrap()),
+                Value::Push(parts) => (parts[2].text(), parts[3].clone()),
+                // It waits for a primary that is gone: somebody else has more.
+                other => {
+                    let text = other.text();
+                    assert!(text.starts_with("BEHIND") || text.starts_with("LOADING"), "{text}");
+                    break;
+                }
+            };
+            if result == Value::Null && number == 0 && !version.is_empty() {
+                assert_eq!(newer, version, "unchanged");
+                continue;
+            }
+            let value = result.text().parse().unwrap_or(0);
+            assert!(value >= last, "{last} of {version} goes back to {value} of {newer}");
+            (version, last) = (newer, value);
+        }
+        hops.fetch_add(1, Ordering::SeqCst);
+    }
+    last
+}
+
+const HOPPERS: usize = 6;
+const KEYS: usize = 3;
+
+/// Whether an increment is made by one server; if not, somebody else leads.
+fn increment(client: &mut RawClient, key: usize) -> bool {
+    client.send(format!("INCR n{key}\r\n").as_bytes()).is_ok()
+        && matches!(client.read_value(), Ok(Value::Integer(_)))
+}
+
+/// Lets watchers go from server to server under writes; `change` lets the other one lead.
+fn hop_while(mode: &[&str], more: &[&str], change: impl Fn(&[Server; 2])) {
+    let servers = pair(mode, more);
+    let [is_over, is_written] = [const { AtomicBool::new(false) }; 2];
+    let hops = AtomicU64::new(0);
+    let mut random = Random::new(1);
+    thread::scope(|scope| {
+        let _ending = OnDrop(|| is_written.store(true, Ordering::SeqCst));
+        let end = OnDrop(|| is_over.store(true, Ordering::SeqCst));
+        let (servers, is_over, is_written, hops) = (&servers, &is_over, &is_written, &hops);
+        let watching: Vec<_> = (0..HOPPERS)
+            .map(|number| {
+                let mut random = Random::new(random.next_u64());
+                scope.spawn(move || hop(servers, number % KEYS, is_over, hops, &mut random))
+            })
+            .collect();
+        scope.spawn(move || {
+            let mut at = 0;
+            let mut client = servers[at].client();
+            let mut key = 0;
+            while !is_written.load(Ordering::SeqCst) {
+                key = (key + 1) % KEYS;
+                if !increment(&mut client, key)
+                    && let Ok(other) = RawClient::connect(servers[1 - at].address())
+                {
+                    (at, client) = (1 - at, other);
+                }
+            }
+        });
+        let wait_for_hops = |count: u64| {
+            let wanted = hops.load(Ordering::SeqCst) + count;
+            wait_until("watchers come and go", || hops.load(Ordering::SeqCst) >= wanted);
+        };
+        wait_for_hops(100);
+        change(servers);
+        wait_for_hops(60);
+        drop(end);
+        // They wait for states, so there have to be some.
+        watching.into_iter().for_each(|one| assert!(one.join().unwrap() > 0));
+    });
+}
+
+#[test]
+fn nobody_goes_back_between_a_primary_and_its_replica() {
+    for mode in MODES {
+        hop_while(mode, &[], |_| ());
+    }
+}
+
+#[test]
+fn nobody_goes_back_when_they_change_places() {
+    for mode in MODES {
+        hop_while(mode, &[], |servers| {
+            let mut clients = [servers[0].client(), servers[1].client()];
+            assert_eq!(clients[0].run("FAILOVER"), Value::ok());
+            wait_until("the other one leads", || clients[1].info("role") == "master");
+        });
+    }
+}
+
+#[test]
+fn nobody_goes_back_when_the_primary_of_a_synchronous_replica_is_killed() {
+    for mode in MODES {
+        hop_while(mode, &["--sync-replicas", "1"], |servers| {
+            servers[0].signal("KILL");
+            let mut client = servers[1].client();
+            client.run("CONFIG SET sync-replicas 0");
+            assert_eq!(client.run("REPLICAOF NO ONE"), Value::ok());
+        });
+    }
+}
