@@ -386,6 +386,12 @@ fn states_of_live_queries_are_shown_until_they_end() {
     assert_eq!(shown.next().unwrap(), "12");
     child.kill().unwrap();
     child.wait().unwrap();
+    // A server that is behind is asked again; each question counts as a moment here.
+    let lines = first_lines(&["-p", &port, "--json", "--watch", "GET", "price"], 1, || ());
+    let newest = lines[0].split("\"version\":\"").nth(1).unwrap().split('-').collect::<Vec<_>>();
+    let ahead = format!("{}-{}-{}", newest[0], newest[1].parse::<u64>().unwrap() + 3, "0".repeat(32));
+    let arguments = ["-p", &port, "-i", "0.05", "--json", "--watch", "--since", &ahead, "GET", "price"];
+    assert!(first_lines(&arguments, 1, || ())[0].contains("\"result\":\"12\""));
     let lines = first_lines(&["-p", &port, "GET.WATCH", "price"], 6, || set("13"));
     assert_eq!((lines[0].as_str(), lines[2].as_str(), lines[5].as_str()), ("GET", "12", "13"));
     let (is_fine, text) = run(&["-p", &port, "--watch", "TTL", "price"]);

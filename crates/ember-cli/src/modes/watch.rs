@@ -1,5 +1,5 @@
 //! The states of a live query, one after the other (`--watch`): a connection that is lost is made anew, and goes on where it
-//! was.
+//! was. So is one to a server that is behind.
 
 use std::ffi::OsString;
 use std::io;
@@ -51,6 +51,10 @@ fn follow(client: &mut Client, command: &[OsString], since: &mut Option<String>)
         let connection = client.connection.as_mut().ok_or(io::Error::from(io::ErrorKind::NotConnected))?;
         let message = connection.receive()?;
         if let Value::Error(text) = &message {
+            if text.starts_with(b"BEHIND ") {
+                // A replica that gets there, or another server under this name.
+                return Err(Failure::Lost(io::Error::other(String::from_utf8_lossy(text).into_owned())));
+            }
             return Err(Failure::Said(String::from_utf8_lossy(text).into_owned()));
         }
         let Some((version, result)) = state_of(&message) else { continue };
