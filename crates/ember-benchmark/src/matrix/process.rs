@@ -1,8 +1,8 @@
 //! A server that is started to be measured, in a folder of its own, and stopped behind it.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -18,6 +18,9 @@ const READY: [&str; 2] = ["listening", "eady to accept connections"];
 
 /// How long a server may take to say so: what it loads is empty.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How often one that loads is asked again.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Lines of the log that are told of a server that does not start.
 const LINES_TOLD: usize = 3;
@@ -41,14 +44,14 @@ impl Process {
         parent: &Path,
         name: &str,
     ) -> Result<Process, Failure> {
-        let failed = |error: std::io::Error| Failure(format!("{}: {error}", program.display()));
+        let failed = |error: io::Error| Failure(format!("{}: {error}", program.display()));
         let folder = parent.join(format!("ember-matrix-{}-{name}", std::process::id()));
         fs::create_dir_all(&folder).map_err(|error| Failure(format!("{}: {error}", folder.display())))?;
         // Nobody else is given a port that was free a moment ago so soon again.
         let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
         drop(listener);
-        let (reader, writer) = std::io::pipe().map_err(failed)?;
+        let (reader, writer) = io::pipe().map_err(failed)?;
         let other = writer.try_clone().map_err(failed)?;
         let child = Command::new(program)
             .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
@@ -70,7 +73,7 @@ impl Process {
         let mut last = Vec::new();
         loop {
             match lines.recv_timeout(START_TIMEOUT) {
-                Ok(line) if READY.iter().any(|ready| line.contains(ready)) => return Ok(process),
+                Ok(line) if READY.iter().any(|ready| line.contains(ready)) => break,
                 Ok(line) => last.push(line),
                 Err(RecvTimeoutError::Timeout) => return Err(Failure("it does not serve".to_owned())),
                 Err(RecvTimeoutError::Disconnected) => {
@@ -79,6 +82,11 @@ impl Process {
                 }
             }
         }
+        // It listens before it has loaded, if only to say so.
+        while is_loading(port).map_err(failed)? {
+            let _ = lines.recv_timeout(LOOK_INTERVAL);
+        }
+        Ok(process)
     }
 
     /// Bytes it has had written to disks, if the system says so.
@@ -91,6 +99,16 @@ impl Process {
     pub(super) fn file_bytes(&self) -> u64 {
         bytes_below(&self.folder)
     }
+}
+
+/// Whether the server says that it loads its data.
+fn is_loading(port: u16) -> io::Result<bool> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(START_TIMEOUT))?;
+    stream.write_all(b"PING\r\n")?;
+    let mut answer = String::new();
+    BufReader::new(stream).read_line(&mut answer)?;
+    Ok(answer.starts_with("-LOADING"))
 }
 
 fn bytes_below(folder: &Path) -> u64 {
