@@ -51,7 +51,7 @@ fn docs_have_the_tree_of_arguments() {
         let arguments = arguments.elements().unwrap();
         let names: Vec<String> =
             arguments.iter().map(|argument| argument.get("name").unwrap().text()).collect();
-        assert_eq!(names, ["key", "value", "condition", "get", "expiration"]);
+        assert_eq!(names, ["key", "value", "condition", "get", "expiration", "tier", "pin"]);
         assert_eq!(arguments[0].get("key_spec_index"), Some(Value::Integer(0)));
         assert_eq!(arguments[2].get("type"), Some(Value::from("oneof")));
         assert_eq!(render(&arguments[2].get("flags").unwrap()).replace('~', ")"), "1) optional");

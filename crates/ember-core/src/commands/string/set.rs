@@ -38,7 +38,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
                 KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE).union(KeyFlags::VARIABLE_FLAGS),
             )
             .with_notes("RW and ACCESS due to the optional `GET` argument")],
-            syntax: "key value condition:[NX @2.6.12 | XX @2.6.12 | IFEQ comparison-value @8.1.0] [GET]@6.2.0 [EX seconds @2.6.12 | PX milliseconds @2.6.12 | EXAT unix-time-seconds @6.2.0 | PXAT unix-time-milliseconds @6.2.0 | KEEPTTL @6.0.0] [TIER <HOT | COLD>] [PIN]",
+            syntax: "key value condition:[NX @2.6.12 | XX @2.6.12 | IFEQ comparison-value @8.1.0] [GET]@6.2.0 [EX seconds @2.6.12 | PX milliseconds @2.6.12 | EXAT unix-time-seconds @6.2.0 | PXAT unix-time-milliseconds @6.2.0 | KEEPTTL @6.0.0] tier:[TIER <HOT | COLD>] [PIN]",
             key_flags_of: Some(key_flags_of),
             history: &[
                 ("2.6.12", "`EX`, `PX`, `NX` and `XX` came."),
