@@ -202,9 +202,16 @@ mod tests {
     fn a_block_in_use_is_collapsed_and_keeps_its_bytes_and_a_partial_one_is_left_alone() {
         let Some(mut finder) = Finder::new() else { return };
         let (huge, page) = (finder.huge_bytes, finder.page_bytes);
-        // Long enough to hold three whole blocks wherever it is.
-        let mut memory: Vec<u8> = Vec::with_capacity(4 * huge);
-        let first = memory.as_ptr().addr().next_multiple_of(huge);
+        // Long enough to hold three whole blocks wherever it is. What others have used and freed is still in memory.
+        let mut used_before: Vec<Vec<u8>> = Vec::new();
+        let (mut memory, first) = loop {
+            let memory: Vec<u8> = Vec::with_capacity(4 * huge);
+            let first = memory.as_ptr().addr().next_multiple_of(huge);
+            if !finder.is_used(first + 2 * huge).unwrap() {
+                break (memory, first);
+            }
+            used_before.push(memory);
+        };
         let from = first - memory.as_ptr().addr();
         // Two blocks are in use, the third to three quarters.
         memory.resize(from + 3 * huge - huge / 4, 0);
