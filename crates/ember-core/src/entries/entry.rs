@@ -227,6 +227,29 @@ pub struct EntryRef<'a> {
     owner: std::marker::PhantomData<&'a Slot>,
 }
 
+/// When time takes something of an entry away, as Unix times in ms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dues {
+    /// The whole key.
+    pub key_ms: Option<i64>,
+    /// The next one of the elements of its value.
+    pub elements_ms: Option<i64>,
+}
+
+impl Dues {
+    /// Nothing is taken away.
+    pub const NONE: Dues = Dues { key_ms: None, elements_ms: None };
+
+    /// The earlier one.
+    #[inline]
+    pub fn next_ms(self) -> Option<i64> {
+        match (self.key_ms, self.elements_ms) {
+            (Some(key), Some(elements)) => Some(key.min(elements)),
+            (key, elements) => key.or(elements),
+        }
+    }
+}
+
 impl<'a> EntryRef<'a> {
     /// The byte at `offset` of the header.
     fn header(self, offset: usize) -> u8 {
@@ -310,16 +333,16 @@ impl<'a> EntryRef<'a> {
     /// time in ms. O(1).
     #[inline]
     pub fn next_due_ms(self) -> Option<i64> {
-        match (self.expire_at_ms(), self.elements_due_ms()) {
-            (Some(key), Some(elements)) => Some(key.min(elements)),
-            (key, elements) => key.or(elements),
-        }
+        self.dues().next_ms()
     }
 
-    /// When an element of its value next expires, Unix time in ms; nothing if none does. O(1).
+    /// When time takes the key away, and the next element of its value. O(1).
     #[inline]
-    pub fn elements_due_ms(self) -> Option<i64> {
-        self.aggregate().and_then(Aggregate::next_expiry_ms)
+    pub fn dues(self) -> Dues {
+        Dues {
+            key_ms: self.expire_at_ms(),
+            elements_ms: self.aggregate().and_then(Aggregate::next_expiry_ms),
+        }
     }
 
     /// Whether it has been saved by the snapshot under way, or is newer than that, if this is its shard's.

@@ -16,7 +16,7 @@ use super::names::OrderedNames;
 use crate::effects::events::{ChangedKey, Event, Notices};
 use crate::effects::journal::Names;
 use crate::effects::observers::Observers;
-use crate::entries::entry::{EntryRef, Generation, NewValue, SharedValue, Slot};
+use crate::entries::entry::{Dues, EntryRef, Generation, NewValue, SharedValue, Slot};
 use crate::entries::hash::KeyHash;
 use crate::entries::table::{Position, Table};
 use crate::turn::Turn;
@@ -51,6 +51,17 @@ impl Database {
             expiring: 0,
             names: None,
         }
+    }
+
+    /// Counts an entry with these dues, where one with others was.
+    #[inline]
+    fn count_dues(&mut self, before: Dues, after: Dues) {
+        let change = |count: &mut usize, before: Option<i64>, after: Option<i64>| {
+            *count = *count + usize::from(after.is_some()) - usize::from(before.is_some());
+        };
+        change(&mut self.volatile, before.key_ms, after.key_ms);
+        change(&mut self.expiring, before.elements_ms, after.elements_ms);
+        change(&mut self.due, before.next_ms(), after.next_ms());
     }
 
     /// The entries.
@@ -218,18 +229,16 @@ impl ShardData {
         let is_away = matches!(value, NewValue::External(_));
         let mut slot = Slot::new(hash.tag(), key, value, expire_at_ms, clock);
         slot.set_generation(self.generation);
-        let due_ms = slot.entry().next_due_ms();
+        let dues = slot.entry().dues();
         let keeps_order = self.keeps_order;
         let target = self.database_mut(database);
         if keeps_order {
             target.names.get_or_insert_default().add(key);
         }
         target.entry_bytes += slot.entry().footprint_bytes();
-        target.volatile += usize::from(expire_at_ms.is_some());
-        target.due += usize::from(due_ms.is_some());
-        target.expiring += usize::from(slot.entry().elements_due_ms().is_some());
+        target.count_dues(Dues::NONE, dues);
         let at = target.table.insert_new(slot);
-        if let Some(due_ms) = due_ms {
+        if let Some(due_ms) = dues.next_ms() {
             self.refer(database, hash.tag(), due_ms);
         }
         if is_away {
@@ -261,21 +270,17 @@ impl ShardData {
         let target = self.database_mut(database);
         let slot = target.table.slot_mut(at);
         let bytes_before = slot.entry().footprint_bytes();
-        let (was_volatile, due_before) = (slot.entry().is_volatile(), slot.entry().next_due_ms());
-        let was_expiring = slot.entry().elements_due_ms().is_some();
+        let dues_before = slot.entry().dues();
         let result = edit(slot);
-        let (is_volatile, due_after) = (slot.entry().is_volatile(), slot.entry().next_due_ms());
-        let is_expiring = slot.entry().elements_due_ms().is_some();
+        let dues_after = slot.entry().dues();
         let bytes_after = slot.entry().footprint_bytes();
         target.entry_bytes = target.entry_bytes + bytes_after - bytes_before;
-        target.volatile = target.volatile + usize::from(is_volatile) - usize::from(was_volatile);
-        target.expiring = target.expiring + usize::from(is_expiring) - usize::from(was_expiring);
-        if due_before != due_after {
+        if dues_before != dues_after {
             let tag = slot.tag();
-            target.due = target.due + usize::from(due_after.is_some()) - usize::from(due_before.is_some());
+            target.count_dues(dues_before, dues_after);
             // A later time keeps its earlier reference, which finds out when it comes due.
-            if let Some(after) = due_after
-                && due_before.is_none_or(|before| after < before)
+            if let Some(after) = dues_after.next_ms()
+                && dues_before.next_ms().is_none_or(|before| after < before)
             {
                 self.refer(database, tag, after);
             }
@@ -380,9 +385,7 @@ impl ShardData {
             names.remove(slot.entry().key());
         }
         target.entry_bytes -= slot.entry().footprint_bytes();
-        target.volatile -= usize::from(slot.entry().is_volatile());
-        target.due -= usize::from(slot.entry().next_due_ms().is_some());
-        target.expiring -= usize::from(slot.entry().elements_due_ms().is_some());
+        target.count_dues(slot.entry().dues(), Dues::NONE);
         let name = target.expiry_name;
         if self.pinned() > 0 {
             self.forget_pin(name, slot.entry().key());
@@ -648,7 +651,7 @@ impl ShardData {
             assert_eq!(volatile, database.volatile, "volatile counts the entries with an expiry");
             let due = database.table.iter().filter(|entry| entry.next_due_ms().is_some()).count();
             assert_eq!(due, database.due, "due counts the entries that time takes something away from");
-            let expiring = database.table.iter().filter(|entry| entry.elements_due_ms().is_some()).count();
+            let expiring = database.table.iter().filter(|entry| entry.dues().elements_ms.is_some()).count();
             assert_eq!(expiring, database.expiring, "expiring counts the entries with elements that expire");
         }
         let mut names: Vec<usize> = self.all_databases().map(|database| database.expiry_name).collect();
