@@ -41,7 +41,7 @@ const INTERVAL_MS: i64 = 60_000;
 /// What a row says of a value that has to be in memory, in the place of its encoding.
 pub(super) const HERE: u8 = u8::MAX;
 
-/// What is to be saved beside the entries.
+/// What a checkpoint saves in addition to the entries.
 pub(super) struct Cut {
     gone: Gone,
     /// What the shards call the databases, by number.
