@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -137,7 +137,7 @@ impl Browser {
     #[track_caller]
     pub fn click(&self, selector: &str) {
         self.wait_for(&format!("document.querySelector({}) !== null", json!(selector)));
-        self.act(&format!("/element/{}/click", self.find("css selector", selector)), &json!({}));
+        self.act_on("css selector", selector, &[("click", json!({}))]);
     }
 
     /// Clicks at the first button, or link, with this text or label inside what a selector means, when it is there.
@@ -147,16 +147,14 @@ impl Browser {
         let path = format!("{inside}//*[self::button or self::a][{condition}]");
         let found = format!("document.evaluate({}, document, null, 9).singleNodeValue !== null", json!(path));
         self.wait_for(&found);
-        self.act(&format!("/element/{}/click", self.find("xpath", &path)), &json!({}));
+        self.act_on("xpath", &path, &[("click", json!({}))]);
     }
 
     /// Empties a field and types into it.
     #[track_caller]
     pub fn fill(&self, selector: &str, text: &str) {
         self.wait_for(&format!("document.querySelector({}) !== null", json!(selector)));
-        let element = self.find("css selector", selector);
-        self.act(&format!("/element/{element}/clear"), &json!({}));
-        self.act(&format!("/element/{element}/value"), &json!({ "text": text }));
+        self.act_on("css selector", selector, &[("clear", json!({})), ("value", json!({ "text": text }))]);
     }
 
     /// Presses keys, one after the other, wherever the focus is.
@@ -206,9 +204,24 @@ impl Browser {
         entries.iter().map(|entry| entry["message"].to_string()).collect()
     }
 
-    fn find(&self, using: &str, value: &str) -> String {
-        let found = self.act("/element", &json!({ "using": using, "value": value }));
-        found[ELEMENT].as_str().unwrap_or_else(|| panic!("no {value}: {found}")).to_owned()
+    /// Finds an element and does some things to it, in order. A page that puts another in its place meanwhile has
+    /// them done to that one, from the first on.
+    #[track_caller]
+    fn act_on(&self, using: &str, value: &str, actions: &[(&str, Json)]) {
+        let end = Instant::now() + PATIENCE;
+        'again: loop {
+            let found = self.act("/element", &json!({ "using": using, "value": value }));
+            let element = found[ELEMENT].as_str().unwrap_or_else(|| panic!("no {value}: {found}"));
+            for (action, parameters) in actions {
+                let path = format!("{}/element/{element}/{action}", self.session);
+                let (status, answer) = self.try_call("POST", &path, parameters);
+                if answer["error"] == "stale element reference" && Instant::now() < end {
+                    continue 'again;
+                }
+                assert_eq!(status, 200, "{action} {value}: {answer:#}");
+            }
+            return;
+        }
     }
 
     /// Sends a command of the session.
@@ -219,11 +232,17 @@ impl Browser {
 
     #[track_caller]
     fn call(&self, method: &str, path: &str, parameters: &Json) -> Json {
-        let (status, mut answer) =
-            exchange(self.port, method, path, parameters).unwrap_or_else(|error| panic!("{path}: {error}"));
-        let value = answer["value"].take();
+        let (status, value) = self.try_call(method, path, parameters);
         assert_eq!(status, 200, "{path} {parameters}: {value:#}");
         value
+    }
+
+    /// The status of an answer, and its value: what was asked for, or what was wrong.
+    #[track_caller]
+    fn try_call(&self, method: &str, path: &str, parameters: &Json) -> (u16, Json) {
+        let (status, mut answer) =
+            exchange(self.port, method, path, parameters).unwrap_or_else(|error| panic!("{path}: {error}"));
+        (status, answer["value"].take())
     }
 }
 
