@@ -143,6 +143,15 @@ pub struct ChangedKey {
     pub is_server_change: bool,
 }
 
+/// What is done with a key after the command, by somebody else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Errand {
+    /// The vectors that were added to it are linked.
+    Link,
+    /// Its value goes away from memory.
+    Demote,
+}
+
 /// Notices for other clients, gathered while locks are held and delivered after each command.
 #[derive(Debug, Default)]
 pub struct Notices {
@@ -168,10 +177,8 @@ pub struct Notices {
     pub ready: Vec<(usize, Box<[u8]>)>,
     /// Live queries that are to be run again: those who look for them find each of them here once.
     pub queries: Vec<Arc<LiveQuery>>,
-    /// Keys of vector sets with vectors that are to be linked, with their databases.
-    pub to_link: Vec<(usize, Box<[u8]>)>,
-    /// Keys whose values are to go away, with their databases.
-    pub to_demote: Vec<(usize, Box<[u8]>)>,
+    /// What others are to do with keys, with their databases, once no lock is held.
+    pub errands: Vec<(Errand, usize, Box<[u8]>)>,
 }
 
 impl Notices {
@@ -184,8 +191,7 @@ impl Notices {
             && self.invalidated.is_empty()
             && !self.is_flushed
             && self.queries.is_empty()
-            && self.to_link.is_empty()
-            && self.to_demote.is_empty()
+            && self.errands.is_empty()
     }
 
     /// Gathers an event of a key, if its class has a subscriber.

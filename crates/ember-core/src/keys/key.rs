@@ -1,7 +1,7 @@
 //! One key, looked up under its shard's lock: how a command reads, changes and removes it.
 
 use super::effect::Effect;
-use crate::effects::events::Event;
+use crate::effects::events::{Errand, Event};
 use crate::effects::journal::{Names, Words};
 use crate::entries::entry::{EntryRef, NewValue, Slot};
 use crate::entries::hash::KeyHash;
@@ -180,7 +180,7 @@ impl<'x> Key<'x> {
 
     /// Tells those who link vectors that this key has some.
     pub fn wants_links(&mut self) {
-        self.turn.notices.to_link.push((self.database, self.name.into()));
+        self.turn.notices.errands.push((Errand::Link, self.database, self.name.into()));
     }
 
     /// Keeps the value in memory from now on, or no longer.
@@ -191,7 +191,7 @@ impl<'x> Key<'x> {
     /// Has the value sent away after the command, and pins it no longer.
     pub fn wants_demotion(&mut self) {
         self.set_pinned(false);
-        self.turn.notices.to_demote.push((self.database, self.name.into()));
+        self.turn.notices.errands.push((Errand::Demote, self.database, self.name.into()));
     }
 
     /// The value, if the key is there.

@@ -16,16 +16,9 @@ use crate::clients::assembly::Forwarded;
 use crate::clients::client::Client;
 use crate::clients::mailbox::{Awaiting, Message};
 use crate::clients::transaction::Transaction;
-use crate::storage::{Storage, demotion};
+use crate::storage::Storage;
 
 impl Executor {
-    /// Has values sent away that calls want to be away. No lock is held.
-    pub(super) fn send_to_demote(&mut self) {
-        for (database, key) in self.turn.notices.to_demote.drain(..) {
-            demotion::want_away(self.server, database, key);
-        }
-    }
-
     /// Asks for the values that a call lacks; the worker is told when all are here, or one cannot be read.
     #[cold]
     pub(super) fn ask_for_lacking(

@@ -21,7 +21,6 @@ use emberkv_core::linking::{self, Next};
 use emberkv_core::types::vector_set::Training;
 use parking_lot::Mutex;
 
-use super::Executor;
 use super::pool::Pool;
 use crate::server::Server;
 
@@ -65,15 +64,6 @@ pub(crate) struct Links {
     held: Mutex<HashSet<Box<[u8]>>>,
 }
 
-impl Executor {
-    /// Has vectors linked that calls have added. No lock is held.
-    pub(super) fn send_to_link(&mut self) {
-        for place in self.turn.notices.to_link.drain(..) {
-            Links::of(self.server).link(self.server, place);
-        }
-    }
-}
-
 impl Links {
     /// Those that link on so many threads at most.
     pub(crate) fn new(threads_max: usize) -> Links {
@@ -86,12 +76,12 @@ impl Links {
     }
 
     /// Those of a server.
-    fn of(server: &Server) -> &Links {
+    pub(super) fn of(server: &Server) -> &Links {
         server.services.get()
     }
 
     /// Has what a key has to link linked.
-    fn link(&self, server: &'static Server, place: Place) {
+    pub(super) fn link(&self, server: &'static Server, place: Place) {
         if let Err((_, error)) = self.pool.push_once(server, place) {
             tracing::warn!("vectors are linked later: the system gives no thread: {error}");
         }

@@ -43,6 +43,7 @@ use ember_protocol::{Args, BATCH_COMMANDS_MAX, Batch, Mark, Reply};
 use emberkv_core::call::{Attempt, Run};
 use emberkv_core::dispatch::{self, Access, Context, Waiting};
 use emberkv_core::error::CommandError;
+use emberkv_core::events::Errand;
 use emberkv_core::eviction::Evictor;
 use emberkv_core::keys::Guards;
 use emberkv_core::keyspace::Keyspace;
@@ -68,7 +69,7 @@ use crate::config::Config;
 use crate::observability::command_log::LogKind;
 use crate::server::Server;
 use crate::server::conditions::Condition;
-use crate::storage::Storage;
+use crate::storage::{Storage, demotion};
 use crate::system::clock::unix_ms;
 use session::{Execution, Outcome, ServerHandler, Session, SessionResult};
 use tracking::AtOnce;
@@ -585,8 +586,17 @@ impl Executor {
             self.send_invalidations(changed_by, at_once.as_mut());
         }
         self.send_marked();
-        self.send_to_link();
-        self.send_to_demote();
+        self.send_on_errands();
+    }
+
+    /// Has others do what the last command wants to be done. No lock is held.
+    fn send_on_errands(&mut self) {
+        for (errand, database, key) in self.turn.notices.errands.drain(..) {
+            match errand {
+                Errand::Link => linking::Links::of(self.server).link(self.server, (database, key)),
+                Errand::Demote => demotion::want_away(self.server, database, key),
+            }
+        }
     }
 
     fn publish_events(&mut self) {
