@@ -144,8 +144,7 @@ fn dump(server: &Server, database: usize, key: &[u8], now_ms: i64) -> Result<Opt
     // The record stays as long as it is referred to, and this thread may wait for the disk.
     let (record, name) = (Record::new(external.location), data.database_name(database));
     drop(data);
-    let mut bytes = Vec::new();
-    let kind = Storage::of(server).read_record((name, key), record.location(), &mut bytes);
-    let kind = kind.map_err(Failure::Unreadable)?;
-    Ok(Some((expire_at_ms, rdb::dump_encoded(kind, &bytes))))
+    let records = &Storage::of(server).records;
+    let dumped = records.read(record.location(), (name, key), &mut Vec::new(), rdb::dump_encoded);
+    Ok(Some((expire_at_ms, dumped.map_err(Failure::Unreadable)?)))
 }

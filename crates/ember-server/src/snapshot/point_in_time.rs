@@ -273,13 +273,14 @@ fn write_away(
     let Some(first) = keys.first() else { return Ok(()) };
     let database = first.facts.database;
     let mut block = Encoded::new(snapshot.options().form);
-    let mut bytes = Vec::new();
+    let mut buffer = Vec::new();
     for key in keys {
         let place = (key.database_name, &*key.name);
-        let kind = Storage::of(server).read_record(place, key.record.location(), &mut bytes);
-        let kind = kind.map_err(io::Error::other)?;
-        let pushed = block.push_encoded(&key.facts, &key.name, (kind, &bytes));
-        pushed.map_err(|error| io::Error::other(error.to_string()))?;
+        let pushed =
+            Storage::of(server).records.read(key.record.location(), place, &mut buffer, |kind, value| {
+                block.push_encoded(&key.facts, &key.name, (kind, value))
+            });
+        pushed.map_err(io::Error::other)?.map_err(|error| io::Error::other(error.to_string()))?;
         if block.bytes().len() >= READ_TOGETHER_BYTES {
             writer.encoded(database, &block)?;
             block.clear();

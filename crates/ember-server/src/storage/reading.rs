@@ -10,7 +10,6 @@ use emberkv_core::error::CommandError;
 use emberkv_core::keyspace::entry::EntryRef;
 use emberkv_core::keyspace::shard::aside::FetchOrder;
 use emberkv_core::keyspace::shard::away::{Arrived, Fetched};
-use emberkv_core::rdb::Kind;
 use emberkv_core::types::limits::EncodingLimits;
 
 use super::Storage;
@@ -102,12 +101,10 @@ impl Storage {
         bytes: &mut Vec<u8>,
     ) -> Result<Fetched, String> {
         let location = order.record.location();
-        let read = self.records.read(location, (order.database_name, &order.key), bytes);
-        let decoded = read.and_then(|kind| {
-            let fetched = Fetched::decode(kind, bytes, order.encoding_name, limits);
-            fetched.map_err(|error| error.to_string())
+        let read = self.records.read(location, (order.database_name, &order.key), bytes, |kind, value| {
+            Fetched::decode(kind, value, order.encoding_name, limits).map_err(|error| error.to_string())
         });
-        decoded.map_err(|reason| {
+        read.and_then(|decoded| decoded).map_err(|reason| {
             self.counters.read_errors.fetch_add(1, Ordering::Relaxed);
             let key = String::from_utf8_lossy(&order.key);
             let error = format!("IOERR the value of '{key}' cannot be read: {reason}");
@@ -159,23 +156,10 @@ impl Storage {
         entry: EntryRef<'_>,
     ) -> Result<Option<Fetched>, String> {
         let Some(external) = entry.external() else { return Ok(None) };
-        let mut bytes = Vec::new();
-        let kind = self.records.read(external.location, (database_name, entry.key()), &mut bytes)?;
-        let name = external.facts.encoding_name();
-        let fetched = Fetched::decode(kind, &bytes, name, &EncodingLimits::DEFAULT);
+        let (place, name) = ((database_name, entry.key()), external.facts.encoding_name());
+        let fetched = self.records.read(external.location, place, &mut Vec::new(), |kind, value| {
+            Fetched::decode(kind, value, name, &EncodingLimits::DEFAULT)
+        })?;
         fetched.map(Some).map_err(|error| error.to_string())
-    }
-
-    /// Reads the record of a key that a snapshot has to save.
-    ///
-    /// # Errors
-    /// Why that is not possible.
-    pub(crate) fn read_record(
-        &self,
-        key: (usize, &[u8]),
-        location: emberkv_core::keyspace::external::Location,
-        bytes: &mut Vec<u8>,
-    ) -> Result<Kind, String> {
-        self.records.read(location, key, bytes)
     }
 }

@@ -127,29 +127,30 @@ impl Records {
         }
     }
 
-    /// Reads a value into `bytes`, which has to be that of a key.
+    /// Reads the value of a key and gives it to `take`, as the kind and the bytes of its record. `buffer` is for the whole
+    /// record.
     ///
     /// # Errors
     /// Why it cannot be read.
-    pub(crate) fn read(
+    pub(crate) fn read<R>(
         &self,
         location: Location,
         (database_name, key): (usize, &[u8]),
-        bytes: &mut Vec<u8>,
-    ) -> Result<Kind, String> {
+        buffer: &mut Vec<u8>,
+        take: impl FnOnce(Kind, &[u8]) -> R,
+    ) -> Result<R, String> {
         if let Some(store) = self.store() {
-            return read_row(store, database_name, key, bytes);
+            let kind = read_row(store, database_name, key, buffer)?;
+            return Ok(take(kind, buffer));
         }
         let log = self.log().ok_or("there is no place for values")?;
-        let mut buffer = std::mem::take(bytes);
-        let record = log.read(segments::Location::from_bits(location.bits()), &mut buffer);
+        let record = log.read(segments::Location::from_bits(location.bits()), buffer);
         let record = record.map_err(|error| error.to_string())?;
         if record.head.key != key || u64::from(record.head.database) != database_name as u64 {
             return Err("the record is that of another key".to_owned());
         }
         let kind = Kind::from_byte(record.head.kind).ok_or("the record is of an unknown kind")?;
-        bytes.extend_from_slice(record.value);
-        Ok(kind)
+        Ok(take(kind, record.value))
     }
 
     /// Whether a record has not been written yet.
