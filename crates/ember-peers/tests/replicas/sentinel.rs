@@ -13,8 +13,9 @@ use ember_testkit::{Directory, RawClient, Server, Value, find_ember_server, free
 /// How many failovers there are in each test, if it is set.
 const FAILOVERS_VARIABLE: &str = "SENTINEL_FAILOVERS";
 
-/// How Sentinel's periods are shortened, in milliseconds.
-const PERIODS: &str = "SENTINEL DEBUG INFO-PERIOD 100 PING-PERIOD 50 ASK-PERIOD 50 PUBLISH-PERIOD 100 \
+/// How Sentinel's periods are shortened, in milliseconds. A replica may lead if what it said of itself is no older than five
+/// periods of PING, and while a primary is down replicas are asked once a second only, whatever the other period is.
+const PERIODS: &str = "SENTINEL DEBUG INFO-PERIOD 100 PING-PERIOD 250 ASK-PERIOD 50 PUBLISH-PERIOD 100 \
                        SLAVE-RECONF-TIMEOUT 1000 ELECTION-TIMEOUT 1000 MIN-LINK-RECONNECT-PERIOD 100 TILT-PERIOD 1000";
 
 /// A Sentinel.
