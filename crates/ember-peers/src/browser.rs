@@ -209,19 +209,25 @@ impl Browser {
     #[track_caller]
     fn act_on(&self, using: &str, value: &str, actions: &[(&str, Json)]) {
         let end = Instant::now() + PATIENCE;
-        'again: loop {
-            let found = self.act("/element", &json!({ "using": using, "value": value }));
-            let element = found[ELEMENT].as_str().unwrap_or_else(|| panic!("no {value}: {found}"));
-            for (action, parameters) in actions {
-                let path = format!("{}/element/{element}/{action}", self.session);
-                let (status, answer) = self.try_call("POST", &path, parameters);
-                if answer["error"] == "stale element reference" && Instant::now() < end {
-                    continue 'again;
-                }
-                assert_eq!(status, 200, "{action} {value}: {answer:#}");
-            }
-            return;
+        while let Err(wrong) = self.try_on(using, value, actions) {
+            let is_replaced =
+                wrong["error"] == "stale element reference" || wrong["error"] == "no such element";
+            assert!(is_replaced && Instant::now() < end, "{value}: {wrong:#}");
         }
+    }
+
+    #[track_caller]
+    fn try_on(&self, using: &str, value: &str, actions: &[(&str, Json)]) -> Result<(), Json> {
+        let done = |path: &str, parameters: &Json| {
+            let (status, answer) = self.try_call("POST", &format!("{}{path}", self.session), parameters);
+            if status == 200 { Ok(answer) } else { Err(answer) }
+        };
+        let found = done("/element", &json!({ "using": using, "value": value }))?;
+        let element = found[ELEMENT].as_str().expect("an element has a name");
+        for (action, parameters) in actions {
+            done(&format!("/element/{element}/{action}"), parameters)?;
+        }
+        Ok(())
     }
 
     /// Sends a command of the session.
