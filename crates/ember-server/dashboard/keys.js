@@ -237,7 +237,9 @@ function keyButton({ key, type, ttl, bytes }, begin) {
 async function show(key) {
   state.shown = key;
   try {
-    await showKey(place(), { key, database: state.database, changed: keyChanged });
+    if (!(await showKey(place(), { key, database: state.database, changed: keyChanged }))) {
+      return;
+    }
     tell(`${key.line} is shown.`);
     // In a narrow window it is below the list.
     if (place().getBoundingClientRect().top > window.innerHeight) {

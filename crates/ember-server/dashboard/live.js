@@ -23,7 +23,7 @@ function stop() {
 
 /**
  * A button that has `again` called whenever the key has changed, until it is clicked at once more. `place` is where the key
- * is shown: what was typed there is not thrown away.
+ * is shown: what was typed there is not thrown away, so `again` is given what tells, when all has come, whether to keep it.
  */
 export function liveButton(place, key, database, again) {
   const isLive = () => followed !== null;
@@ -73,11 +73,11 @@ async function follow(place, mine) {
 }
 
 async function changed(place, mine) {
-  const area = place.querySelector("#content textarea");
-  const isEdited = area !== null && area.value !== area.defaultValue;
-  if (isEdited || document.querySelector("dialog[open]")) {
+  const isKept = () => {
+    const area = place.querySelector("#content textarea");
+    return document.querySelector("dialog[open]") !== null || (area !== null && area.value !== area.defaultValue);
+  };
+  if (isKept() || (!(await mine.again(isKept)) && isKept())) {
     tell("The key has changed: refresh to see it.");
-  } else {
-    await mine.again();
   }
 }

@@ -14,25 +14,39 @@ const STRING_MAX = 64 * 1024;
 /** Whether strings that are JSON are shown as trees. */
 let prefersTree = true;
 
-/** Shows `shown.key` in a place; `shown.changed(key, to)` is called when it is gone, or has another name. */
-export async function showKey(place, shown) {
+/** How often a key was to be shown: what comes late for an earlier time is not shown any more. */
+let turn = 0;
+
+/**
+ * Shows `shown.key` in a place; `shown.changed(key, to)` is called when it is gone, or has another name. What is there is
+ * replaced at once, when all has come, unless `isKept` says then that it is to stay. Whether it was replaced.
+ */
+export async function showKey(place, shown, isKept = () => false) {
   const { key, database } = shown;
+  const mine = ++turn;
+  const put = (...nodes) => {
+    if (mine !== turn || isKept()) {
+      return false;
+    }
+    place.replaceChildren(...nodes);
+    return true;
+  };
   followOnly(key, database);
   const [type, left, encoding, bytes] = await runAll(
     [["TYPE", key], ["PTTL", key], ["OBJECT", "ENCODING", key], ["MEMORY", "USAGE", key]], database);
   const heading = el("h2", { class: "bytes", tabindex: "-1" }, key.line);
   if (type instanceof ReplyError || type === "none") {
     const why = type === "none" ? el("p", {}, "There is no such key.") : refused(type);
-    const live = el("p", { class: "row" }, liveButton(place, key, database, () => showKey(place, shown)));
-    place.replaceChildren(heading, why, live);
-    return;
+    const live = el("p", { class: "row" }, liveButton(place, key, database, (kept) => showKey(place, shown, kept)));
+    return put(heading, why, live);
   }
-  const again = async () => {
-    await showKey(place, shown);
+  const again = async (kept) => {
+    const isNew = await showKey(place, shown, kept);
     // What had the focus is gone, unless it is a dialog.
     if (document.activeElement === document.body) {
       place.querySelector("h2").focus();
     }
+    return isNew;
   };
   const known = (reply, format) => (reply instanceof ReplyError || reply === null ? undefined : format(reply));
   const about = facts([
@@ -44,7 +58,6 @@ export async function showKey(place, shown) {
   const content = el("div", { id: "content" });
   const actions = await keyActions(shown, left, again);
   actions.firstElementChild.after(" ", liveButton(place, key, database, again));
-  place.replaceChildren(heading, about, actions, content);
   try {
     await (type === "string" ? showString(content, shown, again) : elementsOf(type, content, shown, again));
   } catch (error) {
@@ -53,6 +66,7 @@ export async function showKey(place, shown) {
     }
     content.replaceChildren(refused(error));
   }
+  return put(heading, about, actions, content);
 }
 
 /** Buttons for what the user may do with the key as a whole. */
@@ -94,7 +108,7 @@ async function keyActions({ key, database, changed }, left, again) {
     mayDelete ? button("Delete", remove, { class: "danger" }) : null,
   ].filter(Boolean);
   const none = el("span", { class: "faint" }, "This user may not rename or delete the key.");
-  return el("p", { class: "row", id: "actions" }, button("Refresh", again), actions.length > 0 ? actions : none);
+  return el("p", { class: "row", id: "actions" }, button("Refresh", () => again()), actions.length > 0 ? actions : none);
 }
 
 async function showString(content, { key, database }, again) {

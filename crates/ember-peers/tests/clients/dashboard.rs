@@ -1036,7 +1036,7 @@ fn a_key_is_shown_as_it_changes_while_that_is_wanted() {
     client.run("HSET a-hash name bob");
     browser.wait_for_text("#content", "bob");
     browser.keep_picture(&picture("live"));
-    // What is typed is not thrown away.
+    // What is typed is not thrown away, nor what is typed while the server answers.
     choose(&browser, "a-string");
     wait_until("the other key is not followed any more", || streams(&mut client) == 0);
     click_at_key(&browser, "Live");
@@ -1047,9 +1047,25 @@ fn a_key_is_shown_as_it_changes_while_that_is_wanted() {
     client.run("SET a-string second");
     browser.wait_for_text("#status", "The key has changed");
     assert_eq!(browser.run("return document.querySelector('#content textarea').value"), "typed");
-    // A stream that is lost is asked for again.
     click_at_key(&browser, "Refresh");
     browser.wait_for("document.querySelector('#content textarea').value === 'second'");
+    browser.run(
+        "window.held = []; window.really = window.fetch;
+         window.fetch = async (...asked) => {
+             const answer = await window.really(...asked);
+             await new Promise((resolve) => window.held.push(resolve));
+             return answer;
+         }",
+    );
+    client.run("SET a-string late");
+    browser.wait_for("window.held.length > 0");
+    browser.fill("#content textarea", "typed meanwhile");
+    browser.run("window.fetch = window.really; window.held.forEach((resolve) => resolve())");
+    browser.wait_for_text("#status", "The key has changed");
+    assert_eq!(browser.run("return document.querySelector('#content textarea').value"), "typed meanwhile");
+    // A stream that is lost is asked for again.
+    click_at_key(&browser, "Refresh");
+    browser.wait_for("document.querySelector('#content textarea').value === 'late'");
     let list = client.run("CLIENT LIST").text();
     let line = list.lines().find(|line| line.contains("name=dashboard-live")).unwrap();
     let id = line.split("id=").nth(1).unwrap().split(' ').next().unwrap();
