@@ -348,6 +348,25 @@ fn bench_limit_has_resident_memory_of_each_third_and_at_most() {
 }
 
 #[test]
+fn bench_kvbench_has_both_servers_for_each_store() {
+    let programs = Folder::new("kvbench-programs");
+    // It stands for KVBench, which takes a port first.
+    programs.add_program(
+        "kvbench",
+        "#!/bin/sh\nexec \"$EMBER_SERVER\" --port \"$2\" --bind 127.0.0.1 --save ''\n",
+    );
+    let program = programs.0.join("kvbench");
+    let variables = [("KVBENCH", program.to_str().unwrap()), ("STORES_SECONDS", "0.1")];
+    let (tables, _) = tables("bench-kvbench.sh", &variables);
+    assert_eq!(tables[0].len(), 1 + 4 * 2 * 2, "stores, fsync, pipelines: {tables:?}");
+    for name in ["SET/s, KVBench", "SET/s, ember", "GET/s, KVBench", "GET/s, ember"] {
+        assert!(column(&tables[0], name).iter().all(|rate| *rate > 0.0), "{tables:?}");
+    }
+    let without = run("bench-kvbench.sh", &programs, &[("KVBENCH", "")]);
+    assert!(text(&without.stderr).contains("KVBENCH is needed"), "{without:?}");
+}
+
+#[test]
 fn bench_memtier_fails_where_nothing_was_counted() {
     let programs = Folder::new("memtier-without-requests");
     programs.add_program("memtier_benchmark", &MEMTIER.replace("617280", "0"));

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# KVBench itself (github.com/tidwall/kvbench) beside ember, store by store, on the same disk: SETs of random keys and GETs of
+# keys that are there, in lower case, because KVBench takes GET in upper case for an unknown command. Settings: KVBENCH (its
+# program; needed), STORES_SECONDS (3 for each test), STORES_FOLDER (where stores are made; default: the folder of the
+# results), KEY_COUNT (100000), BENCH_CLIENTS (50), BENCH_PIPELINE (16).
+set -euo pipefail
+source "$(dirname "$0")/common.sh"
+need redis-cli "install the package redis-tools"
+[ -n "${KVBENCH:-}" ] || fail "KVBENCH is needed: build github.com/tidwall/kvbench and name its program"
+STORES_SECONDS=${STORES_SECONDS:-3}
+STORES_FOLDER=${STORES_FOLDER:-$bench_results}
+KEY_COUNT=${KEY_COUNT:-100000}
+BENCH_CLIENTS=${BENCH_CLIENTS:-50}
+BENCH_PIPELINE=${BENCH_PIPELINE:-16}
+mkdir -p "$STORES_FOLDER"
+stores=$(mktemp -d "$STORES_FOLDER/kvbench.XXXXXX")
+trap 'bench_cleanup; rm -rf "$stores"' EXIT
+
+rate() { # port, clients, pipeline, command: requests a second; of GETs all have to hit
+    "$(ember_cli)" -p "$1" benchmark -c "$2" -P "$3" -r "$KEY_COUNT" -d 64 --duration "$STORES_SECONDS" --csv \
+        --command "$4" |
+        awk -F '","' 'NR > 1 && $11 == 0 && ($13 == "" || $13 == 1) { print int($2); found = 1 } END { exit !found }' ||
+        fail "port $1: errors or misses in $4"
+}
+
+read_and_write() { # port, clients, pipeline: SETs and GETs a second
+    echo "$(rate "$1" "$2" "$3" 'set key:__rand_int__ __data__') $(rate "$1" "$2" "$3" 'get key:__rand_int__')"
+}
+
+describe "seconds-a-test=$STORES_SECONDS keys=$KEY_COUNT bytes=64 cores=$(nproc)"
+table_begin "" "store (of KVBench, of ember), fsync, pipeline, clients" \
+    "SET/s, KVBench" "SET/s, ember" ratio "GET/s, KVBench" "GET/s, ember" ratio
+for pair in "map map" "btree btree" "bolt redb" "leveldb fjall"; do
+    read -r theirs ours <<<"$pair"
+    for fsync in no yes; do
+        for load in "$BENCH_CLIENTS 1" "$BENCH_CLIENTS $BENCH_PIPELINE"; do
+            read -r clients pipeline <<<"$load"
+            folder=$(mktemp -d "$stores/XXXXXX")
+            port=$(free_port)
+            flag=false
+            [ "$fsync" = no ] || flag=true
+            start_server kvbench "$port" "$KVBENCH" -p "$port" -store "$theirs" -path "$folder/kvbench.db" -fsync="$flag"
+            read -r their_sets their_gets < <(read_and_write "$port" "$clients" "$pipeline")
+            bench_cleanup_servers
+            port=$(free_port)
+            start_server ember "$port" "$(ember_server)" --port "$port" --bind 127.0.0.1 --save "" \
+                --store "$ours" --path "$folder/ember.db" --fsync "$fsync"
+            read -r our_sets our_gets < <(read_and_write "$port" "$clients" "$pipeline")
+            bench_cleanup_servers
+            rm -rf "$folder"
+            table_row "$theirs, $ours, fsync $fsync, P=$pipeline, c=$clients" "$their_sets" "$our_sets" \
+                "$(ratio "$our_sets" "$their_sets")" "$their_gets" "$our_gets" "$(ratio "$our_gets" "$their_gets")"
+        done
+    done
+done
