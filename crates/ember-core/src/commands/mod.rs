@@ -2,6 +2,7 @@
 
 pub mod arguments;
 mod bitmap;
+mod drawn_reply;
 mod element_scan;
 mod generic;
 mod geo;

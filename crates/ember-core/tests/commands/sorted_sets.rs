@@ -459,6 +459,9 @@ fn random_members_are_members() {
         assert_eq!(script.run("ZRANDMEMBER z 1 WITH"), SYNTAX);
         assert_eq!(script.run("ZRANDMEMBER z x"), NOT_INTEGER);
         assert_eq!(script.run("ZRANDMEMBER z 9223372036854775807 WITHSCORES"), "-ERR value is out of range");
+        let too_long = "-ERR the reply would be longer than proto-max-bulk-len";
+        assert_eq!(script.run("ZRANDMEMBER z -9223372036854775807"), too_long);
+        assert_eq!(script.run("ZRANDMEMBER z -4611686018427387903 WITHSCORES"), too_long);
     }
 }
 

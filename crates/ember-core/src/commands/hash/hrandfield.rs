@@ -6,6 +6,7 @@ use super::access;
 use crate::algorithms::random::Random;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{integer, is_word};
+use crate::commands::drawn_reply;
 use crate::commands::string::value;
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
@@ -59,9 +60,6 @@ impl Wanted {
     }
 }
 
-/// The bytes of the shortest field in a reply: `$0\r\n\r\n`.
-const FIELD_REPLY_BYTES_MIN: u64 = 6;
-
 fn hrandfield(call: &mut Call<'_, '_>) -> CommandResult {
     let args = call.args;
     let wanted = if args.len() == 2 { None } else { Some(Wanted::parse(args)?) };
@@ -95,7 +93,13 @@ fn reply_fields(
             Ok(())
         }
         (Some(wanted), Some(hash)) if wanted.count > 0 && wanted.may_repeat => {
-            reply_repeating(reply, hash, wanted, random, bytes_max)
+            drawn_reply::bounded(reply, wanted.count, bytes_max, |reply, bound| {
+                reply_head(reply, wanted.count as usize, wanted);
+                hash.draw(wanted.count, random, |field| {
+                    reply_field(reply, field, wanted);
+                    bound.holds(reply)
+                });
+            })
         }
         (Some(wanted), Some(hash)) => {
             reply_different(reply, hash, wanted, random);
@@ -118,31 +122,6 @@ fn reply_different(reply: &mut Reply, hash: &Hash, wanted: Wanted, random: &mut 
     let count = usize::try_from(wanted.count).map_or(hash.len(), |count| count.min(hash.len()));
     reply_head(reply, count, wanted);
     hash.draw_different(count, random, |field| reply_field(reply, field, wanted));
-}
-
-/// Fields may come several times, so the reply may be larger than the hash; larger than the largest string it never is.
-fn reply_repeating(
-    reply: &mut Reply,
-    hash: &Hash,
-    wanted: Wanted,
-    random: &mut Random,
-    bytes_max: usize,
-) -> CommandResult {
-    let (mark, len_before) = (reply.mark(), reply.len_bytes());
-    let mut is_too_long = wanted.count.saturating_mul(FIELD_REPLY_BYTES_MIN) > bytes_max as u64;
-    if !is_too_long {
-        reply_head(reply, wanted.count as usize, wanted);
-        hash.draw(wanted.count, random, |field| {
-            reply_field(reply, field, wanted);
-            is_too_long = reply.len_bytes() - len_before > bytes_max;
-            !is_too_long
-        });
-    }
-    if is_too_long {
-        reply.truncate_to(mark);
-        return Err("ERR the reply would be longer than proto-max-bulk-len".into());
-    }
-    Ok(())
 }
 
 fn reply_field(reply: &mut Reply, field: Field<'_>, wanted: Wanted) {

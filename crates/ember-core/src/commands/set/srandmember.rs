@@ -1,11 +1,10 @@
 //! SRANDMEMBER.
 
-use ember_protocol::Reply;
-
 use super::write_member;
 use crate::algorithms::random::Random;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::integer;
+use crate::commands::drawn_reply;
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::Collection;
@@ -30,9 +29,6 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     },
     Run::Keys(srandmember),
 )];
-
-/// The bytes of the shortest member in a reply: `$0\r\n\r\n`.
-const MEMBER_REPLY_BYTES_MIN: u64 = 6;
 
 fn srandmember(call: &mut Call<'_, '_>) -> CommandResult {
     match call.args.len() {
@@ -64,36 +60,17 @@ fn several(call: &mut Call<'_, '_>) -> CommandResult {
         return Ok(());
     };
     if count < 0 {
-        return with_repetition(set, count.unsigned_abs(), &mut random, call.reply, bytes_max);
+        let count = count.unsigned_abs();
+        return drawn_reply::bounded(call.reply, count, bytes_max, |reply, bound| {
+            reply.array(count as usize);
+            set.sample_with_repetition(count, &mut random, |member| {
+                write_member(reply, member);
+                bound.holds(reply)
+            });
+        });
     }
     let count = usize::try_from(count).map_or(set.len(), |count| count.min(set.len()));
     call.reply.array(count);
     set.sample(count, &mut random, |member| write_member(call.reply, member));
-    Ok(())
-}
-
-/// Members may come several times, so the reply may be larger than the set; larger than the largest string it never is.
-fn with_repetition(
-    set: &Set,
-    count: u64,
-    random: &mut Random,
-    reply: &mut Reply,
-    bytes_max: usize,
-) -> CommandResult {
-    let mark = reply.mark();
-    let len_before = reply.len_bytes();
-    let mut is_too_long = count.saturating_mul(MEMBER_REPLY_BYTES_MIN) > bytes_max as u64;
-    if !is_too_long {
-        reply.array(count as usize);
-        set.sample_with_repetition(count, random, |member| {
-            write_member(reply, member);
-            is_too_long = reply.len_bytes() - len_before > bytes_max;
-            !is_too_long
-        });
-    }
-    if is_too_long {
-        reply.truncate_to(mark);
-        return Err("ERR the reply would be longer than proto-max-bulk-len".into());
-    }
     Ok(())
 }

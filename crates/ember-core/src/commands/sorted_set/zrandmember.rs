@@ -3,6 +3,7 @@
 use super::reply;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{integer, is_word};
+use crate::commands::drawn_reply;
 use crate::error::CommandError;
 use crate::keys::Lookup;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
@@ -53,6 +54,7 @@ fn zrandmember(call: &mut Call<'_, '_>) -> CommandResult {
         return Err("ERR value is out of range".into());
     }
     call.keys.read_as(1, Lookup::Use);
+    let bytes_max = call.keys.turn.settings.string_bytes_max;
     let mut random = call.keys.turn.random.clone();
     let reply = &mut *call.reply;
     match call.keys.value::<SortedSet>(1)? {
@@ -67,13 +69,16 @@ fn zrandmember(call: &mut Call<'_, '_>) -> CommandResult {
             }
         }
         Some(set) => {
-            let count = count.unsigned_abs() as usize;
-            reply::members_head(reply, count, with_scores);
-            for _ in 0..count {
-                if let Some((member, score)) = set.random(&mut random) {
+            let count = count.unsigned_abs();
+            drawn_reply::bounded(reply, count, bytes_max, |reply, bound| {
+                reply::members_head(reply, count as usize, with_scores);
+                for (member, score) in (0..count).map_while(|_| set.random(&mut random)) {
                     reply::element(reply, member, score, with_scores);
+                    if !bound.holds(reply) {
+                        break;
+                    }
                 }
-            }
+            })?;
         }
     }
     call.keys.turn.random = random;

@@ -6,6 +6,7 @@ use ember_protocol::{Reply, number};
 
 use crate::algorithms::random::Random;
 use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::commands::drawn_reply;
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::Collection;
@@ -34,9 +35,6 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Keys(vrandmember),
 )];
 
-/// The bytes of the shortest name in a reply: `$0\r\n\r\n`.
-const NAME_REPLY_BYTES_MIN: u64 = 6;
-
 fn vrandmember(call: &mut Call<'_, '_>) -> CommandResult {
     let count = match call.args.len() {
         2 => None,
@@ -53,7 +51,16 @@ fn vrandmember(call: &mut Call<'_, '_>) -> CommandResult {
     let set = call.keys.read_value::<VectorSet>(1)?;
     match (set, count) {
         (Some(set), Some(count @ ..0)) => {
-            return with_repetition(set, count.unsigned_abs(), &mut random, call.reply, bytes_max);
+            let count = count.unsigned_abs();
+            return drawn_reply::bounded(call.reply, count, bytes_max, |reply, bound| {
+                reply.array(count as usize);
+                for element in (0..count).map_while(|_| set.random(&mut random)) {
+                    reply.bulk(element.name());
+                    if !bound.holds(reply) {
+                        break;
+                    }
+                }
+            });
         }
         (Some(set), Some(count)) => distinct(set, count as u64, &mut random, call.reply),
         (None, Some(_)) => call.reply.array(0),
@@ -76,32 +83,4 @@ fn distinct(set: &VectorSet, count: u64, random: &mut Random, reply: &mut Reply)
         chosen.insert(slot);
         reply.bulk(set.element(slot as u32).name());
     }
-}
-
-/// Elements may come several times, so the reply may be larger than the set; larger than the largest string it never is.
-fn with_repetition(
-    set: &VectorSet,
-    count: u64,
-    random: &mut Random,
-    reply: &mut Reply,
-    bytes_max: usize,
-) -> CommandResult {
-    let mark = reply.mark();
-    let len_before = reply.len_bytes();
-    let mut is_too_long = count.saturating_mul(NAME_REPLY_BYTES_MIN) > bytes_max as u64;
-    if !is_too_long {
-        reply.array(count as usize);
-        for element in (0..count).map_while(|_| set.random(random)) {
-            reply.bulk(element.name());
-            is_too_long = reply.len_bytes() - len_before > bytes_max;
-            if is_too_long {
-                break;
-            }
-        }
-    }
-    if is_too_long {
-        reply.truncate_to(mark);
-        return Err("ERR the reply would be longer than proto-max-bulk-len".into());
-    }
-    Ok(())
 }

@@ -1,0 +1,44 @@
+//! Replies of what is drawn from a value with repetition. Such a reply may be larger than the value; larger than the
+//! largest string it never is.
+
+use ember_protocol::Reply;
+
+use crate::call::CommandResult;
+
+/// The bytes of the shortest element in a reply: `$0\r\n\r\n`.
+const ELEMENT_BYTES_MIN: u64 = 6;
+
+/// How long a reply may become.
+#[derive(Clone, Copy)]
+pub(super) struct Bound {
+    end: usize,
+}
+
+impl Bound {
+    /// Whether the reply is not too long yet.
+    pub(super) fn holds(self, reply: &Reply) -> bool {
+        reply.len_bytes() <= self.end
+    }
+}
+
+/// Has `write` reply with `count` elements, within `bytes_max` bytes; it ends early where the bound does not hold any more.
+///
+/// # Errors
+/// The reply would be longer. Nothing of it is left.
+pub(super) fn bounded(
+    reply: &mut Reply,
+    count: u64,
+    bytes_max: usize,
+    write: impl FnOnce(&mut Reply, Bound),
+) -> CommandResult {
+    let mark = reply.mark();
+    let bound = Bound { end: reply.len_bytes() + bytes_max };
+    if count.saturating_mul(ELEMENT_BYTES_MIN) <= bytes_max as u64 {
+        write(reply, bound);
+        if bound.holds(reply) {
+            return Ok(());
+        }
+        reply.truncate_to(mark);
+    }
+    Err("ERR the reply would be longer than proto-max-bulk-len".into())
+}
