@@ -10,7 +10,6 @@ use parking_lot::{Mutex, RwLock};
 
 use super::buffers::Buffers;
 use super::codec::{self, Encoder, Extent};
-use super::holds::{Holds, SegmentHold};
 use super::live::LiveBytes;
 use super::location::{Location, SegmentNumber};
 use super::record::{self, Record, RecordHead};
@@ -193,10 +192,10 @@ pub struct SegmentLog {
     directory: PathBuf,
     encryption: Encryption,
     live: Arc<LiveBytes>,
-    holds: Arc<Holds>,
     // Behind locks.
-    /// Who has it writes buffers or removes segments: it is kept while the disk works, unlike all others.
-    writing: Mutex<()>,
+    /// Who has it writes buffers or removes segments: it is kept while the disk works, unlike all others. Segments that are
+    /// removed and whose files may still be there.
+    writing: Mutex<Vec<Arc<Segment>>>,
     tail: Mutex<Tail>,
     table: RwLock<HashMap<SegmentNumber, Arc<Segment>>>,
     // Shared.
@@ -223,8 +222,7 @@ impl SegmentLog {
             directory: options.directory,
             encryption: options.encryption,
             live: Arc::default(),
-            holds: Arc::default(),
-            writing: Mutex::new(()),
+            writing: Mutex::default(),
             tail: Mutex::default(),
             table: RwLock::default(),
             limit_bytes: AtomicU64::new(options.limit_bytes),
@@ -483,13 +481,11 @@ impl SegmentLog {
         Ok(Records::new(&self.files, self.segment(segment)?))
     }
 
-    /// Removes a segment: at once, or when the last hold that was taken before this is gone and something is removed again.
-    /// Nobody may point there except those who hold.
+    /// Removes a segment. Nobody may point there.
     ///
     /// # Errors
     /// Those of the disk; it is tried again with the next that is removed.
     pub fn remove(&self, segment: SegmentNumber) -> Result<(), DiskError> {
-        let _writing = self.writing.lock();
         self.remove_some(|info| info.number == segment).map(|_| ())
     }
 
@@ -498,7 +494,6 @@ impl SegmentLog {
     /// # Errors
     /// Those of the disk.
     pub fn remove_empty(&self) -> Result<usize, DiskError> {
-        let _writing = self.writing.lock();
         self.remove_some(|info| info.is_sealed && info.live_bytes == 0)
     }
 
@@ -507,12 +502,12 @@ impl SegmentLog {
     /// # Errors
     /// Those of the disk.
     pub fn clear(&self) -> Result<(), DiskError> {
-        let _writing = self.writing.lock();
         self.remove_some(|_| true).map(|_| ())
     }
 
-    /// Marks segments as removed, and frees all that nobody holds. The caller has `writing`.
+    /// Removes segments, and those that could not be removed before; how many of the former.
     fn remove_some(&self, is_chosen: impl Fn(&SegmentInfo) -> bool) -> Result<usize, DiskError> {
+        let mut removed = self.writing.lock();
         let mut count = 0;
         let mut tail = self.tail.lock();
         for segment in self.table.read().values() {
@@ -521,35 +516,25 @@ impl SegmentLog {
                 segment.seal();
                 segment.mark_removed();
                 tail.open.take_if(|(open, _)| Arc::ptr_eq(open, segment));
-                self.holds.remove(Arc::clone(segment));
+                removed.push(Arc::clone(segment));
             }
         }
         drop(tail);
-        self.free()?;
-        Ok(count)
-    }
-
-    fn free(&self) -> Result<(), DiskError> {
         let mut failed = None;
-        for segment in self.holds.free() {
+        for segment in std::mem::take(&mut *removed) {
             self.tail.lock().buffers.discard(Some(&segment));
             if segment.is_created()
                 && let Err(error) = self.files.disk.remove(&segment.path)
                 && !error.is_missing()
             {
-                self.holds.put_back(segment);
+                removed.push(segment);
                 failed = Some(error);
                 continue;
             }
             self.table.write().remove(&segment.number);
             self.stored_bytes.fetch_sub(segment.end(), Ordering::Relaxed);
         }
-        failed.map_or(Ok(()), Err)
-    }
-
-    /// What is there now stays readable until the hold is dropped.
-    pub fn hold(&self) -> SegmentHold {
-        self.holds.take()
+        failed.map_or(Ok(count), Err)
     }
 
     /// Its figures.

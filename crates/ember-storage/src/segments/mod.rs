@@ -21,7 +21,6 @@
 
 mod buffers;
 mod codec;
-mod holds;
 mod live;
 mod location;
 mod log;
@@ -29,7 +28,6 @@ mod record;
 mod records;
 mod segment;
 
-pub use holds::SegmentHold;
 pub use live::LiveBytes;
 pub use location::{Location, SegmentNumber};
 pub use log::{
