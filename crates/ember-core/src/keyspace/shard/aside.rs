@@ -10,13 +10,13 @@
 //! ends the ticket under the same lock and tells those who wait; what is read then is dropped, so that no old value
 //! comes back.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::ShardData;
 use super::unsaved::Unsaved;
-use crate::entries::external::Record;
+use crate::entries::external::{ExternalRef, Record};
 use crate::entries::hash::KeyHash;
 use crate::memory::size_class;
 
@@ -94,6 +94,26 @@ pub struct FetchOrder {
     pub(super) number: u64,
 }
 
+impl FetchOrder {
+    fn new(
+        database_name: usize,
+        hash: KeyHash,
+        key: &[u8],
+        external: ExternalRef,
+        number: u64,
+    ) -> FetchOrder {
+        FetchOrder {
+            database_name,
+            hash,
+            key: key.into(),
+            encoding_name: external.facts.encoding_name(),
+            memory_bytes: external.facts.memory_bytes(),
+            record: Record::new(external.location),
+            number,
+        }
+    }
+}
+
 /// What asking for a value has led to.
 #[derive(Debug)]
 pub enum Asked {
@@ -116,8 +136,8 @@ pub(super) struct Aside {
     copies: HashMap<Box<[u8]>, (usize, Record)>,
     /// Bytes that those take.
     copies_bytes: usize,
-    /// Keys whose values are to stay, with the names of their databases.
-    pinned: Vec<(usize, Box<[u8]>)>,
+    /// Keys whose values are to stay, by the names of their databases; none is there without keys.
+    pinned: HashMap<usize, HashSet<Box<[u8]>>>,
     /// What a store that has the data set has still to learn.
     pub(super) unsaved: Option<Box<Unsaved>>,
 }
@@ -172,7 +192,7 @@ impl Aside {
         if let Some(count) = self.away.get_mut(name) {
             *count = 0;
         }
-        self.pinned.retain(|(other, _)| *other != name);
+        self.pinned.remove(&name);
         if let Some(unsaved) = &mut self.unsaved {
             unsaved.note_emptied(name);
         }
@@ -218,7 +238,22 @@ impl Aside {
     }
 
     pub(super) fn is_pinned(&self, name: usize, key: &[u8]) -> bool {
-        self.pinned.iter().any(|(other, pinned)| *other == name && **pinned == *key)
+        self.pinned.get(&name).is_some_and(|keys| keys.contains(key))
+    }
+
+    /// Keeps the value of a key here; whether that is new.
+    fn pin(&mut self, name: usize, key: &[u8]) -> bool {
+        self.pinned.entry(name).or_default().insert(key.into())
+    }
+
+    /// Whether the value of a key was kept here, which it is no longer.
+    fn unpin(&mut self, name: usize, key: &[u8]) -> bool {
+        let Some(keys) = self.pinned.get_mut(&name) else { return false };
+        let was_pinned = keys.remove(key);
+        if keys.is_empty() {
+            self.pinned.remove(&name);
+        }
+        was_pinned
     }
 }
 
@@ -261,15 +296,7 @@ impl ShardData {
         let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
         let waiting = arrival.cloned().into_iter().collect();
         aside.tickets.push(Ticket { name, tag: hash.tag(), key: key.into(), number, waiting });
-        Asked::Begun(FetchOrder {
-            database_name: name,
-            hash,
-            key: key.into(),
-            encoding_name: external.facts.encoding_name(),
-            memory_bytes: external.facts.memory_bytes(),
-            record: Record::new(external.location),
-            number,
-        })
+        Asked::Begun(FetchOrder::new(name, hash, key, external, number))
     }
 
     /// An order for a value that is away, whether or not another one is under way for it: the first one to arrive counts.
@@ -282,15 +309,7 @@ impl ShardData {
                 let aside = self.aside.as_ref()?;
                 let number = aside.tickets[aside.place(database_name, hash.tag(), key)?].number;
                 let external = self.entry(database, self.find(database, hash, key)?).external()?;
-                Some(FetchOrder {
-                    database_name,
-                    hash,
-                    key: key.into(),
-                    encoding_name: external.facts.encoding_name(),
-                    memory_bytes: external.facts.memory_bytes(),
-                    record: Record::new(external.location),
-                    number,
-                })
+                Some(FetchOrder::new(database_name, hash, key, external, number))
             }
         }
     }
@@ -314,14 +333,9 @@ impl ShardData {
         }
         let name = self.database_name(database);
         let aside = self.aside.get_or_insert_default();
-        let before = aside.is_pinned(name, key);
-        if is_pinned && !before {
-            aside.pinned.push((name, key.into()));
-        } else if !is_pinned {
-            aside.pinned.retain(|(other, pinned)| *other != name || **pinned != *key);
-        }
+        let is_new = if is_pinned { aside.pin(name, key) } else { aside.unpin(name, key) };
         self.forget_aside_if_empty();
-        before != is_pinned
+        is_new
     }
 
     /// Whether the value of a key is kept here.
@@ -334,14 +348,14 @@ impl ShardData {
     #[cold]
     pub(super) fn forget_pin(&mut self, name: usize, key: &[u8]) {
         if let Some(aside) = &mut self.aside {
-            aside.pinned.retain(|(other, pinned)| *other != name || **pinned != *key);
+            aside.unpin(name, key);
         }
         self.forget_aside_if_empty();
     }
 
     /// How many keys are pinned.
     pub fn pinned(&self) -> usize {
-        self.aside.as_ref().map_or(0, |aside| aside.pinned.len())
+        self.aside.as_ref().map_or(0, |aside| aside.pinned.values().map(HashSet::len).sum())
     }
 
     /// What the shard calls a database, whatever number SWAPDB has given it.

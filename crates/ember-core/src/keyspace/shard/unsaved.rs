@@ -14,7 +14,6 @@ use super::saving::table_named;
 use super::{Cursor, ShardData};
 use crate::entries::entry::NewValue;
 use crate::entries::external::{External, Facts, Location, Record};
-use crate::entries::hash::KeyHash;
 use crate::entries::table::Position;
 use crate::keyspace::{Keyspace, SHARDS};
 use crate::memory::size_class;
@@ -121,20 +120,6 @@ impl ShardData {
         }
         true
     }
-
-    /// Adds a key that the store has; `value` may be away.
-    fn insert_stored(
-        &mut self,
-        database: usize,
-        hash: KeyHash,
-        key: &[u8],
-        value: NewValue<'_>,
-        expire_at_ms: Option<i64>,
-        clock: u32,
-    ) {
-        let at = self.insert(database, hash, key, value, expire_at_ms, clock);
-        self.slot_mut(database, at).set_stored(true);
-    }
 }
 
 /// A key that a store has.
@@ -209,7 +194,8 @@ impl Keyspace {
         if data.find(key.database, hash, key.key).is_some() {
             return false;
         }
-        data.insert_stored(key.database, hash, key.key, value, key.expire_at_ms, key.clock);
+        let at = data.insert(key.database, hash, key.key, value, key.expire_at_ms, key.clock);
+        data.slot_mut(key.database, at).set_stored(true);
         self.publish_bytes(self.release(hash.shard(), data));
         true
     }
