@@ -31,6 +31,15 @@ impl EngineKind {
         }
     }
 
+    /// What its file or folder is called in the directory of a store.
+    pub fn file_name(self) -> &'static str {
+        match self {
+            EngineKind::Redb => "store.redb",
+            EngineKind::Lmdb => "store.lmdb",
+            EngineKind::Fjall => "store.fjall",
+        }
+    }
+
     /// Whether this program has it.
     pub fn is_built(self) -> bool {
         match self {
@@ -90,10 +99,13 @@ impl Table {
 /// What is called with each row of a scan: its key and what it says.
 pub(super) type EachRow<'f> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'f;
 
+/// What is called with a row that is there.
+pub(super) type Found<'f> = dyn FnMut(&[u8]) + 'f;
+
 /// One state of the tables, which does not change while it is read.
 pub(super) trait Reading {
     /// Calls `found` with a row, if it is there; whether it is.
-    fn get(&self, table: Table, row_key: &[u8], found: &mut dyn FnMut(&[u8])) -> Result<bool, StoreError>;
+    fn get(&self, table: Table, row_key: &[u8], found: &mut Found<'_>) -> Result<bool, StoreError>;
 
     /// Calls `each` with the rows from `from` on, in order.
     fn scan(&self, table: Table, from: &[u8], each: &mut EachRow<'_>) -> Result<(), StoreError>;
@@ -106,8 +118,7 @@ pub(super) trait Writing {
     fn remove(&mut self, table: Table, row_key: &[u8]) -> Result<(), StoreError>;
 
     /// Calls `found` with a row, if it is there with the changes made so far; whether it is.
-    fn get(&mut self, table: Table, row_key: &[u8], found: &mut dyn FnMut(&[u8]))
-    -> Result<bool, StoreError>;
+    fn get(&mut self, table: Table, row_key: &[u8], found: &mut Found<'_>) -> Result<bool, StoreError>;
 
     /// Removes all rows whose keys begin so.
     fn remove_prefix(&mut self, table: Table, prefix: &[u8]) -> Result<(), StoreError>;

@@ -78,7 +78,7 @@ impl Store {
     /// The engine whose files are in a directory; None if there are none.
     pub fn find(disk: &dyn Disk, directory: &Path) -> Option<EngineKind> {
         EngineKind::ALL.into_iter().find(|&kind| {
-            let path = directory.join(engines::file_name(kind));
+            let path = directory.join(kind.file_name());
             disk.open_to_read(&path).is_ok() || path.is_dir()
         })
     }
@@ -125,6 +125,11 @@ impl Store {
     /// Its engine.
     pub fn kind(&self) -> EngineKind {
         self.kind
+    }
+
+    /// Whether its rows are encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        !matches!(self.protection, Protection::Checked)
     }
 
     /// Where the last checkpoint stands; None if there has been none.

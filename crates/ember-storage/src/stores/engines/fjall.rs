@@ -15,9 +15,8 @@ use ::fjall::{
 use parking_lot::RwLock;
 
 use crate::stores::engine::{
-    EachRow, Engine, EngineKind, Read, Reading, Table, Write, Writing, directory_bytes,
+    EachRow, Engine, EngineKind, Found, Read, Reading, Table, Write, Writing, directory_bytes,
 };
-use crate::stores::engines::file_name;
 use crate::stores::{StoreError, StoreOptions};
 
 /// Values that are longer stand in files of their own, which compaction does not write again.
@@ -50,9 +49,9 @@ impl std::fmt::Debug for FjallEngine {
 }
 
 impl FjallEngine {
-    pub(super) fn open(directory: &Path, options: &StoreOptions) -> Result<FjallEngine, StoreError> {
+    pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<FjallEngine, StoreError> {
         let engine = FjallEngine {
-            path: directory.join(file_name(EngineKind::Fjall)),
+            path: path.to_owned(),
             cache_bytes: options.cache_bytes,
             memtable_bytes: options.write_buffer_bytes,
             state: RwLock::new(None),
@@ -203,7 +202,7 @@ struct FjallReading<'s> {
 }
 
 impl Reading for FjallReading<'_> {
-    fn get(&self, table: Table, row_key: &[u8], found: &mut dyn FnMut(&[u8])) -> Result<bool, StoreError> {
+    fn get(&self, table: Table, row_key: &[u8], found: &mut Found<'_>) -> Result<bool, StoreError> {
         let row = self.snapshot.get(&self.tables[table as usize], row_key).map_err(error)?;
         if let Some(row) = &row {
             found(row);
@@ -243,12 +242,7 @@ impl Writing for FjallWriting<'_> {
         Ok(())
     }
 
-    fn get(
-        &mut self,
-        table: Table,
-        row_key: &[u8],
-        found: &mut dyn FnMut(&[u8]),
-    ) -> Result<bool, StoreError> {
+    fn get(&mut self, table: Table, row_key: &[u8], found: &mut Found<'_>) -> Result<bool, StoreError> {
         if let Some(changed) = self.rows[table as usize].get(row_key) {
             return Ok(changed.as_deref().map(found).is_some());
         }

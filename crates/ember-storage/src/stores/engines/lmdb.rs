@@ -13,9 +13,8 @@ use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, RoT
 
 use crate::stores::StoreError;
 use crate::stores::engine::{
-    EachRow, Engine, EngineKind, Read, Reading, Table, Write, Writing, behind_prefix, directory_bytes,
+    EachRow, Engine, EngineKind, Found, Read, Reading, Table, Write, Writing, behind_prefix, directory_bytes,
 };
-use crate::stores::engines::file_name;
 
 /// Tried one after the other, down to the least that is of use: a process may be allowed few addresses.
 const MAP_BYTES_MAX: usize = 8 << 40;
@@ -34,8 +33,8 @@ pub(super) struct LmdbEngine {
 }
 
 impl LmdbEngine {
-    pub(super) fn open(directory: &Path) -> Result<LmdbEngine, StoreError> {
-        let path = directory.join(file_name(EngineKind::Lmdb));
+    pub(super) fn open(path: &Path) -> Result<LmdbEngine, StoreError> {
+        let path = path.to_owned();
         fs::create_dir_all(&path).map_err(|cause| StoreError::Io { engine: EngineKind::Lmdb, cause })?;
         let mut map_bytes = MAP_BYTES_MAX;
         let env = loop {
@@ -128,7 +127,7 @@ struct LmdbReading<'e> {
 }
 
 impl Reading for LmdbReading<'_> {
-    fn get(&self, table: Table, row_key: &[u8], found: &mut dyn FnMut(&[u8])) -> Result<bool, StoreError> {
+    fn get(&self, table: Table, row_key: &[u8], found: &mut Found<'_>) -> Result<bool, StoreError> {
         let row = self.engine.table(table).get(&self.transaction, row_key).map_err(error)?;
         if let Some(row) = row {
             found(row);
@@ -164,12 +163,7 @@ impl Writing for LmdbWriting<'_> {
         self.engine.table(table).delete(&mut self.transaction, row_key).map_err(error).map(|_| ())
     }
 
-    fn get(
-        &mut self,
-        table: Table,
-        row_key: &[u8],
-        found: &mut dyn FnMut(&[u8]),
-    ) -> Result<bool, StoreError> {
+    fn get(&mut self, table: Table, row_key: &[u8], found: &mut Found<'_>) -> Result<bool, StoreError> {
         let row = self.engine.table(table).get(&self.transaction, row_key).map_err(error)?;
         Ok(row.map(found).is_some())
     }

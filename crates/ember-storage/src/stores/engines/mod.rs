@@ -12,36 +12,72 @@ use std::sync::Arc;
 
 use super::engine::{Engine, EngineKind};
 use super::{StoreError, StoreOptions};
-use crate::files::Disk;
+use crate::files::{Disk, DiskError};
 
-/// Opens the engine's files in a directory that is there, or makes them.
-#[cfg_attr(
-    not(all(feature = "redb", feature = "lmdb", feature = "fjall")),
-    expect(unused_variables, reason = "not all engines are built")
-)]
+/// Opens the engine's files in a directory that is there, or makes them: under another name, so that a process that is
+/// killed meanwhile leaves no half of a store.
 pub(super) fn open(
     kind: EngineKind,
     disk: &Arc<dyn Disk>,
     directory: &Path,
     options: &StoreOptions,
 ) -> Result<Box<dyn Engine>, StoreError> {
+    let path = directory.join(kind.file_name());
+    if kind.is_built() && !is_there(kind, disk.as_ref(), &path)? {
+        let new = directory.join(format!("new-{}", kind.file_name()));
+        if is_there(kind, disk.as_ref(), &new)? {
+            on_disk(kind, disk.as_ref(), |disk| disk.remove(&new), || std::fs::remove_dir_all(&new))?;
+        }
+        drop(open_at(kind, disk, &new, options)?);
+        on_disk(kind, disk.as_ref(), |disk| disk.rename(&new, &path), || std::fs::rename(&new, &path))?;
+        disk.sync_directory(directory)?;
+    }
+    open_at(kind, disk, &path, options)
+}
+
+/// Whether the engine has files at `path`.
+fn is_there(kind: EngineKind, disk: &dyn Disk, path: &Path) -> Result<bool, StoreError> {
+    let open = |disk: &dyn Disk| match disk.open_to_read(path) {
+        Err(error) if error.is_missing() => Ok(false),
+        opened => opened.map(|_| true),
+    };
+    on_disk(kind, disk, open, || path.try_exists())
+}
+
+/// Does something with an engine's files: redb's is behind the door to the disk, the others open theirs themselves.
+fn on_disk<T>(
+    kind: EngineKind,
+    disk: &dyn Disk,
+    file: impl FnOnce(&dyn Disk) -> Result<T, DiskError>,
+    folder: impl FnOnce() -> std::io::Result<T>,
+) -> Result<T, StoreError> {
     match kind {
-        #[cfg(feature = "redb")]
-        EngineKind::Redb => Ok(Box::new(redb::RedbEngine::open(disk, directory, options)?)),
-        #[cfg(feature = "lmdb")]
-        EngineKind::Lmdb => Ok(Box::new(lmdb::LmdbEngine::open(directory)?)),
-        #[cfg(feature = "fjall")]
-        EngineKind::Fjall => Ok(Box::new(fjall::FjallEngine::open(directory, options)?)),
-        #[cfg(not(all(feature = "redb", feature = "lmdb", feature = "fjall")))]
-        kind => Err(StoreError::NotBuilt(kind)),
+        EngineKind::Redb => Ok(file(disk)?),
+        EngineKind::Lmdb | EngineKind::Fjall => {
+            folder().map_err(|cause| StoreError::Io { engine: kind, cause })
+        }
     }
 }
 
-/// The file or folder of an engine in the directory of a store.
-pub(super) fn file_name(kind: EngineKind) -> &'static str {
+/// Opens the engine's files at `path`, or makes them.
+#[cfg_attr(
+    not(all(feature = "redb", feature = "lmdb", feature = "fjall")),
+    expect(unused_variables, reason = "not all engines are built")
+)]
+fn open_at(
+    kind: EngineKind,
+    disk: &Arc<dyn Disk>,
+    path: &Path,
+    options: &StoreOptions,
+) -> Result<Box<dyn Engine>, StoreError> {
     match kind {
-        EngineKind::Redb => "store.redb",
-        EngineKind::Lmdb => "store.lmdb",
-        EngineKind::Fjall => "store.fjall",
+        #[cfg(feature = "redb")]
+        EngineKind::Redb => Ok(Box::new(redb::RedbEngine::open(disk, path, options)?)),
+        #[cfg(feature = "lmdb")]
+        EngineKind::Lmdb => Ok(Box::new(lmdb::LmdbEngine::open(path)?)),
+        #[cfg(feature = "fjall")]
+        EngineKind::Fjall => Ok(Box::new(fjall::FjallEngine::open(path, options)?)),
+        #[cfg(not(all(feature = "redb", feature = "lmdb", feature = "fjall")))]
+        kind => Err(StoreError::NotBuilt(kind)),
     }
 }

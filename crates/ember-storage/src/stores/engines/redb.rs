@@ -17,9 +17,8 @@ use parking_lot::RwLock;
 
 use crate::files::{Disk, DiskError, StoredFile, directory_of};
 use crate::stores::engine::{
-    EachRow, Engine, EngineKind, Read, Reading, Table, Write, Writing, behind_prefix,
+    EachRow, Engine, EngineKind, Found, Read, Reading, Table, Write, Writing, behind_prefix,
 };
-use crate::stores::engines::file_name;
 use crate::stores::{StoreError, StoreOptions};
 
 type Definition = TableDefinition<'static, &'static [u8], &'static [u8]>;
@@ -73,10 +72,10 @@ pub(super) struct RedbEngine {
 impl RedbEngine {
     pub(super) fn open(
         disk: &Arc<dyn Disk>,
-        directory: &Path,
+        path: &Path,
         options: &StoreOptions,
     ) -> Result<RedbEngine, StoreError> {
-        let path = directory.join(file_name(EngineKind::Redb));
+        let path = path.to_owned();
         let cache_bytes = options.cache_bytes as usize;
         let database = open_database(disk, &path, cache_bytes)?;
         let database = RwLock::new(Some(database));
@@ -197,7 +196,7 @@ impl Engine for RedbEngine {
 struct RedbReading(ReadTransaction);
 
 impl Reading for RedbReading {
-    fn get(&self, table: Table, row_key: &[u8], found: &mut dyn FnMut(&[u8])) -> Result<bool, StoreError> {
+    fn get(&self, table: Table, row_key: &[u8], found: &mut Found<'_>) -> Result<bool, StoreError> {
         let table = self.0.open_table(definition(table)).map_err(error)?;
         let row = table.get(row_key).map_err(error)?;
         if let Some(row) = &row {
@@ -247,12 +246,7 @@ impl Writing for RedbWriting<'_> {
         Ok(())
     }
 
-    fn get(
-        &mut self,
-        table: Table,
-        row_key: &[u8],
-        found: &mut dyn FnMut(&[u8]),
-    ) -> Result<bool, StoreError> {
+    fn get(&mut self, table: Table, row_key: &[u8], found: &mut Found<'_>) -> Result<bool, StoreError> {
         let row = self.table(table)?.get(row_key).map_err(error)?;
         if let Some(row) = &row {
             found(row.value());
