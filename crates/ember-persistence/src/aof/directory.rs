@@ -364,21 +364,22 @@ impl AofDirectory {
         self.replace(rewrite, None)
     }
 
-    /// Lets increment `first` be the first one, because what came before is elsewhere. False, with nothing changed, if that
-    /// increment is not there, or a base is.
+    /// Lets increment `first` be the first one, because what came before is elsewhere: a base, too, if the increment is one
+    /// of [`AofDirectory::begin_anew`]. False, with nothing changed, if it is not there, or has a base before it.
     ///
     /// # Errors
     /// Those of the disk.
     pub fn resume_at(&mut self, first: u64) -> Result<bool, AofError> {
-        if self.manifest.base.is_some() {
-            return Ok(false);
-        }
         let mut apart = None;
-        if !self.manifest.increments.iter().any(|file| file.sequence == first) {
+        if self.manifest.increments.iter().any(|file| file.sequence == first) {
+            if self.manifest.base.is_some() {
+                return Ok(false);
+            }
+        } else {
             // Of an AOF that has begun anew the manifest is written last.
             let file = self.increment(first);
-            let follows = self.manifest.increments.last().is_some_and(|last| last.sequence + 1 == first);
-            if !follows || self.disk.open_to_read(&self.directory.join(&file.name)).is_err() {
+            let last = self.manifest.increments.last().map_or(0, |last| last.sequence);
+            if last + 1 != first || self.disk.open_to_read(&self.directory.join(&file.name)).is_err() {
                 return Ok(false);
             }
             apart = Some(file);

@@ -16,14 +16,14 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Instant;
 
-use ember_storage::stores::{self, Position, StoreError};
+use ember_storage::stores::{self, Import, Position, StoreError};
 use emberkv_core::rdb::{Encoded, KeyFacts, KeyForm, Row, rows};
 use emberkv_core::snapshot::{AwayKey, Gone, Piece, Snapshot};
 
 use super::rewriting::{Base, BaseWritten};
 use crate::config::Config;
 use crate::server::Server;
-use crate::snapshot::point_in_time::PointInTime;
+use crate::snapshot::point_in_time::{self, Claim, PointInTime, Purpose};
 use crate::storage::Storage;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::affinity;
@@ -82,27 +82,61 @@ pub(super) fn begin(
         let Base { point, claim, cut } = base;
         let begun = Instant::now();
         let result = match cut {
-            Some(cut) => write(server, first, point, *cut),
+            Some(cut) => write(server, (first, Import::None), point, *cut),
             None => Err("there is no store".to_owned()),
         };
-        server.keyspace.settle_checkpoint(result.is_ok());
         if let Ok(keys) = &result {
             let seconds = begun.elapsed().as_secs_f64();
             tracing::info!("a checkpoint has told the store of {keys} keys in {seconds:.3} seconds");
         }
-        Storage::of(server).note_checkpoint();
         done(BaseWritten { result: result.map(|_| None), claim });
     };
     let spawned = thread::Builder::new().name("checkpoint".to_owned()).spawn(make);
     spawned.map(drop).map_err(|error| format!("cannot start a thread: {error}"))
 }
 
-/// Tells the store of everything; of how many keys.
-fn write(server: &Server, first: u64, point: PointInTime, cut: Cut) -> Result<u64, String> {
+/// Makes one here and now, before commands come; of how many keys it has told the store. The caller is the only one at the
+/// keyspace.
+///
+/// # Errors
+/// Why the store could not be told.
+pub(super) fn make(
+    server: &'static Server,
+    config: &Config,
+    first: u64,
+    import: Import,
+) -> Result<u64, String> {
+    let taken = |purpose| format!("another snapshot is under way: {purpose:?}");
+    let claim = Claim::take(server, Purpose::AofBase).map_err(taken)?;
+    let point = point_in_time::begin_while_loading(&claim, config);
+    let cut = Cut::take(server).ok_or("there is no store")?;
+    write(server, (first, import), point, cut)
+}
+
+/// Tells the store of everything, and the keyspace that it was told; of how many keys. The log goes on with increment
+/// `first`.
+fn write(
+    server: &Server,
+    (first, import): (u64, Import),
+    point: PointInTime,
+    cut: Cut,
+) -> Result<u64, String> {
+    let written = tell(server, (first, import), point, cut);
+    server.keyspace.settle_checkpoint(written.is_ok());
+    Storage::of(server).note_checkpoint();
+    written
+}
+
+fn tell(
+    server: &Server,
+    (first, import): (u64, Import),
+    point: PointInTime,
+    cut: Cut,
+) -> Result<u64, String> {
     let store = Storage::of(server).store().ok_or("there is no store")?;
     let notes =
         Notes { names: cut.names.clone(), libraries: point.libraries().map(<[u8]>::to_vec).collect() };
-    let position = Position { number: 0, increment: first, is_importing: false, notes: notes.encode() };
+    let position = Position { number: 0, increment: first, import, notes: notes.encode() };
     let mut point = Some(point);
     let mut keys = 0;
     let written = store.checkpoint(&position, &mut |checkpoint| {

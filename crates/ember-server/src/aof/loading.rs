@@ -18,15 +18,15 @@ use emberkv_core::events::Notices;
 use emberkv_core::keys::Guards;
 use emberkv_core::turn::Turn;
 
-use crate::aof::resuming;
-use crate::aof::service::Aof;
+use crate::aof::service::{Aof, open};
+use crate::aof::{importing, resuming};
 use crate::catalogue::registry::Handler;
 use crate::config::Config;
 use crate::executor::Executor;
 use crate::journal::Reader;
 use crate::script_host::functions;
 use crate::server::Server;
-use crate::snapshot::loading::{self, Present};
+use crate::snapshot::loading::{self, Between, Present};
 use crate::snapshot::point_in_time;
 use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
@@ -35,16 +35,6 @@ use crate::system::clock::unix_ms;
 
 /// How often the log tells how far loading is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
-
-/// The files of the AOF, which may be none.
-///
-/// # Errors
-/// One line that says what is wrong with them, and what to do.
-pub(super) fn open(server: &Server, config: &Config) -> Result<AofDirectory, String> {
-    let directory = Path::new(&config.appenddirname);
-    AofDirectory::open(&server.disk, directory, &config.appendfilename, &server.encryption())
-        .map_err(|error| error.to_string())
-}
 
 /// Reads the data set, with `appendonly` from the AOF if there is one, else from the RDB file. Returns the files to go on in
 /// if the AOF is to be written. Workers answer that they are loading.
@@ -58,21 +48,18 @@ pub(crate) fn load_at_start(server: &'static Server) -> Result<Option<(AofDirect
         return load_store(server, &config, engine).map(Some);
     }
     if !config.appendonly {
-        loading::load_at_start(server)?;
+        loading::load_at_start(server, None)?;
         return Ok(None);
     }
     let mut directory = open(server, &config)?;
     let shown = |error: AofError| error.to_string();
     loading::log_removed(directory.remove_leftovers().map_err(shown)?);
-    if !directory.exists() && server.disk.open_to_read(&directory.single_file()).is_ok() {
-        directory.adopt().map_err(shown)?;
-        tracing::info!("{} is now the base of an AOF in {}", config.appendfilename, config.appenddirname);
-    }
+    adopt_single(server, &config, &mut directory)?;
     if directory.exists() {
         return play_and_go_on(server, &config, directory).map(Some);
     }
     // What an RDB file has is not lost when the AOF is switched on: it becomes the base.
-    loading::load_at_start(server)?;
+    loading::load_at_start(server, None)?;
     if SnapshotState::of(server).loaded.load(Ordering::Relaxed) == 0
         && server.scripting.libraries.snapshot().all().next().is_none()
     {
@@ -89,6 +76,19 @@ pub(crate) fn load_at_start(server: &'static Server) -> Result<Option<(AofDirect
     Ok(Some((directory, writer)))
 }
 
+/// Makes the single file of an AOF of Redis before 7 the base of one that has no files.
+pub(super) fn adopt_single(
+    server: &Server,
+    config: &Config,
+    directory: &mut AofDirectory,
+) -> Result<(), String> {
+    if !directory.exists() && server.disk.open_to_read(&directory.single_file()).is_ok() {
+        directory.adopt().map_err(|error| error.to_string())?;
+        tracing::info!("{} is now the base of an AOF in {}", config.appendfilename, config.appenddirname);
+    }
+    Ok(())
+}
+
 /// Loads all files, and begins the next increment behind them.
 fn play_and_go_on(
     server: &Server,
@@ -96,7 +96,7 @@ fn play_and_go_on(
     mut directory: AofDirectory,
 ) -> Result<(AofDirectory, AofWriter), String> {
     let shown = |error: AofError| error.to_string();
-    let torn = load_files(server, config, &directory)?;
+    let torn = load_files(server, config, &directory, None)?;
     if let Some(torn) = torn {
         tracing::warn!(
             "the AOF ends in the middle of something ({}): its last {} bytes are cut off",
@@ -119,6 +119,9 @@ fn load_store(
     let store = resuming::open(server, config, engine)?;
     let mut directory = open(server, config)?;
     loading::log_removed(directory.remove_leftovers().map_err(|error| error.to_string())?);
+    if let Some(source) = importing::source(server, config, store, &mut directory)? {
+        return importing::import(server, config, store, directory, source);
+    }
     resuming::meet(store, &mut directory)?;
     resuming::load(server, config, store)?;
     if directory.exists() {
@@ -156,7 +159,7 @@ pub(crate) fn reload(executor: &mut Executor) -> Result<(), String> {
         return Err(format!("there is no AOF in {}", config.appenddirname));
     }
     loading::empty(executor);
-    if let Some(torn) = load_files(server, &config, &directory)? {
+    if let Some(torn) = load_files(server, &config, &directory, None)? {
         tracing::warn!("the AOF ends in the middle of something ({}): that is left out", torn.what);
     }
     Ok(())
@@ -177,7 +180,12 @@ fn wait_until_written(server: &Server) -> Result<(), String> {
 }
 
 /// Loads all files; what is to be cut off at the end of the last.
-fn load_files(server: &Server, config: &Config, directory: &AofDirectory) -> Result<Option<TornEnd>, String> {
+pub(super) fn load_files(
+    server: &Server,
+    config: &Config,
+    directory: &AofDirectory,
+    mut between: Option<Between<'_>>,
+) -> Result<Option<TornEnd>, String> {
     let begun = Instant::now();
     let files = directory.live_files();
     let last_increment = directory.manifest().increments.len();
@@ -193,7 +201,8 @@ fn load_files(server: &Server, config: &Config, directory: &AofDirectory) -> Res
         let ending = if may_be_torn { Ending::MayBeTorn } else { Ending::Whole };
         let begun = Instant::now();
         let before = player.commands;
-        torn = load_file(server, config, path, ending, &mut player)?;
+        let between = between.as_mut().map(|between| &mut **between as Between<'_>);
+        torn = load_file(server, config, path, ending, &mut player, between)?;
         tracing::info!(
             "loaded {}: {} commands in {:.3} seconds",
             path.display(),
@@ -227,6 +236,7 @@ fn load_file(
     path: &Path,
     ending: Ending,
     player: &mut Player<'_>,
+    mut between: Option<Between<'_>>,
 ) -> Result<Option<TornEnd>, String> {
     let shown = |error: &dyn std::fmt::Display| format!("cannot load the data set: {error}");
     let file = server.disk.open_to_read(path).map_err(|error| shown(&error))?;
@@ -240,7 +250,8 @@ fn load_file(
     let split = AofReader::split(opened, path, limits, config.version_check());
     let source: Source<_> = match split.map_err(|error| shown(&error))? {
         Ok(mut rdb) => {
-            loading::load_from(server, config, &mut rdb, path, Present::Refused, total)?;
+            let between = between.as_mut().map(|between| &mut **between as Between<'_>);
+            loading::load_from(server, config, &mut rdb, path, Present::Refused, total, between)?;
             rdb.into_source()
         }
         Err(source) => source,
@@ -253,6 +264,9 @@ fn load_file(
         match reader.next(&mut batch).map_err(|error| shown(&error))? {
             Part::Unit => {
                 player.play(&batch, path, reader.offset(), reader.is_checked())?;
+                if let Some(between) = &mut between {
+                    between()?;
+                }
                 if config.key_load_delay != 0 {
                     loading.note_read(reader.offset());
                     loading::delay_loading(server, batch.len() as u64);

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use ember_persistence::aof::AofDirectory;
-use ember_storage::stores::{EngineKind, Facts, Position, Store, StoreOptions};
+use ember_storage::stores::{EngineKind, Facts, Import, Position, Store, StoreOptions};
 use emberkv_core::keyspace::external;
 use emberkv_core::rdb::{self, Kind};
 use emberkv_core::snapshot::StoredKey;
@@ -87,10 +87,12 @@ pub(super) fn meet(store: &Store, log: &mut AofDirectory) -> Result<(), String> 
             "the store and its log in {directory} do not belong together: {what}; restore both from one backup"
         ))
     };
-    if manifest.base.is_some() {
+    let position = store.position();
+    let may_have_base = position.as_ref().is_some_and(|position| position.import == Import::Done);
+    if manifest.base.is_some() && !may_have_base {
         return refused("the log has a base, so it is the AOF of a server without a store".to_owned());
     }
-    let Some(Position { increment, .. }) = store.position() else {
+    let Some(Position { increment, .. }) = position else {
         // Before its first checkpoint all of the data set is in the log, from its beginning on.
         return match manifest.increments.first() {
             Some(first) if first.sequence != 1 => {

@@ -95,7 +95,7 @@ pub(crate) fn begin(executor: &mut Executor) -> Result<(), Result<Purpose, Strin
 fn begin_apart(executor: &mut Executor, claim: Claim) -> Result<(), String> {
     let server = executor.server;
     server.data_lock.take(&executor.config)?;
-    let mut directory = super::loading::open(server, &executor.config)?;
+    let mut directory = super::service::open(server, &executor.config)?;
     let (_, rewrite) = directory.begin_anew().map_err(|error| error.to_string())?;
     let base = executor.with_exclusive_access(|executor, _| Base::take(claim, executor));
     let file = directory.begin_base(base.form()).map_err(|error| {
@@ -268,7 +268,7 @@ pub(crate) fn switch_on(executor: &mut Executor) -> Result<(), String> {
     let taken = |_| "another snapshot is under way; try again when it has ended".to_owned();
     let claim = Claim::take(server, Purpose::AofBase).map_err(taken)?;
     server.data_lock.take(&config)?;
-    let files = super::loading::open(server, &config)
+    let files = super::service::open(server, &config)
         .and_then(|directory| NewFiles::create(directory).map_err(|failed| failed.1.to_string()));
     let files = files.map_err(|error| {
         tracing::error!("CONFIG SET appendonly yes: {error}");

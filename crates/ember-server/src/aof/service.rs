@@ -1,7 +1,12 @@
 //! What other parts of the server know of the AOF.
 
+use std::path::Path;
+
+use ember_persistence::aof::AofDirectory;
+
 use super::orders::Order;
 use super::state::AofState;
+use crate::config::Config;
 use crate::journal::Reader;
 use crate::journal::order_queue::OrderQueue;
 use crate::server::Server;
@@ -26,6 +31,16 @@ impl Aof {
         !server.journal.is_read_by(Reader::Aof)
             && self.state.is_enabled.load(std::sync::atomic::Ordering::Relaxed)
     }
+}
+
+/// The files of the AOF, which may be none.
+///
+/// # Errors
+/// One line that says what is wrong with them, and what to do.
+pub(super) fn open(server: &Server, config: &Config) -> Result<AofDirectory, String> {
+    let directory = Path::new(&config.appenddirname);
+    AofDirectory::open(&server.disk, directory, &config.appendfilename, &server.encryption())
+        .map_err(|error| error.to_string())
 }
 
 /// Has the subscriber of a server's AOF do something.

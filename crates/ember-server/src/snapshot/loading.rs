@@ -137,12 +137,15 @@ impl Loading {
     }
 }
 
+/// What is done between batches of keys, on the only thread that is at the keyspace then.
+pub(crate) type Between<'b> = &'b mut dyn FnMut() -> Result<(), String>;
+
 /// Reads the file, if there is one, into the empty keyspace, which the condition LOADING keeps commands from.
 ///
 /// # Errors
 /// One line that says what is wrong, where, and what to do: a server must not serve with half of its keys. Also when the
 /// server has been told to end meanwhile.
-pub(crate) fn load_at_start(server: &Server) -> Result<(), String> {
+pub(crate) fn load_at_start(server: &Server, between: Option<Between<'_>>) -> Result<(), String> {
     let config = server.config.snapshot();
     let (disk, path) = (&server.disk, Path::new(&config.dbfilename));
     let is_own = |name: &str| path.file_name().is_some_and(|own| own.to_string_lossy() == name);
@@ -164,7 +167,7 @@ pub(crate) fn load_at_start(server: &Server) -> Result<(), String> {
     let reader = RdbReader::from_source(source, path, config.encoding_limits(), config.version_check());
     let mut reader = reader.map_err(|error| format!("cannot load the data set: {error}"))?;
     SnapshotState::of(server).loading.begin(total);
-    load_from(server, &config, &mut reader, path, Present::Refused, total)
+    load_from(server, &config, &mut reader, path, Present::Refused, total, between)
 }
 
 /// What becomes of keys and libraries that are there already when a file has them too.
@@ -199,7 +202,7 @@ pub(crate) fn reload(executor: &mut Executor, empties: bool, present: Present) -
     executor.turn.notices.is_flushed = true;
     let state = SnapshotState::of(server);
     state.loading.begin(total);
-    load_from(server, &config, &mut reader, path, present, total)
+    load_from(server, &config, &mut reader, path, present, total, None)
 }
 
 /// Removes all keys and all libraries, for what is about to be loaded. The worker has exclusive access and holds no lock.
@@ -222,7 +225,7 @@ pub(crate) fn log_removed(leftovers: usize) {
 }
 
 /// Reads an RDB file, the RDB part of an AOF, or one that a primary sends, into a keyspace that nobody else is at. Room is
-/// made for no more keys beforehand than a file of `file_bytes` bytes may have.
+/// made for no more keys beforehand than a file of `file_bytes` bytes may have. With `between` one thread does it all.
 ///
 /// # Errors
 /// As [`load_at_start`].
@@ -233,6 +236,7 @@ pub(crate) fn load_from(
     path: &Path,
     present: Present,
     file_bytes: u64,
+    mut between: Option<Between<'_>>,
 ) -> Result<(), String> {
     let state = SnapshotState::of(server);
     if server.debug.skips_checksums.load(Ordering::Relaxed) {
@@ -244,7 +248,7 @@ pub(crate) fn load_from(
     let begun = Instant::now();
     let mut told = begun;
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    let threads = (cores - 1).min(LOADERS_MAX);
+    let threads = if between.is_some() { 0 } else { (cores - 1).min(LOADERS_MAX) };
     let loaded = rdb_file::load(
         reader,
         threads,
@@ -279,7 +283,11 @@ pub(crate) fn load_from(
                     }
                     Ok(())
                 }
-                Step::Keys | Step::End => Ok(()),
+                Step::Keys => match &mut between {
+                    Some(between) => between().map_err(RdbProblem::Refused),
+                    None => Ok(()),
+                },
+                Step::End => Ok(()),
             }
         },
     );

@@ -23,6 +23,7 @@ use crate::server::conditions::Condition;
 use crate::snapshot::delay;
 use crate::snapshot::state::SnapshotState;
 use crate::storage::Storage;
+use crate::system::clock::unix_ms;
 use ember_scripting::library::Libraries;
 
 /// Threads that encode: one that writes takes what four of them give.
@@ -153,7 +154,17 @@ fn queue_limits(config: &Config) -> QueueLimits {
 /// Takes a snapshot. The executor has exclusive access, holds no lock and has published what it counted. O(shards).
 pub(crate) fn begin(claim: &Claim, executor: &Executor) -> PointInTime {
     assert!(executor.section == Section::Exclusive, "a snapshot is taken with exclusive access");
-    let (server, config) = (claim.0, &executor.config);
+    take(claim, &executor.config, executor.turn.now_ms)
+}
+
+/// The same while data is loaded: no command runs, and the caller is the only one who changes anything.
+pub(crate) fn begin_while_loading(claim: &Claim, config: &Config) -> PointInTime {
+    assert!(claim.0.is_loading(), "later a snapshot is taken with exclusive access");
+    take(claim, config, unix_ms())
+}
+
+fn take(claim: &Claim, config: &Config, now_ms: i64) -> PointInTime {
+    let server = claim.0;
     let options = SnapshotOptions {
         form: match claim.1 {
             Purpose::AofBase => base_form(server, config),
@@ -163,7 +174,7 @@ pub(crate) fn begin(claim: &Claim, executor: &Executor) -> PointInTime {
         clocks: ClockReading {
             policy: config.maxmemory_policy,
             lfu_decay_minutes: config.lfu_decay_time,
-            now_ms: executor.turn.now_ms,
+            now_ms,
         },
         limits: queue_limits(config),
     };

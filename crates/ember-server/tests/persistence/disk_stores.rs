@@ -7,36 +7,36 @@ use ember_testkit::{RawClient, Server, wait_until};
 
 use crate::{Directory, MODES, digest, fill, refusal, start_in};
 
-const ENGINES: [&str; 3] = ["redb", "lmdb", "fjall"];
+pub(super) const ENGINES: [&str; 3] = ["redb", "lmdb", "fjall"];
 
 /// The directory of the store beside the server's.
-const PATH: &str = "data";
+pub(super) const PATH: &str = "data";
 
-fn start(directory: &Path, mode: &[&str], store: &str, more: &[&str]) -> Server {
+pub(super) fn start(directory: &Path, mode: &[&str], store: &str, more: &[&str]) -> Server {
     let named = ["--store", store, "--path", PATH, "--enable-debug-command", "yes"];
     start_in(directory, &[mode, &named, more].concat())
 }
 
 /// Has the store told of everything.
-fn checkpoint(client: &mut RawClient) {
+pub(super) fn checkpoint(client: &mut RawClient) {
     wait_until("no checkpoint is under way", || client.info("aof_rewrite_in_progress") == "0");
     assert!(!client.run("BGREWRITEAOF").is_error());
     wait_until("the checkpoint has ended", || client.info("aof_rewrite_in_progress") == "0");
     assert_eq!(client.info("aof_last_bgrewrite_status"), "ok");
 }
 
-fn run(client: &mut RawClient, line: &str) -> String {
+pub(super) fn run(client: &mut RawClient, line: &str) -> String {
     ember_testkit::render(&client.run(line)).trim_end().to_owned()
 }
 
-fn figure(client: &mut RawClient, name: &str) -> u64 {
+pub(super) fn figure(client: &mut RawClient, name: &str) -> u64 {
     let text = client.run("INFO tiers").text();
     let line = text.lines().find_map(|line| line.strip_prefix(&format!("tier_{name}:")));
     line.unwrap_or_else(|| panic!("{name} in {text}")).trim().parse().unwrap()
 }
 
 /// The increments of the log.
-fn increments(directory: &Path) -> Vec<String> {
+pub(super) fn increments(directory: &Path) -> Vec<String> {
     let folder = directory.join(PATH).join("appendonlydir");
     let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<String> = names.filter(|name| name.ends_with(".incr.aof")).collect();
@@ -267,7 +267,11 @@ fn files_that_do_not_belong_together_are_refused_with_a_reason() {
         client.run("SET k v");
         checkpoint(&mut client);
         drop(server.crash());
-        refused(&["--store", engine, "--path", "plain"], "the log has a base");
+        let mixed = directory.0.join("mixed");
+        copy(&data, &mixed);
+        fs::remove_dir_all(mixed.join(log)).unwrap();
+        copy(&plain.join(log), &mixed.join(log));
+        refused(&["--store", engine, "--path", "mixed"], "the log has a base");
         refused(&[&store[..], &["--replicaof", "127.0.0.1 7"]].concat(), "cannot be a replica");
         let server = start(&directory.0, MODES[0], engine, &[]);
         let mut client = server.client();
@@ -280,7 +284,7 @@ fn files_that_do_not_belong_together_are_refused_with_a_reason() {
     }
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(super) fn copy(from: &Path, to: &Path) {
     fs::create_dir(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let target = to.join(entry.file_name());

@@ -7,6 +7,7 @@ mod background;
 mod data_lock;
 mod disk_stores;
 mod encryption;
+mod importing;
 mod snapshots;
 mod stores;
 

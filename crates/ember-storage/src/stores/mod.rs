@@ -7,7 +7,7 @@
 //! table    row key                    row
 //! meta     "format"                   version, 1 byte
 //!          "seal"                     fingerprint of the key, 16 bytes | salt, 32 bytes               encrypted stores
-//!          "position"                 number, 8 | increment, 8 | whether it is an import, 1 | notes
+//!          "position"                 number, 8 | increment, 8 | how far an import is, 1 | notes
 //! keys     name                       kind, 1 | encoding, 1 | which of the next, 1 | size in memory | stored size
 //!                                     | expiry | when an element expires first | the key, if the name does not say it
 //! values   name                       kind, 1 | 0 | the value              or: kind, 1 | 1 | number of parts | length
@@ -35,4 +35,4 @@ pub use engine::EngineKind;
 pub use error::StoreError;
 pub use store::{Checked, Checkpoint, Store, StoreOptions, StoreStatistics};
 
-pub use rows::{Facts, Position};
+pub use rows::{Facts, Import, Position};

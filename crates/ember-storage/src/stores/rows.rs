@@ -25,6 +25,18 @@ pub struct Facts<'a> {
     pub element_expiry: Option<u64>,
 }
 
+/// How far a data set is that comes from files of another kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Import {
+    /// None is under way.
+    #[default]
+    None,
+    /// The rows are a part of what those files have: it has to begin again.
+    UnderWay,
+    /// The rows are all of it, and no checkpoint has come behind. A log among those files may still be as it was.
+    Done,
+}
+
 /// Where a checkpoint stands in the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Position {
@@ -32,8 +44,8 @@ pub struct Position {
     pub number: u64,
     /// The first file of the log that is to be read behind them.
     pub increment: u64,
-    /// The rows are a part of what is being imported.
-    pub is_importing: bool,
+    /// Whether the rows come from other files.
+    pub import: Import,
     /// What else whoever makes checkpoints must find again.
     pub notes: Vec<u8>,
 }
@@ -121,7 +133,7 @@ impl Position {
         let mut row = Vec::with_capacity(17 + self.notes.len());
         row.extend_from_slice(&self.number.to_le_bytes());
         row.extend_from_slice(&self.increment.to_le_bytes());
-        row.push(u8::from(self.is_importing));
+        row.push(self.import as u8);
         row.extend_from_slice(&self.notes);
         row
     }
@@ -131,7 +143,12 @@ impl Position {
         Some(Position {
             number: rest.eight()?,
             increment: rest.eight()?,
-            is_importing: rest.byte()? == 1,
+            import: match rest.byte()? {
+                0 => Import::None,
+                1 => Import::UnderWay,
+                2 => Import::Done,
+                _ => return None,
+            },
             notes: rest.0.to_vec(),
         })
     }
@@ -203,9 +220,11 @@ mod tests {
         }
 
         #[test]
-        fn a_position_is_read_back(number: u64, increment: u64, is_importing: bool, notes: Vec<u8>) {
-            let position = Position { number, increment, is_importing, notes };
-            prop_assert_eq!(Position::decode(&position.encode()), Some(position));
+        fn a_position_is_read_back(number: u64, increment: u64, notes: Vec<u8>) {
+            for import in [Import::None, Import::UnderWay, Import::Done] {
+                let position = Position { number, increment, import, notes: notes.clone() };
+                prop_assert_eq!(Position::decode(&position.encode()), Some(position));
+            }
         }
     }
 

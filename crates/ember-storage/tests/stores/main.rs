@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ember_storage::encryption::{Encryption, Key, KeyRing};
 use ember_storage::files::{Disk, OsDisk};
-use ember_storage::stores::{EngineKind, Facts, Position, Store, StoreError, StoreOptions};
+use ember_storage::stores::{EngineKind, Facts, Import, Position, Store, StoreError, StoreOptions};
 
 /// Kind, expiry and value by database and key.
 type Model = BTreeMap<(u32, Vec<u8>), (u8, Option<u64>, Vec<u8>)>;
@@ -70,7 +70,8 @@ fn facts<'a>(database: u32, key: &'a [u8], kind: u8, expiry: Option<u64>, value:
 }
 
 fn position(number: u64) -> Position {
-    Position { number, increment: number / 3, is_importing: number.is_multiple_of(2), notes: vec![7; 9] }
+    let import = if number.is_multiple_of(2) { Import::UnderWay } else { Import::None };
+    Position { number, increment: number / 3, import, notes: vec![7; 9] }
 }
 
 fn value_of(seed: u64, len: usize) -> Vec<u8> {

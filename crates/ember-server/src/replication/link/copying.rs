@@ -78,7 +78,7 @@ pub(super) fn receive(
     state.loaded.store(0, Ordering::Relaxed);
     state.expired.store(0, Ordering::Relaxed);
     let believed = total.unwrap_or(BELIEVED_BYTES_MAX).min(BELIEVED_BYTES_MAX);
-    let loaded = loading::load_from(server, &config, &mut reader, &path, Present::Refused, believed);
+    let loaded = loading::load_from(server, &config, &mut reader, &path, Present::Refused, believed, None);
     let behind = loaded.and_then(|()| check_end(reader.into_source(), &end));
     if behind.is_err() {
         // Half of the data is worse than none.

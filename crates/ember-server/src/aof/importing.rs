@@ -1,0 +1,129 @@
+//! A new store begins with what is in its directory: an AOF, or else the RDB file.
+//!
+//! ```text
+//! mark      the store is emptied and says that an import is under way
+//! load      as without a store; where memory is short, a checkpoint in between lets values go
+//! tell      a last checkpoint says that the import is done, and with which increment a log begins
+//! settle    that log takes the place of the files that were read; an RDB file stays
+//! ```
+//!
+//! A start between the first and the third finds the files as they were, and begins again; one behind the third finds all
+//! in the store. Nothing is written to a log meanwhile: what was read is still where it was.
+
+use std::fmt::{self, Display};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ember_persistence::aof::{AofDirectory, AofWriter};
+use ember_storage::stores::{Import, Position, Store};
+
+use super::{checkpoint, loading};
+use crate::config::Config;
+use crate::server::Server;
+use crate::snapshot;
+use crate::storage::Storage;
+
+/// How often whoever waits for memory looks whether there is some.
+const LOOK_INTERVAL: Duration = Duration::from_millis(1);
+
+/// What is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    Aof,
+    Rdb,
+}
+
+impl Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Source::Aof => "AOF",
+            Source::Rdb => "RDB file",
+        })
+    }
+}
+
+/// What a store begins with; None for one that has a data set, or is to begin empty.
+///
+/// # Errors
+/// If an import has not ended and what it has read is gone; those of the disk.
+pub(super) fn source(
+    server: &Server,
+    config: &Config,
+    store: &Store,
+    log: &mut AofDirectory,
+) -> Result<Option<Source>, String> {
+    let position = store.position();
+    let is_under_way = position.as_ref().is_some_and(|position| position.import == Import::UnderWay);
+    if position.is_some() && !is_under_way {
+        return Ok(None);
+    }
+    loading::adopt_single(server, config, log)?;
+    if log.manifest().base.is_some() {
+        return Ok(Some(Source::Aof));
+    }
+    // Increments without a base are the log of this store, before its first checkpoint.
+    if !log.exists() && server.disk.open_to_read(Path::new(&config.dbfilename)).is_ok() {
+        return Ok(Some(Source::Rdb));
+    }
+    if is_under_way {
+        return Err(format!(
+            "an import into the store has not ended, and the files that it has read are gone: put {} or {} back, or \
+             begin with an empty directory",
+            config.appenddirname, config.dbfilename
+        ));
+    }
+    Ok(None)
+}
+
+/// Fills a store with what `source` has, and begins its log.
+///
+/// # Errors
+/// One line that says what is wrong; the next start begins again.
+pub(super) fn import(
+    server: &'static Server,
+    config: &Config,
+    store: &Store,
+    mut log: AofDirectory,
+    source: Source,
+) -> Result<(AofDirectory, AofWriter), String> {
+    let begun = Instant::now();
+    let mark = Position { import: Import::UnderWay, ..Position::default() };
+    store.checkpoint(&mark, &mut |checkpoint| checkpoint.clear()).map_err(|error| error.to_string())?;
+    let mut make_room = || make_room(server, config);
+    match source {
+        Source::Rdb => snapshot::loading::load_at_start(server, Some(&mut make_room))?,
+        Source::Aof => {
+            if let Some(torn) = loading::load_files(server, config, &log, Some(&mut make_room))? {
+                tracing::warn!("the AOF ends in the middle of something ({}): that is left out", torn.what);
+            }
+        }
+    }
+    let (writer, rewrite) = log.begin_anew().map_err(|error| error.to_string())?;
+    checkpoint::make(server, config, rewrite.first(), Import::Done)?;
+    log.finish_without_base(rewrite).map_err(|error| error.to_string())?;
+    let keys: usize = (0..server.keyspace.databases()).map(|number| server.keyspace.len(number)).sum();
+    let seconds = begun.elapsed().as_secs_f64();
+    tracing::info!("the store has all {keys} keys of the {source} that was here, after {seconds:.3} seconds");
+    Ok((log, writer))
+}
+
+/// Waits until memory is below its limit, as far as that can be had: values go when the store has them.
+fn make_room(server: &'static Server, config: &Config) -> Result<(), String> {
+    let storage = Storage::of(server);
+    loop {
+        if server.is_stopping() {
+            return Err("the server ends".to_owned());
+        }
+        if storage.wants_checkpoint.load(Ordering::Relaxed) {
+            checkpoint::make(server, config, 0, Import::UnderWay)?;
+        }
+        let limit = server.config.snapshot().maxmemory;
+        if limit == 0 || server.keyspace.used_bytes() as u64 <= limit || !storage.can_demote() {
+            return Ok(());
+        }
+        storage.wake_demoter();
+        thread::park_timeout(LOOK_INTERVAL);
+    }
+}

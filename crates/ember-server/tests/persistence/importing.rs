@@ -1,0 +1,214 @@
+//! A new store of files begins with what is in its directory, as a whole or not at all.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ember_persistence::encryption::Encryption;
+use ember_persistence::files::{Disk, OsDisk};
+use ember_storage::stores::{Import, Store, StoreOptions};
+use ember_testkit::{RawClient, Server};
+
+use crate::disk_stores::{ENGINES, PATH, checkpoint, copy, figure, increments, run, start};
+use crate::{Directory, MODES, digest, fill, program, refusal, start_in};
+
+const LIBRARY: &str = "#!lua name=lib\nredis.register_function('one', function() return 1 end)";
+
+/// A server without a store, whose files are where that of a store will be.
+fn plain(directory: &Path, more: &[&str]) -> Server {
+    fs::create_dir_all(directory.join(PATH)).unwrap();
+    start_in(directory, &[&["--dir", PATH, "--enable-debug-command", "yes"], more].concat())
+}
+
+/// Data of all kinds, some of it written behind what `between` does.
+fn fill_around(client: &mut RawClient, between: impl FnOnce(&mut RawClient)) {
+    fill(client);
+    assert!(!client.command(&["FUNCTION", "LOAD", LIBRARY]).is_error());
+    client.run("SWAPDB 3 7");
+    client.run("SET gone 1");
+    client.run(&format!("SET large {}", "v".repeat(3 << 20)));
+    between(client);
+    for line in ["DEL gone", "APPEND text more", "SELECT 9", "SET nine 9", "SWAPDB 9 2", "SELECT 0"] {
+        assert!(!client.run(line).is_error(), "{line}");
+    }
+}
+
+#[test]
+fn a_new_store_begins_with_what_is_there() {
+    for (engine, mode) in ENGINES.into_iter().zip([MODES[0], MODES[1], MODES[0]]) {
+        for source in ["RDB", "AOF", "single file"] {
+            let directory = Directory::new("import");
+            let data = directory.0.join(PATH);
+            let appendonly = if source == "RDB" { "no" } else { "yes" };
+            let server = plain(&directory.0, &["--appendonly", appendonly]);
+            let mut client = server.client();
+            fill_around(&mut client, |client| {
+                if source != "RDB" {
+                    checkpoint(client);
+                }
+            });
+            if source != "AOF" {
+                assert_eq!(run(&mut client, "SAVE"), "OK");
+            }
+            let mut before = digest(&mut client);
+            let size = run(&mut client, "DBSIZE");
+            drop(server.crash());
+            let rdb = data.join("dump.rdb");
+            if source == "single file" {
+                // As Redis before 7 has it: with an RDB preamble.
+                fs::remove_dir_all(data.join("appendonlydir")).unwrap();
+                fs::rename(&rdb, data.join("appendonly.aof")).unwrap();
+            }
+            for round in 0..3 {
+                let server = start(&directory.0, mode, engine, &[]);
+                let mut client = server.client();
+                assert_eq!(digest(&mut client), before, "{engine} from {source}, start {round}");
+                assert_eq!(run(&mut client, "DBSIZE"), size);
+                assert_eq!(run(&mut client, "FCALL one 0"), "(integer) 1");
+                if round == 0 {
+                    assert!(server.log().contains("that was here"), "{}", server.log());
+                    assert_eq!(increments(&directory.0).len(), 1);
+                    assert_eq!(rdb.exists(), source == "RDB", "such a file stays");
+                    let names: Vec<_> = fs::read_dir(data.join("appendonlydir")).unwrap().collect();
+                    let is_base = |name: &Result<fs::DirEntry, _>| {
+                        name.as_ref().unwrap().file_name().to_string_lossy().contains(".base.")
+                    };
+                    assert!(!names.iter().any(is_base), "{names:?}");
+                } else {
+                    assert!(!server.log().contains("that was here"), "it has its own data");
+                }
+                client.run("APPEND text again");
+                if round == 1 {
+                    checkpoint(&mut client);
+                }
+                before = digest(&mut client);
+                drop(server.crash());
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_imported_may_be_larger_than_memory() {
+    let limit = 12 << 20;
+    for (engine, source) in [("redb", "AOF"), ("lmdb", "RDB"), ("fjall", "RDB"), ("redb", "RDB")] {
+        let directory = Directory::new("import-large");
+        let appendonly = if source == "RDB" { "no" } else { "yes" };
+        let server = plain(&directory.0, &["--appendonly", appendonly, "--appendfsync", "no"]);
+        let mut client = server.client();
+        let mut pipeline = Vec::new();
+        for number in 0..9000 {
+            let (key, value) = (format!("key:{number}"), format!("{number}:").repeat(800));
+            pipeline.push(vec!["SET".to_owned(), key, value]);
+        }
+        for line in &pipeline {
+            client.command(&line.iter().map(String::as_str).collect::<Vec<_>>());
+        }
+        if source == "RDB" {
+            assert_eq!(run(&mut client, "SAVE"), "OK");
+        } else {
+            checkpoint(&mut client);
+            for line in pipeline.iter().step_by(7) {
+                client.command(&["APPEND", &line[1], "more"]);
+            }
+        }
+        let before = digest(&mut client);
+        drop(server.crash());
+        let server = start(&directory.0, MODES[0], engine, &["--maxmemory", "12mb"]);
+        let mut client = server.client();
+        assert!(client.info_number("used_memory_dataset") < limit * 5 / 4, "{engine} from {source}");
+        assert!(figure(&mut client, "cold_keys") > 4000);
+        assert!(server.log().matches("that was here").count() == 1);
+        assert_eq!(digest(&mut client), before, "{engine} from {source}");
+    }
+}
+
+#[test]
+fn an_import_that_is_killed_is_not_there_or_whole() {
+    for engine in ENGINES {
+        for source in ["RDB", "AOF"] {
+            let origin = Directory::new("import-origin");
+            let appendonly = if source == "RDB" { "no" } else { "yes" };
+            let server = plain(&origin.0, &["--appendonly", appendonly, "--appendfsync", "no"]);
+            let mut client = server.client();
+            for number in 0..400 {
+                client.command(&["SET", &format!("key:{number}"), &format!("{number}:").repeat(3000)]);
+            }
+            if source == "AOF" {
+                checkpoint(&mut client);
+                client.run("APPEND key:1 more");
+            } else {
+                assert_eq!(run(&mut client, "SAVE"), "OK");
+            }
+            let before = digest(&mut client);
+            drop(server.crash());
+            let directory = Directory::new("import-killed");
+            copy(&origin.0.join(PATH), &directory.0.join(PATH));
+            // The limit makes checkpoints in between.
+            let arguments = ["--store", engine, "--path", PATH, "--maxmemory", "3mb"];
+            let mut not_there = 0;
+            for round in 1.. {
+                let log = directory.0.join("log");
+                let mut command = Command::new(program());
+                let command = command.args(["--port", "0", "--unixsocket", "s"]).args(arguments);
+                let command = command.current_dir(&directory.0).stdin(Stdio::null());
+                let said = fs::File::create(&log).unwrap();
+                let mut server = command.stdout(said.try_clone().unwrap()).stderr(said).spawn().unwrap();
+                let is_over = imports_within(&log, Duration::from_millis(60 * round));
+                server.kill().unwrap();
+                server.wait().unwrap();
+                let _ = fs::remove_file(directory.0.join(PATH).join("s"));
+                let bare = directory.0.join("bare");
+                copy(&directory.0.join(PATH), &bare);
+                match import_of(engine, &bare) {
+                    None => {}
+                    Some(Import::UnderWay) => {
+                        not_there += 1;
+                        // Without the files that it reads nobody takes it for the data set.
+                        let _ = fs::remove_file(bare.join("dump.rdb"));
+                        let _ = fs::remove_dir_all(bare.join("appendonlydir"));
+                        let said = refusal(&directory.0, &["--store", engine, "--path", "bare"], None);
+                        assert!(said.contains("has not ended"), "{said}");
+                    }
+                    Some(Import::Done | Import::None) => {
+                        let _ = fs::remove_file(bare.join("dump.rdb"));
+                        let more = ["--store", engine, "--path", "bare", "--enable-debug-command", "yes"];
+                        let server = start_in(&directory.0, &more);
+                        assert_eq!(digest(&mut server.client()), before, "{engine} from {source}");
+                    }
+                }
+                fs::remove_dir_all(&bare).unwrap();
+                if is_over {
+                    break;
+                }
+            }
+            assert!(not_there > 0, "{engine} from {source}");
+            let server = start(&directory.0, MODES[1], engine, &[]);
+            assert_eq!(digest(&mut server.client()), before, "{engine} from {source}");
+        }
+    }
+}
+
+/// Whether a server's log says within that time that an import is over.
+fn imports_within(log: &Path, time: Duration) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < time {
+        if fs::read_to_string(log).unwrap().contains("that was here") {
+            return true;
+        }
+        std::thread::yield_now();
+    }
+    false
+}
+
+/// How far a store says that its import is; None if it says nothing yet.
+fn import_of(engine: &str, data: &Path) -> Option<Import> {
+    let disk: Arc<dyn Disk> = Arc::new(OsDisk);
+    let kind = Store::find(disk.as_ref(), data)?;
+    assert_eq!(kind.name(), engine);
+    let options =
+        StoreOptions { cache_bytes: 1 << 20, write_buffer_bytes: 1 << 20, encryption: Encryption::off() };
+    Some(Store::open(kind, &disk, data, &options).unwrap().position()?.import)
+}
