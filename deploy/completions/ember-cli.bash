@@ -331,12 +331,16 @@ _ember__cli() {
             return 0
             ;;
         ember__subcmd__cli__subcmd__check)
-            opts="--encryption-key-file"
+            opts="--opened-as --encryption-key-file"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --opened-as)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --encryption-key-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

@@ -137,6 +137,7 @@ complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s q -d '
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l csv -d 'As comma-separated values; the first columns are those of redis-benchmark'
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l json -d 'As JSON'
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l help -d 'Print this help'
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand check" -l opened-as -d 'The path is that of a copy of this store, which may be opened' -r -F
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand check" -l encryption-key-file -d 'The keys of encrypted files: 32 bytes, or lines of 64 hexadecimal digits or base64. Without it they are those in the environment variable EMBER_ENCRYPTION_KEY, if that is set' -r -F
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand repair" -s o -l output -d 'Where the copy goes: a file that is not there, or for the AOF of a manifest a directory without one' -r -F
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand repair" -l until -d 'Leave out the commands of an AOF that are marked with a later time (Unix time in seconds)' -r

@@ -259,9 +259,12 @@ const CODES_OF_COPIES: &str = "Exit codes: 0 the copy is there; 1 the original i
 #[derive(Debug, Args)]
 #[command(after_help = CODES_OF_CHECK)]
 pub(crate) struct Check {
-    /// RDB files, AOFs, manifests of AOFs, or directories that have some of them.
+    /// RDB files, AOFs, manifests of AOFs, stores, or directories that have some of them.
     #[arg(required = true, value_name = "FILE|DIRECTORY")]
     pub(crate) paths: Vec<PathBuf>,
+    /// The path is that of a copy of this store, which may be opened.
+    #[arg(long, hide = true, value_name = "FILE|DIRECTORY")]
+    pub(crate) opened_as: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) key: KeyOption,
 }

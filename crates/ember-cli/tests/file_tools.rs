@@ -13,6 +13,7 @@ use ember_persistence::aof::{AofDirectory, Batch};
 use ember_persistence::encryption::{Encryption, Key, KeyRing};
 use ember_persistence::files::{DirectoryLock, Disk, OsDisk};
 use ember_persistence::rdb_file::{self, FILE_VERSION, SaveOptions};
+use ember_storage::stores::{Checkpoint, EngineKind, Facts as StoredFacts, Position, Store, StoreOptions};
 
 #[path = "../../ember-persistence/tests/support/mod.rs"]
 mod support;
@@ -440,5 +441,134 @@ fn wrong_command_lines_and_missing_files_exit_with_two() {
         let run = folder.run(arguments);
         assert!(run.code == 2 && !run.err.is_empty(), "{arguments:?} {run:?}");
         assert!(!folder.path("copy").exists());
+    }
+}
+
+/// Makes a store with 300 keys in a directory of its own.
+fn fill_store(kind: EngineKind, directory: &Path, encryption: &Encryption) {
+    let options =
+        StoreOptions { cache_bytes: 4 << 20, write_buffer_bytes: 4 << 20, encryption: encryption.clone() };
+    let store = Store::open(kind, &disk(), directory, &options).unwrap();
+    let position = Position { increment: 7, ..Position::default() };
+    let fill = &mut |checkpoint: &mut Checkpoint<'_>| {
+        for number in 0..300_u32 {
+            let key = format!("key {number}").into_bytes();
+            let value = format!("{number}:").repeat(1 + number as usize % 40).into_bytes();
+            let facts = StoredFacts {
+                database: 0,
+                key: &key,
+                kind: 0,
+                encoding: 0,
+                memory_bytes: 64,
+                stored_bytes: 0,
+                expiry: None,
+                element_expiry: None,
+            };
+            checkpoint.put(&facts, &value)?;
+        }
+        Ok(())
+    };
+    store.checkpoint(&position, fill).unwrap();
+}
+
+/// The files below a folder, with their bytes.
+fn all_files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(all_files(&path));
+        } else {
+            found.push((path.clone(), fs::read(path).unwrap()));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn whole_stores_are_said_to_be_whole() {
+    for kind in EngineKind::ALL {
+        let folder = Folder::new();
+        fill_store(kind, &folder.path("data"), &Encryption::off());
+        let before = all_files(&folder.0);
+        let files = format!("data/{}", kind.file_name());
+        for path in ["data", &files] {
+            let run = folder.run(&["check", path]);
+            assert_eq!((run.code, run.err.as_str()), (0, ""), "{run:?}");
+            assert!(run.out.starts_with(&format!("{files}: whole, ")), "{run:?}");
+            let facts = format!(": store of {kind}, 300 keys, ");
+            assert!(run.out.contains(&facts) && run.out.ends_with("with increment 7\n"), "{run:?}");
+        }
+        assert!(all_files(&folder.0) == before, "{kind}: the original is only read, and nothing is left");
+        folder.snapshot("data/dump.rdb", &Encryption::off());
+        let run = folder.run(&["check", "data"]);
+        assert_eq!((run.code, run.out.lines().count()), (0, 2), "{run:?}");
+        let run = folder.run(&["convert", &files, "--output", "copy", "--to", "plain"]);
+        assert_eq!(run.code, 2, "{run:?}");
+        let lock = DirectoryLock::take(&folder.path("data"), "4711 6379").unwrap();
+        let run = folder.run(&["check", "data"]);
+        assert!(run.code == 2 && run.err.contains("in use by a server (4711 6379)"), "{run:?}");
+        drop(lock);
+    }
+}
+
+#[test]
+fn encrypted_stores_need_their_key() {
+    for kind in EngineKind::ALL {
+        let folder = Folder::new();
+        fill_store(kind, &folder.path("data"), &keyed(5));
+        let run = folder.run(&["check", "data"]);
+        assert!(run.code == 2 && run.err.contains("encrypted and no key is given"), "{run:?}");
+        let run = folder.run_with_key(&["check", "data"], Some(&hex(6)));
+        assert!(run.code == 2 && run.err.contains("which is not given"), "{run:?}");
+        let run = folder.run_with_key(&["check", "data"], Some(&hex(5)));
+        assert!(run.code == 0 && run.out.contains("bytes, encrypted: store of"), "{run:?}");
+        folder.write_keys("keys", &hex(5));
+        let run = folder.run(&["check", "data", "--encryption-key-file", "keys"]);
+        assert_eq!(run.code, 0, "{run:?}");
+        // A key for other files is no mistake.
+        fill_store(kind, &folder.path("plain"), &Encryption::off());
+        assert_eq!(folder.run_with_key(&["check", "plain"], Some(&hex(5))).code, 0);
+    }
+}
+
+#[test]
+fn damage_of_stores_is_found_wherever_it_is() {
+    for kind in EngineKind::ALL {
+        let folder = Folder::new();
+        fill_store(kind, &folder.path("data"), &Encryption::off());
+        let files = all_files(&folder.path("data"));
+        // Where something is: most of the rest is nobody's.
+        let is_used = |bytes: &[u8], at: usize| bytes[at] != 0;
+        let places: Vec<(usize, usize)> = (0..files.len())
+            .filter(|&file| !files[file].0.ends_with("lock.mdb"))
+            .flat_map(|file| (0..files[file].1.len()).map(move |at| (file, at)))
+            .filter(|&(file, at)| is_used(&files[file].1, at))
+            .collect();
+        let mut found = 0;
+        for step in 0..24 {
+            let (file, at) = places[(step * 7919 + 13) * 104_729 % places.len()];
+            let (path, bytes) = &files[file];
+            change(path, |bytes| bytes[at] ^= 0x55);
+            let run = folder.run(&["check", "data"]);
+            assert!((0..=2).contains(&run.code), "{kind} {} at {at}: {run:?}", path.display());
+            assert_eq!(run.code == 0, run.err.is_empty(), "{run:?}");
+            found += u32::from(run.code > 0);
+            if run.code == 0 {
+                // What the byte said counts no more, or never did; fjall may take an end for one that was being written.
+                let is_all = run.out.contains("300 keys");
+                assert!(is_all || run.out.contains("all is in its log"), "{run:?}");
+            }
+            assert!(!run.err.contains("panicked"), "{run:?}");
+            fs::write(path, bytes).unwrap();
+        }
+        println!("{kind}: {found} of 24 found");
+        assert!(found >= 3, "{kind}: {found}");
+        for (path, _) in files.iter().filter(|(path, _)| !path.ends_with("lock.mdb")) {
+            fs::write(path, b"no store at all").unwrap();
+        }
+        let run = folder.run(&["check", "data"]);
+        assert!(run.code > 0, "{run:?}");
     }
 }

@@ -8,19 +8,30 @@ use ember_persistence::files::OsDisk;
 use ember_persistence::repair::repair_command;
 
 use super::place::{Place, places};
+use super::stores::{check_opened, check_store, store_at};
 use super::{Outcome, encryption, say_error, say_wrong};
 use crate::arguments::Check;
 use ember_client::put_line;
 
 /// Checks all that is named. What is whole is said on standard output, what is not on standard error.
 pub(crate) fn check(arguments: &Check) -> ExitCode {
+    if let Some(files) = &arguments.opened_as {
+        return check_opened(arguments, files).into();
+    }
     let encryption = match encryption(&arguments.key) {
         Ok(encryption) => encryption,
         Err(outcome) => return outcome.into(),
     };
     let mut outcome = Outcome::Fine;
     for path in &arguments.paths {
+        let store = store_at(path).map(|(_, files)| files);
+        if let Some(files) = &store {
+            outcome = outcome.max(check_store(files, &arguments.key));
+        }
         let found = match places(path) {
+            // The files of a store by themselves, or nothing beside them.
+            _ if store.as_deref() == Some(path) => None,
+            Err(_) if store.is_some() => None,
             Ok(places) => places.iter().map(|place| check_place(place, &encryption)).max(),
             Err(error) => {
                 say_wrong(error);
@@ -96,6 +107,6 @@ fn commands_part(commands: &CommandFacts) -> String {
     format!("{count} in {}{times}{checksums}", counted(commands.units, "unit", "units"))
 }
 
-fn counted(count: u64, one: &str, many: &str) -> String {
+pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }

@@ -1,9 +1,10 @@
-//! Tools for RDB files and AOFs: check, repair, convert. The work is done by `ember_persistence`; here is what people
-//! write and read.
+//! Tools for RDB files, AOFs and stores: check, repair, convert. The work is done by `ember_persistence`; here is what
+//! people write and read.
 
 mod check;
 mod copies;
 mod place;
+mod stores;
 
 use std::fmt::Display;
 use std::process::ExitCode;

@@ -1,0 +1,166 @@
+//! `check` of stores: data sets in the files of an engine.
+//!
+//! Opening a store may change it, as a start after a crash does, and an engine that meets damage may end the process. So a
+//! copy is made beside it, and a process of its own looks through that.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+
+use ember_client::put_line;
+use ember_persistence::encryption::Encryption;
+use ember_persistence::files::{DirectoryLock, Disk, OsDisk, directory_of};
+use ember_storage::stores::{EngineKind, Import, Store, StoreError, StoreOptions};
+
+use super::check::counted;
+use super::{Outcome, encryption, say_wrong};
+use crate::arguments::{Check, KeyOption};
+
+/// Memory for what is read, and for what fjall finds in its journal.
+const CACHE_BYTES: u64 = 64 << 20;
+
+/// Mistakes that are said one by one.
+const SAID_MAX: u64 = 20;
+
+/// The engine and the files of the store that a path means: its directory, or those files.
+pub(super) fn store_at(path: &Path) -> Option<(EngineKind, PathBuf)> {
+    if let Some(kind) = Store::find(&OsDisk, path).filter(|_| path.is_dir()) {
+        return Some((kind, path.join(kind.file_name())));
+    }
+    let is_it = |kind: &EngineKind| path.file_name().is_some_and(|name| name == kind.file_name());
+    let kind = EngineKind::ALL.into_iter().find(is_it).filter(|_| path.exists())?;
+    Some((kind, path.to_owned()))
+}
+
+/// Checks the store whose files these are.
+pub(super) fn check_store(files: &Path, key: &KeyOption) -> Outcome {
+    let directory = directory_of(files);
+    if let Some(holder) = DirectoryLock::holder(directory) {
+        say_wrong(format_args!(
+            "{} is in use by a server ({holder}): end it before, or check a backup",
+            files.display()
+        ));
+        return Outcome::Failed;
+    }
+    match check_copy(files, directory, key) {
+        Ok(status) => match status.code() {
+            Some(0) => Outcome::Fine,
+            Some(1) => Outcome::Damaged,
+            Some(2) => Outcome::Failed,
+            _ => {
+                let path = files.display();
+                say_wrong(format_args!(
+                    "{path}: its files are damaged: who reads them ends with {status}; restore a backup"
+                ));
+                Outcome::Damaged
+            }
+        },
+        Err(error) => {
+            say_wrong(format_args!("{} cannot be copied to be checked: {error}", files.display()));
+            Outcome::Failed
+        }
+    }
+}
+
+/// A folder that goes with it.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn check_copy(files: &Path, directory: &Path, key: &KeyOption) -> io::Result<ExitStatus> {
+    let folder = Folder(directory.join(format!("check-{}", std::process::id())));
+    fs::create_dir(&folder.0)?;
+    copy(files, &folder.0.join(files.file_name().unwrap_or_default()))?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("check").arg("--opened-as").arg(files).arg(&folder.0);
+    if let Some(file) = &key.encryption_key_file {
+        command.arg("--encryption-key-file").arg(file);
+    }
+    command.status()
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    if !from.is_dir() {
+        return fs::copy(from, to).map(|_| ());
+    }
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        copy(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+/// Checks the store in a directory that is nobody else's, whose files are a copy of `files`.
+pub(super) fn check_opened(arguments: &Check, files: &Path) -> Outcome {
+    // What an engine asserts is told by how the process ends.
+    std::panic::set_hook(Box::new(|_| ()));
+    let encryption = match encryption(&arguments.key) {
+        Ok(encryption) => encryption,
+        Err(outcome) => return outcome,
+    };
+    let found =
+        arguments.paths.first().and_then(|directory| Some((directory, Store::find(&OsDisk, directory)?)));
+    let Some((directory, kind)) = found else {
+        say_wrong(format_args!("{} is no store", files.display()));
+        return Outcome::Failed;
+    };
+    let disk: Arc<dyn Disk> = Arc::new(OsDisk);
+    let open = |encryption| {
+        let options = StoreOptions { cache_bytes: CACHE_BYTES, write_buffer_bytes: CACHE_BYTES, encryption };
+        Store::open(kind, &disk, directory, &options)
+    };
+    let opened = match open(encryption) {
+        // The key may be for other files.
+        Err(StoreError::NotEncrypted) => open(Encryption::off()),
+        opened => opened,
+    };
+    match opened.and_then(|store| look_through(&store, files)) {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            say_wrong(format_args!("{}: {error}", files.display()));
+            if error.is_damage() { Outcome::Damaged } else { Outcome::Failed }
+        }
+    }
+}
+
+fn look_through(store: &Store, files: &Path) -> Result<Outcome, StoreError> {
+    let path = files.display();
+    let mut mistakes = 0;
+    let checked = store.check(&mut |error| {
+        mistakes += 1;
+        if mistakes <= SAID_MAX {
+            say_wrong(format_args!("{path}: {error}"));
+        }
+    })?;
+    if mistakes > SAID_MAX {
+        say_wrong(format_args!("{path}: and {} more", mistakes - SAID_MAX));
+    }
+    let (keys, bytes) = (counted(checked.keys, "key", "keys"), checked.value_bytes);
+    if mistakes > 0 {
+        say_wrong(format_args!("{path} is damaged: {keys} of it can be read; restore a backup"));
+        return Ok(Outcome::Damaged);
+    }
+    let position = store.position();
+    if position.as_ref().is_some_and(|position| position.import == Import::UnderWay) {
+        say_wrong(format_args!(
+            "{path}: an import has not ended: a server that starts with it and the files it has read begins again"
+        ));
+        return Ok(Outcome::Damaged);
+    }
+    let log = position.map_or("all is in its log".to_owned(), |position| {
+        format!("its log goes on with increment {}", position.increment)
+    });
+    let form = if store.is_encrypted() { ", encrypted" } else { "" };
+    let (size, kind) = (store.statistics()?.file_bytes, store.kind());
+    put_line(format!(
+        "{path}: whole, {size} bytes{form}: store of {kind}, {keys}, {bytes} bytes of values; {log}"
+    ));
+    Ok(Outcome::Fine)
+}
