@@ -1,6 +1,6 @@
-/* Makes files of an AOF fail or take long to write: loaded before a server (LD_PRELOAD), it looks before each write and
- * fsync of such a file into the file that the variable FAULTS names. That says "write ERRNO", "sync ERRNO", "slow MS"
- * (each fsync takes so long) or nothing. */
+/* Makes files fail or take long to write: loaded before a server (LD_PRELOAD), it looks before each read, write and fsync
+ * of a file with the text of the variable FAULTY in its path into the file that the variable FAULTS names. That says "read
+ * ERRNO", "write ERRNO", "sync ERRNO", "slow MS" (each fsync takes so long) or nothing. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,8 +20,8 @@ static int wanted(int fd, const char *name) {
     ssize_t len = readlink(link, path, sizeof path - 1);
     if (len <= 0) return 0;
     path[len] = 0;
-    const char *faults = getenv("FAULTS");
-    if (!strstr(path, "appendonlydir") || !faults) return 0;
+    const char *faults = getenv("FAULTS"), *faulty = getenv("FAULTY");
+    if (!faults || !faulty || !strstr(path, faulty)) return 0;
     FILE *file = fopen(faults, "r");
     if (!file) return 0;
     found = fscanf(file, "%15s %d", word, &number);
@@ -46,11 +47,24 @@ int fdatasync(int fd) {
     return synced(fd, "fdatasync");
 }
 
-ssize_t pwrite64(int fd, const void *bytes, size_t count, off_t offset) {
-    ssize_t (*real)(int, const void *, size_t, off_t) =
-        (ssize_t (*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, "pwrite64");
-    int error = wanted(fd, "write");
-    if (!error) return real(fd, bytes, count, offset);
-    errno = error;
-    return -1;
+/* Whether a call is to fail; errno says why. */
+static int fails(int fd, const char *name) {
+    int before = errno, error = wanted(fd, name);
+    errno = error ? error : before;
+    return error;
 }
+
+#define MOVES(name, fault, bytes_type, count_type, last, ...)                                                     \
+    ssize_t name(int fd, bytes_type bytes, count_type count last) {                                               \
+        ssize_t (*real)(int, bytes_type, count_type last) =                                                       \
+            (ssize_t (*)(int, bytes_type, count_type last))dlsym(RTLD_NEXT, #name);                               \
+        return fails(fd, fault) ? -1 : real(fd, bytes, count __VA_ARGS__);                                        \
+    }
+#define COMMA ,
+
+MOVES(write, "write", const void *, size_t, )
+MOVES(writev, "write", const struct iovec *, int, )
+MOVES(pwrite, "write", const void *, size_t, COMMA off_t offset, COMMA offset)
+MOVES(pwrite64, "write", const void *, size_t, COMMA off_t offset, COMMA offset)
+MOVES(pwritev, "write", const struct iovec *, int, COMMA off_t offset, COMMA offset)
+MOVES(pread64, "read", void *, size_t, COMMA off_t offset, COMMA offset)

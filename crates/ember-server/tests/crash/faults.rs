@@ -22,10 +22,17 @@ struct Faulty {
     directory: Directory,
     library: PathBuf,
     server: Option<Server>,
+    /// What the paths of the files have that fail.
+    part: &'static str,
 }
 
 impl Faulty {
     fn start(name: &str, arguments: &[&str]) -> Faulty {
+        Faulty::start_with("appendonlydir", name, &[&["--appendonly", "yes"], arguments].concat())
+    }
+
+    /// One whose faults are those of files with `part` in their paths.
+    fn start_with(part: &'static str, name: &str, arguments: &[&str]) -> Faulty {
         let directory = Directory::new(name);
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/crash/faults.c");
         let library = directory.0.join("faults.so");
@@ -36,24 +43,28 @@ impl Faulty {
             .args(["-ldl"])
             .status();
         assert!(built.unwrap().success(), "a C compiler builds faults.c");
-        let mut faulty = Faulty { directory, library, server: None };
+        let mut faulty = Faulty { directory, library, server: None, part };
         faulty.tell("");
-        faulty.restart(arguments);
+        faulty.restart_with(arguments);
         faulty
     }
 
     fn restart(&mut self, arguments: &[&str]) {
+        self.restart_with(&[&["--appendonly", "yes"], arguments].concat());
+    }
+
+    fn restart_with(&mut self, arguments: &[&str]) {
         self.server = None;
-        let arguments = [&["--appendonly", "yes"], arguments].concat();
-        let started = builder(&arguments)
+        let started = builder(arguments)
             .directory(&self.directory.0)
+            .environment("FAULTY", self.part)
             .environment("LD_PRELOAD", &self.library.display().to_string())
             .environment("FAULTS", &self.directory.0.join("faults").display().to_string())
             .start();
         self.server = Some(started);
     }
 
-    /// What is to happen from now on: `write ERRNO`, `sync ERRNO`, `slow MS`, or nothing.
+    /// What is to happen from now on: `read ERRNO`, `write ERRNO`, `sync ERRNO`, `slow MS`, or nothing.
     fn tell(&self, fault: &str) {
         let temporary = self.directory.0.join("faults-next");
         fs::write(&temporary, fault).unwrap();
@@ -235,4 +246,121 @@ fn a_slow_disk_delays_writes_no_longer_than_the_limit_and_reads_not_at_all() {
     assert!(begun.elapsed() < PATIENCE);
     faulty.tell("");
     write_until(&mut client, |reply| !is_refused(reply));
+}
+
+/// Sets keys from `from` on until one is refused or `to` is reached; how many there are then.
+fn set_until_refused(client: &mut RawClient, from: usize, to: usize) -> (usize, Option<String>) {
+    for number in from..to {
+        let reply = client.command(&["SET", &format!("key:{number}"), &value(number)]);
+        if reply.is_error() {
+            return (number, Some(reply.text()));
+        }
+    }
+    (to, None)
+}
+
+fn value(number: usize) -> String {
+    format!("{number}:").repeat(400)
+}
+
+fn assert_all_there(client: &mut RawClient, count: usize, what: &str) {
+    for number in 0..count {
+        assert_eq!(
+            client.command(&["GET", &format!("key:{number}")]).text(),
+            value(number),
+            "{what} {number}"
+        );
+    }
+}
+
+/// A figure of INFO tiers.
+fn tier_figure(client: &mut RawClient, name: &str) -> u64 {
+    let text = client.run("INFO tiers").text();
+    let line = text.lines().find_map(|line| line.strip_prefix(&format!("tier_{name}:")));
+    line.unwrap_or_else(|| panic!("{name} in {text}")).trim().parse().unwrap()
+}
+
+#[test]
+fn tiers_whose_disk_is_full_or_broken_lose_nothing() {
+    for (fault, mode) in [(ENOSPC, "yes"), (EIO, "no")] {
+        let arguments =
+            ["--maxmemory", "8mb", "--tiered-path", "tiers", "--concurrent", mode, "--shards", "2"];
+        let faulty = Faulty::start_with("segment-", "tiers-fault", &arguments);
+        let mut client = faulty.client();
+        let (before, refused) = set_until_refused(&mut client, 0, 8000);
+        assert_eq!(refused, None, "{}", faulty.log());
+        assert!(tier_figure(&mut client, "bytes_written") > 0);
+        faulty.tell(&format!("write {fault}"));
+        let (mut count, refused) = set_until_refused(&mut client, before, 100_000);
+        assert!(refused.as_deref().is_some_and(|error| error.starts_with("OOM")), "{refused:?}");
+        assert!(tier_figure(&mut client, "write_errors") > 0);
+        assert_eq!(tier_figure(&mut client, "demotion_stuck"), 1);
+        assert!(faulty.log().contains("values stay in memory: "), "{}", faulty.log());
+        // What a failed write was to write can be read, and what is read needs no room for good.
+        for number in (before.saturating_sub(50)..count).chain((0..before).step_by(97)) {
+            let reply = client.command(&["GET", &format!("key:{number}")]);
+            assert_eq!(reply.text(), value(number), "{number}: {}", faulty.log());
+        }
+        faulty.tell("");
+        let begun = Instant::now();
+        while count < 12_000 {
+            count = set_until_refused(&mut client, count, 12_000).0;
+            assert!(begun.elapsed() < PATIENCE, "{}", faulty.log());
+        }
+        assert_all_there(&mut client, count, "when the disk works again");
+        assert_eq!(tier_figure(&mut client, "demotion_stuck"), 0);
+    }
+}
+
+#[test]
+fn a_tier_that_cannot_be_read_is_an_error_and_no_loss() {
+    let arguments = ["--maxmemory", "8mb", "--tiered-path", "tiers", "--maxmemory-policy", "allkeys-lru"];
+    let faulty = Faulty::start_with("segment-", "tiers-unread", &arguments);
+    let mut client = faulty.client();
+    let (count, _) = set_until_refused(&mut client, 0, 8000);
+    faulty.tell(&format!("read {EIO}"));
+    let replies: Vec<Value> =
+        (0..count).step_by(20).map(|number| client.command(&["GET", &format!("key:{number}")])).collect();
+    let failed = replies.iter().filter(|reply| reply.is_error()).count();
+    assert!(failed > 100, "{failed} of {}", replies.len());
+    for (number, reply) in (0..count).step_by(20).zip(&replies) {
+        let text = reply.text();
+        let error = format!("IOERR the value of 'key:{number}' cannot be read");
+        assert!(text == value(number) || text.starts_with(&error), "{number}: {text}");
+    }
+    assert!(tier_figure(&mut client, "read_errors") >= failed as u64);
+    assert_eq!(client.run("EXISTS key:0 key:1"), Value::Integer(2));
+    assert_eq!(client.command(&["SET", "key:0", &value(0)]), Value::ok(), "what is overwritten is not read");
+    faulty.tell("");
+    assert_all_there(&mut client, count, "when the disk works again");
+}
+
+#[test]
+fn a_store_whose_disk_is_full_or_broken_loses_nothing() {
+    for (store, fault) in [("redb", ENOSPC), ("lmdb", EIO), ("fjall", ENOSPC), ("redb", EIO)] {
+        let arguments = ["--maxmemory", "12mb", "--store", store, "--path", "data", "--fsync", "no"];
+        let mut faulty = Faulty::start_with("data/store.", "store-fault", &arguments);
+        let mut client = faulty.client();
+        let (before, refused) = set_until_refused(&mut client, 0, 3000);
+        assert_eq!(refused, None, "{}", faulty.log());
+        faulty.tell(&format!("sync {fault}"));
+        let (mut count, refused) = set_until_refused(&mut client, before, 100_000);
+        let is_out_of_memory = refused.as_deref().is_some_and(|error| error.starts_with("OOM"));
+        assert!(is_out_of_memory, "{store}: {refused:?}");
+        assert_eq!(client.info("aof_last_bgrewrite_status"), "err", "{store}");
+        assert!(faulty.log().contains("has failed"), "{store}: {}", faulty.log());
+        for number in (before.saturating_sub(50)..count).step_by(7) {
+            let reply = client.command(&["GET", &format!("key:{number}")]);
+            assert_eq!(reply.text(), value(number), "{store}: {}", faulty.log());
+        }
+        faulty.tell("");
+        let begun = Instant::now();
+        while count < 10_000 {
+            count = set_until_refused(&mut client, count, 10_000).0;
+            assert!(begun.elapsed() < PATIENCE, "{store}: {}", faulty.log());
+        }
+        assert_all_there(&mut client, count, store);
+        faulty.restart_with(&arguments);
+        assert_all_there(&mut faulty.client(), count, store);
+    }
 }
