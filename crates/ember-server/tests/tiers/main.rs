@@ -1,6 +1,7 @@
 //! Values that are away from memory: nobody sees it but by the time it takes, in both modes and protocols.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+mod copies;
 mod limits;
 mod registry;
 mod residency;
