@@ -250,6 +250,26 @@ fn bench_replication_has_costs_lag_and_copies() {
 }
 
 #[test]
+fn bench_tiers_has_costs_loads_and_memory() {
+    let variables = [("TIERS_MIB", "8"), ("BENCH_SECONDS", "1"), ("BENCH_ROUNDS", "1")];
+    let (tables, _) = tables("bench-tiers.sh", &variables);
+    assert_eq!(tables.iter().map(Vec::len).collect::<Vec<_>>(), [4, 4, 4]);
+    assert!(column(&tables[0], "tiers on").iter().all(|ns| *ns > 0.0), "{tables:?}");
+    assert!(column(&tables[1], "a quarter, p99 in ms").iter().all(|ms| *ms > 0.0), "{tables:?}");
+    assert!(column(&tables[2], "written, MiB")[0] > 0.0, "{tables:?}");
+}
+
+#[test]
+fn bench_engines_has_durable_sets_larger_data_and_starts() {
+    let variables =
+        [("ENGINES_MIB", "8"), ("KEY_COUNT", "5000"), ("BENCH_SECONDS", "4"), ("ENGINES", "redb")];
+    let (tables, _) = tables("bench-engines.sh", &variables);
+    assert_eq!(tables.iter().map(Vec::len).collect::<Vec<_>>(), [7, 3, 2]);
+    assert!(column(&tables[0], "requests/s").iter().all(|rate| *rate > 0.0), "{tables:?}");
+    assert!(column(&tables[2], "keys/s")[0] > 1000.0, "{tables:?}");
+}
+
+#[test]
 fn bench_types_has_memory_and_commands() {
     let (tables, _) = tables("bench-types.sh", &[]);
     assert_eq!((tables.len(), tables[0].len(), tables[1].len()), (2, 7, 14));

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# What stores in files of an engine give: durable SETs beside those of an append-only file with every write synced, over
+# several checkpoints, with the worst second; SETs that are not synced and GETs of hot and cold keys, of four times as much
+# data as memory; and how fast a start reads keys. What the engines give by themselves on that disk is for
+# `cargo bench -p ember-storage --bench engines`. Settings: ENGINES (redb lmdb fjall), ENGINES_FOLDER (where stores are made:
+# the disk that is measured; default: the folder of the results), ENGINES_MIB (128, the limit of memory), KEY_COUNT (2000000
+# keys for the start), BENCH_SECONDS (20, for each measurement).
+set -euo pipefail
+source "$(dirname "$0")/common.sh"
+need redis-cli "install the package redis-tools"
+ENGINES=${ENGINES:-redb lmdb fjall}
+ENGINES_MIB=${ENGINES_MIB:-128}
+KEY_COUNT=${KEY_COUNT:-2000000}
+BENCH_SECONDS=${BENCH_SECONDS:-20}
+mkdir -p "$bench_results"
+folder=$(mktemp -d "${ENGINES_FOLDER:-$bench_results}/engines-XXXXXX")
+trap 'bench_cleanup; rm -rf "$folder"' EXIT
+
+# An ember with a store in a folder of its own: start STORE [ARGUMENT…]. Sets port.
+start() {
+    local store=$1
+    shift
+    port=$(free_port)
+    start_server "$store" "$port" "$(ember_server)" --port "$port" --bind 127.0.0.1 --store "$store" \
+        --path "$folder/$store" "$@"
+}
+
+forget() { # store
+    bench_cleanup_servers
+    rm -rf "${folder:?}/$1" "${bench_work:?}/$1"
+}
+
+info() { # name in INFO
+    redis-cli -p "$port" INFO everything | awk -F : -v name="$1" '$1 == name { sub(/\r/, "", $2); print $2 }'
+}
+
+load() { # options: requests a second
+    "$(ember_cli)" benchmark -p "$port" --timeout 300 --csv "$@" |
+        awk -F '","' 'NR == 2 { printf "%d\n", $2; found = 1 } END { exit !found }'
+}
+
+# Durable SETs: requests a second, the worst second by the median one, and how many checkpoints there were.
+durable() { # clients, pipeline
+    local checkpoints rate
+    checkpoints=$(info aof_rewrites)
+    (while info total_commands_processed; do sleep 1; done >"$bench_work/seconds" 2>/dev/null) &
+    local sampling=$!
+    bench_pids+=("$sampling")
+    rate=$(load -t set -d 256 -r 1000000 -c "$1" -P "$2" --duration "$BENCH_SECONDS")
+    kill "$sampling" 2>/dev/null || true
+    wait "$sampling" 2>/dev/null || true
+    awk 'NR > 2 { print $1 - before } { before = $1 }' "$bench_work/seconds" | sort -n >"$bench_work/rates"
+    echo "$rate $(ratio "$(head -n 1 "$bench_work/rates")" "$(median <"$bench_work/rates")")" \
+        $(($(info aof_rewrites) - checkpoints))
+}
+
+describe "memory=${ENGINES_MIB}mb keys-of-the-start=$KEY_COUNT seconds=$BENCH_SECONDS cores=$(nproc)"
+table_begin durable "durable SETs of 256 bytes" "requests/s" "of map" "worst second / median" checkpoints
+for row in "1 1" "256 1" "256 256"; do
+    read -r clients pipeline <<<"$row"
+    map=""
+    for store in map $ENGINES; do
+        start "$store" --fsync yes
+        read -r rate worst checkpoints < <(durable "$clients" "$pipeline")
+        map=${map:-$rate}
+        table_row "$store, C=$clients P=$pipeline" "$rate" "$(ratio "$rate" "$map")" "$worst" "$checkpoints"
+        forget "$store"
+    done
+done
+
+keys=$((ENGINES_MIB * 4 * 1024))
+echo
+echo "Values of 1 KiB; map has all of its data in memory, the others four times as much as memory ($keys keys):"
+echo
+table_begin larger store "SET without fsync" "GET of hot keys" "hot, of map" "GET of cold keys"
+map=""
+for store in map $ENGINES; do
+    limit=()
+    [ "$store" = map ] || limit=(--maxmemory "${ENGINES_MIB}mb")
+    start "$store" --fsync no "${limit[@]}"
+    sets=$(load -t set -d 1024 -r "$keys" -n "$keys" -c 50 -P 16 --key-pattern sequential)
+    load -t get -r 1000 -c 50 -P 16 -n 100000 >"$bench_work/warm"
+    hot=$(load -t get -r 1000 -c 50 -P 16 --duration "$BENCH_SECONDS")
+    map=${map:-$hot}
+    cold=$(load -t get -r "$keys" -c 50 -P 16 --duration "$BENCH_SECONDS")
+    table_row "$store" "$sets" "$hot" "$(ratio "$hot" "$map")" "$cold"
+    forget "$store"
+done
+
+echo
+echo "A start with $KEY_COUNT keys, each with a value of 64 bytes:"
+echo
+table_begin start store "seconds" "keys/s" "file, MiB"
+for store in $ENGINES; do
+    start "$store" --fsync no
+    load -t set -d 64 -r "$KEY_COUNT" -n "$KEY_COUNT" -c 50 -P 50 --key-pattern sequential >"$bench_work/fill"
+    while [ "$(info aof_rewrite_in_progress)" = 1 ]; do sleep 0.2; done
+    redis-cli -p "$port" BGREWRITEAOF >"$bench_work/checkpoint"
+    sleep 0.5
+    while [ "$(info aof_rewrite_in_progress)" = 1 ]; do sleep 0.2; done
+    bench_cleanup_servers
+    start "$store" --fsync no
+    while ! grep -q "loaded .* keys of the store" "$bench_work/$store.log"; do sleep 0.1; done
+    seconds=$(sed -n 's/.* keys of the store in \([0-9.]*\) seconds.*/\1/p' "$bench_work/$store.log")
+    table_row "$store" "$seconds" "$(awk -v keys="$KEY_COUNT" -v seconds="$seconds" \
+        'BEGIN { printf "%d", keys / (seconds > 0 ? seconds : 0.001) }')" "$(du -sm "$folder/$store" | cut -f 1)"
+    forget "$store"
+done
