@@ -33,7 +33,7 @@ IMAGE ?= ember
 .PHONY: help run build release check fmt lint build-tests test test-peers test-model test-asan test-asan-server test-long \
 	deb fuzz-short bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-replication \
 	bench-latency bench-persistence bench-tails bench-neighbours bench-live-queries bench-cache bench-limit bench-memtier \
-	bench-stores bench-kvbench bench-vectors charts \
+	bench-stores bench-engines bench-tiers bench-kvbench bench-vectors charts \
 	docker-build clean
 
 help: ## List the targets.
@@ -148,6 +148,12 @@ bench-cache: release ## Memory for each key at many sizes, and hits of a full ca
 
 bench-stores: release ## KVBench's table for every store, beside KVBench's figures.
 	bench/bench-stores.sh
+
+bench-engines: release ## Stores in files of an engine, beside an append-only file.
+	bench/bench-engines.sh
+
+bench-tiers: release ## What it costs that values may be away from memory.
+	bench/bench-tiers.sh
 
 bench-kvbench: release ## ember beside KVBench, whose program KVBENCH names.
 	bench/bench-kvbench.sh
