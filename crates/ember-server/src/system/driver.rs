@@ -1,16 +1,24 @@
-//! The driver: readiness of sockets, edge-triggered, and the bell by which other threads wake a worker.
+//! The driver: readiness of sockets, edge-triggered, the bell by which other threads wake a worker, and its alarm.
 //!
 //! This is the only file that knows how the operating system tells readiness (epoll on Linux, kqueue on macOS, through
 //! mio). Edge-triggered means that an event says only "it changed": a reader goes on until a read comes back short or
 //! would block. One registration lasts as long as the connection, so there is no system call to re-arm it.
 
 use std::io;
+#[cfg(target_os = "linux")]
+use std::os::fd::OwnedFd;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
+#[cfg(not(target_os = "linux"))]
+use std::time::Instant;
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
+#[cfg(target_os = "linux")]
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
 
 /// Events taken from the system at once; more wait for the next turn.
 const EVENTS_MAX: usize = 256;
@@ -43,11 +51,66 @@ impl Bell {
     }
 }
 
+/// Ends the waiting at a time that may be less than a millisecond away: epoll waits for whole ones, and a timer that is set
+/// once costs less than a short one for each time it waits.
+#[cfg(target_os = "linux")]
+struct Alarm(OwnedFd);
+
+#[cfg(target_os = "linux")]
+impl Alarm {
+    fn new(poll: &Poll) -> io::Result<Alarm> {
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        poll.registry().register(&mut SourceFd(&timer.as_raw_fd()), BELL, Interest::READABLE)?;
+        Ok(Alarm(timer))
+    }
+
+    fn set(&mut self, after: Duration) -> io::Result<()> {
+        // A time of zero would switch it off.
+        let nanoseconds = after.as_nanos().clamp(1, 999_999_999) as i64;
+        let once = Itimerspec {
+            it_interval: Timespec { tv_sec: 0, tv_nsec: 0 },
+            it_value: Timespec { tv_sec: 0, tv_nsec: nanoseconds },
+        };
+        // Its event is one of the edge: nobody has to read how often it has rung.
+        timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &once)?;
+        Ok(())
+    }
+
+    fn limit(&mut self, timeout: Duration) -> Duration {
+        timeout
+    }
+}
+
+/// The same where the system waits for any time.
+#[cfg(not(target_os = "linux"))]
+struct Alarm(Option<Instant>);
+
+#[cfg(not(target_os = "linux"))]
+impl Alarm {
+    fn new(_: &Poll) -> io::Result<Alarm> {
+        Ok(Alarm(None))
+    }
+
+    fn set(&mut self, after: Duration) -> io::Result<()> {
+        self.0 = Some(Instant::now() + after);
+        Ok(())
+    }
+
+    fn limit(&mut self, timeout: Duration) -> Duration {
+        let left = self.0.map(|at| at.saturating_duration_since(Instant::now()));
+        self.0 = self.0.filter(|_| left != Some(Duration::ZERO));
+        left.map_or(timeout, |left| left.min(timeout))
+    }
+}
+
 /// The readiness queue of one worker.
 pub(crate) struct Driver {
     poll: Poll,
     events: Events,
     bell: Bell,
+    /// Made when it is set for the first time.
+    alarm: Option<Alarm>,
 }
 
 impl Driver {
@@ -58,7 +121,20 @@ impl Driver {
     pub(crate) fn new() -> io::Result<Driver> {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), BELL)?);
-        Ok(Driver { poll, events: Events::with_capacity(EVENTS_MAX), bell: Bell(waker) })
+        Ok(Driver { poll, events: Events::with_capacity(EVENTS_MAX), bell: Bell(waker), alarm: None })
+    }
+
+    /// Ends the waiting once when this time, less than a second, has passed, in place of an earlier wish.
+    pub(crate) fn set_alarm(&mut self, after: Duration) {
+        let alarm = self.alarm.take().map_or_else(|| Alarm::new(&self.poll), Ok);
+        let set = alarm.and_then(|mut alarm| {
+            alarm.set(after)?;
+            Ok(alarm)
+        });
+        match set {
+            Ok(alarm) => self.alarm = Some(alarm),
+            Err(error) => tracing::error!("cannot set a timer: {error}"),
+        }
     }
 
     /// The bell that wakes [`Driver::wait`].
@@ -80,6 +156,7 @@ impl Driver {
     /// # Errors
     /// What the system says, except for an interruption by a signal, which is a change of nothing.
     pub(crate) fn wait(&mut self, timeout: Duration, mut visit: impl FnMut(Readiness)) -> io::Result<()> {
+        let timeout = self.alarm.as_mut().map_or(timeout, |alarm| alarm.limit(timeout));
         let polled = self.poll.poll(&mut self.events, Some(timeout));
         match polled {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::serving::lend_buffer;
+use super::serving::{FEED_INTERVAL, lend_buffer};
 use super::waits::Ending;
 use super::{Worker, connection_of, list};
 use crate::clients::assembly::Forwarded;
@@ -45,7 +45,7 @@ impl Worker {
                 Message::Arrived(awaiting, failure) => self.go_on(awaiting, failure),
                 Message::Evaluate(marked) => self.queries.mark(marked),
                 Message::State(state) => self.accept_state(state),
-                Message::Feed => self.feeds_since = self.feeds_since.or_else(|| Some(Instant::now())),
+                Message::Feed => self.feeds_at = self.feeds_at.or(Some(self.fed_at + FEED_INTERVAL)),
                 Message::JobsDone => self.settle_jobs(),
                 Message::TryAgain => self.resume_paused(),
                 Message::Primary(order) => self.follow(order),

@@ -136,8 +136,12 @@ pub(crate) struct Worker {
     stop_at: Option<Instant>,
     /// When it last began to work.
     woke_at: Instant,
-    /// Since when there is something for replicas, if there is.
-    feeds_since: Option<Instant>,
+    /// When replicas are given what there is for them, if there is something.
+    feeds_at: Option<Instant>,
+    /// When they were last given something.
+    fed_at: Instant,
+    /// The alarm is set for the next time.
+    is_alarm_set: bool,
 }
 
 impl Worker {
@@ -189,7 +193,9 @@ impl Worker {
             ending: None,
             stop_at: None,
             woke_at: Instant::now(),
-            feeds_since: None,
+            feeds_at: None,
+            fed_at: Instant::now(),
+            is_alarm_set: false,
         }
     }
 
@@ -216,12 +222,13 @@ impl Worker {
     fn turn(&mut self) {
         self.server.journal.pass_on_own(self.executor.index);
         let now = Instant::now();
+        let feeds_after = self.feeds_at.map(|at| at.saturating_duration_since(now));
         let is_busy = !self.ready.is_empty()
+            || feeds_after == Some(Duration::ZERO)
             || !self.postponed.is_empty()
             || self.is_expiring
             || self.is_collecting
             || self.is_accepting
-            || self.feeds_since.is_some()
             || !self.executor.marked.is_empty()
             || self.queries.is_due(self.server);
         let mut wake_at = self.deadlines.first().map_or(self.next_tick, |&(at, _)| at.min(self.next_tick));
@@ -229,13 +236,19 @@ impl Worker {
         let mut timeout = if is_busy { Duration::ZERO } else { wake_at.saturating_duration_since(now) };
         let server = self.server;
         let mailbox = &server.workers[self.executor.index].mailbox;
-        // The last of the others to be drained rings; it may have rung before this worker fell asleep.
+        // The last of the others to be drained rings, and who waits for replicas; they may have rung before this worker fell
+        // asleep.
         if !timeout.is_zero()
             && (!mailbox.fall_asleep()
                 || self.can_release()
+                || self.is_to_feed_at_once()
                 || (self.stop_at.is_some() && is_drained(server)))
         {
             timeout = Duration::ZERO;
+        }
+        if let Some(after) = feeds_after.filter(|_| !timeout.is_zero() && !self.is_alarm_set) {
+            self.driver.set_alarm(after);
+            self.is_alarm_set = true;
         }
         other_connections!(self, NOBODY).look_around(timeout);
         mailbox.wake_up();

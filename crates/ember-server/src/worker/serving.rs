@@ -29,8 +29,9 @@ const UNSENT_TIME_MAX: Duration = Duration::from_micros(200);
 /// Bytes of one connection's replies from which on they wait for nobody's.
 const UNSENT_BYTES_MAX: usize = 16 * 1024;
 
-/// For how long a busy worker gathers what is written before it gives that to replicas.
-const FEED_DELAY_MAX: Duration = Duration::from_micros(300);
+/// The time between two portions of the stream for the replicas of a worker. To give them one takes as long as a command
+/// from the socket and back: the first after a while is theirs at once, later ones are gathered.
+pub(super) const FEED_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Bytes that one replica is given in a turn, give or take a portion.
 const FED_MAX: usize = 1024 * 1024;
@@ -301,15 +302,20 @@ impl Worker {
         self.connections[token].is_some()
     }
 
-    /// Gives replicas what there is for them when nobody else has something to do, when somebody waits for them, or after a
-    /// while: what comes together costs one call of the system, and wakes a replica once.
+    /// Gives replicas what there is for them, when somebody waits for them or their last portion is a while ago: what comes
+    /// together costs one call of the system, and wakes a replica once.
     pub(super) fn feed_if_due(&mut self) {
-        let Some(since) = self.feeds_since else { return };
-        let primary = Primary::of(self.server);
-        if self.ready.is_empty() || primary.is_awaited(self.server) || since.elapsed() >= FEED_DELAY_MAX {
-            self.feeds_since = None;
+        let Some(at) = self.feeds_at else { return };
+        let now = Instant::now();
+        if now >= at || self.is_to_feed_at_once() {
+            (self.feeds_at, self.fed_at, self.is_alarm_set) = (None, now, false);
             self.list_replicas();
         }
+    }
+
+    /// Whether there is something for replicas, and somebody waits for them.
+    pub(super) fn is_to_feed_at_once(&self) -> bool {
+        self.feeds_at.is_some() && Primary::of(self.server).is_awaited(self.server)
     }
 
     /// Serves the replicas among the connections in this turn.

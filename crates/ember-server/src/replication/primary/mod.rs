@@ -385,9 +385,15 @@ impl Primary {
     /// Tells the workers that have replicas that there is something for them.
     fn tell_workers(&self, server: &Server) {
         for (worker, listener) in self.listeners.iter().enumerate() {
-            if listener.replicas.load(Ordering::SeqCst) > 0 && !listener.is_told.swap(true, Ordering::SeqCst)
-            {
-                server.workers[worker].mailbox.send(Message::Feed);
+            if listener.replicas.load(Ordering::SeqCst) == 0 {
+                continue;
+            }
+            let mailbox = &server.workers[worker].mailbox;
+            if !listener.is_told.swap(true, Ordering::SeqCst) {
+                mailbox.send(Message::Feed);
+            } else if self.is_awaited(server) {
+                // It may have put it off.
+                mailbox.ring();
             }
         }
     }
