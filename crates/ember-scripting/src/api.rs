@@ -7,7 +7,7 @@ use emberkv_core::REDIS_VERSION;
 use mlua::{Function, Lua, LuaString, MultiValue, Table, Value};
 
 use super::arguments::Arguments;
-use super::interpreter::Shared;
+use super::interpreter::{RUNNER, Shared};
 use super::library::{self, Declaration};
 use super::output::PIECE_BYTES;
 use super::shebang::ScriptFlags;
@@ -20,8 +20,17 @@ const LEVELS: [(&str, i64); 4] =
     [("LOG_DEBUG", 0), ("LOG_VERBOSE", 1), ("LOG_NOTICE", 2), ("LOG_WARNING", 3)];
 
 /// Where effects go, for `redis.set_repl`.
-const REPLICATION: [(&str, i64); 5] =
-    [("REPL_NONE", 0), ("REPL_AOF", 1), ("REPL_SLAVE", 2), ("REPL_REPLICA", 2), ("REPL_ALL", 3)];
+const TO_AOF: i64 = 1;
+const TO_REPLICAS: i64 = 2;
+const TO_ALL: i64 = TO_AOF | TO_REPLICAS;
+
+const REPLICATION: [(&str, i64); 5] = [
+    ("REPL_NONE", 0),
+    ("REPL_AOF", TO_AOF),
+    ("REPL_SLAVE", TO_REPLICAS),
+    ("REPL_REPLICA", TO_REPLICAS),
+    ("REPL_ALL", TO_ALL),
+];
 
 /// Bytes of the words of one line in the log; the same string may be among them many times.
 const LOG_BYTES_MAX: usize = 1024 * 1024;
@@ -166,18 +175,19 @@ fn set_protocol(lua: &Lua, shared: &Shared, arguments: MultiValue) -> mlua::Resu
     Ok(())
 }
 
-/// Effects are not replicated by this server, so all there is to do is to check the flags.
 fn set_replication(lua: &Lua, arguments: MultiValue) -> mlua::Result<()> {
     let arguments = Arguments::new(lua, arguments);
     if arguments.len() != 1 {
         return Err(raised::reply("ERR redis.set_repl() requires one argument."));
     }
-    match arguments.number(1)? as i64 {
-        0..=3 => Ok(()),
-        _ => Err(raised::reply(
+    let flags = arguments.number(1)? as i64;
+    if flags & !TO_ALL != 0 {
+        return Err(raised::reply(
             "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.",
-        )),
+        ));
     }
+    RUNNER.with(|runner| runner.choose_readers(flags & TO_AOF != 0, flags & TO_REPLICAS != 0));
+    Ok(())
 }
 
 /// `redis.register_function(name, callback)` or `redis.register_function{function_name = …, callback = …, …}`.

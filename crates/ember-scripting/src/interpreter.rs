@@ -63,6 +63,9 @@ pub trait CommandRunner {
     /// Whether the script's user may run such a call; `None` if there is no such command.
     fn may_run(&mut self, arguments: &[&[u8]]) -> Option<bool>;
 
+    /// Says who is to get what later calls change.
+    fn choose_readers(&mut self, aof: bool, replicas: bool);
+
     /// Whether it wants to be asked at once, because calls have taken long.
     fn is_due(&self) -> bool;
 

@@ -38,6 +38,8 @@ impl CommandRunner for Echo {
         (arguments[0] == b"ECHO").then_some(arguments.len() == 2)
     }
 
+    fn choose_readers(&mut self, _: bool, _: bool) {}
+
     fn is_due(&self) -> bool {
         false
     }

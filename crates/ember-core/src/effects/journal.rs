@@ -16,6 +16,9 @@
 //! ([`Journal::record_aside`]). Effects are to be run with the clock at [`REPLAY_TIME_MS`], so that nothing expires in
 //! between.
 //!
+//! A script may keep what its calls change from some readers ([`Readers`]): the effect is not for them then, and its record
+//! has its number all the same.
+//!
 //! While the journal has no reader, a call pays one branch for it.
 
 use std::sync::Arc;
@@ -43,9 +46,36 @@ impl Sequence {
     }
 }
 
+/// Who is to get an effect: one bit for each reader of the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Readers(u8);
+
+impl Readers {
+    /// Whoever reads the journal.
+    pub const ALL: Readers = Readers(u8::MAX);
+
+    /// Those with these bits.
+    pub const fn from_bits(bits: u8) -> Readers {
+        Readers(bits)
+    }
+
+    /// Whether one of those with these bits is among them.
+    pub const fn contain(self, bits: u8) -> bool {
+        self.0 & bits != 0
+    }
+}
+
+impl Default for Readers {
+    fn default() -> Readers {
+        Readers::ALL
+    }
+}
+
 /// A command that is part of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effect<'s> {
+    /// Who is to get it.
+    pub readers: Readers,
     /// The number of the database it is run in.
     pub database: usize,
     /// The command in RESP.
@@ -55,6 +85,7 @@ pub struct Effect<'s> {
 #[derive(Clone, Copy, Debug)]
 struct EffectEnd {
     database: u32,
+    readers: Readers,
     bytes: usize,
 }
 
@@ -110,8 +141,8 @@ impl Segment {
     }
 
     /// The commands of up to `records` records that follow one another, from the one at this place on, and how many records
-    /// those are. Their numbers leave none out, each has one effect, all in one database; no more are taken once there are
-    /// `target` bytes. None if the first record has several effects. O(records taken).
+    /// those are. Their numbers leave none out, each has one effect for all readers, all in one database; no more are taken
+    /// once there are `target` bytes. None if the first record has several effects. O(records taken).
     pub fn run(&self, at: usize, records: u64, target: usize) -> (usize, Effect<'_>) {
         let first = if at == 0 { 0 } else { self.records[at - 1].effects };
         let (number, database) = (self.records[at].number, self.effects[first].database);
@@ -121,14 +152,18 @@ impl Segment {
         for (record, effect) in self.records[at..].iter().zip(&self.effects[first..]) {
             let belongs = record.number == number + count as u64
                 && record.effects == first + count + 1
-                && effect.database == database;
+                && effect.database == database
+                && effect.readers == Readers::ALL;
             if !belongs || count as u64 == records || end - start >= target {
                 break;
             }
             end = effect.bytes;
             count += 1;
         }
-        (count, Effect { database: database as usize, command: &self.bytes[start..end] })
+        (
+            count,
+            Effect { readers: Readers::ALL, database: database as usize, command: &self.bytes[start..end] },
+        )
     }
 
     /// Removes all records. The memory stays, unless it is unusually much.
@@ -159,8 +194,8 @@ impl Segment {
 
     fn effect(&self, index: usize) -> Effect<'_> {
         let start = if index == 0 { 0 } else { self.effects[index - 1].bytes };
-        let EffectEnd { database, bytes } = self.effects[index];
-        Effect { database: database as usize, command: &self.bytes[start..bytes] }
+        let EffectEnd { database, readers, bytes } = self.effects[index];
+        Effect { readers, database: database as usize, command: &self.bytes[start..bytes] }
     }
 
     fn sealed_effects(&self) -> usize {
@@ -201,6 +236,8 @@ pub struct Journal {
     is_recorded: bool,
     /// Changes counted in the current call that are recorded apart from it.
     recorded_aside: u64,
+    /// Who is to get what calls change.
+    readers: Readers,
 }
 
 /// A call under way; see [`Journal::begin_call`].
@@ -252,6 +289,16 @@ impl Journal {
         to.append(&mut self.segment);
     }
 
+    /// From now on these are to get what calls change; what expires or is evicted meanwhile all get.
+    pub fn choose_readers(&mut self, readers: Readers) {
+        self.readers = readers;
+    }
+
+    /// Who is to get what calls change.
+    pub fn readers(&self) -> Readers {
+        self.readers
+    }
+
     /// All effects until [`Journal::end_unit`] are one record.
     pub fn begin_unit(&mut self) {
         self.depth += 1;
@@ -289,7 +336,7 @@ impl Journal {
     pub fn record(&mut self, database: usize, write: impl FnOnce(&mut Words<'_>)) {
         if self.is_on() {
             self.is_recorded = true;
-            self.append(database, write);
+            self.append(database, self.readers, write);
         }
     }
 
@@ -297,7 +344,7 @@ impl Journal {
     pub fn record_aside(&mut self, database: usize, changes: u64, write: impl FnOnce(&mut Words<'_>)) {
         if self.is_on() {
             self.recorded_aside += changes;
-            self.append(database, write);
+            self.append(database, Readers::ALL, write);
             self.seal();
         }
     }
@@ -309,7 +356,7 @@ impl Journal {
         if self.is_on() {
             let depth = self.depth;
             let is_first = self.segment.effects.len() == self.segment.sealed_effects();
-            self.append(database, |words| _ = words.word(b"DEL").word(key));
+            self.append(database, Readers::ALL, |words| _ = words.word(b"DEL").word(key));
             if is_first && depth == 1 {
                 self.depth = 0;
             }
@@ -318,7 +365,7 @@ impl Journal {
         }
     }
 
-    fn append(&mut self, database: usize, write: impl FnOnce(&mut Words<'_>)) {
+    fn append(&mut self, database: usize, readers: Readers, write: impl FnOnce(&mut Words<'_>)) {
         let bytes = &mut self.segment.bytes;
         let start = bytes.len();
         // Nearly always there are less than ten words.
@@ -332,17 +379,17 @@ impl Journal {
         } else {
             bytes.splice(start + 1..start + 2, count.iter().copied());
         }
-        self.end_effect(database);
+        self.end_effect(database, readers);
     }
 
     fn append_call(&mut self, database: usize, args: Args<'_>) {
         args.encode(&mut self.segment.bytes);
-        self.end_effect(database);
+        self.end_effect(database, self.readers);
     }
 
-    fn end_effect(&mut self, database: usize) {
+    fn end_effect(&mut self, database: usize, readers: Readers) {
         let bytes = self.segment.bytes.len();
-        self.segment.effects.push(EffectEnd { database: database as u32, bytes });
+        self.segment.effects.push(EffectEnd { database: database as u32, readers, bytes });
     }
 
     /// Makes a record of the effects that are in none, unless more may belong to it.

@@ -35,6 +35,7 @@ use super::orders::{Beginning, Order};
 use super::rewriting::{self, Base, BaseWritten, NewFiles, Rewriting};
 use super::service::Aof;
 use crate::config::{AppendFsync, Config};
+use crate::journal::Reader;
 use crate::journal::stream::{Pause, Records, Subscriber};
 use crate::replication::primary::Primary;
 use crate::server::Server;
@@ -224,7 +225,7 @@ impl AofSubscriber {
 
     /// Writes records, behind the time and the database if they are to be said.
     fn write(&mut self, records: &mut Records<'_>) -> Result<(), AofError> {
-        let Some(files) = &mut self.files else { return Ok(()) };
+        let Some(files) = self.files.as_mut().filter(|_| !records.batch.is_empty()) else { return Ok(()) };
         let now_s = unix_ms() / 1000;
         if self.config.aof_timestamp_enabled && self.told_time != Some(now_s) {
             self.lead.time(now_s);
@@ -630,6 +631,10 @@ impl AofSubscriber {
 }
 
 impl Subscriber for AofSubscriber {
+    fn reader(&self) -> Reader {
+        Reader::Aof
+    }
+
     fn begin_round(&mut self) {
         self.take_orders();
         self.is_stuck = self.trouble.as_ref().is_some_and(|trouble| Instant::now() < trouble.next_try);
@@ -676,6 +681,12 @@ impl Subscriber for AofSubscriber {
 
     fn append(&mut self, mut records: Records<'_>) {
         if records.first <= self.skipped {
+            return;
+        }
+        if !self.pending.is_empty() {
+            // The parts of a long record that is for some readers come one after another, whatever becomes of the first.
+            self.pending.encoded(records.batch.commands());
+            self.pending_last = records.last;
             return;
         }
         match self.write(&mut records) {

@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 
 use ember_persistence::aof::Batch;
-use emberkv_core::journal::Segment;
+use emberkv_core::journal::{Readers, Segment};
+
+use super::Reader;
 
 /// Commands of one transaction above which a batch ends in the middle of it: what a batch can say of its length ends
 /// above that.
@@ -33,6 +35,12 @@ impl Queue {
         }
         None
     }
+}
+
+/// A record with effects that are not for all readers.
+pub(super) struct RecordForSome {
+    worker: usize,
+    pub(super) number: u64,
 }
 
 /// Puts records in order.
@@ -95,19 +103,75 @@ impl Merger {
         self.database = None;
     }
 
-    /// Moves records up to number `upto` into `batch`, until it has `target` bytes or the next record has not come.
+    /// Moves records up to number `upto` into `batch`, until it has `target` bytes, or the next record has not come or is
+    /// not for all readers alike.
     pub(super) fn fill(&mut self, batch: &mut Batch, upto: u64, target: usize) {
         while self.last < upto && batch.len() < target {
             let Some(worker) = self.find(self.last + 1) else { return };
             if self.taken == 0 && self.take_run(worker, batch, upto, target) {
                 continue;
             }
-            if !self.take_record(worker, batch) {
+            if self.is_for_some(worker) || !self.take_record(worker, batch) {
                 return;
             }
             self.last += 1;
             self.advance(worker, 1);
         }
+    }
+
+    /// Whether a worker's next record has effects that are not for all readers.
+    fn is_for_some(&self, worker: usize) -> bool {
+        let Queue { segments, at } = &self.queues[worker];
+        segments[0].effects(*at).any(|effect| effect.readers != Readers::ALL)
+    }
+
+    /// The record that comes next, if it has come, is not behind number `upto`, and is not for all readers alike.
+    pub(super) fn next_for_some(&mut self, upto: u64) -> Option<RecordForSome> {
+        let number = self.last + 1;
+        if number > upto || self.taken > 0 {
+            return None;
+        }
+        let worker = self.find(number).filter(|&worker| self.is_for_some(worker))?;
+        Some(RecordForSome { worker, number })
+    }
+
+    /// Moves what of such a record is for a reader into `batch`, from its effect `from` on; `None` if that is all of it,
+    /// else the effect with which the next batch begins.
+    pub(super) fn take_for(
+        &mut self,
+        record: &RecordForSome,
+        reader: Reader,
+        from: usize,
+        batch: &mut Batch,
+    ) -> Option<usize> {
+        let Queue { segments, at } = &self.queues[record.worker];
+        let own = || segments[0].effects(*at).filter(|effect| effect.readers.contain(reader as u8));
+        let is_unit = own().nth(1).is_some();
+        for (number, effect) in own().enumerate().skip(from) {
+            if batch.len() > SPLIT_BYTES {
+                return Some(number);
+            }
+            if number == 0 {
+                // Readers that got the record before may know of another database.
+                self.database = None;
+                if is_unit {
+                    batch.command(&[b"MULTI"]);
+                }
+            }
+            choose_database(&mut self.database, effect.database, batch);
+            batch.encoded(effect.command);
+        }
+        if is_unit {
+            batch.command(&[b"EXEC"]);
+        }
+        None
+    }
+
+    /// Goes on behind such a record.
+    pub(super) fn leave(&mut self, record: &RecordForSome) {
+        self.last = record.number;
+        self.database = None;
+        self.advance(record.worker, 1);
     }
 
     /// Adds records of a worker that follow one another and are one command each: most are, so their bytes are moved at

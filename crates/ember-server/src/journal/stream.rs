@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use ember_persistence::aof::Batch;
 
-use super::JournalHub;
 use super::merge::Merger;
+use super::{JournalHub, Reader};
 
 /// A batch is passed on when it has this many bytes. They stay in the core's own cache until they are written.
 const BATCH_BYTES: usize = 256 * 1024;
@@ -22,7 +22,8 @@ const AT_ONCE_MAX: usize = BATCH_BYTES;
 
 /// Records as commands, in order.
 pub(crate) struct Records<'b> {
-    /// The commands, with SELECT wherever the database changes. Who has no use for them afterwards may take them.
+    /// The commands, with SELECT wherever the database changes. Who has no use for them afterwards may take them. There are
+    /// none if none is for this subscriber.
     pub(crate) batch: &'b mut Batch,
     /// The number of the first record.
     pub(crate) first: u64,
@@ -37,6 +38,9 @@ pub(crate) struct Records<'b> {
 /// [`end_round`](Subscriber::end_round). It may block for as long as a disk takes. Workers call
 /// [`refresh`](Subscriber::refresh) and `append` alone, and nothing in these may take longer than a write to a file.
 pub(crate) trait Subscriber: Send {
+    /// Which reader of the journal it is.
+    fn reader(&self) -> Reader;
+
     /// Begins a round.
     fn begin_round(&mut self);
 
@@ -190,18 +194,45 @@ impl Stream {
             let limit = limits.min().unwrap_or(u64::MAX);
             self.merger.fill(&mut self.batch, limit, BATCH_BYTES);
             if self.batch.is_empty() {
-                return has_any;
+                if !self.pass_on_for_some(limit) {
+                    return has_any;
+                }
+                has_any = true;
+                continue;
             }
             has_any = true;
             for subscriber in &mut self.subscribers {
                 let (first, last) = (before + 1, self.merger.last());
                 subscriber.append(Records { batch: &mut self.batch, first, last });
             }
-            if self.batch.len() > BATCH_KEPT_BYTES {
-                self.batch = Batch::new();
-            }
-            self.batch.clear();
+            self.empty_batch();
         }
+    }
+
+    /// Gives each subscriber what is for it of the next record, up to number `limit`, whose effects are not for all alike;
+    /// false if it is not such a record.
+    fn pass_on_for_some(&mut self, limit: u64) -> bool {
+        let before = self.merger.last();
+        let Some(record) = self.merger.next_for_some(limit) else { return false };
+        for at in 0..self.subscribers.len() {
+            let mut from = Some(0);
+            while let Some(effect) = from {
+                from = self.merger.take_for(&record, self.subscribers[at].reader(), effect, &mut self.batch);
+                let last = if from.is_some() { before } else { record.number };
+                let records = Records { batch: &mut self.batch, first: record.number, last };
+                self.subscribers[at].append(records);
+                self.empty_batch();
+            }
+        }
+        self.merger.leave(&record);
+        true
+    }
+
+    fn empty_batch(&mut self) {
+        if self.batch.len() > BATCH_KEPT_BYTES {
+            self.batch = Batch::new();
+        }
+        self.batch.clear();
     }
 
     /// Tells workers and others what has come of it.

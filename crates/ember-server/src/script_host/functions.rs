@@ -29,6 +29,8 @@ impl CommandRunner for Loading {
         None
     }
 
+    fn choose_readers(&mut self, _: bool, _: bool) {}
+
     fn is_due(&self) -> bool {
         false
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use ember_protocol::{Args, OwnedBatch, Reply};
 use emberkv_core::dispatch::Access;
 use emberkv_core::error::CommandError;
+use emberkv_core::journal::Readers;
 use emberkv_core::keys::Guards;
 use emberkv_core::keyspace::hash::KeyHash;
 use emberkv_core::spec::{Flags, Group};
@@ -16,6 +17,7 @@ use crate::clients::client::Client;
 use crate::executor::session::{Execution, Outcome, SessionResult};
 use crate::executor::{Executor, Section};
 use crate::executor::{attendance, authorization};
+use crate::journal::Reader;
 use crate::server::conditions::{Condition, READ_ONLY_ERROR};
 use crate::snapshot::state::SnapshotState;
 use ember_scripting::confinement::Confinement;
@@ -159,6 +161,7 @@ pub(crate) fn run_program(
         host.executor.runs_script = true;
         let result = run(is_confined, &mut host, reply);
         host.executor.runs_script = false;
+        host.executor.turn.journal.choose_readers(Readers::ALL);
         host.end();
         if host.has_escaped {
             tracing::error!("a script was taken for confined and is not");
@@ -426,6 +429,15 @@ impl CommandRunner for Host<'_> {
         words.push(arguments);
         let call = words.command(0);
         self.resolve(call).ok().map(|command| authorization::permits(self.client, command, call))
+    }
+
+    fn choose_readers(&mut self, aof: bool, replicas: bool) {
+        let bit = |is_among: bool, reader: Reader| if is_among { reader as u8 } else { 0 };
+        let readers = match (aof, replicas) {
+            (true, true) => Readers::ALL,
+            _ => Readers::from_bits(bit(aof, Reader::Aof) | bit(replicas, Reader::Replicas)),
+        };
+        self.executor.turn.journal.choose_readers(readers);
     }
 
     fn is_due(&self) -> bool {

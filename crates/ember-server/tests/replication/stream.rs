@@ -120,6 +120,50 @@ fn the_stream_goes_on_where_the_copy_ends() {
 }
 
 #[test]
+fn a_script_chooses_who_gets_what_it_changes() {
+    for mode in MODES {
+        let server = start(mode, &["--appendonly", "yes"]);
+        let mut client = server.client();
+        let (mut follower, _) = Follower::with_copy(&server);
+        client.run("SET first 1");
+        let script = "redis.call('SET', 'all', 1)
+            redis.set_repl(redis.REPL_NONE)
+            redis.call('SET', 'none', 1)
+            redis.call('PUBLISH', 'channel', 'hello')
+            redis.set_repl(redis.REPL_AOF)
+            redis.call('SET', 'aof', 1)
+            redis.set_repl(redis.REPL_REPLICA)
+            redis.call('SELECT', 1)
+            redis.call('SET', 'replica', 1)
+            redis.call('PUBLISH', 'channel', 'hello')
+            return redis.call('INCR', 'replica')";
+        assert_eq!(client.command(&["EVAL", script, "0"]), Value::Integer(2));
+        let alone = "redis.set_repl(redis.REPL_NONE) redis.call('SET', 'nobody', 1)";
+        assert_eq!(client.command(&["EVAL", alone, "0"]), Value::Null);
+        client.run("SET last 1");
+        let mut commands: Vec<String> = (0..11).map(|_| follower.next().join(" ")).collect();
+        // A message goes in front of the record of the script that sends it.
+        assert_eq!(commands.remove(2), "PUBLISH channel hello");
+        assert_eq!(commands[..3], ["SELECT 0", "SET first 1", "MULTI"]);
+        assert_eq!(commands[3..6], ["SELECT 0", "SET all 1", "SELECT 1"]);
+        assert_eq!(commands[6..8], ["SET replica 1", "INCR replica"]);
+        assert_eq!(commands[8..], ["EXEC", "SELECT 0"]);
+        follower.expect(&["SET last 1"]);
+        assert_eq!(client.info_number("master_repl_offset"), follower.position, "all bytes count");
+        let arguments = [mode, &["--appendonly", "yes"]].concat();
+        let server =
+            Server::builder(find_ember_server()).arguments(&arguments).directory(server.crash()).start();
+        let mut client = server.client();
+        for (key, is_there) in [("first", 1), ("all", 1), ("none", 0), ("aof", 1), ("nobody", 0), ("last", 1)]
+        {
+            assert_eq!(client.run(&format!("EXISTS {key}")), Value::Integer(is_there), "{key}");
+        }
+        client.run("SELECT 1");
+        assert_eq!(client.run("EXISTS replica"), Value::Integer(0));
+    }
+}
+
+#[test]
 fn what_has_expired_is_deleted_key_by_key() {
     for mode in MODES {
         let server = start(mode, &[]);

@@ -5,6 +5,7 @@ use emberkv_core::spec::{Channels, Command, Example, Flags, KeyFlags, KeySpec, S
 use super::TEMPLATE;
 use crate::clients::subscriptions::Kind;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::journal::Reader;
 use crate::live_queries::channel;
 use crate::replication::primary::Primary;
 
@@ -48,7 +49,9 @@ fn publish(session: &mut Session<'_>, kind: Kind) -> SessionResult {
         );
     }
     let receivers = session.server.publish(kind, session.args.at(1), session.args.at(2));
-    Primary::of(session.server).pass_on(session.server, session.args);
+    if session.turn.journal.readers().contain(Reader::Replicas as u8) {
+        Primary::of(session.server).pass_on(session.server, session.args);
+    }
     session.reply.integer(receivers as i64);
     Ok(Outcome::Done)
 }

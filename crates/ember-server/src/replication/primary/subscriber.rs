@@ -9,6 +9,7 @@ use super::orders::Order;
 use super::replica::Stage;
 use super::{Primary, Stream};
 use crate::config::Config;
+use crate::journal::Reader;
 use crate::journal::stream::{Pause, Records, Subscriber};
 use crate::replication::failover::stage::{Failover, FailoverStage};
 use crate::replication::shutdown::stage::{Shutdown, ShutdownStage};
@@ -148,6 +149,10 @@ impl StreamSubscriber {
 }
 
 impl Subscriber for StreamSubscriber {
+    fn reader(&self) -> Reader {
+        Reader::Replicas
+    }
+
     fn begin_round(&mut self) {
         self.orders.extend(self.primary.orders.take());
     }
@@ -178,6 +183,13 @@ impl Subscriber for StreamSubscriber {
 
     fn append(&mut self, records: Records<'_>) {
         if !self.reads {
+            return;
+        }
+        if records.batch.is_empty() {
+            let mut stream = self.primary.stream.lock();
+            let end = stream.backlog.end();
+            stream.milestones.note(records.last, end);
+            stream.last_record = records.last;
             return;
         }
         self.needs_database = false;
