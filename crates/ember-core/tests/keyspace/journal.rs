@@ -86,7 +86,7 @@ fn what_depends_on_time_or_chance_is_told_by_its_outcome() {
         ("BLMPOP 0 1 l RIGHT COUNT 9", vec!["RPOP l 2".into()]),
         ("BLPOP l 0", vec![]),
         ("RPUSH l 3 1 2", vec!["RPUSH l 3 1 2".into()]),
-        ("BRPOPLPUSH l m 0", vec!["LMOVE l m RIGHT LEFT".into()]),
+        ("BRPOPLPUSH l m 0", vec!["RPOPLPUSH l m".into()]),
         ("SORT l STORE sorted", vec!["DEL sorted".into(), "RPUSH sorted 1 3".into()]),
         ("ZADD z 1 a 2 b", vec!["ZADD z 1 a 2 b".into()]),
         ("BZPOPMAX z 0", vec!["ZPOPMAX z 1".into()]),

@@ -2,12 +2,10 @@
 
 use ember_protocol::Reply;
 
-use super::ends::end;
-use super::lmove::{LMOVE, move_element};
+use super::lmove::{Ends, LMOVE, move_element};
 use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run, Wait};
 use crate::commands::arguments::timeout_ms;
 use crate::spec::{Command, Example, Flags, Spec};
-use crate::types::list::End;
 
 const BLMOVE: Spec = Spec {
     name: "blmove",
@@ -42,17 +40,17 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
 ];
 
 fn blmove(call: &mut Call<'_, '_>) -> AttemptResult {
-    let (from, to) = (end(call.args, 3)?, end(call.args, 4)?);
-    move_or_wait(call, from, to, 5)
+    let ends = Ends::said_by(call.args)?;
+    move_or_wait(call, ends, 5)
 }
 
 fn brpoplpush(call: &mut Call<'_, '_>) -> AttemptResult {
-    move_or_wait(call, End::Back, End::Front, 3)
+    move_or_wait(call, Ends::USUAL, 3)
 }
 
-fn move_or_wait(call: &mut Call<'_, '_>, from: End, to: End, timeout_arg: usize) -> AttemptResult {
+fn move_or_wait(call: &mut Call<'_, '_>, ends: Ends, timeout_arg: usize) -> AttemptResult {
     let timeout = timeout_ms(call.args, timeout_arg, call.keys.turn.now_ms)?;
-    if move_element(call, from, to)? {
+    if move_element(call, ends)? {
         return Ok(Attempt::Done);
     }
     Ok(Attempt::Wait(Wait { timeout_ms: timeout, empty_reply: Reply::null, instead: None }))

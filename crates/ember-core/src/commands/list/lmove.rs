@@ -1,5 +1,7 @@
 //! LMOVE, and RPOPLPUSH, its old form.
 
+use ember_protocol::Args;
+
 use super::ends::{end, limit};
 use super::{lpop, lpush};
 use crate::call::{Call, CommandResult, DataCommand, Run};
@@ -41,15 +43,39 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
+/// From which end to which an element is moved.
+#[derive(Clone, Copy)]
+pub(super) struct Ends {
+    pub(super) from: End,
+    pub(super) to: End,
+    /// The arguments say so.
+    pub(super) are_said: bool,
+}
+
+impl Ends {
+    /// Those of the older commands.
+    pub(super) const USUAL: Ends = Ends { from: End::Back, to: End::Front, are_said: false };
+
+    /// Those that arguments 3 and 4 say.
+    pub(super) fn said_by(args: Args<'_>) -> Result<Ends, CommandError> {
+        Ok(Ends { from: end(args, 3)?, to: end(args, 4)?, are_said: true })
+    }
+}
+
 /// Moves an element from one end of the list in argument 1 to an end of the list in argument 2 and writes it to the reply;
 /// false, with nothing written, if there is none.
-pub(super) fn move_element(call: &mut Call<'_, '_>, from: End, to: End) -> Result<bool, CommandError> {
-    let is_moved = try_move_element(call, from, to)?;
+pub(super) fn move_element(call: &mut Call<'_, '_>, ends: Ends) -> Result<bool, CommandError> {
+    let is_moved = try_move_element(call, ends.from, ends.to)?;
     if is_moved {
         let word = |end| if end == End::Front { b"LEFT".as_slice() } else { b"RIGHT" };
         let args = call.args;
-        call.keys.journal(|words| {
-            words.word(b"LMOVE").word(args.at(1)).word(args.at(2)).word(word(from)).word(word(to));
+        // As in Redis: those who read the stream know either command.
+        call.keys.journal(|words| match ends.are_said {
+            true => {
+                let words = words.word(b"LMOVE").word(args.at(1)).word(args.at(2));
+                words.word(word(ends.from)).word(word(ends.to));
+            }
+            false => _ = words.word(b"RPOPLPUSH").word(args.at(1)).word(args.at(2)),
         });
     }
     Ok(is_moved)
@@ -77,16 +103,16 @@ fn try_move_element(call: &mut Call<'_, '_>, from: End, to: End) -> Result<bool,
 }
 
 fn lmove(call: &mut Call<'_, '_>) -> CommandResult {
-    let (from, to) = (end(call.args, 3)?, end(call.args, 4)?);
-    reply_moved(call, from, to)
+    let ends = Ends::said_by(call.args)?;
+    reply_moved(call, ends)
 }
 
 fn rpoplpush(call: &mut Call<'_, '_>) -> CommandResult {
-    reply_moved(call, End::Back, End::Front)
+    reply_moved(call, Ends::USUAL)
 }
 
-fn reply_moved(call: &mut Call<'_, '_>, from: End, to: End) -> CommandResult {
-    if !move_element(call, from, to)? {
+fn reply_moved(call: &mut Call<'_, '_>, ends: Ends) -> CommandResult {
+    if !move_element(call, ends)? {
         call.reply.null();
     }
     Ok(())

@@ -245,6 +245,8 @@ fn setnx(call: &mut Call<'_, '_>) -> CommandResult {
 
 fn getset(call: &mut Call<'_, '_>) -> CommandResult {
     value::reply(call.reply, value::string(call.keys.read(1))?);
-    value::store(&mut call.keys.key(1), value::of_argument(call.args, 2), None);
+    let mut key = call.keys.key(1);
+    value::store(&mut key, value::of_argument(call.args, 2), None);
+    journal_set(&mut key, call.args.at(2), Expiry::None, None);
     Ok(())
 }
