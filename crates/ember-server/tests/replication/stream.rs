@@ -321,6 +321,33 @@ fn a_replica_that_does_not_read_is_dropped_and_takes_no_memory() {
 }
 
 #[test]
+fn a_replica_that_loads_none_of_its_copies_gets_the_next_one_later() {
+    for mode in MODES {
+        let server = start(mode, &[]);
+        let get_copy = |port: &str| {
+            let mut client = server.client();
+            client.run(&format!("REPLCONF listening-port {port} capa eof capa psync2"));
+            client.send_command(&["PSYNC", "?", "-1"]).unwrap();
+            let answer = line(&mut client);
+            if answer.starts_with("+FULLRESYNC ") {
+                copy(&mut client);
+            }
+            drop(client);
+            wait_until("it is gone", || server.client().info_number("connected_slaves") == 0);
+            answer
+        };
+        for _ in 0..3 {
+            assert!(get_copy("7").starts_with("+FULLRESYNC "));
+        }
+        let refused = "-NOMASTERLINK This replica does not load its copies: it gets a copy in 10 seconds";
+        let answer = get_copy("7");
+        assert!(answer == refused || answer == refused.replace("10", "9"), "{answer}");
+        assert!(get_copy("8").starts_with("+FULLRESYNC "), "another one");
+        assert!(server.log().contains("does not load its copies of the data"), "{}", server.log());
+    }
+}
+
+#[test]
 fn the_time_between_signs_of_life_changes_at_once() {
     let server = start(MODES[0], &["--repl-ping-replica-period", "3600"]);
     let mut client = server.client();

@@ -1,5 +1,5 @@
-//! Replicas that are not there: those whose link has broken, for whom the stream is kept on, and those that were too slow,
-//! whose next copy of the data waits.
+//! Replicas that are not there: those whose link has broken, for whom the stream is kept on, and those that were too slow or
+//! do not load their copies of the data, whose next one waits.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +9,9 @@ const MANY: usize = 64;
 /// For how long the copy of a replica that was too slow is held back, the first time and at most, in ms.
 const HELD_BACK_MIN_MS: i64 = 10_000;
 const HELD_BACK_MAX_MS: i64 = 300_000;
+
+/// Copies in a row that a replica has got and not loaded before the next one is held back: a link may break at such a time.
+const UNLOADED_MAX: u32 = 3;
 
 /// A replica that was too slow so long ago is as good as any other, in ms.
 const FORGIVEN_AFTER_MS: i64 = 1_800_000;
@@ -20,8 +23,18 @@ struct Absent {
     since_ms: i64,
 }
 
+/// Why the next copy of a replica is held back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// It was too slow for the stream.
+    Slow,
+    /// It has loaded none of its last copies.
+    Unloaded,
+}
+
 struct Slow {
-    /// How often it was too slow.
+    fault: Fault,
+    /// How often it was so.
     times: u32,
     /// When it last was, Unix time in ms.
     at_ms: i64,
@@ -39,6 +52,8 @@ impl Slow {
 pub(super) struct AbsentReplicas {
     gone: BTreeMap<String, Absent>,
     slow: BTreeMap<String, Slow>,
+    /// How many copies in a row replicas have got and not loaded.
+    unloaded: BTreeMap<String, u32>,
 }
 
 impl AbsentReplicas {
@@ -56,18 +71,42 @@ impl AbsentReplicas {
 
     /// One was dropped because it was too slow.
     pub(super) fn note_slow(&mut self, name: String, now_ms: i64) {
+        self.hold_back(name, Fault::Slow, now_ms);
+    }
+
+    fn hold_back(&mut self, name: String, fault: Fault, now_ms: i64) {
         self.gone.remove(&name);
         self.slow.retain(|_, slow| now_ms - slow.at_ms < FORGIVEN_AFTER_MS);
         if self.slow.len() < MANY || self.slow.contains_key(&name) {
-            let slow = self.slow.entry(name).or_insert(Slow { times: 0, at_ms: now_ms });
-            (slow.times, slow.at_ms) = (slow.times + 1, now_ms);
+            let slow = self.slow.entry(name).or_insert(Slow { fault, times: 0, at_ms: now_ms });
+            *slow = Slow { fault, times: slow.times + 1, at_ms: now_ms };
         }
     }
 
-    /// For how many ms the copy of a replica is held back.
-    pub(super) fn held_back_ms(&self, name: &str, now_ms: i64) -> Option<i64> {
+    /// One has got a copy and is gone, and has not said that it has loaded it. Returns whether its next one is held back.
+    pub(super) fn note_unloaded(&mut self, name: &str, now_ms: i64) -> bool {
+        if self.unloaded.len() >= MANY && !self.unloaded.contains_key(name) {
+            return false;
+        }
+        let copies = self.unloaded.entry(name.to_owned()).or_default();
+        *copies += 1;
+        let is_held_back = *copies >= UNLOADED_MAX;
+        if is_held_back {
+            self.hold_back(name.to_owned(), Fault::Unloaded, now_ms);
+        }
+        is_held_back
+    }
+
+    /// One has loaded its copy.
+    pub(super) fn note_loaded(&mut self, name: &str) {
+        self.unloaded.remove(name);
+    }
+
+    /// For how many ms the copy of a replica is held back, and why.
+    pub(super) fn held_back_ms(&self, name: &str, now_ms: i64) -> Option<(i64, Fault)> {
         let slow = self.slow.get(name).filter(|slow| now_ms - slow.at_ms < FORGIVEN_AFTER_MS)?;
-        Some(slow.held_back_until_ms() - now_ms).filter(|&left_ms| left_ms > 0)
+        let left_ms = slow.held_back_until_ms() - now_ms;
+        (left_ms > 0).then_some((left_ms, slow.fault))
     }
 
     /// Forgets those that need what lies before a position, and those that went before this Unix time in ms.
@@ -107,12 +146,24 @@ mod tests {
         assert_eq!(absent.held_back_ms("a:1", 0), None);
         for pause_ms in [10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000] {
             absent.note_slow("a:1".to_owned(), 5000);
-            assert_eq!(absent.held_back_ms("a:1", 5000), Some(pause_ms));
+            assert_eq!(absent.held_back_ms("a:1", 5000), Some((pause_ms, Fault::Slow)));
             assert_eq!(absent.held_back_ms("a:1", 5000 + pause_ms), None);
             assert_eq!(absent.held_back_ms("b:1", 5000), None);
         }
         absent.note_slow("b:1".to_owned(), 5000 + FORGIVEN_AFTER_MS);
         absent.note_slow("a:1".to_owned(), 5000 + FORGIVEN_AFTER_MS);
-        assert_eq!(absent.held_back_ms("a:1", 5000 + FORGIVEN_AFTER_MS), Some(10_000));
+        let held_back = absent.held_back_ms("a:1", 5000 + FORGIVEN_AFTER_MS);
+        assert_eq!(held_back, Some((10_000, Fault::Slow)));
+    }
+
+    #[test]
+    fn who_loads_no_copy_waits_for_the_next_one() {
+        let mut absent = AbsentReplicas::default();
+        let gone = |absent: &mut AbsentReplicas| absent.note_unloaded("a:1", 5000);
+        assert_eq!([gone(&mut absent), gone(&mut absent)], [false, false]);
+        absent.note_loaded("a:1");
+        assert_eq!([(); 4].map(|()| gone(&mut absent)), [false, false, true, true]);
+        assert_eq!(absent.held_back_ms("a:1", 5000), Some((20_000, Fault::Unloaded)));
+        assert_eq!(absent.held_back_ms("b:1", 5000), None);
     }
 }

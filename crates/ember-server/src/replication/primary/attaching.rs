@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Primary;
+use super::absent::Fault;
 use super::copy::Copy;
 use super::feed::ReplicaFeed;
 use super::replica::{ReplicaView, Stage};
@@ -75,12 +76,14 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
             held.id
         );
     }
-    if let Some(left_ms) = primary.absent.lock().held_back_ms(&view.name(), now_ms) {
+    if let Some((left_ms, fault)) = primary.absent.lock().held_back_ms(&view.name(), now_ms) {
         // Else it would get one copy after the other, and the end of none of them. It tries again with this answer.
         let left_s = left_ms / 1000 + 1;
-        return Err(
-            format!("NOMASTERLINK This replica was too slow: it gets a copy in {left_s} seconds").into()
-        );
+        let why = match fault {
+            Fault::Slow => "was too slow",
+            Fault::Unloaded => "does not load its copies",
+        };
+        return Err(format!("NOMASTERLINK This replica {why}: it gets a copy in {left_s} seconds").into());
     }
     primary.counts.full.fetch_add(1, Ordering::Relaxed);
     tracing::info!("the replica {} gets a copy of the data", view.name());

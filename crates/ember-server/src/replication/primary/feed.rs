@@ -46,6 +46,8 @@ pub(super) struct ReplicaFeed {
     part: Option<Arc<Copy>>,
     /// It knows a mark for the end of a copy.
     knows_marks: bool,
+    /// It has got all of its copy.
+    has_copy: bool,
     state: State,
 }
 
@@ -59,12 +61,14 @@ impl ReplicaFeed {
         (is_told, knows_marks): (bool, bool),
     ) -> ReplicaFeed {
         let next_sign = Instant::now() + SIGN_INTERVAL;
-        ReplicaFeed { server, view, part, knows_marks, state: State::Waiting { copy, is_told, next_sign } }
+        let state = State::Waiting { copy, is_told, next_sign };
+        ReplicaFeed { server, view, part, knows_marks, has_copy: false, state }
     }
 
     /// That of a replica that goes on at a position, from which the stream is kept.
     pub(super) fn following(server: &'static Server, view: Arc<ReplicaView>, position: u64) -> ReplicaFeed {
-        ReplicaFeed { server, view, part: None, knows_marks: false, state: State::Following { position } }
+        let state = State::Following { position };
+        ReplicaFeed { server, view, part: None, knows_marks: false, has_copy: false, state }
     }
 
     /// Reads what comes next of the stream.
@@ -156,6 +160,7 @@ impl Feed for ReplicaFeed {
                     return Err(Over::Served);
                 }
                 tracing::info!("the replica {} has got a copy of the data", self.view.name());
+                self.has_copy = true;
                 if is_marked {
                     self.state = State::Marked { position };
                     return Ok(());
@@ -183,7 +188,11 @@ impl Drop for ReplicaFeed {
     fn drop(&mut self) {
         self.view.is_gone.store(true, Ordering::Relaxed);
         tracing::info!("the replica {} is gone", self.view.name());
-        Primary::of(self.server).leave(&self.view);
+        let primary = Primary::of(self.server);
+        primary.leave(&self.view);
+        if self.has_copy {
+            primary.note_copied(&self.view);
+        }
         good_replicas::refuse_writes(self.server, &self.server.config.snapshot());
     }
 }

@@ -382,6 +382,23 @@ impl Primary {
         }
     }
 
+    /// Notes that a replica is gone that has got a copy, for whatever reason it has not loaded that: else it would get one
+    /// after the other. One whose port is not known may be several.
+    fn note_copied(&self, view: &ReplicaView) {
+        if view.is_old || view.port == 0 {
+            return;
+        }
+        let mut absent = self.absent.lock();
+        if view.has_confirmed() {
+            absent.note_loaded(&view.name());
+        } else if absent.note_unloaded(&view.name(), unix_ms()) {
+            tracing::warn!(
+                "the replica {} does not load its copies of the data, its log may say why: it gets the next one later",
+                view.name()
+            );
+        }
+    }
+
     /// Tells the workers that have replicas that there is something for them.
     fn tell_workers(&self, server: &Server) {
         for (worker, listener) in self.listeners.iter().enumerate() {
