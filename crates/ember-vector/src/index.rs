@@ -43,6 +43,8 @@ pub struct Index {
     pub(crate) inserted: u64,
     /// What is not linked yet.
     pub(crate) pending: Pending,
+    /// Slots whose vectors were removed from a graph that they are still in.
+    pub(crate) dead: Vec<u32>,
     /// How often a vector was removed or replaced: who plans links sees whether slots are what they were.
     pub(crate) moves: u64,
 }
@@ -68,6 +70,7 @@ impl Index {
             len: 0,
             inserted: 0,
             pending: Pending::default(),
+            dead: Vec::new(),
             moves: 0,
         })
     }
@@ -79,12 +82,17 @@ impl Index {
 
     /// How many vectors there are.
     pub fn len(&self) -> usize {
-        self.len
+        self.len - self.dead.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
+    }
+
+    /// How many slots there are: one for each vector and each dead one.
+    pub fn slots(&self) -> usize {
+        self.len
     }
 
     /// How many vectors were inserted or replaced so far: the number of the newest.
@@ -104,6 +112,14 @@ impl Index {
             + self.lists_bytes(Lists::memory_bytes)
             + self.training_bytes()
             + self.pending.memory_bytes(self.config.account)
+            + self.dead_bytes()
+    }
+
+    fn dead_bytes(&self) -> usize {
+        match self.dead.capacity() {
+            0 => 0,
+            capacity => (self.config.account)(capacity * size_of::<u32>()),
+        }
     }
 
     fn lists_bytes(&self, of: impl Fn(&Lists) -> usize) -> usize {
@@ -195,12 +211,66 @@ impl Index {
         self.link_slot(slot, scratch);
     }
 
-    /// Removes the vector of a slot. The one in the last slot takes its place.
+    /// Whether removing a vector means to mend a graph, so that it can be left for later ([`Index::kill`]).
+    pub fn is_mended(&self) -> bool {
+        self.graph.is_some()
+    }
+
+    /// Removes a vector from what searches find. Its slot stays, dead, until [`Index::remove`] buries it: the graph is
+    /// mended then. O(pending vectors).
+    ///
+    /// # Panics
+    /// If there is no such slot, it is dead already, or there is no graph.
+    pub fn kill(&mut self, slot: u32) {
+        assert!(!self.is_dead(slot), "a vector is removed once");
+        let graph = self.graph.as_mut().expect("the owner has asked whether there is one");
+        if graph.is_pending(slot) {
+            self.pending.remove(slot);
+        }
+        graph.set_dead(slot);
+        self.dead.push(slot);
+    }
+
+    /// How many slots are dead.
+    pub fn dead(&self) -> usize {
+        self.dead.len()
+    }
+
+    /// Whether a slot is dead.
+    #[inline]
+    pub fn is_dead(&self, slot: u32) -> bool {
+        !self.dead.is_empty() && self.graph.as_ref().is_some_and(|graph| graph.is_dead(slot))
+    }
+
+    /// Dead slots, those that are to be buried first last.
+    pub fn dead_slots(&self) -> &[u32] {
+        &self.dead
+    }
+
+    /// Notes that one slot is not dead any more, and that what was in another one is in its place.
+    fn forget_dead(&mut self, slot: u32, last: u32) {
+        if self.is_dead(slot) {
+            let at = self.dead.iter().rposition(|&dead| dead == slot).expect("dead slots are noted");
+            self.dead.swap_remove(at);
+        }
+        if slot != last && self.graph.as_ref().is_some_and(|graph| graph.is_dead(last)) {
+            let moved = self.dead.iter_mut().find(|dead| **dead == last).expect("dead slots are noted");
+            *moved = slot;
+        }
+        if self.dead.is_empty() {
+            self.dead = Vec::new();
+        }
+    }
+
+    /// Removes the vector of a slot, or what is left of a dead one. The one in the last slot takes its place.
     ///
     /// # Panics
     /// If there is no such slot.
     pub fn remove(&mut self, slot: u32, scratch: &mut Scratch) {
         self.moves += 1;
+        if !self.dead.is_empty() {
+            self.forget_dead(slot, (self.len - 1) as u32);
+        }
         if let Some(graph) = &mut self.graph {
             if graph.is_pending(slot) {
                 self.pending.remove(slot);
@@ -232,8 +302,12 @@ impl Index {
 
     /// An index of the same vectors in the same slots, its graph or lists made anew. O(n · width · log n) distances, or
     /// O(n · lists).
+    ///
+    /// # Panics
+    /// If there are dead slots.
     #[must_use]
     pub fn rebuilt(&self, width: usize, scratch: &mut Scratch) -> Index {
+        assert!(self.dead.is_empty(), "the owner has buried them");
         if self.graph.is_none() {
             let mut index = self.clone();
             index.training = None;
@@ -278,7 +352,7 @@ impl Index {
         self.graph.as_ref().map_or(0, Graph::top)
     }
 
-    /// The slots that one is linked with on a level that it is on; none without a graph.
+    /// The slots that one is linked with on a level that it is on, dead ones too; none without a graph.
     pub fn neighbours(&self, slot: u32, level: usize) -> Vec<u32> {
         self.graph.as_ref().map_or(Vec::new(), |graph| graph.neighbours(slot, level).to_vec())
     }
@@ -350,6 +424,7 @@ impl Index {
         let from = graph.descend(&self.space, &row, 0, entry);
         let width = width.max(most).max(1);
         let beam = Beam { distances_max, ..Beam::new(0, from, width) };
+        let mut keep = |slot: u32| !self.is_dead(slot) && keep(slot);
         graph.find_near(&self.space, &row, beam, &mut keep, scratch);
         self.offer_pending(&row, width, &mut keep, scratch);
         scratch.finish(most);
@@ -377,6 +452,7 @@ impl Index {
         if self.is_scanned() {
             return self.search_all(query, most, keep, scratch);
         }
+        let mut keep = |slot: u32| !self.is_dead(slot) && keep(slot);
         // Which ones follows from how many there are, so the same search has the same result.
         let sample = (0..SAMPLE).map(|at| (split_mix(u64::from(at)) % self.len as u64) as u32);
         let taken = sample.filter(|&slot| keep(slot)).count();
@@ -481,7 +557,7 @@ impl Index {
         let row = self.space.row_of(query);
         scratch.begin(0);
         if most > 0 {
-            for slot in (0..self.len as u32).filter(|&slot| keep(slot)) {
+            for slot in (0..self.len as u32).filter(|&slot| !self.is_dead(slot) && keep(slot)) {
                 scratch.offer(key(self.space.distance(&row, self.space.row(slot)), slot), most);
             }
         }
@@ -507,14 +583,21 @@ impl Index {
             + self.graph.as_ref().map_or(0, Graph::recounted_bytes)
             + self.lists_bytes(Lists::recounted_bytes)
             + self.training_bytes()
-            + self.pending.memory_bytes(self.config.account);
+            + self.pending.memory_bytes(self.config.account)
+            + self.dead_bytes();
         assert_eq!(self.memory_bytes(), recounted, "bytes are those of the blocks");
         if let Some(graph) = &self.graph {
             assert_eq!(graph.len(), self.len);
             graph.check();
             let pending: std::collections::BTreeSet<u32> = self.pending.slots().collect();
             assert_eq!(pending.len(), self.pending.len());
-            assert!((0..self.len as u32).all(|slot| graph.is_pending(slot) == pending.contains(&slot)));
+            let dead: std::collections::BTreeSet<u32> = self.dead.iter().copied().collect();
+            assert_eq!(dead.len(), self.dead.len());
+            // One that has died before it was linked has no links, and nobody gives it some.
+            assert!((0..self.len as u32).all(|slot| graph.is_dead(slot) == dead.contains(&slot)
+                && (graph.is_pending(slot) == pending.contains(&slot) || graph.is_dead(slot))));
+        } else {
+            assert!(self.dead.is_empty());
         }
         if let Some(lists) = &self.lists {
             assert_eq!(lists.len(), self.len);

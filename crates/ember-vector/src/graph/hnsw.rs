@@ -115,9 +115,13 @@ impl Graph {
         let top = self.top();
         let mut from = self.descend(space, space.row(slot), level, entry);
         for level in (0..=level.min(top)).rev() {
-            let mut all = |other| other != slot;
             let beam = Beam::new(level, from, width);
-            self.find_near(space, space.row(slot), beam, &mut all, scratch);
+            let row = space.row(slot);
+            self.find_near(space, row, beam, &mut |other| other != slot && !self.is_dead(other), scratch);
+            if scratch.nearest.is_empty() {
+                // There are dead nodes only.
+                self.find_near(space, row, beam, &mut |other| other != slot, scratch);
+            }
             scratch.finish(width);
             let near: Vec<u64> = scratch.hits.iter().map(|hit| key(hit.distance, hit.slot)).collect();
             from = near.first().map_or(from, |&nearest| nearest as u32);
@@ -163,6 +167,7 @@ impl Graph {
             let node = other as u32;
             if node != slot
                 && !self.is_pending(node)
+                && !self.is_dead(node)
                 && self.has_room(node, level)
                 && !self.are_linked(slot, node, level)
             {
@@ -289,7 +294,7 @@ impl Graph {
     /// Gives a node that has few links more of them.
     fn enrich(&mut self, space: &Space, node: u32, level: usize, scratch: &mut Scratch) {
         let width = self.capacity(level);
-        let mut others = |other| other != node;
+        let mut others = |other| other != node && !self.is_dead(other);
         let beam = Beam::new(level, node, width);
         self.find_near(space, space.row(node), beam, &mut others, scratch);
         scratch.finish(width);

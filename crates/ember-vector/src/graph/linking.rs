@@ -7,8 +7,8 @@
 //! ```
 //!
 //! What has changed since the view was taken is looked at where it matters: lists that have got room or lost what was to be
-//! dropped. After a removal slots may be others, so the plan is made anew; one that comes too late several times is linked
-//! in place.
+//! dropped. After a removal slots may be others: a node is linked with then only if it is as far as the one that was chosen.
+//! A plan that has its levels wrong is made anew; one that comes too late several times is linked in place.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,7 +26,7 @@ const CLAIM_INSERTIONS: u64 = 1000;
 const FAILURES_MAX: u8 = 3;
 
 /// Claims so far. A plan is for those who have its claim: the index it was made in, and copies of it, which have the same
-/// vectors in the same slots as long as as many were moved. Another index in its place does not have it.
+/// vectors in the same slots as long as none was moved. Another index in its place does not have it.
 static CLAIMS: AtomicU64 = AtomicU64::new(0);
 
 /// Vectors to be linked, and a view of the index they are in.
@@ -116,14 +116,19 @@ impl Index {
             return;
         }
         let Index { graph: Some(graph), space, pending, moves, .. } = self else { return };
-        if plan.moves != *moves || plan.top != graph.entry.map(|entry| graph.level(entry)) {
+        if plan.top != graph.entry.map(|entry| graph.level(entry)) {
             self.note_failure(at, scratch);
             return;
         }
         let Some(Waiting { slot, .. }) = pending.take(at) else { return };
         graph.set_pending(slot, false);
         for level in &plan.levels {
-            graph.apply(space, slot, level);
+            if plan.moves == *moves {
+                graph.apply(space, slot, level);
+            } else {
+                let level = graph.still_there(space, slot, level);
+                graph.apply(space, slot, &level);
+            }
         }
         if plan.top.is_none_or(|top| graph.level(slot) > top) {
             graph.entry = Some(slot);
@@ -204,7 +209,8 @@ impl Linking {
         let row = space.row(slot);
         let mut from = graph.descend(space, row, level, entry);
         for level in (0..=level.min(top)).rev() {
-            graph.find_near(space, row, Beam::new(level, from, width), &mut |_| true, scratch);
+            let beam = Beam::new(level, from, width);
+            graph.find_near(space, row, beam, &mut |slot| !graph.is_dead(slot), scratch);
             scratch.finish(width);
             from = scratch.hits.first().map_or(from, |hit| hit.slot);
             let linked = scratch.hits.iter().map(|hit| key(hit.distance, hit.slot));
@@ -234,13 +240,41 @@ impl Graph {
         LevelPlan { level, targets: chosen.iter().map(target).collect(), near, nearest }
     }
 
+    /// What a plan says of a level, without the nodes whose slots have got other vectors.
+    fn still_there(&self, space: &Space, slot: u32, plan: &LevelPlan) -> LevelPlan {
+        let level = plan.level;
+        let is_node = |node: u32| {
+            (node as usize) < self.len()
+                && self.level(node) >= level
+                && !self.is_pending(node)
+                && node != slot
+        };
+        // One that is as far is as good, whichever it is.
+        let is_there = |&other: &u64| {
+            let node = other as u32;
+            is_node(node) && key(space.between(slot, node), node) == other
+        };
+        let targets = plan.targets.iter().filter(|target| is_there(&target.key));
+        let nearest = Some(plan.nearest).filter(|&nearest| is_node(nearest)).or(self.entry);
+        LevelPlan {
+            level,
+            // What a list is to give up is looked for again.
+            targets: targets
+                .map(|target| Target { key: target.key, dropped: None, was_full: false })
+                .collect(),
+            near: plan.near.iter().copied().filter(is_there).collect(),
+            nearest: nearest.expect("a plan with levels is for a graph with nodes"),
+        }
+    }
+
     /// Makes the links of a level.
     fn apply(&mut self, space: &Space, slot: u32, plan: &LevelPlan) {
         let level = plan.level;
         for target in &plan.targets {
             let node = target.key as u32;
             // The list may have got other links since, some of them from nodes that this one was put between.
-            if self.is_pending(node) || self.are_linked(slot, node, level) || !self.has_room(slot, level) {
+            let is_linkable = !self.is_pending(node) && !self.is_dead(node) && self.has_room(slot, level);
+            if !is_linkable || self.are_linked(slot, node, level) {
                 continue;
             }
             if self.has_room(node, level) {

@@ -16,7 +16,9 @@ const DIM: usize = 9;
 #[derive(Clone, Debug)]
 enum Step {
     Insert(u8),
+    /// Of any slot, whether dead or not.
     Remove(u16),
+    Kill(u16),
     Replace(u16, u8),
     Freeze,
     Restore {
@@ -39,6 +41,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => any::<u8>().prop_map(Step::Insert),
         4 => any::<u16>().prop_map(Step::Remove),
+        4 => any::<u16>().prop_map(Step::Kill),
         2 => (any::<u16>(), any::<u8>()).prop_map(|(at, seed)| Step::Replace(at, seed)),
         1 => Just(Step::Freeze),
         1 => any::<u8>().prop_map(|damages| Step::Restore { damages }),
@@ -78,15 +81,21 @@ fn prepared(config: &Config, seed: u8) -> Prepared {
     Prepared::new(&vector(seed), config.metric, config.scalar)
 }
 
-fn check(index: &Index, model: &[u8], scratch: &mut Scratch) {
+/// What a slot is to hold, and whether it is dead.
+type Expected = (u8, bool);
+
+fn check(index: &Index, model: &[Expected], scratch: &mut Scratch) {
     let config = *index.config();
     index.check_invariants();
-    assert_eq!(index.len(), model.len());
-    for (slot, &seed) in model.iter().enumerate() {
+    assert_eq!(index.slots(), model.len());
+    for (slot, &(seed, is_dead)) in model.iter().enumerate() {
         assert_eq!(index.stored(slot as u32), prepared(&config, seed));
+        assert_eq!(index.is_dead(slot as u32), is_dead);
     }
     let query = prepared(&config, 42);
-    let mut distances: Vec<f32> = (0..model.len() as u32).map(|slot| index.distance(&query, slot)).collect();
+    let live = (0..model.len() as u32).filter(|&slot| !model[slot as usize].1);
+    let mut distances: Vec<f32> = live.map(|slot| index.distance(&query, slot)).collect();
+    assert_eq!(index.len(), distances.len());
     distances.sort_by(f32::total_cmp);
     for hits in [
         index.search_all(&query, 5, |_| true, scratch).to_vec(),
@@ -96,8 +105,9 @@ fn check(index: &Index, model: &[u8], scratch: &mut Scratch) {
             .to_vec(),
     ] {
         let found: Vec<f32> = hits.iter().map(|hit| hit.distance).collect();
-        assert_eq!(found, distances[..model.len().min(5)]);
+        assert_eq!(found, distances[..distances.len().min(5)]);
         for hit in hits {
+            assert!(!model[hit.slot as usize].1, "dead ones are not found");
             assert_eq!(index.distance(&query, hit.slot), hit.distance);
         }
     }
@@ -146,10 +156,20 @@ fn link_all(index: &mut Index, plans: VecDeque<Plan>, scratch: &mut Scratch) {
     assert_eq!(index.pending(), 0);
 }
 
+/// Gives the slots of removed vectors back.
+fn bury_all(index: &mut Index, model: &mut Vec<Expected>, scratch: &mut Scratch) {
+    while let Some(&slot) = index.dead_slots().last() {
+        index.remove(slot, scratch);
+        assert!(model.swap_remove(slot as usize).1);
+        index.check_invariants();
+    }
+    assert_eq!(index.dead(), 0);
+}
+
 fn run(config: Config, steps: &[Step]) {
     let mut scratch = Scratch::default();
     let mut index = Index::new(config).unwrap();
-    let mut model: Vec<u8> = Vec::new();
+    let mut model: Vec<Expected> = Vec::new();
     let mut frozen = (index.clone(), model.clone());
     let mut plans: VecDeque<Plan> = VecDeque::new();
     let mut training = None;
@@ -157,27 +177,33 @@ fn run(config: Config, steps: &[Step]) {
         match *step {
             Step::Insert(seed) => {
                 assert_eq!(index.insert(&prepared(&config, seed), 20, &mut scratch) as usize, model.len());
-                model.push(seed);
+                model.push((seed, false));
+            }
+            Step::Kill(at) if index.is_mended() && !index.is_empty() => {
+                let live: Vec<usize> = (0..model.len()).filter(|&slot| !model[slot].1).collect();
+                let slot = live[usize::from(at) % live.len()];
+                index.kill(slot as u32);
+                model[slot].1 = true;
             }
             Step::Remove(at) if !model.is_empty() => {
                 let slot = usize::from(at) % model.len();
                 index.remove(slot as u32, &mut scratch);
                 model.swap_remove(slot);
             }
-            Step::Replace(at, seed) if !model.is_empty() => {
+            Step::Replace(at, seed) if !model.is_empty() && !model[usize::from(at) % model.len()].1 => {
                 let slot = usize::from(at) % model.len();
                 index.replace(slot as u32, &prepared(&config, seed), 20, &mut scratch);
-                model[slot] = seed;
+                model[slot].0 = seed;
             }
-            Step::Exchange(at, seed) if !model.is_empty() => {
+            Step::Exchange(at, seed) if !model.is_empty() && !model[usize::from(at) % model.len()].1 => {
                 let slot = usize::from(at) % model.len();
                 index.exchange(slot as u32, &prepared(&config, seed), 20, &mut scratch);
-                model[slot] = seed;
+                model[slot].0 = seed;
             }
-            Step::Remove(_) | Step::Replace(..) | Step::Exchange(..) => {}
+            Step::Remove(_) | Step::Kill(_) | Step::Replace(..) | Step::Exchange(..) => {}
             Step::Add(seed) => {
                 assert_eq!(index.add(&prepared(&config, seed), 20) as usize, model.len());
-                model.push(seed);
+                model.push((seed, false));
             }
             Step::Plan(most) => {
                 if let Some(linking) = index.begin_linking(most.into()) {
@@ -208,7 +234,10 @@ fn run(config: Config, steps: &[Step]) {
                 check(&frozen.0, &frozen.1, &mut scratch);
                 frozen = (index.clone(), model.clone());
             }
-            Step::Restore { damages } => index = restored(&index, damages, &mut scratch),
+            Step::Restore { damages } => {
+                bury_all(&mut index, &mut model, &mut scratch);
+                index = restored(&index, damages, &mut scratch);
+            }
         }
         index.check_invariants();
     }
@@ -220,6 +249,8 @@ fn run(config: Config, steps: &[Step]) {
         }
     }
     link_all(&mut index, plans, &mut scratch);
+    check(&index, &model, &mut scratch);
+    bury_all(&mut index, &mut model, &mut scratch);
     check(&index, &model, &mut scratch);
     while !model.is_empty() {
         let slot = model.len() / 2;
