@@ -106,12 +106,17 @@ pub struct KeyspaceCall<'c> {
     pub waiting: Waiting,
 }
 
+/// What a call does while the locks of its keys are held.
+pub type Locked<'c> = Box<dyn FnOnce(&mut Call<'_, '_>) -> CommandResult + 'c>;
+
 /// How a data command is run.
 #[derive(Clone, Copy, Debug)]
 pub enum Run {
     /// With the shards of the keys in its specification locked.
     Keys(fn(&mut Call<'_, '_>) -> CommandResult),
-    /// The same, and may take long: then it can be run elsewhere.
+    /// The same, after what takes a while and needs only the arguments: that is done before the shards are locked.
+    Prepared(for<'c> fn(Args<'c>) -> Result<Locked<'c>, CommandError>),
+    /// As `Keys`, and may take long: then it can be run elsewhere.
     Long(fn(&mut Call<'_, '_>) -> AttemptResult),
     /// The same, and may have to wait for a change of one of its keys.
     Blocking(fn(&mut Call<'_, '_>) -> AttemptResult),

@@ -98,6 +98,15 @@ fn handle(
             }
             handler(&mut call_on(context, args, known, reply)).map(|()| Attempt::Done)
         }
+        Run::Prepared(prepare) => {
+            context.guards.release(context.keyspace, context.turn);
+            let locked = prepare(args)?;
+            let known = hold(&command.spec, access, hash, context, args);
+            if lacks_values(&command.spec, context, args, known)? {
+                return Ok(Attempt::Fetch);
+            }
+            locked(&mut call_on(context, args, known, reply)).map(|()| Attempt::Done)
+        }
         Run::Long(handler) => {
             let known = hold(&command.spec, access, hash, context, args);
             if lacks_values(&command.spec, context, args, known)? {

@@ -1,4 +1,5 @@
-//! Links of vectors, made beside commands: additions to a vector set only say that there is something to be linked.
+//! Links of vectors, made beside commands: additions to a vector set only say that there is something to be linked, and
+//! removals that the graph is to be mended.
 //!
 //! Who links holds a shard's lock for two moments, to take vectors and a view of the index, and to make the links that were
 //! chosen in the view. Nothing of what commands see changes by that, so it is neither told to anybody nor recorded; a
@@ -71,4 +72,24 @@ pub fn commit(keyspace: &Keyspace, database: usize, key: &[u8], plans: &[Plan]) 
         pending = left.unwrap_or(0);
     }
     pending
+}
+
+/// Gives slots of removed vectors of a key back, up to a batch, and returns how many are left. The caller holds no lock.
+pub fn bury(keyspace: &Keyspace, database: usize, key: &[u8]) -> usize {
+    let hash = keyspace.hash(key);
+    let mut dead = 0;
+    for _ in 0..BATCH {
+        if keyspace.lock(hash.shard()).must_wait(hash, key) {
+            return dead;
+        }
+        let left = edit(keyspace, database, key, |set| {
+            set.bury(1);
+            set.dead()
+        });
+        dead = left.unwrap_or(0);
+        if dead == 0 {
+            break;
+        }
+    }
+    dead
 }

@@ -1,6 +1,7 @@
 //! Commands on vector sets, by their reply bytes, which are those of Redis 8.0.6 but for the scores' last digits.
 
 use ember_protocol::Protocol;
+use emberkv_core::linking::{self, Next};
 use emberkv_core::local::Local;
 
 use crate::support::words::words_of;
@@ -54,6 +55,64 @@ fn elements_come_and_go() {
         ("VSIM k VALUES 1 1", "*0"),
         ("VSIM k NONSENSE 1", "*0"),
     ]);
+}
+
+#[test]
+fn what_is_removed_is_gone_before_its_slot_is() {
+    let mut local = Local::new(Protocol::Resp2);
+    local.turn.settings.links_vectors_later = true;
+    for id in 0..300 {
+        let line = format!("VADD k VALUES 3 {} {} 1 e{id:03} M 4 SETATTR {id}", id % 17, id % 23);
+        assert_eq!(run(&mut local, &line), ":1");
+        if id % 3 == 0 {
+            link_all(&local, b"k");
+        }
+    }
+    for id in 0..200 {
+        // One is replaced, one is removed.
+        let line = match id % 2 {
+            0 => format!("VADD k VALUES 3 1 2 {id} e{id:03} M 4"),
+            _ => format!("VREM k e{id:03}"),
+        };
+        assert_eq!(run(&mut local, &line), format!(":{}", id % 2));
+        local.keyspace.check_invariants();
+    }
+    for round in 0..2 {
+        assert_eq!(run(&mut local, "VCARD k"), ":200", "{round}");
+        assert_eq!(run(&mut local, "VREM k e001"), ":0");
+        assert_eq!(run(&mut local, "VSIM k ELE e001"), "-ERR element not found in set");
+        assert_eq!(run(&mut local, "VGETATTR k e002"), "$1 2", "a new vector leaves attributes");
+        let names = (0..300).filter(|id| id % 2 == 0 || *id > 200);
+        let names: Vec<String> = names.map(|id| format!("$4 e{id:03}")).collect();
+        let all = format!("*200 {}", names.join(" "));
+        assert_eq!(run(&mut local, "VRANGE k - +"), all);
+        for line in ["VRANDMEMBER k 1000", "VSIM k VALUES 3 1 1 1 COUNT 1000 EF 1000"] {
+            let mut found: Vec<String> =
+                run(&mut local, line).split('$').skip(1).map(|name| format!("${}", name.trim())).collect();
+            found.sort();
+            assert_eq!(found, names, "{line}");
+        }
+        assert!(!run(&mut local, "VRANDMEMBER k -1000").contains("e001"));
+        // What is saved has no trace of them.
+        let payload = dump(&mut local, "k");
+        assert_eq!(reply(&mut local, &[b"RESTORE", b"copy", b"0", &payload, b"REPLACE"]), "+OK");
+        assert_eq!(run(&mut local, "VRANGE copy - +"), all);
+        local.keyspace.check_invariants();
+        link_all(&local, b"k");
+        local.keyspace.check_invariants();
+    }
+    for id in (0..300).filter(|id| id % 2 == 0 || *id > 200) {
+        assert_eq!(run(&mut local, &format!("VREM k e{id:03}")), ":1");
+    }
+    assert_eq!(run(&mut local, "EXISTS k"), ":0");
+}
+
+/// Does what threads do beside commands.
+fn link_all(local: &Local, key: &[u8]) {
+    while linking::bury(&local.keyspace, 0, key) > 0 {}
+    while let Next::Linking(batch) = linking::begin(&local.keyspace, 0, key) {
+        linking::commit(&local.keyspace, 0, key, &linking::plan(&batch));
+    }
 }
 
 #[test]

@@ -49,7 +49,8 @@ impl Command {
     /// Whether it can be watched.
     pub(crate) fn is_watchable(&self) -> bool {
         let Handler::Data(data) = self.handler else { return false };
-        let runs_on_keys = matches!(data.run, Run::Keys(_) | Run::Long(_) | Run::KeysOrAllShards { .. });
+        let runs_on_keys =
+            matches!(data.run, Run::Keys(_) | Run::Prepared(_) | Run::Long(_) | Run::KeysOrAllShards { .. });
         runs_on_keys && !self.is_subcommand && self.spec.is_deterministic_read()
     }
 
@@ -57,7 +58,9 @@ impl Command {
     pub(crate) fn is_contained(&self) -> bool {
         let spec = self.spec;
         match self.handler {
-            Handler::Data(data) => matches!(data.run, Run::Keys(_) | Run::Long(_) | Run::Blocking(_)),
+            Handler::Data(data) => {
+                matches!(data.run, Run::Keys(_) | Run::Prepared(_) | Run::Long(_) | Run::Blocking(_))
+            }
             // What is fast and may be called while there is no data yet has nothing to do with it: TIME, LASTSAVE, ROLE.
             Handler::Server => {
                 matches!(spec.group, Group::Connection | Group::PubSub)
@@ -119,6 +122,7 @@ impl Registry {
         let handler = match command.run {
             Run::Container => Handler::Container,
             Run::Keys(_)
+            | Run::Prepared(_)
             | Run::Long(_)
             | Run::KeysOrAllShards { .. }
             | Run::Blocking(_)

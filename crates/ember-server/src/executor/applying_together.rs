@@ -242,8 +242,8 @@ impl Executor {
 /// Whether a command writes, to the keys in its arguments and nothing else, and can be run by any worker.
 fn is_on_keys(command: &Command) -> bool {
     let flags = command.spec.flags;
-    let runs_on_keys =
-        matches!(command.handler, Handler::Data(data) if matches!(data.run, Run::Keys(_) | Run::Long(_)));
+    let Handler::Data(data) = command.handler else { return false };
+    let runs_on_keys = matches!(data.run, Run::Keys(_) | Run::Prepared(_) | Run::Long(_));
     runs_on_keys && flags.contains(Flags::WRITE) && !flags.contains(Flags::BLOCKING)
 }
 

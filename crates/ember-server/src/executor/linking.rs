@@ -6,6 +6,8 @@
 //!          ─ makes them (a moment under the lock) ─ and so on, until none is left
 //! ```
 //!
+//! A removed vector is not found from then on; the threads mend the graph around it, under the lock, and give its slot back.
+//!
 //! Searches look at each vector that is not linked yet, so there may not be many: above [`PENDING_HOLD`] the key is held
 //! (`server/held_keys.rs`), and calls that would change it wait until [`PENDING_GO_ON`].
 //!
@@ -132,7 +134,9 @@ impl Links {
     /// Links vectors of a key for a while.
     fn link_some(&self, server: &'static Server, (database, key): &Place) -> Left {
         for _ in 0..TURN_BATCHES {
+            let dead = linking::bury(&server.keyspace, *database, key);
             let batch = match linking::begin(&server.keyspace, *database, key) {
+                Next::Nothing if dead > 0 => continue,
                 Next::Nothing => return Left::Nothing,
                 Next::Later => return Left::Later,
                 Next::Linking(batch) => batch,

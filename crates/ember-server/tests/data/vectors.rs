@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use ember_testkit::{OnDrop, Random, RawClient, Server, Value, wait_until};
+use ember_testkit::{Directory, OnDrop, Random, RawClient, Server, Value, wait_until};
 
 use crate::blocking::shown;
 use crate::{MODES, start};
@@ -44,9 +44,9 @@ fn an_element_is_found_from_its_answer_on() {
                 assert_eq!(one.run(&format!("VREM v e{}", id - 3)), Value::Integer(1));
             }
         }
-        assert!(shown(&one.run("VLINKS v e3499")).contains("\"e"));
         assert_eq!(one.run("VCARD v"), Value::Integer(3000));
         wait_until("all vectors are linked", || pending(&mut one) == 0);
+        assert!(shown(&one.run("VLINKS v e3499")).contains("\"e"));
     }
 }
 
@@ -86,6 +86,107 @@ fn more_than_can_be_linked_at_once_waits_and_is_answered() {
         assert_eq!(client.run("RENAME v w"), Value::Simple(b"OK".to_vec()));
         assert_eq!(client.run("VCARD w"), Value::Integer(4001));
         assert_eq!(client.run("DEL w"), Value::Integer(1));
+    }
+}
+
+/// One of the two vectors that an element can have.
+fn vector_of(id: u64, is_second: bool) -> Vec<f32> {
+    let mut random = Random::new(id * 2 + u64::from(is_second) + 1);
+    (0..DIM).map(|_| random.below(2001) as f32 / 1000.0 - 1.0).collect()
+}
+
+fn blob_of(vector: &[f32]) -> Vec<u8> {
+    vector.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+fn score(a: &[f32], b: &[f32]) -> f64 {
+    let product = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(a * b)).sum::<f64>();
+    (1.0 + product(a, b) / (product(a, a) * product(b, b)).sqrt()) / 2.0
+}
+
+/// What a search finds: elements and scores, each of which is that of a vector that the element can have.
+fn found(client: &mut RawClient, query: &[f32], count: &str) -> Vec<(u64, f64)> {
+    let blob = blob_of(query);
+    let words = [&b"VSIM"[..], b"v", b"FP32", &blob, b"COUNT", count.as_bytes(), b"WITHSCORES"];
+    let reply = client.command(&words);
+    let reply: Vec<String> =
+        reply.elements().expect("a search is answered").iter().map(Value::text).collect();
+    let pairs = reply.as_chunks::<2>().0.iter();
+    let hits: Vec<(u64, f64)> =
+        pairs.map(|[name, score]| (name.parse().unwrap(), score.parse().unwrap())).collect();
+    for &(id, told) in &hits {
+        let is_score = |is_second| (score(query, &vector_of(id, is_second)) - told).abs() < 1e-4;
+        assert!(is_score(false) || is_score(true), "{id} is not as far as {told}");
+    }
+    hits
+}
+
+#[test]
+fn what_is_found_beside_changes_is_as_far_as_is_told() {
+    let seconds = std::env::var("STRESS_SECONDS").map_or(2, |seconds| seconds.parse().unwrap());
+    for mode in MODES {
+        let server = start(mode);
+        let stops = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let _stop = OnDrop(|| stops.store(true, Ordering::Relaxed));
+            let mut threads = Vec::new();
+            for writer in 0..2u64 {
+                let (server, stops) = (&server, &stops);
+                threads.push(scope.spawn(move || {
+                    let (mut client, mut random) = (server.client(), Random::new(writer + 1));
+                    let mut changes = 0;
+                    // Nobody else changes these elements. More are added than removed until there are thousands.
+                    while !stops.load(Ordering::Relaxed) {
+                        let id = writer * 10_000 + random.below(3000) as u64;
+                        let (is_second, name) = (random.below(2) == 1, id.to_string());
+                        let vector = vector_of(id, is_second);
+                        let blob = blob_of(&vector);
+                        let is_removed = random.below(3) == 0;
+                        if is_removed {
+                            client.command(&[&b"VREM"[..], b"v", name.as_bytes()]);
+                        } else {
+                            let options = [b"NOQUANT", &b"M"[..], b"8", b"EF", b"40"];
+                            let words =
+                                [&[&b"VADD"[..], b"v", b"FP32", &blob, name.as_bytes()], &options[..]];
+                            client.command(&words.concat());
+                        }
+                        let hits = found(&mut client, &vector, "10");
+                        let hit = hits.iter().find(|(other, _)| *other == id);
+                        match hit {
+                            Some(_) if is_removed => panic!("{mode:?}: {id} is gone: {hits:?}"),
+                            Some((_, score)) => assert!(*score > 0.999, "{mode:?}: {id} was replaced"),
+                            // It has to be found while it waits, and nearly always later.
+                            None => changes += u64::from(!is_removed) << 32,
+                        }
+                        changes += 1;
+                    }
+                    changes
+                }));
+            }
+            for searcher in 0..2u64 {
+                let (server, stops) = (&server, &stops);
+                scope.spawn(move || {
+                    let (mut client, mut random) = (server.client(), Random::new(searcher + 100));
+                    while !stops.load(Ordering::Relaxed) {
+                        let query = vector_of(random.next_u64() >> 24, false);
+                        found(&mut client, &query, "50");
+                    }
+                });
+            }
+            let mut client = server.client();
+            let end = std::time::Instant::now() + std::time::Duration::from_secs(seconds);
+            while std::time::Instant::now() < end {
+                found(&mut client, &vector_of(5, true), "1000");
+            }
+            stops.store(true, Ordering::Relaxed);
+            for thread in threads {
+                let counted = thread.join().unwrap();
+                let (changes, missed) = (counted & 0xFFFF_FFFF, counted >> 32);
+                assert!(missed * 100 <= changes, "{mode:?}: {missed} of {changes} were not found");
+            }
+        });
+        let mut client = server.client();
+        wait_until("all vectors are linked", || pending(&mut client) == 0);
     }
 }
 
@@ -162,5 +263,63 @@ fn lists_are_made_beside_commands() {
         assert_eq!(client.run("DEBUG RELOAD"), Value::Simple(b"OK".to_vec()));
         assert_eq!((told(&mut client, "is_trained"), told(&mut client, "vectors")), (1, 4000));
         (1000..5000).step_by(100).for_each(|id| finds(&mut client, &blobs, id));
+    }
+}
+
+#[test]
+fn lists_and_graphs_come_back_from_files() {
+    for mode in MODES {
+        // With a preamble a rewritten file has whole indexes, else their commands.
+        for preamble in ["yes", "no"] {
+            let directory = Directory::new("vectors");
+            let vectors: Vec<Vec<f32>> = (0..800).map(|id| vector_of(id, false)).collect();
+            // Each server is killed, and the next one begins with what that has left.
+            for (round, all) in [0, 400, 600, 800].into_iter().enumerate() {
+                let server = Server::builder(env!("CARGO_BIN_EXE_ember-server"))
+                    .arguments(mode)
+                    .arguments(&["--appendonly", "yes", "--appendfsync", "always"])
+                    .arguments(&["--aof-use-rdb-preamble", preamble])
+                    .directory(&directory.0)
+                    .start();
+                let mut client = server.client();
+                if round == 0 {
+                    client.run(&format!("VECTOR.CREATE v DIM {DIM} TYPE IVF NLIST 8 NPROBE 8"));
+                } else {
+                    wait_until("the lists are made", || told(&mut client, "is_trained") == 1);
+                    assert_eq!(told(&mut client, "vectors"), all as i64 - 50, "{mode:?} {preamble} {round}");
+                    assert_eq!(client.run("VCARD g"), Value::Integer(all as i64 - 50));
+                }
+                for id in (50..all).step_by(37) {
+                    for key in ["v", "g"] {
+                        let blob = blob_of(&vectors[id]);
+                        let words = [&b"VSIM"[..], key.as_bytes(), b"FP32", &blob, b"COUNT", b"1"];
+                        let found = shown(&client.command(&words));
+                        assert_eq!(found.split('"').nth(1), Some(&*id.to_string()), "{mode:?} {preamble}");
+                    }
+                }
+                for (id, vector) in
+                    vectors.iter().enumerate().skip(all).take(if round == 0 { 400 } else { 200 })
+                {
+                    let (name, blob) = (id.to_string(), blob_of(vector));
+                    let add: [&[u8]; 4] = [b"VECTOR.ADD", b"v", name.as_bytes(), &blob];
+                    assert_eq!(client.command(&add), Value::Integer(1));
+                    let add = [&b"VADD"[..], b"g", b"FP32", &blob, name.as_bytes(), b"NOQUANT"];
+                    assert_eq!(client.command(&add), Value::Integer(1));
+                }
+                if round == 0 {
+                    for id in 0..50 {
+                        assert_eq!(client.run(&format!("VECTOR.DEL v {id}")), Value::Integer(1));
+                        assert_eq!(client.run(&format!("VREM g {id}")), Value::Integer(1));
+                    }
+                } else if round == 1 {
+                    client.run("BGREWRITEAOF");
+                    let is_over = |client: &mut RawClient| {
+                        let info = client.run("INFO persistence").text();
+                        info.contains("aof_rewrite_in_progress:0") && info.contains("aof_rewrite_scheduled:0")
+                    };
+                    wait_until("the file is rewritten", || is_over(&mut client));
+                }
+            }
+        }
     }
 }

@@ -6,26 +6,66 @@ use ember_protocol::{Args, number};
 use crate::commands::arguments::is_word;
 use crate::commands::vector_set::vector::{INVALID, has_a_length};
 use crate::error::CommandError;
+use crate::types::vector_set::DIM_MAX;
+
+/// A vector of an index whose dimensions are not looked at yet.
+pub(super) struct Given {
+    vector: Vec<f32>,
+    form: Form,
+    /// The argument behind it.
+    next: usize,
+}
+
+enum Form {
+    /// It says where it ends.
+    Closed,
+    /// Bytes: they are a vector only if there are as many as the index needs.
+    Bytes,
+    /// Numbers of which the first are the vector: what is behind it can be one too.
+    Open,
+}
+
+/// The vector that begins at argument `at`.
+pub(super) fn read(args: Args<'_>, at: usize) -> Result<Given, CommandError> {
+    let first = args.get(at).ok_or(INVALID)?;
+    let (vector, form, next) = if is_word(args, at, "FP32") && args.len() > at + 1 {
+        (from_bytes(args.at(at + 1)).ok_or(INVALID)?, Form::Closed, at + 2)
+    } else if is_word(args, at, "VALUES") {
+        let words = at + 1..args.len().min(at + 1 + DIM_MAX);
+        let numbers = words.map_while(|arg| number::parse_f64(args.at(arg)));
+        (numbers.map(|number| number as f32).collect(), Form::Open, at + 1)
+    } else if let Some(vector) = from_json(first) {
+        (vector, Form::Closed, at + 1)
+    } else {
+        (from_bytes(first).ok_or(INVALID)?, Form::Bytes, at + 1)
+    };
+    Ok(Given { vector, form, next })
+}
+
+impl Given {
+    /// The vector of an index of so many dimensions, and the argument behind it. Numbers are finite.
+    pub(super) fn of(self, dim: usize) -> Result<(Vec<f32>, usize), CommandError> {
+        let Given { mut vector, form, mut next } = self;
+        match form {
+            Form::Closed => {}
+            Form::Bytes if vector.len() != dim => return Err(INVALID),
+            Form::Bytes => {}
+            Form::Open => {
+                vector.truncate(dim);
+                next += vector.len();
+            }
+        }
+        if vector.len() != dim {
+            return Err(format!("ERR vector has {} dimensions, the index {dim}", vector.len()).into());
+        }
+        let is_valid = vector.iter().all(|number| number.is_finite()) && has_a_length(&vector);
+        if is_valid { Ok((vector, next)) } else { Err(INVALID) }
+    }
+}
 
 /// The vector that begins at argument `at`, and the argument behind it. Numbers are finite.
 pub(super) fn vector(args: Args<'_>, at: usize, dim: usize) -> Result<(Vec<f32>, usize), CommandError> {
-    let first = args.get(at).ok_or(INVALID)?;
-    let (vector, next) = if is_word(args, at, "FP32") && args.len() > at + 1 {
-        (from_bytes(args.at(at + 1)).ok_or(INVALID)?, at + 2)
-    } else if is_word(args, at, "VALUES") {
-        let numbers = (at + 1..args.len().min(at + 1 + dim)).map_while(|arg| number::parse_f64(args.at(arg)));
-        let numbers: Vec<f32> = numbers.map(|number| number as f32).collect();
-        let next = at + 1 + numbers.len();
-        (numbers, next)
-    } else {
-        let blob = || (first.len() == dim * size_of::<f32>()).then(|| from_bytes(first)).flatten();
-        (from_json(first).or_else(blob).ok_or(INVALID)?, at + 1)
-    };
-    if vector.len() != dim {
-        return Err(format!("ERR vector has {} dimensions, the index {dim}", vector.len()).into());
-    }
-    let is_valid = vector.iter().all(|number| number.is_finite()) && has_a_length(&vector);
-    if is_valid { Ok((vector, next)) } else { Err(INVALID) }
+    read(args, at)?.of(dim)
 }
 
 fn from_bytes(bytes: &[u8]) -> Option<Vec<f32>> {

@@ -3,7 +3,7 @@
 use ember_protocol::Args;
 
 use super::{NO_INDEX, given, made};
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{DataCommand, Locked, Run};
 use crate::commands::arguments::is_word;
 use crate::commands::vector_set::vector::to_blob;
 use crate::effects::events::Event;
@@ -30,7 +30,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         },
         ..Spec::DEFAULT
     },
-    Run::Keys(add),
+    Run::Prepared(add),
 )];
 
 fn payload(args: Args<'_>, next: usize) -> Result<Option<&[u8]>, CommandError> {
@@ -42,34 +42,37 @@ fn payload(args: Args<'_>, next: usize) -> Result<Option<&[u8]>, CommandError> {
     }
 }
 
-fn add(call: &mut Call<'_, '_>) -> CommandResult {
-    let args = call.args;
-    let mut key = call.keys.key(1);
-    let (dim, width, scanned) = {
+fn add(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
+    let given = given::read(args, 3);
+    Ok(Box::new(move |call| {
+        let mut key = call.keys.key(1);
         let set = key.value::<VectorSet>()?.ok_or(NO_INDEX)?;
-        (set.projection().map_or(set.dim(), |projection| projection.input), made(set).build_width, set)
-    };
-    let (vector, next) = given::vector(args, 3, dim)?;
-    let payload = payload(args, next)?;
-    let blob = to_blob(&vector);
-    let vector = scanned.reduced(vector);
-    let (name, is_linked_later) = (args.at(2), key.links_later());
-    let mut has_news = false;
-    let is_new = key.edit_value(Event::module("vector.add"), |set: &mut VectorSet| {
-        let is_new = set.set(name, &vector, payload, width, is_linked_later);
-        has_news = set.has_news_for_linkers();
-        is_new
-    })?;
-    let is_new = is_new.flatten().ok_or("ERR the index has as many elements as it can have")?;
-    if has_news {
-        key.wants_links();
-    }
-    key.journal("VECTOR.ADD", |words| {
-        words.word(name).word(b"FP32").word(&blob);
-        if let Some(payload) = payload {
-            words.word(b"PAYLOAD").word(payload);
+        let dim = set.projection().map_or(set.dim(), |projection| projection.input);
+        let width = made(set).build_width;
+        let (vector, next) = given?.of(dim)?;
+        let payload = payload(args, next)?;
+        let blob = key.is_journaled().then(|| to_blob(&vector));
+        let prepared = set.prepared(&set.reduced(vector));
+        let (name, is_linked_later) = (args.at(2), key.links_later());
+        let mut has_news = false;
+        let is_new = key.edit_value(Event::module("vector.add"), |set: &mut VectorSet| {
+            let is_new = set.set(name, &prepared, payload, width, is_linked_later);
+            has_news = set.has_news_for_linkers();
+            is_new
+        })?;
+        let is_new = is_new.flatten().ok_or("ERR the index has as many elements as it can have")?;
+        if has_news {
+            key.wants_links();
         }
-    });
-    call.reply.integer(i64::from(is_new));
-    Ok(())
+        if let Some(blob) = blob {
+            key.journal("VECTOR.ADD", |words| {
+                words.word(name).word(b"FP32").word(&blob);
+                if let Some(payload) = payload {
+                    words.word(b"PAYLOAD").word(payload);
+                }
+            });
+        }
+        call.reply.integer(i64::from(is_new));
+        Ok(())
+    }))
 }

@@ -12,7 +12,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         summary: "Removes elements from an index; returns how many there were.",
         since: "0.1.0",
         group: Group::VectorSet,
-        complexity: "O(M²) distances for M links and O(log N) for N elements, for each.",
+        complexity: "O(log N) for N elements, for each; then O(M²) distances for M links on another thread.",
         arity: -3,
         flags: Flags::WRITE,
         keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::DELETE))],
@@ -29,9 +29,17 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 
 fn del(call: &mut Call<'_, '_>) -> CommandResult {
     let args = call.args;
-    let removed = call.keys.key(1).edit_value(Event::module("vector.del"), |set: &mut VectorSet| {
-        (2..args.len()).filter(|&arg| set.remove(args.at(arg))).count()
+    let mut key = call.keys.key(1);
+    let is_mended_later = key.links_later();
+    let mut has_news = false;
+    let removed = key.edit_value(Event::module("vector.del"), |set: &mut VectorSet| {
+        let removed = (2..args.len()).filter(|&arg| set.remove(args.at(arg), is_mended_later)).count();
+        has_news = removed > 0 && set.dead() > 0;
+        removed
     })?;
+    if has_news {
+        key.wants_links();
+    }
     call.reply.integer(removed.ok_or(NO_INDEX)? as i64);
     Ok(())
 }

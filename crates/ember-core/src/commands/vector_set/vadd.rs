@@ -1,17 +1,19 @@
 //! VADD.
 
+use std::borrow::Cow;
+
 use ember_protocol::{Args, number};
 
 use super::scalar;
 use super::vector::{Given, INVALID, has_a_length, to_blob};
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{CommandResult, DataCommand, Locked, Run};
 use crate::commands::arguments::is_word;
 use crate::effects::events::Event;
 use crate::effects::journal::Words;
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::vector_set::{
-    Kind, LINKS_DEFAULT, LINKS_MAX, LINKS_MIN, Metric, Projection, Scalar, Shape, VectorSet,
+    Kind, LINKS_DEFAULT, LINKS_MAX, LINKS_MIN, Metric, Prepared, Projection, Scalar, Shape, VectorSet,
 };
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -31,7 +33,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         example: Example { given: &[], call: "VADD points VALUES 2 1.0 1.0 pt:A", reply: "(integer) 1" },
         ..Spec::DEFAULT
     },
-    Run::Keys(vadd),
+    Run::Prepared(vadd),
 )];
 
 /// How many near vectors neighbours are chosen from, unless told otherwise, and at most.
@@ -41,9 +43,9 @@ const WIDTH_MAX: i64 = 1_000_000;
 pub(super) struct Options<'a> {
     pub(super) width: usize,
     links: usize,
-    scalar: Scalar,
+    pub(super) scalar: Scalar,
     /// `None` where it is not said: that of the set.
-    metric: Option<Metric>,
+    pub(super) metric: Option<Metric>,
     attributes: Option<&'a [u8]>,
 }
 
@@ -97,8 +99,13 @@ fn mismatch(given: usize, set: usize) -> CommandError {
     format!("ERR Vector dimension mismatch - got {given} but set has {set}").into()
 }
 
-/// Whether a vector with these options can go into a set.
-pub(super) fn check(set: &VectorSet, given: &Given, options: &Options<'_>) -> CommandResult {
+/// Whether a vector of `dim` dimensions, to be reduced to `reduced`, can go into a set with these options.
+pub(super) fn check(
+    set: &VectorSet,
+    dim: usize,
+    reduced: Option<usize>,
+    options: &Options<'_>,
+) -> CommandResult {
     if set.scalar() != options.scalar {
         return Err("ERR asked quantization mismatch with existing vector set".into());
     }
@@ -108,14 +115,13 @@ pub(super) fn check(set: &VectorSet, given: &Given, options: &Options<'_>) -> Co
     if matches!(set.kind(), Kind::Hnsw { links } if links != options.links) {
         return Err("ERR asked M value mismatch with existing vector set".into());
     }
-    let dim = given.vector.len();
     match set.projection() {
         None if set.dim() != dim => Err(mismatch(dim, set.dim())),
-        None if given.reduced.is_some() => {
+        None if reduced.is_some() => {
             Err("ERR cannot add projection to existing set without projection".into())
         }
         None => Ok(()),
-        Some(_) if given.reduced != Some(set.dim()) => Err(mismatch(dim, set.dim())),
+        Some(_) if reduced != Some(set.dim()) => Err(mismatch(dim, set.dim())),
         Some(projection) if projection.input != dim => Err(input_mismatch(dim, projection.input)),
         Some(_) => Ok(()),
     }
@@ -126,8 +132,7 @@ pub(super) fn input_mismatch(given: usize, input: usize) -> CommandError {
     format!("ERR Input dimension mismatch for projection - got {given} but projection expects {input}").into()
 }
 
-fn vadd(call: &mut Call<'_, '_>) -> CommandResult {
-    let args = call.args;
+fn vadd(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
     let (name, given, options) = match Given::parse(args, 2, true) {
         Ok(given) => {
             if args.len() <= given.next {
@@ -146,39 +151,43 @@ fn vadd(call: &mut Call<'_, '_>) -> CommandResult {
             (args.at(2), given, options)
         }
     };
-    let mut key = call.keys.key(1);
-    let found = key.value::<VectorSet>()?;
-    found.map_or(Ok(()), |set| check(set, &given, &options))?;
-    let Given { vector, reduced, .. } = given;
-    let projection = reduced.map(|_| Projection::new(vector.len()));
-    let blob = key.is_journaled().then(|| to_blob(&vector));
-    let vector = match (key.value::<VectorSet>()?, reduced) {
-        (Some(set), _) => set.reduced(vector),
-        (None, Some(dim)) => Projection::new(vector.len()).apply(&vector, dim),
-        (None, None) => vector,
+    let Given { vector, blob, reduced, .. } = given;
+    let blob = blob.map_or_else(|| Cow::Owned(to_blob(&vector)), Cow::Borrowed);
+    let (dim, projection) = (vector.len(), reduced.map(|_| Projection::new(vector.len())));
+    let vector = match (&projection, reduced) {
+        (Some(projection), Some(dim)) => projection.apply(&vector, dim),
+        _ => vector,
     };
-    if !has_a_length(&vector) {
-        return Err(INVALID);
-    }
-    let is_linked_later = key.links_later();
-    let mut has_news = false;
-    let is_new = key.edit_or_create(Event::module("vadd"), |set: &mut VectorSet| {
-        if !set.has_shape() {
-            set.shape(options.shape(vector.len(), projection));
+    let metric = options.metric.unwrap_or(Metric::Cosine);
+    let prepared = Prepared::new(&vector, metric, options.scalar);
+    Ok(Box::new(move |call| {
+        let mut key = call.keys.key(1);
+        let set = key.value::<VectorSet>()?;
+        set.map_or(Ok(()), |set| check(set, dim, reduced, &options))?;
+        if !has_a_length(&vector) {
+            return Err(INVALID);
         }
-        let is_new = set.set(name, &vector, options.attributes, options.width, is_linked_later);
-        has_news = set.has_news_for_linkers();
-        is_new
-    })?;
-    if has_news {
-        key.wants_links();
-    }
-    let is_new = is_new.ok_or("ERR the vector set has as many elements as it can have")?;
-    if let Some(blob) = blob {
+        // Only a set that was made with another metric stores vectors otherwise.
+        let others = set.filter(|set| set.metric() != metric).map(|set| set.prepared(&vector));
+        let prepared = others.unwrap_or(prepared);
+        let is_linked_later = key.links_later();
+        let mut has_news = false;
+        let is_new = key.edit_or_create(Event::module("vadd"), |set: &mut VectorSet| {
+            if !set.has_shape() {
+                set.shape(options.shape(vector.len(), projection));
+            }
+            let is_new = set.set(name, &prepared, options.attributes, options.width, is_linked_later);
+            has_news = set.has_news_for_linkers();
+            is_new
+        })?;
+        if has_news {
+            key.wants_links();
+        }
+        let is_new = is_new.ok_or("ERR the vector set has as many elements as it can have")?;
         key.journal("VADD", |words| write_effect(words, reduced, &blob, name, &options));
-    }
-    call.reply.boolean(is_new);
-    Ok(())
+        call.reply.boolean(is_new);
+        Ok(())
+    }))
 }
 
 /// The call with all that it has decided: options that were left out, and numbers that were rounded.

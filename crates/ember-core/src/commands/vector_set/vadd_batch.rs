@@ -3,13 +3,13 @@
 use ember_protocol::{Args, number};
 
 use super::vadd::{Options, check};
-use super::vector::{Given, INVALID, from_blob, has_a_length};
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use super::vector::{INVALID, from_blob, has_a_length};
+use crate::call::{DataCommand, Locked, Run};
 use crate::commands::arguments::is_word;
 use crate::effects::events::Event;
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::types::vector_set::{DIM_MAX, Scalar, VectorSet};
+use crate::types::vector_set::{DIM_MAX, Metric, Prepared, Scalar, VectorSet};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
@@ -32,7 +32,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         },
         ..Spec::DEFAULT
     },
-    Run::Keys(vadd_batch),
+    Run::Prepared(vadd_batch),
 )];
 
 /// Words that begin an option, unless a vector follows them: then they are names.
@@ -49,8 +49,7 @@ fn element(args: Args<'_>, at: usize, dim: usize, is_binary: bool) -> Option<(Ve
     Some((numbers.collect::<Option<Vec<f32>>>()?, next))
 }
 
-fn vadd_batch(call: &mut Call<'_, '_>) -> CommandResult {
-    let args = call.args;
+fn vadd_batch(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
     if !is_word(args, 2, "DIM") {
         return Err(CommandError::Syntax);
     }
@@ -72,28 +71,40 @@ fn vadd_batch(call: &mut Call<'_, '_>) -> CommandResult {
         return Err(INVALID);
     }
     let options = Options::parse(args, at, Scalar::F32)?;
-    let mut key = call.keys.key(1);
-    if let Some(set) = key.value::<VectorSet>()? {
-        let given = Given { vector: vec![0.0; dim], reduced: None, next: at };
-        check(set, &given, &options)?;
-    }
-    let is_linked_later = key.links_later();
-    let mut pending = 0;
-    let added = key.edit_or_create(Event::module("vadd"), |set: &mut VectorSet| {
-        if !set.has_shape() {
-            set.shape(options.shape(dim, None));
+    let metric = options.metric.unwrap_or(Metric::Cosine);
+    let elements: Vec<(&[u8], Vec<f32>, Prepared)> = elements
+        .into_iter()
+        .map(|(name, vector)| {
+            let prepared = Prepared::new(&vector, metric, options.scalar);
+            (name, vector, prepared)
+        })
+        .collect();
+    Ok(Box::new(move |call| {
+        let mut key = call.keys.key(1);
+        if let Some(set) = key.value::<VectorSet>()? {
+            check(set, dim, None, &options)?;
         }
-        let mut added = 0;
-        for (name, vector) in &elements {
-            added += set.set(name, vector, None, options.width, is_linked_later).map(usize::from)?;
+        let is_linked_later = key.links_later();
+        let mut has_news = false;
+        let added = key.edit_or_create(Event::module("vadd"), |set: &mut VectorSet| {
+            if !set.has_shape() {
+                set.shape(options.shape(dim, None));
+            }
+            let mut added = 0;
+            for (name, vector, prepared) in &elements {
+                // Only a set that was made with another metric stores vectors otherwise.
+                let others = (set.metric() != metric).then(|| set.prepared(vector));
+                let prepared = others.as_ref().unwrap_or(prepared);
+                added += set.set(name, prepared, None, options.width, is_linked_later).map(usize::from)?;
+            }
+            has_news = set.pending() > 0 || set.dead() > 0;
+            Some(added)
+        })?;
+        let added = added.ok_or("ERR the vector set has as many elements as it can have")?;
+        if has_news {
+            key.wants_links();
         }
-        pending = set.pending();
-        Some(added)
-    })?;
-    let added = added.ok_or("ERR the vector set has as many elements as it can have")?;
-    if pending > 0 {
-        key.wants_links();
-    }
-    call.reply.integer(added as i64);
-    Ok(())
+        call.reply.integer(added as i64);
+        Ok(())
+    }))
 }

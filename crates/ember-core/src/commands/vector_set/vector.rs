@@ -7,9 +7,11 @@ use crate::error::CommandError;
 use crate::types::vector_set::DIM_MAX;
 
 /// A vector that a call gives.
-pub(super) struct Given {
+pub(super) struct Given<'a> {
     /// The vector: one dimension at least.
     pub(super) vector: Vec<f32>,
+    /// The same as the bytes that were given, if they were.
+    pub(super) blob: Option<&'a [u8]>,
     /// To how many dimensions it is to be reduced.
     pub(super) reduced: Option<usize>,
     /// The argument behind it.
@@ -19,19 +21,21 @@ pub(super) struct Given {
 pub(crate) const INVALID: CommandError =
     CommandError::Text(std::borrow::Cow::Borrowed("ERR invalid vector specification"));
 
-impl Given {
+impl<'a> Given<'a> {
     /// The vector that begins at argument `at`, with `REDUCE dimensions` before it if it `may_be_reduced`. Numbers are
     /// finite, and there are no more dimensions than an index can have.
-    pub(super) fn parse(args: Args<'_>, at: usize, may_be_reduced: bool) -> Result<Given, CommandError> {
+    pub(super) fn parse(args: Args<'a>, at: usize, may_be_reduced: bool) -> Result<Given<'a>, CommandError> {
         let mut at = at;
         let mut reduced = None;
         if may_be_reduced && args.len() > at + 2 && is_word(args, at, "REDUCE") {
             reduced = Some(dimensions(args, at + 1)?);
             at += 2;
         }
+        let mut blob = None;
         let (vector, next) = if args.len() < at + 2 {
             return Err(INVALID);
         } else if is_word(args, at, "FP32") {
+            blob = Some(args.at(at + 1));
             (from_blob(args.at(at + 1))?, at + 2)
         } else if is_word(args, at, "VALUES") {
             let next = at + 2 + dimensions(args, at + 1)?;
@@ -45,7 +49,7 @@ impl Given {
             return Err(INVALID);
         };
         if vector.iter().all(|number| number.is_finite()) {
-            Ok(Given { vector, reduced, next })
+            Ok(Given { vector, blob, reduced, next })
         } else {
             Err(INVALID)
         }
@@ -53,13 +57,13 @@ impl Given {
 
     /// The numbers that begin at argument `at`, up to the first argument that is none: the form of the original ember.
     /// `None` if the first is none, or one of them is not finite.
-    pub(super) fn bare(args: Args<'_>, at: usize) -> Option<Given> {
+    pub(super) fn bare(args: Args<'a>, at: usize) -> Option<Given<'a>> {
         let words = (at..args.len()).take(DIM_MAX + 1);
         let numbers = words.map_while(|arg| number::parse_f64(args.at(arg)).map(|number| number as f32));
         let vector: Vec<f32> = numbers.collect();
         let is_vector =
             (1..=DIM_MAX).contains(&vector.len()) && vector.iter().all(|number| number.is_finite());
-        is_vector.then(|| Given { next: at + vector.len(), vector, reduced: None })
+        is_vector.then(|| Given { next: at + vector.len(), vector, blob: None, reduced: None })
     }
 }
 

@@ -79,8 +79,8 @@ fn distinct(set: &VectorSet, count: u64, random: &mut Random, reply: &mut Reply)
     let mut chosen = HashSet::new();
     for last in set.len() - count..set.len() {
         let drawn = random.below(last + 1);
-        let slot = if chosen.insert(drawn) { drawn } else { last };
-        chosen.insert(slot);
-        reply.bulk(set.element(slot as u32).name());
+        let nth = if chosen.insert(drawn) { drawn } else { last };
+        chosen.insert(nth);
+        reply.bulk(set.nth(nth).name());
     }
 }

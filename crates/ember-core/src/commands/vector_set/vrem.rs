@@ -11,7 +11,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         summary: "Removes an element from a vector set; returns whether it was there.",
         since: "8.0.0",
         group: Group::VectorSet,
-        complexity: "O(M²) distances for M links of its node, and O(log N) for N elements.",
+        complexity: "O(log N) for N elements; then O(M²) distances for M links of its node on another thread.",
         arity: 3,
         flags: Flags::WRITE,
         keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::DELETE))],
@@ -28,8 +28,17 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 
 fn vrem(call: &mut Call<'_, '_>) -> CommandResult {
     let name = call.args.at(2);
-    let removed =
-        call.keys.key(1).edit_value(Event::module("vrem"), |set: &mut VectorSet| set.remove(name))?;
+    let mut key = call.keys.key(1);
+    let is_mended_later = key.links_later();
+    let mut has_news = false;
+    let removed = key.edit_value(Event::module("vrem"), |set: &mut VectorSet| {
+        let removed = set.remove(name, is_mended_later);
+        has_news = removed && set.has_news_for_linkers();
+        removed
+    })?;
+    if has_news {
+        key.wants_links();
+    }
     call.reply.boolean(removed.unwrap_or(false));
     Ok(())
 }

@@ -5,6 +5,8 @@
 //! order    slots in the order of their names, up to 512 to a leaf
 //! ```
 //!
+//! A removed element can keep its slot for a while, without a place in the order: the index mends its graph later.
+//!
 //! Chunks and leaves stand behind shared pointers, so a copy of all costs a pointer for each; what is changed is copied
 //! first if it is shared.
 
@@ -39,6 +41,11 @@ impl Element {
     /// Its attributes, if it has any: any text, never an empty one.
     pub fn attributes(&self) -> Option<&[u8]> {
         self.attributes.as_deref()
+    }
+
+    /// The same, to be given to another element.
+    pub(super) fn attributes_shared(&self) -> Option<Arc<[u8]>> {
+        self.attributes.clone()
     }
 
     fn bytes(&self) -> usize {
@@ -118,6 +125,9 @@ fn shrink<T>(part: &mut Vec<T>) {
 pub(super) struct Elements {
     chunks: Shared<Element>,
     order: Shared<u32>,
+    /// Slots, those of removed elements too.
+    slots: usize,
+    /// How many elements there are.
     len: usize,
     /// Bytes of names and attributes.
     text_bytes: usize,
@@ -126,6 +136,11 @@ pub(super) struct Elements {
 impl Elements {
     pub(super) fn len(&self) -> usize {
         self.len
+    }
+
+    /// How many slots there are, those of removed elements too.
+    pub(super) fn slots(&self) -> usize {
+        self.slots
     }
 
     /// Bytes of memory, allocator rounding included. O(1).
@@ -158,14 +173,20 @@ impl Elements {
 
     /// Appends an element whose name is not there; its slot is the one behind all others. O(log n).
     pub(super) fn push(&mut self, name: &[u8], attributes: Option<&[u8]>) {
+        self.push_with(name, attributes.map(Into::into));
+    }
+
+    /// The same, with attributes that are there.
+    pub(super) fn push_with(&mut self, name: &[u8], attributes: Option<Arc<[u8]>>) {
         let (leaf, at) = self.place(name).expect_err("the owner has looked");
-        let slot = self.len as u32;
-        let element = Element { name: name.into(), attributes: attributes.map(Into::into) };
+        let slot = self.slots as u32;
+        let element = Element { name: name.into(), attributes };
         self.text_bytes += element.bytes();
-        if self.len.is_multiple_of(CHUNK_ELEMENTS) {
+        if self.slots.is_multiple_of(CHUNK_ELEMENTS) {
             self.chunks.insert(self.chunks.parts.len(), Vec::new());
         }
-        self.chunks.edit(self.len / CHUNK_ELEMENTS, |chunk| chunk.push(element));
+        self.chunks.edit(self.slots / CHUNK_ELEMENTS, |chunk| chunk.push(element));
+        self.slots += 1;
         self.len += 1;
         if self.order.parts.is_empty() {
             self.order.insert(0, Vec::new());
@@ -187,8 +208,8 @@ impl Elements {
         }
     }
 
-    /// Removes an element; the one in the last slot takes its place. O(log n).
-    pub(super) fn swap_remove(&mut self, slot: u32) {
+    /// Removes an element whose slot stays until [`Elements::free`]. O(log n).
+    pub(super) fn take_out(&mut self, slot: u32) {
         let (leaf, at) = self.place(self.at(slot).name()).expect("each element is in the order");
         let is_empty = self.order.edit(leaf, |slots| {
             slots.remove(at);
@@ -198,9 +219,17 @@ impl Elements {
         if is_empty {
             self.order.remove(leaf);
         }
-        let last = (self.len - 1) as u32;
-        if slot != last {
-            let (leaf, at) = self.place(self.at(last).name()).expect("each element is in the order");
+        self.len -= 1;
+    }
+
+    /// Gives the slot of a removed element back; what is in the last slot takes its place. O(log n).
+    pub(super) fn free(&mut self, slot: u32) {
+        let last = (self.slots - 1) as u32;
+        // It may be one of a removed element, whose name can have come back in another slot.
+        if slot != last
+            && let Ok((leaf, at)) = self.place(self.at(last).name())
+            && self.order.parts[leaf][at] == last
+        {
             self.order.edit(leaf, |slots| slots[at] = slot);
         }
         let chunk = last as usize / CHUNK_ELEMENTS;
@@ -212,7 +241,7 @@ impl Elements {
         if self.chunks.parts[chunk].is_empty() {
             self.chunks.remove(chunk);
         }
-        self.len -= 1;
+        self.slots -= 1;
         let removed = if slot == last {
             moved
         } else {
@@ -281,7 +310,7 @@ impl Elements {
     /// # Panics
     /// If something does not.
     pub(super) fn check_invariants(&self) {
-        let texts = (0..self.len as u32).map(|slot| self.at(slot).bytes()).sum::<usize>();
+        let texts = (0..self.slots as u32).map(|slot| self.at(slot).bytes()).sum::<usize>();
         assert_eq!(self.text_bytes, texts);
         let recount = |parts: &Vec<Arc<Vec<u32>>>| parts.iter().map(|part| part_bytes(part)).sum::<usize>();
         assert_eq!(self.order.bytes, self.order.directory_bytes() + recount(&self.order.parts));
@@ -315,7 +344,8 @@ mod tests {
                     names.push(name);
                 }
                 Some(slot) if step % 2 == 0 => {
-                    elements.swap_remove(slot);
+                    elements.take_out(slot);
+                    elements.free(slot);
                     names.swap_remove(slot as usize);
                 }
                 Some(slot) => _ = elements.set_attributes(slot, (step % 4 == 1).then_some(&name)),
@@ -335,10 +365,49 @@ mod tests {
     }
 
     #[test]
+    fn slots_of_removed_elements_are_given_back_later() {
+        let mut random = Random::seeded(6);
+        let mut elements = Elements::default();
+        // Names by slot, and whether their elements are there.
+        let mut model: Vec<(Vec<u8>, bool)> = Vec::new();
+        for _ in 0..20_000 {
+            let name = format!("{:x}", random.below(900)).into_bytes();
+            match elements.find(&name) {
+                None => {
+                    elements.push(&name, None);
+                    model.push((name, true));
+                }
+                Some(slot) => {
+                    assert_eq!(model[slot as usize], (name, true));
+                    elements.take_out(slot);
+                    model[slot as usize].1 = false;
+                }
+            }
+            let slot = random.below(model.len());
+            if !model[slot].1 {
+                elements.free(slot as u32);
+                model.swap_remove(slot);
+            }
+            assert_eq!(
+                (elements.slots(), elements.len()),
+                (model.len(), model.iter().filter(|m| m.1).count())
+            );
+        }
+        elements.check_invariants();
+        assert!(elements.len() < elements.slots());
+        for (slot, (name, is_there)) in model.iter().enumerate() {
+            assert_eq!(elements.find(name) == Some(slot as u32), *is_there);
+        }
+    }
+
+    #[test]
     fn an_emptied_one_takes_little() {
         let mut elements = Elements::default();
         (0..3000).for_each(|number: u32| elements.push(&number.to_be_bytes(), None));
-        (0..3000).for_each(|_| elements.swap_remove(0));
+        for _ in 0..3000 {
+            elements.take_out(0);
+            elements.free(0);
+        }
         elements.check_invariants();
         assert!(elements.memory_bytes() < 500, "{}", elements.memory_bytes());
     }

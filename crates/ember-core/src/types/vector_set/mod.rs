@@ -14,11 +14,12 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ember_vector::{Config, Facts, Hit, Index, Prepared, Restore, Scratch, VECTORS_PER_LIST};
+use ember_vector::{Config, Facts, Hit, Index, Restore, Scratch, VECTORS_PER_LIST};
 
 pub use elements::Element;
 pub use ember_vector::{
-    DIM_MAX, Kind, LEVEL_MAX, LINKS_MAX, LINKS_MIN, LISTS_MAX, Linking, Metric, Plan, Scalar, Training,
+    DIM_MAX, Kind, LEVEL_MAX, LINKS_MAX, LINKS_MIN, LISTS_MAX, Linking, Metric, Plan, Prepared, Scalar,
+    Training,
 };
 pub use filter::{Filter, SyntaxError};
 pub use json::field_text;
@@ -37,8 +38,11 @@ pub const LINKS_DEFAULT: usize = 16;
 /// Vectors of a set that may wait to be linked. With more, each addition links one itself.
 const PENDING_MAX: usize = 2048;
 
-/// Of so many vectors that are not linked yet, one tells those who link that there are some: so they learn of a set that has
-/// come to another key meanwhile, and more of them come when there are many.
+/// Slots of removed vectors that may wait to be given back. With more, each removal gives one back itself.
+const DEAD_MAX: usize = 2048;
+
+/// Of so many vectors that are not linked yet, or removed ones, one tells those who link that there are some: so they learn
+/// of a set that has come to another key meanwhile, and more of them come when there are many.
 const PENDING_PER_NOTICE: usize = 32;
 
 /// The same of vectors that come to an index whose lists are due.
@@ -250,6 +254,7 @@ impl VectorSet {
 
     /// Makes the graph or the lists anew. O(n · width · log n) distances, or O(n · lists).
     pub fn rebuild(&mut self, width: usize) {
+        self.bury(usize::MAX);
         let parts = self.parts_mut();
         parts.index = with_scratch(|scratch| parts.index.rebuilt(width, scratch));
     }
@@ -297,30 +302,48 @@ impl VectorSet {
         }
     }
 
-    /// Sets the vector of an element, which is as long as this set keeps them, and its attributes if there are any: an empty
+    /// The form in which this set stores a vector of as many dimensions as it keeps. O(dimensions).
+    pub fn prepared(&self, vector: &[f32]) -> Prepared {
+        self.parts().prepared(vector)
+    }
+
+    /// Sets the vector of an element, in the form in which this set stores it, and its attributes if there are any: an empty
     /// text removes those it has. Whether the element is new. `None`, with nothing changed, if there is no place for another
-    /// one. O(dimensions + log n) if it `is_linked_later` ([`VectorSet::begin_linking`]) and is new, else O(width · log n).
+    /// one. O(dimensions + log n) if it `is_linked_later` ([`VectorSet::begin_linking`]), else O(width · log n).
     pub fn set(
         &mut self,
         name: &[u8],
-        vector: &[f32],
+        vector: &Prepared,
         attributes: Option<&[u8]>,
         width: usize,
         is_linked_later: bool,
     ) -> Option<bool> {
         let parts = self.parts_mut();
-        let vector = parts.prepared(vector);
         let found = parts.elements.find(name);
-        if found.is_none() && parts.elements.len() >= ember_vector::SLOTS_MAX {
+        let stays = found.is_some() && !(is_linked_later && parts.index.is_mended());
+        if !stays && parts.elements.slots() >= ember_vector::SLOTS_MAX {
             return None;
         }
-        with_scratch(|scratch| match found {
-            Some(slot) => parts.index.exchange(slot, &vector, width, scratch),
+        match found {
+            Some(slot) if stays => {
+                with_scratch(|scratch| parts.index.exchange(slot, vector, width, scratch));
+            }
+            Some(slot) => {
+                let elements = Arc::make_mut(&mut parts.elements);
+                let kept = elements.at(slot).attributes_shared();
+                elements.set_attributes(slot, None);
+                elements.take_out(slot);
+                elements.push_with(name, kept);
+                parts.index.kill(slot);
+                parts.index.add(vector, width);
+                self.bury_above(DEAD_MAX);
+            }
             None => {
-                parts.index.add(&vector, width);
+                parts.index.add(vector, width);
                 Arc::make_mut(&mut parts.elements).push(name, None);
             }
-        });
+        }
+        let parts = self.parts_mut();
         if !is_linked_later {
             parts.index.train();
             self.link_pending(usize::MAX);
@@ -328,8 +351,9 @@ impl VectorSet {
             self.link_pending(1);
         }
         let parts = self.parts_mut();
-        if let Some(attributes) = attributes {
-            let slot = found.unwrap_or(parts.elements.len() as u32 - 1);
+        if let Some(attributes) = attributes
+            && let Some(slot) = parts.elements.find(name)
+        {
             self.set_attributes(slot, attributes);
         }
         Some(found.is_none())
@@ -343,14 +367,43 @@ impl VectorSet {
         parts.attributes -= usize::from(Arc::make_mut(&mut parts.elements).set_attributes(slot, attributes));
     }
 
-    /// Removes an element; whether it was there. O(log n).
-    pub fn remove(&mut self, name: &[u8]) -> bool {
+    /// Removes an element; whether it was there. O(log n) if the graph is mended later, by those who link, else O(links²)
+    /// distances.
+    pub fn remove(&mut self, name: &[u8], is_mended_later: bool) -> bool {
         let Some(slot) = self.find(name) else { return false };
         let parts = self.parts_mut();
-        parts.attributes -= usize::from(parts.elements.at(slot).attributes().is_some());
-        Arc::make_mut(&mut parts.elements).swap_remove(slot);
-        with_scratch(|scratch| parts.index.remove(slot, scratch));
+        let elements = Arc::make_mut(&mut parts.elements);
+        parts.attributes -= usize::from(elements.set_attributes(slot, None));
+        elements.take_out(slot);
+        if is_mended_later && parts.index.is_mended() {
+            parts.index.kill(slot);
+            self.bury_above(DEAD_MAX);
+        } else {
+            elements.free(slot);
+            with_scratch(|scratch| parts.index.remove(slot, scratch));
+        }
         true
+    }
+
+    /// Gives the slots of up to `most` removed vectors back, and mends the graph around them. O(links²) distances for each.
+    pub fn bury(&mut self, most: usize) {
+        let Some(parts) = &mut self.0 else { return };
+        for _ in 0..most {
+            let Some(&slot) = parts.index.dead_slots().last() else { return };
+            Arc::make_mut(&mut parts.elements).free(slot);
+            with_scratch(|scratch| parts.index.remove(slot, scratch));
+        }
+    }
+
+    fn bury_above(&mut self, dead_max: usize) {
+        if self.dead() > dead_max {
+            self.bury(1);
+        }
+    }
+
+    /// How many slots of removed vectors wait to be given back.
+    pub fn dead(&self) -> usize {
+        self.0.as_ref().map_or(0, |parts| parts.index.dead())
     }
 
     /// How many vectors are not linked yet.
@@ -362,6 +415,7 @@ impl VectorSet {
     pub fn has_news_for_linkers(&self) -> bool {
         let Some(Parts { index, .. }) = self.0.as_deref() else { return false };
         index.pending() % PENDING_PER_NOTICE == 1
+            || index.dead() % PENDING_PER_NOTICE == 1
             || index.inserted().is_multiple_of(INSERTED_PER_NOTICE) && index.is_training_due()
     }
 
@@ -391,7 +445,8 @@ impl VectorSet {
 
     /// Whether there is something to be made beside commands.
     pub fn has_work(&self) -> bool {
-        self.0.as_ref().is_some_and(|parts| parts.index.pending() > 0 || parts.index.is_training_near())
+        let has_work = |index: &Index| index.pending() > 0 || index.dead() > 0 || index.is_training_near();
+        self.0.as_ref().is_some_and(|parts| has_work(&parts.index))
     }
 
     /// Notes that the lists are to be made anew.
@@ -428,12 +483,13 @@ impl VectorSet {
         }
     }
 
-    /// The set with all its vectors linked.
+    /// The set with all its vectors linked, and no slots but theirs.
     pub fn linked(&self) -> Cow<'_, VectorSet> {
-        if self.pending() == 0 {
+        if self.pending() == 0 && self.dead() == 0 {
             return Cow::Borrowed(self);
         }
         let mut linked = self.clone();
+        linked.bury(usize::MAX);
         linked.link_pending(usize::MAX);
         Cow::Owned(linked)
     }
@@ -457,7 +513,10 @@ impl VectorSet {
 
     /// The neighbours of an element on a level that it is on.
     pub fn neighbours(&self, slot: u32, level: usize) -> Vec<u32> {
-        self.parts().index.neighbours(slot, level)
+        let index = &self.parts().index;
+        let mut neighbours = index.neighbours(slot, level);
+        neighbours.retain(|&neighbour| !index.is_dead(neighbour));
+        neighbours
     }
 
     /// The distance of two elements, 0 to 2.
@@ -504,7 +563,20 @@ impl VectorSet {
 
     /// A random element; `None` of an empty set.
     pub fn random(&self, random: &mut Random) -> Option<&Element> {
-        (!self.is_empty()).then(|| self.element(random.below(self.len()) as u32))
+        (!self.is_empty()).then(|| self.nth(random.below(self.len())))
+    }
+
+    /// An element by a number below the count of elements, another one for each. O(slots that wait to be given back).
+    pub fn nth(&self, nth: usize) -> &Element {
+        let Parts { index, elements, .. } = self.parts();
+        let slot = nth as u32;
+        if !index.is_dead(slot) {
+            return elements.at(slot);
+        }
+        // There are as many elements in the slots from the count on as there are dead slots below it.
+        let before = index.dead_slots().iter().filter(|&&dead| dead < slot).count();
+        let behind = (elements.len() as u32..).filter(|&slot| !index.is_dead(slot)).nth(before);
+        elements.at(behind.expect("slots are those of elements, or dead"))
     }
 
     /// The slots of names from one on, or behind it, in order.
@@ -606,7 +678,12 @@ impl Collection for VectorSet {
         parts.elements.check_invariants();
         parts.index.check_invariants();
         assert_eq!(parts.elements.len(), parts.index.len());
-        let slots = 0..parts.elements.len() as u32;
+        assert_eq!(parts.elements.slots(), parts.index.slots());
+        let slots = 0..parts.elements.slots() as u32;
+        assert!(slots.clone().all(|slot| {
+            let is_named = parts.elements.find(parts.elements.at(slot).name()) == Some(slot);
+            is_named != parts.index.is_dead(slot)
+        }));
         let with_attributes = slots.filter(|&slot| parts.elements.at(slot).attributes().is_some());
         assert_eq!(with_attributes.count(), parts.attributes);
     }
