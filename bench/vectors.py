@@ -1,12 +1,16 @@
 """Recall and speed of vector searches by several programs: what bench-vectors.sh runs.
 
 Arguments: a file of floats (rows of 32-bit floats, little-endian; the last thousand are the queries), dimensions, rows to
-take, ember's port, the port of a Redis with vector sets or "-", and the lines that `vector_bench` prints with CURVE=1.
+take, ember's port, the port of a Redis with vector sets or "-", the lines that `vector_bench` prints with CURVE=1, and a
+file for the curves: all measured points, a line each of name, width or lists, recall, searches a second, and microseconds
+of the processor for each, the server's where there is one.
 Prints a line for each program: name, microseconds to add a vector, bytes for each (a dash where the program does not say),
-and searches a second at a recall of 0.90, 0.95 and 0.99 of the ten nearest, a dash where that is not reached.
+searches a second at a recall of 0.90, 0.95 and 0.99 of the ten nearest, a dash where that is not reached, and microseconds
+of the processor for a search at 0.95.
 Everything runs on one thread. Speeds between two measured points are those of the slower one.
 """
 
+import os
 import sys
 import time
 
@@ -17,28 +21,49 @@ QUERIES = 1000
 LINKS = 16
 BUILD_WIDTH = 200
 WIDTHS = (10, 20, 40, 80, 120, 200, 400, 800)
+PROBES = (1, 2, 4, 8, 16, 32, 64, 128)
 RECALLS = (0.90, 0.95, 0.99)
 
 
-def curve(search, truth, widths):
-    """(recall, searches a second) for each width; `search` takes one and returns the ids found for all queries."""
+def curve(search, truth, widths, clock=time.process_time):
+    """(recall, searches a second, microseconds of the processor for each) for each width; `search` takes one and returns the
+    ids found for all queries, and `clock` says seconds of the processor so far, of who searches."""
     points = []
     for width in widths:
-        start = time.process_time()
-        began = time.monotonic()
+        start, began = clock(), time.monotonic()
         found = search(width)
-        # Calls to a server wait; calls to a library compute.
-        elapsed = max(time.process_time() - start, time.monotonic() - began)
+        elapsed, taken = time.monotonic() - began, clock() - start
         hits = sum(len(set(ids) & want) for ids, want in zip(found, truth))
-        points.append((hits / (NEAREST * len(truth)), len(truth) / elapsed))
+        points.append((hits / (NEAREST * len(truth)), len(truth) / elapsed, taken * 1e6 / len(truth)))
     return points
 
 
-def line(name, build, size, points):
+def clock_of(process):
+    """Tells the seconds of the processor that all threads of a process have taken."""
+
+    def seconds():
+        total = 0
+        for thread in os.listdir(f"/proc/{process}/task"):
+            try:
+                with open(f"/proc/{process}/task/{thread}/schedstat", encoding="ascii") as numbers:
+                    total += int(numbers.read().split()[0])
+            except FileNotFoundError:
+                pass  # It has ended since.
+        return total / 1e9
+
+    return seconds
+
+
+def line(name, build, size, points, widths=WIDTHS):
+    with open(sys.argv[7], "a", encoding="utf-8") as curves:
+        for width, (found, rate, taken) in zip(widths, points):
+            print(name, width, f"{found:.4f}", f"{rate:.0f}", f"{taken:.1f}", sep="\t", file=curves)
     cells = []
     for recall in RECALLS:
-        reached = [rate for found, rate in points if found >= recall]
+        reached = [rate for found, rate, _ in points if found >= recall]
         cells.append(f"{max(reached):.0f}" if reached else "-")
+    taken = [taken for found, _, taken in points if found >= 0.95]
+    cells.append(f"{min(taken):.0f}" if taken else "-")
     print("\t".join([name, f"{build:.0f}", f"{size:.0f}" if size else "-", *cells]), flush=True)
 
 
@@ -111,15 +136,16 @@ def of_faiss(vectors, queries, truth, lists):
         ivf.nprobe = width
         return ivf.search(queries, NEAREST)[1]
 
-    probes = [probes for probes in (1, 2, 4, 8, 16, 32, 64, 128) if probes <= lists]
-    line(f"faiss IVF f32, {lists} lists", build / len(vectors), None, curve(probe, truth, probes))
+    probes = [probes for probes in PROBES if probes <= lists]
+    line(f"faiss IVF f32, {lists} lists", build / len(vectors), None, curve(probe, truth, probes), probes)
 
 
 def of_server(name, port, vectors, queries, truth):
     import redis
 
     client = redis.Redis(port=port, protocol=2)
-    for numbers, option in (("f32", "NOQUANT"), ("i8", "Q8")):
+    clock = clock_of(client.info("server")["process_id"])
+    for numbers, option in (("f32", "NOQUANT"), ("i8", "Q8"), ("bits", "BIN")):
         key = f"bench:{numbers}"
         before = client.info("memory")["used_memory"]
         start = time.monotonic()
@@ -149,7 +175,7 @@ def of_server(name, port, vectors, queries, truth):
                 ids.append([int(element) for element in reply])
             return ids
 
-        line(f"{name} {numbers}", build / len(vectors), size, curve(search, truth, WIDTHS))
+        line(f"{name} {numbers}", build / len(vectors), size, curve(search, truth, WIDTHS, clock))
         client.delete(key)
 
 
@@ -160,11 +186,12 @@ def of_library(path):
             if words[0] != "curve":
                 continue
             numbers = [float(word) for word in words[4:]]
-            line(words[1], float(words[2]), float(words[3]), list(zip(numbers[::2], numbers[1::2])))
+            points = [(found, rate, 1e6 / rate) for found, rate in zip(numbers[::2], numbers[1::2])]
+            line(words[1], float(words[2]), float(words[3]), points, PROBES if "IVF" in words[1] else WIDTHS)
 
 
 def main():
-    path, dim, rows, port, redis_port, library = sys.argv[1:]
+    path, dim, rows, port, redis_port, library, _ = sys.argv[1:]
     dim, rows = int(dim), int(rows)
     with open(path, "rb") as file:
         count = len(file.read()) // (4 * dim)

@@ -46,7 +46,7 @@ fn main() {
     if env::var("CURVE").is_ok() {
         let vectors = &vectors[..count.min(vectors.len())];
         let lists = (vectors.len() / 39 / 4).clamp(1, 1024);
-        for (scalar, name) in [(Scalar::F32, "f32"), (Scalar::Int8, "i8")] {
+        for (scalar, name) in [(Scalar::F32, "f32"), (Scalar::Int8, "i8"), (Scalar::Binary, "bits")] {
             let kind = Kind::Hnsw { links: LINKS };
             print_curve(&format!("ember-vector {name}"), vectors, queries, (dim, scalar, kind));
         }
