@@ -1,18 +1,21 @@
-// The elements of lists, hashes, sets, sorted sets and streams: a page of them, and what the user may change.
+// The elements of lists, hashes, sets, sorted sets, streams and vector sets: a page of them, and what the user may change.
 
 import { permitted, run, runAll, transaction, unless } from "./api.js";
 import { Bytes, typed } from "./bytes.js";
-import { button, bytesOf, dialog, el, table, tell } from "./dom.js";
-import { count, span, things } from "./format.js";
+import { button, bytesOf, dialog, el, facts, table, tell } from "./dom.js";
+import { count, size, span, things } from "./format.js";
 import { shownValue } from "./json.js";
 
 const PAGE = 100;
+
+/** How many of the elements nearest to one are shown. */
+const NEAREST = 10;
 
 /**
  * A kind of value. `length` is the command that counts; `page(key, from)` is the command of a page and `read` makes
  * `{items, next}` of its reply, without `next` at the end. `cells(item)` are an item's columns. `check` is answered by the
  * value of an item, as long as that is where it was. `set`, `remove` and `add` are what may be done; each has `fields` that
- * are asked for, and `command` or `steps`, which are a transaction.
+ * are asked for, and `command` or `steps`, which are a transaction. `look` is a button that shows more of an item.
  */
 const KINDS = {
   list: {
@@ -118,7 +121,64 @@ const KINDS = {
       command: (key, _, { name, value }) => ["XADD", key, "*", typed(name), typed(value)],
     },
   },
+  vectorset: {
+    length: "VCARD",
+    first: "-",
+    columns: [["element"], ["attributes"]],
+    page: (key, from) => ["VRANGE", key, from, "+", PAGE],
+    read: (reply) => ({
+      items: reply.map((name) => ({ name })),
+      next: reply.length === PAGE ? behind(reply.at(-1)) : undefined,
+    }),
+    async extend(key, items, database) {
+      const replies = await runAll(items.map(({ name }) => ["VGETATTR", key, name]), database);
+      items.forEach((item, at) => (item.value = replies[at] instanceof Bytes ? replies[at] : null));
+    },
+    cells: ({ name, value }) => [bytesOf(name), value ? shownValue(value) : ""],
+    look: { label: "Nearest", show: nearest },
+    set: {
+      fields: ({ value }) => [{ name: "value", label: "Attributes", kind: "lines", value: value ? value.lines : "" }],
+      command: (key, { name }, { value }) => ["VSETATTR", key, name, typed(value)],
+    },
+    remove: { command: (key, { name }) => ["VREM", key, name] },
+  },
 };
+
+/** Where a range by name begins that has what is behind a name. */
+function behind(name) {
+  return name.isText ? `(${name.text}` : new Bytes({ base64: btoa(`(${atob(name.json.base64)}`) });
+}
+
+/** The index of a vector set. */
+async function indexOf(key, database) {
+  const info = unless((await runAll([["VECTOR.INFO", key]], database))[0]);
+  const text = (name) => info.get(name).text;
+  const links = info.get("m") > 0 ? [["links", info.get("m")]] : [];
+  const lists = info.get("nlist") > 0 ? [["lists", count(info.get("nlist"))]] : [];
+  return facts([
+    ["dimensions", count(info.get("dimensions"))],
+    ["elements", count(info.get("vectors"))],
+    ["quantization", text("quantization")],
+    ["distance", text("distance")],
+    ["index", text("type")],
+    ...links,
+    ...lists,
+    ["not linked yet", count(info.get("pending"))],
+    ["memory of the index", size(info.get("memory"))],
+  ].map(([name, value]) => [name, String(value)]));
+}
+
+/** Shows the elements that are nearest to one, in a place. */
+async function nearest(place, { name }, { key, database }) {
+  const search = ["VSIM", key, "ELE", name, "COUNT", NEAREST + 1, "WITHSCORES"];
+  const found = unless((await runAll([search], database))[0]);
+  // Names in a map are lines already.
+  const others = [...found].filter(([other]) => other !== name.line).slice(0, NEAREST);
+  const rows = others.map(([other, score]) => [el("div", { class: "bytes" }, other), Number(score).toFixed(4)]);
+  const columns = [["element"], ["score", "number"]];
+  place.replaceChildren(table(`Nearest to ${name.line}`, columns, rows, "There are no others."));
+  place.querySelector("[role=region]").focus();
+}
 
 /** Reads the pairs of a SCAN's reply. */
 function scanned(make) {
@@ -145,6 +205,7 @@ export async function elementsOf(type, content, shown, again) {
   const may = await rights(kind, key);
   const list = el("div", {});
   const foot = el("p", { class: "row" });
+  const more = el("div", { id: "more" });
   const items = [];
   let from = kind.first;
   const load = async () => {
@@ -157,10 +218,10 @@ export async function elementsOf(type, content, shown, again) {
     draw();
   };
   const draw = () => {
-    const columns = may.set || may.remove ? [...kind.columns, ["", "actions"]] : kind.columns;
+    const columns = may.set || may.remove || kind.look ? [...kind.columns, ["", "actions"]] : kind.columns;
     const rows = items.map((item) => {
       const cells = kind.cells(item);
-      return columns === kind.columns ? cells : [...cells, itemActions(kind, may, item, shown, again)];
+      return columns === kind.columns ? cells : [...cells, itemActions(kind, may, item, shown, again, more)];
     });
     const caption = typeof total === "number"
       ? `${count(items.length)} of ${things(total, "element")}` : things(items.length, "element");
@@ -172,7 +233,8 @@ export async function elementsOf(type, content, shown, again) {
     ].filter(Boolean));
   };
   await load();
-  content.replaceChildren(list, foot, ...(type === "stream" ? [await groups(key, database)] : []));
+  const head = type === "vectorset" ? [await indexOf(key, database)] : [];
+  content.replaceChildren(...head, list, foot, more, ...(type === "stream" ? [await groups(key, database)] : []));
 }
 
 /** What the user may do with elements of the key. */
@@ -191,7 +253,7 @@ function callsOf(act, key, item, answers) {
   return act.steps ? [["MULTI"], ...act.steps(key, item), ["EXEC"]] : [act.command(key, item, answers)];
 }
 
-function itemActions(kind, may, item, shown, again) {
+function itemActions(kind, may, item, shown, again, more) {
   // The time left is not part of what an item is.
   const cells = kind.cells({ ...item, left: undefined }).map((cell) => cell.textContent ?? cell);
   const about = cells.join(" ").trim().slice(0, 60);
@@ -202,7 +264,10 @@ function itemActions(kind, may, item, shown, again) {
     ? button("Delete", () => confirmRemove(kind, item, about, shown, again),
       { class: "danger", "aria-label": `Delete ${about}` })
     : null;
-  return el("span", {}, edit, " ", remove);
+  const look = kind.look
+    ? button(kind.look.label, () => kind.look.show(more, item, shown), { "aria-label": `${kind.look.label} ${about}` })
+    : null;
+  return el("span", {}, look, " ", edit, " ", remove);
 }
 
 /** Throws if an item is not where it was. */

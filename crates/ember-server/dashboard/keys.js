@@ -6,7 +6,7 @@ import { button, dialog, el, refused, tell, tile } from "./dom.js";
 import { count, size, span, things } from "./format.js";
 import { showKey } from "./value.js";
 
-const TYPES = ["string", "list", "hash", "set", "zset", "stream"];
+const TYPES = ["string", "list", "hash", "set", "zset", "stream", "vectorset"];
 
 /** Keys that are to be found at once, and the rounds of SCAN that look for them: at any key, or for some among many. */
 const WANTED = 100;

@@ -246,6 +246,75 @@ fn keys_of_each_type_are_shown_changed_and_deleted() {
     assert_nothing_went_wrong(&browser);
 }
 
+#[test]
+fn vector_sets_are_shown_with_what_is_near() {
+    let server = start(&[]);
+    let mut client = server.client();
+    for line in [
+        "VADD films VALUES 3 1 0 0.2 alien Q8 SETATTR classic",
+        "VADD films VALUES 3 0.9 0.1 0.2 aliens Q8 SETATTR {\"year\":1986}",
+        "VADD films VALUES 3 0.1 1 0.3 amelie Q8",
+        "VECTOR.CREATE lists DIM 2 TYPE IVF NLIST 4 DISTANCE L2",
+        "VECTOR.ADD lists one [1,2]",
+    ] {
+        assert!(!client.run(line).is_error(), "{line}");
+    }
+    client.command(&[&b"VADD"[..], b"many", b"VALUES", b"2", b"1", b"1", b"\xff\x00"]);
+    for number in 0..150 {
+        client.run(&format!("VADD many VALUES 2 {number} 5 element:{number:03}"));
+    }
+    let browser = Browser::start();
+    browser.resize(1400, 900);
+    open(&browser, &server, "keys");
+    browser.wait_for_text("#found", "3 keys");
+    choose(&browser, "films");
+    for text in ["dimensions", "Q8", "COSINE", "HNSW", "memory of the index", "3 of 3 elements", "1986"] {
+        browser.wait_for_text("#content", text);
+    }
+    click_at_key(&browser, "Nearest alien classic");
+    browser.wait_for_text("#more", "Nearest to alien");
+    browser.wait_for_text("#more tbody tr:nth-child(1)", "aliens");
+    browser.wait_for_text("#more tbody tr:nth-child(2)", "amelie");
+    assert_eq!(browser.count("#more tbody tr"), 2);
+    for (width, is_dark, name) in [
+        (1400, false, "vectors-light"),
+        (1400, true, "vectors-dark"),
+        (390, false, "vectors-narrow-light"),
+        (390, true, "vectors-narrow-dark"),
+    ] {
+        browser.prefer_dark(is_dark);
+        browser.resize(width, 900);
+        browser.keep_picture(&picture(name));
+        let hidden = "const page = document.documentElement; return page.scrollWidth - page.clientWidth";
+        assert_eq!(browser.run(hidden), 0, "{name} does not need to be moved sideways");
+    }
+    browser.resize(1400, 900);
+
+    click_at_key(&browser, "Edit alien classic");
+    answer(&browser, "value", "{\"year\":2003}");
+    confirm(&browser);
+    browser.wait_for_text("#content", "2003");
+    assert_eq!(client.run("VGETATTR films alien").text(), "{\"year\":2003}");
+    click_at_key(&browser, "Delete amelie");
+    confirm(&browser);
+    browser.wait_for_text("#content", "2 of 2 elements");
+    assert_eq!(client.run("VISMEMBER films amelie"), Value::Integer(0));
+
+    choose(&browser, "lists");
+    browser.wait_for_text("#content", "IVF");
+    browser.wait_for_text("#content", "1 of 1 element");
+    // A page ends at a name, whatever its bytes are.
+    choose(&browser, "many");
+    browser.wait_for_text("#content", "100 of 151 elements");
+    click_at_key(&browser, "More");
+    browser.wait_for_text("#content", "151 of 151 elements");
+    browser.wait_for_text("#content", "\\xff\\x00");
+    browser.run("document.querySelector('form[role=search] [name=type]').value = 'vectorset'");
+    browser.click("form[role=search] [type=submit]");
+    browser.wait_for_text("#found", "3 keys");
+    assert_nothing_went_wrong(&browser);
+}
+
 fn strings_are_edited(browser: &Browser, client: &mut RawClient) {
     choose(browser, "a-string");
     browser.wait_for("document.querySelector('#content textarea').value === 'line one\\nline ä'");
