@@ -247,7 +247,6 @@ type Place = (u32, Arc<LiveQuery>);
 pub(super) struct Queries {
     /// By ascending tag. Exact to within an eighth: a table with room for growth takes twice the memory.
     places: Vec<Place>,
-    filter: Filter,
 }
 
 impl Queries {
@@ -256,28 +255,24 @@ impl Queries {
         self.places.is_empty()
     }
 
-    /// Whether there may be one of keys with this tag. False is certain, and needs one line of memory.
-    pub(super) fn may_have(&self, tag: u32) -> bool {
-        self.filter.has(tag)
-    }
-
     /// The queries of all keys, some of them several times.
     pub(super) fn all(&self) -> impl Iterator<Item = &Arc<LiveQuery>> {
         self.places.iter().map(|(_, query)| query)
     }
 
-    /// Those of keys with this tag.
+    /// Those of keys with this tag. O(log queries).
     pub(super) fn of(&self, tag: u32) -> impl Iterator<Item = &Arc<LiveQuery>> {
-        let from = if self.may_have(tag) { self.begin_of(tag) } else { self.places.len() };
-        self.places[from..].iter().take_while(move |(other, _)| *other == tag).map(|(_, query)| query)
+        let from = &self.places[self.begin_of(tag)..];
+        from.iter().take_while(move |(other, _)| *other == tag).map(|(_, query)| query)
     }
 
     fn begin_of(&self, tag: u32) -> usize {
         self.places.partition_point(|(other, _)| *other < tag)
     }
 
-    /// Enters a query for a key with this tag, once. O(queries of the shard), a copy of their places.
-    pub(super) fn enter(&mut self, tag: u32, query: &Arc<LiveQuery>) {
+    /// Enters a query for a key with this tag, once; `filter` is the one of these queries. O(queries of the shard), a copy of
+    /// their places.
+    pub(super) fn enter(&mut self, tag: u32, query: &Arc<LiveQuery>, filter: &mut TagFilter) {
         if self.of(tag).any(|other| Arc::ptr_eq(other, query)) {
             return;
         }
@@ -285,83 +280,97 @@ impl Queries {
             self.places.reserve_exact(1 + self.places.len() / 8);
         }
         self.places.insert(self.begin_of(tag), (tag, Arc::clone(query)));
-        self.filter.enter(tag, &self.places);
+        filter.enter(tag, &self.places);
     }
 
-    /// Takes a query away from the keys with this tag. O(queries of the shard), a copy of their places.
-    pub(super) fn leave(&mut self, tag: u32, query: &Arc<LiveQuery>) {
+    /// Takes a query away from the keys with this tag; `filter` is the one of these queries. O(queries of the shard), a copy
+    /// of their places.
+    pub(super) fn leave(&mut self, tag: u32, query: &Arc<LiveQuery>, filter: &mut TagFilter) {
         let from = self.begin_of(tag);
         let Some(at) = self.of(tag).position(|other| Arc::ptr_eq(other, query)) else { return };
         self.places.remove(from + at);
         if self.places.len() < self.places.capacity() / 2 {
             self.places.shrink_to_fit();
         }
-        self.filter.leave(tag, from, &self.places);
+        filter.leave(tag, from, &self.places);
     }
 }
 
-/// One bit for all tags that begin alike, set if one of them is there. At most an eighth of the bits is set, or there is one
-/// for each tag.
+/// Says of nearly all tags that are not among those of a shard's queries that they are not, with one word of memory: a
+/// Bloom filter in blocks of one word. The higher bits of a tag choose the word, the lower ones two bits in it, which are
+/// set if the tag is there. There are 16 to 32 bits for each tag, so one in a hundred others is taken for one of them.
+///
+/// A write that nobody watches beside a million watches asks nothing else.
 #[derive(Default)]
-struct Filter {
+pub(crate) struct TagFilter {
+    /// None while there are no queries.
     words: Box<[u64]>,
-    /// Which bits of a tag do not count.
-    shift: u32,
 }
 
-/// The fewest bits of a filter, and the most, as powers of two.
-const FILTER_BITS_MIN: u32 = 6;
-const FILTER_BITS_MAX: u32 = TAG_BITS;
+/// The most tags for each word, and for which there are so few that the words are made fewer.
+const WORD_TAGS_MAX: usize = 4;
+const WORD_TAGS_MIN: usize = 1;
 
-impl Filter {
-    fn has(&self, tag: u32) -> bool {
-        let at = tag >> self.shift;
-        self.words.get(at as usize / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
+/// There is a bit for each tag then.
+const FILTER_WORDS_MAX: usize = 1 << (TAG_BITS - u64::BITS.trailing_zeros());
+
+impl TagFilter {
+    /// The number of a tag's word, and its bits there. Tags of one word are neighbours.
+    #[inline]
+    fn place(&self, tag: u32) -> (usize, u64) {
+        let scaled = u64::from(tag) * self.words.len() as u64;
+        let within = scaled << (u64::BITS - TAG_BITS);
+        let bits = 1 << (within >> 58) | 1 << (within >> 52 & 63);
+        ((scaled >> TAG_BITS) as usize, bits)
     }
 
-    fn bits_for(places: usize) -> u32 {
-        let bits = (8 * places).next_power_of_two().trailing_zeros();
-        bits.clamp(FILTER_BITS_MIN, FILTER_BITS_MAX)
+    /// Whether a tag may be there. False is certain.
+    #[inline]
+    pub(crate) fn may_have(&self, tag: u32) -> bool {
+        let (at, bits) = self.place(tag);
+        self.words.get(at).is_some_and(|word| word & bits == bits)
     }
 
-    fn bits(&self) -> u32 {
-        TAG_BITS - self.shift
-    }
-
-    fn set(&mut self, tag: u32) {
-        let at = tag >> self.shift;
-        self.words[at as usize / 64] |= 1 << (at % 64);
+    /// The address of what [`TagFilter::may_have`] reads: to be fetched ahead, not to be read through.
+    #[inline]
+    pub(crate) fn address(&self, tag: u32) -> *const u8 {
+        self.words.as_ptr().wrapping_add(self.place(tag).0).cast()
     }
 
     fn rebuild(&mut self, places: &[Place]) {
-        let bits = Filter::bits_for(places.len());
-        self.shift = TAG_BITS - bits;
-        self.words = vec![0; 1 << (bits - FILTER_BITS_MIN)].into();
+        let words = places.len().div_ceil(WORD_TAGS_MAX).next_power_of_two().min(FILTER_WORDS_MAX);
+        self.words = vec![0; words].into();
         places.iter().for_each(|&(tag, _)| self.set(tag));
+    }
+
+    fn set(&mut self, tag: u32) {
+        let (at, bits) = self.place(tag);
+        self.words[at] |= bits;
     }
 
     /// Notes a tag that is among `places` by now.
     fn enter(&mut self, tag: u32, places: &[Place]) {
-        if self.words.is_empty() || self.bits() < Filter::bits_for(places.len()) {
+        let words = self.words.len();
+        if places.len() > words * WORD_TAGS_MAX && words < FILTER_WORDS_MAX {
             self.rebuild(places);
         } else {
             self.set(tag);
         }
     }
 
-    /// Notes that a place of a tag is gone, which others with that tag or larger ones follow at `from`.
+    /// Notes that a place of a tag is gone, which those with that tag or larger ones follow at `from`.
     fn leave(&mut self, tag: u32, from: usize, places: &[Place]) {
         if places.is_empty() {
-            *self = Filter::default();
-        } else if self.bits() > Filter::bits_for(places.len()) + 1 {
+            *self = TagFilter::default();
+        } else if places.len() < self.words.len() * WORD_TAGS_MIN {
             self.rebuild(places);
         } else {
-            let is_like =
-                |at: usize| places.get(at).is_some_and(|(other, _)| other >> self.shift == tag >> self.shift);
-            if !is_like(from) && !from.checked_sub(1).is_some_and(is_like) {
-                let at = tag >> self.shift;
-                self.words[at as usize / 64] &= !(1 << (at % 64));
-            }
+            let at = self.place(tag).0;
+            let of_word = |(other, _): &&Place| self.place(*other).0 == at;
+            let bits = |(other, _): &Place| self.place(*other).1;
+            let before = places[..from].iter().rev().take_while(of_word).map(bits);
+            let behind = places[from..].iter().take_while(of_word).map(bits);
+            self.words[at] = before.chain(behind).fold(0, |all, bits| all | bits);
         }
     }
 }
@@ -397,50 +406,67 @@ mod tests {
 
     #[test]
     fn queries_are_found_by_tag_until_the_last_has_left() {
-        let mut queries = Queries::default();
+        let (mut queries, mut filter) = (Queries::default(), TagFilter::default());
         let (a, b, c) = (query("a"), query("b"), query("c"));
         for (tag, query) in [(1, &a), (1, &b), (1, &b), (2, &c)] {
-            queries.enter(tag, query);
+            queries.enter(tag, query, &mut filter);
         }
         let count = |queries: &Queries, tag: u32| queries.of(tag).count();
         assert_eq!([1, 2, 3].map(|tag| count(&queries, tag)), [2, 1, 0]);
-        queries.leave(1, &a);
-        queries.leave(1, &c);
+        queries.leave(1, &a, &mut filter);
+        queries.leave(1, &c, &mut filter);
         assert!(Arc::ptr_eq(queries.of(1).next().unwrap(), &b) && count(&queries, 1) == 1);
-        queries.leave(1, &b);
-        queries.leave(2, &c);
-        assert!(queries.is_empty() && !queries.may_have(1));
+        assert!(filter.may_have(1));
+        queries.leave(1, &b, &mut filter);
+        queries.leave(2, &c, &mut filter);
+        assert!(queries.is_empty() && !filter.may_have(1));
     }
 
     #[test]
     fn the_filter_knows_every_tag_and_few_others() {
         const TAGS: u32 = 1 << TAG_BITS;
-        // Spread over all tags, with neighbours that share bits.
+        // Spread over all tags, with neighbours that share words.
         let tag = |number: u32| (number / 2).wrapping_mul(0x9E37_79B1) % TAGS + number % 2;
-        let (mut queries, a) = (Queries::default(), query("a"));
-        let check = |queries: &Queries, there: &[u32]| {
-            assert!(there.iter().all(|&tag| queries.may_have(tag) && queries.of(tag).count() == 1));
-            let falsely = (0..TAGS).step_by(97).filter(|&tag| queries.may_have(tag)).count();
-            let tested = TAGS as usize / 97;
-            assert!(falsely <= tested / 6, "{falsely} of {tested} beside {}", there.len());
+        let (mut queries, mut filter, a) = (Queries::default(), TagFilter::default(), query("a"));
+        let check = |queries: &Queries, filter: &TagFilter, there: &[u32]| {
+            assert!(there.iter().all(|&tag| filter.may_have(tag) && queries.of(tag).count() == 1));
+            let mut sorted = there.to_vec();
+            sorted.sort_unstable();
+            let others = || (0..TAGS).step_by(97).filter(|tag| sorted.binary_search(tag).is_err());
+            let falsely = others().filter(|&tag| filter.may_have(tag)).count();
+            let tested = others().count();
+            assert!(falsely <= tested / 30, "{falsely} of {tested} beside {}", there.len());
+            let bits = filter.words.len() * 64;
+            assert!(bits <= 64 * there.len(), "{bits} bits for {}", there.len());
         };
         let mut tags: Vec<u32> = (0..3000).map(tag).collect();
-        tags.sort_unstable();
-        tags.dedup();
+        assert_eq!(tags.iter().collect::<std::collections::HashSet<_>>().len(), tags.len());
         for (count, &tag) in tags.iter().enumerate() {
-            queries.enter(tag, &a);
+            queries.enter(tag, &a, &mut filter);
             if (count + 1).is_power_of_two() && count > 100 {
-                check(&queries, &tags[..=count]);
+                check(&queries, &filter, &tags[..=count]);
             }
         }
-        check(&queries, &tags);
+        check(&queries, &filter, &tags);
         while let Some(tag) = tags.pop() {
-            queries.leave(tag, &a);
+            queries.leave(tag, &a, &mut filter);
             if tags.len().is_power_of_two() && tags.len() > 100 {
-                check(&queries, &tags);
+                check(&queries, &filter, &tags);
             }
         }
-        assert!((0..TAGS).step_by(97).all(|tag| !queries.may_have(tag)));
+        assert!((0..TAGS).step_by(97).all(|tag| !filter.may_have(tag)));
+    }
+
+    #[test]
+    fn a_filter_of_very_many_tags_has_a_bit_for_each() {
+        let tags = (0..1 << TAG_BITS).step_by(3);
+        let places: Vec<Place> = tags.clone().map(|tag| (tag, query("a"))).take(2).collect();
+        let mut filter = TagFilter { words: vec![0; FILTER_WORDS_MAX].into() };
+        tags.clone().for_each(|tag| filter.enter(tag, &places));
+        assert_eq!(filter.words.len(), FILTER_WORDS_MAX);
+        assert!(tags.clone().all(|tag| filter.may_have(tag)));
+        let falsely = tags.filter(|tag| filter.may_have(tag + 1)).count();
+        assert!(falsely <= FILTER_WORDS_MAX, "{falsely}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use ember_protocol::{OwnedBatch, Protocol};
 
 use crate::effects::events::{ChangedKey, Notices};
-use crate::effects::live_query::{LiveQuery, Queries};
+use crate::effects::live_query::{LiveQuery, Queries, TagFilter};
 use crate::sync::AtomicBool;
 
 /// About what one observed key takes in the tables of its shard besides its name, in bytes.
@@ -175,25 +175,25 @@ pub struct Observers {
 impl Observers {
     /// Whether there are no observers.
     pub fn is_empty(&self) -> bool {
-        self.watches.0.is_empty()
-            && self.waiters.0.is_empty()
-            && self.tracked.is_empty()
-            && self.queries.is_empty()
+        self.queries.is_empty() && !self.has_clients()
     }
 
-    /// Whether somebody may want to know that a key whose hash has this tag has changed; false is certain.
-    pub fn may_concern(&self, tag: u32) -> bool {
-        self.queries.may_have(tag)
-            || !(self.watches.0.is_empty() && self.waiters.0.is_empty() && self.tracked.is_empty())
+    /// Whether there are others than live queries.
+    pub(crate) fn has_clients(&self) -> bool {
+        !(self.watches.0.is_empty() && self.waiters.0.is_empty() && self.tracked.is_empty())
     }
 
-    /// Notifies the observers of a key that it has changed; `tag` is that of its hash.
-    pub fn notify_change(&mut self, database: usize, tag: u32, key: &[u8], notices: &mut Notices) {
+    /// Marks the live queries of a key that has changed, and perhaps of others whose hashes have this tag too.
+    pub(crate) fn mark_queries(&self, database: usize, tag: u32, notices: &mut Notices) {
         for query in self.queries.of(tag) {
             if query.database() == database && query.mark() {
                 notices.queries.push(Arc::clone(query));
             }
         }
+    }
+
+    /// Notifies the observers of a key that it has changed, but for live queries.
+    pub(crate) fn notify_clients(&mut self, database: usize, key: &[u8], notices: &mut Notices) {
         for watch in self.watches.get(database, key).into_iter().flatten() {
             watch.break_it();
         }
@@ -211,14 +211,14 @@ impl Observers {
         self.queries.all()
     }
 
-    /// Enters a live query for a key whose hash has this tag.
-    pub fn enter_query(&mut self, tag: u32, query: &Arc<LiveQuery>) {
-        self.queries.enter(tag, query);
+    /// Enters a live query for a key whose hash has this tag; `filter` knows the tags of all of them.
+    pub(crate) fn enter_query(&mut self, tag: u32, query: &Arc<LiveQuery>, filter: &mut TagFilter) {
+        self.queries.enter(tag, query, filter);
     }
 
-    /// Takes a live query away from the keys whose hashes have this tag.
-    pub fn leave_query(&mut self, tag: u32, query: &Arc<LiveQuery>) {
-        self.queries.leave(tag, query);
+    /// Takes a live query away from the keys whose hashes have this tag; `filter` knows the tags of all of them.
+    pub(crate) fn leave_query(&mut self, tag: u32, query: &Arc<LiveQuery>, filter: &mut TagFilter) {
+        self.queries.leave(tag, query, filter);
     }
 
     /// Wakes those who wait for a key.

@@ -180,17 +180,13 @@ impl<'c, 'k> Keys<'c, 'k> {
     /// Enters a live query for the key in argument `arg`.
     pub fn enter_query(&mut self, arg: usize, query: &Arc<LiveQuery>) {
         let hash = self.hash(arg);
-        self.guards
-            .shard_mut(hash.shard())
-            .edit_observers(|observers| observers.enter_query(hash.tag(), query));
+        self.guards.shard_mut(hash.shard()).enter_query(hash.tag(), query);
     }
 
     /// Takes a live query away from the key in argument `arg`.
     pub fn leave_query(&mut self, arg: usize, query: &Arc<LiveQuery>) {
         let hash = self.hash(arg);
-        self.guards
-            .shard_mut(hash.shard())
-            .edit_observers(|observers| observers.leave_query(hash.tag(), query));
+        self.guards.shard_mut(hash.shard()).leave_query(hash.tag(), query);
     }
 
     /// Puts a waiter into the queue of the key in argument `arg`.

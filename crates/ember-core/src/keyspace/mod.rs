@@ -91,6 +91,16 @@ impl ShardCounts {
     }
 }
 
+/// Asks the processor to fetch an entry.
+#[inline]
+fn prefetch_entry_at(address: *const u8) {
+    prefetch(address);
+    prefetch(address.wrapping_add(64));
+    // An entry begins at any multiple of 8: one of less than two lines' length may stand in three. Those of 96 bytes end
+    // just before the byte behind this one, so that no line is fetched for nothing.
+    prefetch(address.wrapping_add(95));
+}
+
 /// All data of the server.
 pub struct Keyspace {
     // Fixed after the start.
@@ -215,11 +225,18 @@ impl Keyspace {
         let address = data.database(database).table().entry_address(hash.tag());
         // Giving the lock back would wait for the translation of an address that is being fetched.
         drop(data);
-        prefetch(address);
-        prefetch(address.wrapping_add(64));
-        // An entry begins at any multiple of 8: one of less than two lines' length may stand in three. Those of 96 bytes end
-        // just before the byte behind this one, so that no line is fetched for nothing.
-        prefetch(address.wrapping_add(95));
+        prefetch_entry_at(address);
+    }
+
+    /// As [`Keyspace::prefetch_entry`], and also what a change of the key asks the shard's live queries.
+    #[inline]
+    pub fn prefetch_queried_entry(&self, database: usize, hash: KeyHash) {
+        let Some(data) = self.shards[hash.shard()].data.try_lock() else { return };
+        let address = data.database(database).table().entry_address(hash.tag());
+        let queried = data.queried_address(hash.tag());
+        drop(data);
+        prefetch(queried);
+        prefetch_entry_at(address);
     }
 
     /// Adds what [`Keyspace::release`] returned, summed up by a worker, to the total.

@@ -7,6 +7,8 @@ pub(crate) mod moving;
 mod saving;
 pub(crate) mod unsaved;
 
+use std::sync::Arc;
+
 use self::aside::Aside;
 pub use self::saving::Detached;
 use self::saving::Saving;
@@ -15,6 +17,7 @@ use super::expiry::{ExpiryIndex, Reference, TICK_MS};
 use super::names::OrderedNames;
 use crate::effects::events::{ChangedKey, Event, Notices};
 use crate::effects::journal::Names;
+use crate::effects::live_query::{LiveQuery, TagFilter};
 use crate::effects::observers::Observers;
 use crate::entries::entry::{Dues, EntryRef, Generation, NewValue, SharedValue, Slot};
 use crate::entries::hash::KeyHash;
@@ -89,18 +92,23 @@ impl Database {
 /// All changes of entries go through here, so that the byte account and the expiry index are exact after each. The
 /// databases' `expiry_name`s are a permutation of their numbers.
 ///
-/// The layout puts what every command reads (the head of database 0) first, on the cache line of the lock.
+/// The layout puts what every command reads (the head of database 0) first, on the cache line of the lock, and what every
+/// change reads behind it.
 #[derive(Default)]
 #[repr(C)]
 pub struct ShardData {
     /// Database 0.
     first: Database,
-    /// The other databases by number, less one; shorter than their number while the higher ones were never used.
-    others: Vec<Database>,
+    /// The observers of this shard's keys; `None` when there are none.
+    observers: Option<Box<Observers>>,
+    /// The tags of the keys that live queries read.
+    queried: TagFilter,
     /// Whether anything has changed since [`ShardData::take_growth`].
     is_changed: bool,
     /// Whether the databases keep the names of their keys in order.
     keeps_order: bool,
+    /// Whether there are observers besides live queries.
+    has_clients: bool,
     /// That of all entries but those which a snapshot has still to save.
     generation: Generation,
     /// What a snapshot under way knows of this shard, until all of the shard is saved. On a line that a change reads anyway.
@@ -112,8 +120,8 @@ pub struct ShardData {
     expiry: ExpiryIndex,
     /// Unix time in ms of tick 0 of the expiry index.
     epoch_ms: i64,
-    /// The observers of this shard's keys; `None` when there are none.
-    observers: Option<Box<Observers>>,
+    /// The other databases by number, less one; shorter than their number while the higher ones were never used.
+    others: Vec<Database>,
 }
 
 static NO_DATABASE: Database = Database::new(0);
@@ -430,8 +438,13 @@ impl ShardData {
 
     #[cold]
     fn notify_observers(&mut self, database: usize, tag: u32, key: &[u8], notices: &mut Notices) {
-        if self.observers.as_ref().is_some_and(|observers| observers.may_concern(tag)) {
-            self.edit_observers(|observers| observers.notify_change(database, tag, key, notices));
+        if self.queried.may_have(tag)
+            && let Some(observers) = &self.observers
+        {
+            observers.mark_queries(database, tag, notices);
+        }
+        if self.has_clients {
+            self.edit_observers(|observers| observers.notify_clients(database, key, notices));
         }
         if notices.collects_changes {
             let is_server_change = notices.is_server_change;
@@ -446,9 +459,32 @@ impl ShardData {
 
     /// Lets `edit` change the observers.
     pub fn edit_observers(&mut self, edit: impl FnOnce(&mut Observers)) {
+        self.edit_queries(|observers, _| edit(observers));
+    }
+
+    fn edit_queries(&mut self, edit: impl FnOnce(&mut Observers, &mut TagFilter)) {
         self.is_changed = true;
-        edit(self.observers.get_or_insert_default());
+        let observers = self.observers.get_or_insert_default();
+        edit(observers, &mut self.queried);
+        self.has_clients = observers.has_clients();
         self.observers.take_if(|observers| observers.is_empty());
+    }
+
+    /// Enters a live query for a key whose hash has this tag.
+    pub fn enter_query(&mut self, tag: u32, query: &Arc<LiveQuery>) {
+        self.edit_queries(|observers, queried| observers.enter_query(tag, query, queried));
+    }
+
+    /// Takes a live query away from the keys whose hashes have this tag.
+    pub fn leave_query(&mut self, tag: u32, query: &Arc<LiveQuery>) {
+        self.edit_queries(|observers, queried| observers.leave_query(tag, query, queried));
+    }
+
+    /// The address of what a change of a key with this tag reads first of the live queries; to be fetched ahead, not to be
+    /// read through.
+    #[inline]
+    pub(super) fn queried_address(&self, tag: u32) -> *const u8 {
+        self.queried.address(tag)
     }
 
     fn tick_of(&self, at_ms: i64) -> u32 {

@@ -46,6 +46,11 @@ pub(crate) struct Command {
 }
 
 impl Command {
+    /// Whether it may change keys.
+    pub(crate) fn writes(&self) -> bool {
+        self.spec.flags.contains(Flags::WRITE)
+    }
+
     /// Whether it can be watched.
     pub(crate) fn is_watchable(&self) -> bool {
         let Handler::Data(data) = self.handler else { return false };

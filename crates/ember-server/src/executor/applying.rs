@@ -109,7 +109,10 @@ impl Executor {
             if is_long && (number - start).is_multiple_of(FETCHED_TOGETHER) {
                 let hash_of = |at: usize| self.prepared.get(at)?.hash;
                 let end = number - start + 3 * FETCHED_TOGETHER;
-                fetch_portion(&self.server.keyspace, client.database, end, hash_of);
+                // What a primary sends are changes.
+                let asks_queries: Option<&dyn Fn(usize) -> bool> =
+                    if self.has_queries { Some(&|_| true) } else { None };
+                fetch_portion(&self.server.keyspace, client.database, end, hash_of, asks_queries);
             }
             let args = batch.command(number, input);
             if self.prepared[number - start].hash.is_none()

@@ -282,7 +282,12 @@ impl Applier<'_> {
         }
         keys(2 * FETCHED_TOGETHER..3 * FETCHED_TOGETHER).for_each(|(_, hash)| keyspace.prefetch_shard(hash));
         keys(FETCHED_TOGETHER..2 * FETCHED_TOGETHER).for_each(|(_, hash)| keyspace.prefetch_group(hash));
-        keys(0..FETCHED_TOGETHER).for_each(|(database, hash)| keyspace.prefetch_entry(database, hash));
+        let entries = keys(0..FETCHED_TOGETHER);
+        if self.executor.has_queries {
+            entries.for_each(|(database, hash)| keyspace.prefetch_queried_entry(database, hash));
+        } else {
+            entries.for_each(|(database, hash)| keyspace.prefetch_entry(database, hash));
+        }
         self.until_fetch = Some(FETCHED_TOGETHER - 1);
     }
 

@@ -220,9 +220,12 @@ impl Executor {
         let database = message.database;
         if message.prepared.len() >= FETCH_AHEAD_MIN {
             let hash_of = |at: usize| message.prepared.get(at).map(|&(_, hash)| hash);
+            let writes = |at: usize| self.server.registry.get(message.prepared[at].0).writes();
+            let asks_queries: Option<&dyn Fn(usize) -> bool> =
+                if self.has_queries { Some(&writes) } else { None };
             message.prepared.iter().for_each(|&(_, hash)| keyspace.prefetch_shard(hash));
             for portion in 1..=message.prepared.len().div_ceil(FETCHED_TOGETHER) + 1 {
-                fetch_portion(keyspace, database, portion * FETCHED_TOGETHER, hash_of);
+                fetch_portion(keyspace, database, portion * FETCHED_TOGETHER, hash_of, asks_queries);
             }
         }
         if !self.enter_gate() {

@@ -66,6 +66,7 @@ use crate::clients::assembly::Forwarded;
 use crate::clients::connection::Connection;
 use crate::clients::memory::ClientMemory;
 use crate::config::Config;
+use crate::live_queries::LiveQueries;
 use crate::observability::command_log::LogKind;
 use crate::server::Server;
 use crate::server::conditions::Condition;
@@ -142,8 +143,11 @@ pub(crate) struct Executor {
     pub(crate) turn: Turn,
     pub(crate) stats: &'static WorkerStats,
     evictor: Evictor,
+    live: &'static LiveQueries,
     /// Live queries whose home this worker is and that are to be run again.
     pub(crate) marked: Vec<Marked>,
+    /// There were live queries when the turn began.
+    has_queries: bool,
     /// Runs of such queries on other threads that are over.
     pub(crate) ended_runs: Vec<EndedRun>,
     /// Memory was short and no key may go; not tried again before the next write or tick.
@@ -205,7 +209,9 @@ impl Executor {
             turn: Turn::new(unix_ms(), seed),
             stats: &server.workers[index].stats,
             evictor: Evictor::default(),
+            live: LiveQueries::of(server),
             marked: Vec::new(),
+            has_queries: false,
             ended_runs: Vec::new(),
             has_nothing_to_evict: false,
             prepared: Vec::new(),
@@ -239,6 +245,7 @@ impl Executor {
     pub(crate) fn begin_turn(&mut self) -> bool {
         self.turn.now_ms = unix_ms();
         self.is_replica = self.server.conditions.get().contains(Condition::REPLICA);
+        self.has_queries = self.live.queries() > 0;
         self.note_expiry_rules();
         self.turn.settings.payload_checks.checksum =
             !self.server.debug.skips_checksums.load(Ordering::Relaxed);
@@ -354,7 +361,7 @@ impl Executor {
 
     /// Finds commands and hashes keys, and fetches shards, table lines and entries into the cache.
     fn prepare(&mut self, batch: &Batch, input: &[u8], start: usize, database: usize) {
-        let Executor { server, index, prepared, .. } = self;
+        let Executor { server, index, prepared, has_queries, .. } = self;
         let keyspace = &server.keyspace;
         let is_concurrent = server.runs_anywhere();
         let is_here = |hash: &KeyHash| is_concurrent || server.owner_of(hash.shard()) == *index;
@@ -362,6 +369,12 @@ impl Executor {
         let hash_of = |prepared: &[Prepared], at: usize| {
             let hash = prepared.get(at)?.hash.filter(is_here)?;
             (at == 0 || prepared[at - 1].hash != Some(hash)).then_some(hash)
+        };
+        let fetch = |prepared: &[Prepared], end: usize| {
+            let writes = |at: usize| prepared[at].command.is_some_and(|command| command.writes());
+            let asks_queries: Option<&dyn Fn(usize) -> bool> =
+                if *has_queries { Some(&writes) } else { None };
+            fetch_portion(keyspace, database, end, |at| hash_of(prepared, at), asks_queries);
         };
         // Of a longer batch, which only a primary sends, the keys are fetched on the way.
         let fetches_ahead = (FETCH_AHEAD_MIN..=BATCH_COMMANDS_MAX).contains(&(batch.len() - start));
@@ -383,15 +396,15 @@ impl Executor {
             }
             prepared.push(Prepared { command: last.1, hash });
             if fetches_ahead && prepared.len().is_multiple_of(FETCHED_TOGETHER) {
-                fetch_portion(keyspace, database, prepared.len(), |at| hash_of(prepared, at));
+                fetch(prepared, prepared.len());
             }
         }
         if fetches_ahead {
             let end = prepared.len().next_multiple_of(FETCHED_TOGETHER);
             if end != prepared.len() {
-                fetch_portion(keyspace, database, end, |at| hash_of(prepared, at));
+                fetch(prepared, end);
             }
-            fetch_portion(keyspace, database, end + FETCHED_TOGETHER, |at| hash_of(prepared, at));
+            fetch(prepared, end + FETCHED_TOGETHER);
         }
     }
 
@@ -879,18 +892,29 @@ impl Executor {
 }
 
 /// Fetches the table lines of the portion of keys that ends before number `end`, and the entries of the portion before it.
-/// `hash_of` gives no hash for what is not to be fetched, and for numbers behind the last.
+/// `hash_of` gives no hash for what is not to be fetched, and for numbers behind the last; `asks_queries` says of the others
+/// which change their key, where there are live queries.
 #[inline]
 fn fetch_portion(
     keyspace: &Keyspace,
     database: usize,
     end: usize,
     hash_of: impl Fn(usize) -> Option<KeyHash>,
+    asks_queries: Option<&dyn Fn(usize) -> bool>,
 ) {
     let groups_from = end - FETCHED_TOGETHER;
     (groups_from..end).filter_map(&hash_of).for_each(|hash| keyspace.prefetch_group(hash));
     let entries = groups_from.saturating_sub(FETCHED_TOGETHER)..groups_from;
-    entries.filter_map(&hash_of).for_each(|hash| keyspace.prefetch_entry(database, hash));
+    let Some(asks_queries) = asks_queries else {
+        return entries.filter_map(&hash_of).for_each(|hash| keyspace.prefetch_entry(database, hash));
+    };
+    for at in entries {
+        match hash_of(at) {
+            Some(hash) if asks_queries(at) => keyspace.prefetch_queried_entry(database, hash),
+            Some(hash) => keyspace.prefetch_entry(database, hash),
+            None => {}
+        }
+    }
 }
 
 /// Fetches the elements that commands from number `from` on name, as long as they are of one key. `call` gives a command and
