@@ -195,6 +195,11 @@ impl Watcher {
         self.sent == 0
     }
 
+    /// Whether it waits for this end of its interval, with a state to be sent then.
+    pub(crate) fn waits_until(&self, at: Instant) -> bool {
+        self.waiting.is_some() && self.extra.as_ref().is_some_and(|extra| extra.not_before == Some(at))
+    }
+
     /// Its call that is answered with the first state, as long as it was sent none.
     pub(crate) fn take_first(&mut self) -> Option<AwaitedFirst> {
         self.extra.as_mut()?.first.take()

@@ -51,6 +51,9 @@ const TOLD_MAX: usize = 256;
 /// Ended interests that are taken back in one turn.
 const LEFT_MAX: usize = 256;
 
+/// Ends of intervals that are kept, whoever waits for them.
+const INTERVALS_MIN: usize = 1024;
+
 /// Unsent bytes of a connection from which on the newest state of each query waits for it.
 const CONGESTED_BYTES: usize = 64 * 1024;
 
@@ -72,10 +75,41 @@ pub(super) struct QueryWork {
     /// The newest state of each query that is to be told, by the query's address, and these, the oldest first.
     untold: HashMap<usize, Arc<State>>,
     untold_order: VecDeque<usize>,
-    /// When a watcher with an interval may be told again.
-    intervals: BTreeSet<(Instant, usize, u64, u32)>,
+    intervals: Intervals,
     /// Interests of closed connections.
     left: Vec<(Receiver, Box<Watcher>)>,
+}
+
+/// When a watcher with an interval may be told again: the time, its connection's number, its client's id, its own number.
+type IntervalEnd = (Instant, usize, u64, u32);
+
+/// The ends of intervals. Those of watchers that are gone stay until their time, which may be a day, unless there are many.
+#[derive(Default)]
+struct Intervals {
+    ends: BTreeSet<IntervalEnd>,
+    /// How many there were of watchers that are still there, when that was last counted.
+    kept: usize,
+}
+
+impl Intervals {
+    /// Notes an end. When there are twice as many as were last kept, those that `is_awaited` does not hold for are forgotten.
+    fn insert(&mut self, end: IntervalEnd, is_awaited: impl FnMut(&IntervalEnd) -> bool) {
+        if self.ends.len() >= 2 * self.kept.max(INTERVALS_MIN) {
+            self.ends.retain(is_awaited);
+            self.kept = self.ends.len();
+        }
+        self.ends.insert(end);
+    }
+
+    fn first(&self) -> Option<Instant> {
+        self.ends.first().map(|&(at, ..)| at)
+    }
+
+    /// Takes one out whose time has come.
+    fn pop_due(&mut self, now: Instant) -> Option<IntervalEnd> {
+        self.first().filter(|&at| at <= now)?;
+        self.ends.pop_first()
+    }
 }
 
 /// A state, and how far it is told.
@@ -97,13 +131,12 @@ impl QueryWork {
     /// When there is something to do next.
     pub(super) fn next_at(&self) -> Option<Instant> {
         let delayed = self.delayed.first_key_value().map(|(&(at, _), _)| at);
-        let told = self.intervals.first().map(|&(at, ..)| at);
-        delayed.into_iter().chain(told).chain(self.placed_at).min()
+        delayed.into_iter().chain(self.intervals.first()).chain(self.placed_at).min()
     }
 
     fn is_idle(&self) -> bool {
         let has_states = self.telling.is_some() || !self.untold_order.is_empty();
-        let is_empty = self.marked.is_empty() && self.delayed.is_empty() && self.intervals.is_empty();
+        let is_empty = self.marked.is_empty() && self.delayed.is_empty() && self.intervals.ends.is_empty();
         is_empty && !has_states && self.left.is_empty() && self.unplaced.is_empty()
     }
 
@@ -285,7 +318,15 @@ impl Worker {
             Reception::Known => {}
             Reception::Waits => watchers.wait(number),
             Reception::WaitsUntil(time) => {
-                _ = self.queries.intervals.insert((time, token, client_id, number))
+                let connections = &mut self.connections;
+                self.queries.intervals.insert(
+                    (time, token, client_id, number),
+                    |&(at, token, client, number)| {
+                        let connection = connection_of(connections, token, client);
+                        let watcher = connection.and_then(watchers_of).and_then(|all| all.get_mut(number));
+                        watcher.is_some_and(|watcher| watcher.waits_until(at))
+                    },
+                );
             }
             Reception::Send => self.write_state(state, receiver, now),
         }
@@ -368,10 +409,7 @@ impl Worker {
 
     /// Tells watchers whose interval is over.
     fn end_intervals(&mut self, now: Instant) {
-        while let Some(&(at, token, client_id, number)) = self.queries.intervals.first()
-            && at <= now
-        {
-            self.queries.intervals.pop_first();
+        while let Some((_, token, client_id, number)) = self.queries.intervals.pop_due(now) {
             let Some(connection) = connection_of(&mut self.connections, token, client_id) else { continue };
             let watcher = watchers_of(connection).and_then(|watchers| watchers.get_mut(number));
             let Some(state) = watcher.and_then(|watcher| watcher.waiting.take()) else { continue };
@@ -410,4 +448,33 @@ impl Worker {
 
 fn watchers_of(connection: &mut Connection) -> Option<&mut Watchers> {
     connection.client.subscriptions.as_mut().map(|subscriptions| &mut subscriptions.queries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_of_watchers_that_are_gone_do_not_pile_up() {
+        let begun = Instant::now();
+        let mut intervals = Intervals::default();
+        let end = |number: u32| (begun + Duration::from_secs(u64::from(number)), 1, 2, number);
+        for number in 0..100_000 {
+            intervals.insert(end(number), |&(.., number)| number < 10);
+        }
+        assert!(intervals.ends.len() <= 2 * INTERVALS_MIN, "{}", intervals.ends.len());
+        let due: Vec<u32> = std::iter::from_fn(|| intervals.pop_due(begun + Duration::from_secs(9)))
+            .map(|(.., number)| number)
+            .collect();
+        assert_eq!(due, (0..10).collect::<Vec<_>>(), "who waits is still told");
+        // Where all of them wait, looking costs no more than a share of what was entered since.
+        let mut looks = 0;
+        for number in 0..100_000 {
+            intervals.insert(end(number), |_| {
+                looks += 1;
+                true
+            });
+        }
+        assert!(looks <= 200_000, "{looks}");
+    }
 }
