@@ -19,6 +19,16 @@ use shuttle::thread;
 const SCHEDULES: usize = 3000;
 const CHANGES: usize = 3;
 
+/// Workers that have a connection which may watch.
+const WORKERS: usize = 4;
+
+/// Whether a query is run under the locks of its keys, or takes long: then only its values are taken under them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effort {
+    Short,
+    Long,
+}
+
 /// Adds one to its first key.
 const INCREMENT: DataCommand = Command::new(
     Spec { name: "increment", keys: &[KeySpec::one(1, KeyFlags::RW)], ..Spec::DEFAULT },
@@ -55,8 +65,10 @@ struct World {
     keyspace: Keyspace,
     /// Queries on their way to their home.
     letters: Mutex<Vec<Arc<LiveQuery>>>,
-    /// What the audience was told last.
-    told: Mutex<Option<i64>>,
+    /// The number of the last moment at which a query was run.
+    moments: Mutex<u64>,
+    /// What each worker's connection was told last: the result, if there was one yet, and the number of its moment.
+    told: Mutex<[(u64, Option<i64>); WORKERS]>,
 }
 
 /// The only connection of a worker.
@@ -70,7 +82,32 @@ impl World {
     fn new() -> Arc<World> {
         let options = KeyspaceOptions { databases: 1, ..KeyspaceOptions::default() };
         let keyspace = Keyspace::new(&options).unwrap();
-        Arc::new(World { keyspace, letters: Mutex::new(Vec::new()), told: Mutex::new(None) })
+        let (letters, told) = (Mutex::new(Vec::new()), Mutex::new([(0, None); WORKERS]));
+        Arc::new(World { keyspace, letters, moments: Mutex::new(0), told })
+    }
+
+    /// The number of this moment, which is later than all before it. The locks of the query's keys are held.
+    fn moment(&self) -> u64 {
+        let mut moments = self.moments.lock();
+        *moments += 1;
+        *moments
+    }
+
+    /// What a worker's connection was told last.
+    fn told(&self, worker: usize) -> Option<i64> {
+        self.told.lock()[worker].1
+    }
+
+    /// Tells those who watch a query, but for who knows a later moment.
+    fn tell(&self, query: &LiveQuery, moment: u64, result: i64) {
+        let mut told = self.told.lock();
+        let watches =
+            |worker: &usize| query.with_audience(|audience| audience.receivers_of(*worker).count()) > 0;
+        for worker in (0..WORKERS).filter(watches) {
+            if told[worker].0 <= moment {
+                told[worker] = (moment, Some(result));
+            }
+        }
     }
 
     fn change(&self, key: &[u8]) {
@@ -110,9 +147,9 @@ impl World {
         returned
     }
 
-    /// Begins to watch as worker `worker`.
-    fn open(&self, call: &OwnedBatch, worker: usize) -> Arc<LiveQuery> {
-        self.evaluate(
+    /// Begins to watch as worker `worker`. If that takes long it is told at the query's home.
+    fn open(&self, call: &OwnedBatch, worker: usize, effort: Effort) -> Arc<LiveQuery> {
+        let query = self.evaluate(
             call,
             || (),
             |keys, result| {
@@ -126,14 +163,21 @@ impl World {
                 }
                 query.with_audience(|audience| {
                     audience.add(worker, receiver(worker), false);
-                    let hash = Some(u128::from(result.unsigned_abs()));
+                    let hash = (effort == Effort::Short).then(|| u128::from(result.unsigned_abs()));
                     let is_known = is_new || audience.known() == hash;
                     audience.set_known(hash.filter(|_| is_known));
                 });
-                *self.told.lock() = Some(result);
+                self.told.lock()[worker] = (self.moment(), (effort == Effort::Short).then_some(result));
+                if effort == Effort::Long {
+                    query.mark();
+                }
                 query
             },
-        )
+        );
+        if effort == Effort::Long {
+            self.letters.lock().push(Arc::clone(&query));
+        }
+        query
     }
 
     fn close(&self, call: &OwnedBatch, query: &Arc<LiveQuery>, worker: usize) {
@@ -153,23 +197,42 @@ impl World {
     }
 
     /// What the home does with one letter.
-    fn renew(&self, call: &OwnedBatch, query: &Arc<LiveQuery>) {
-        if !query.is_marked() {
+    fn renew(&self, call: &OwnedBatch, query: &Arc<LiveQuery>, effort: Effort) {
+        if !query.is_marked() || query.with_audience(|audience| audience.is_empty()) {
             return;
         }
-        self.evaluate(
-            call,
-            || query.unmark(),
-            |_, result| {
-                query.with_audience(|audience| {
-                    let hash = u128::from(result.unsigned_abs());
-                    if audience.known() != Some(hash) && !audience.is_empty() {
-                        audience.set_known(Some(hash));
-                        *self.told.lock() = Some(result);
-                    }
-                });
-            },
-        );
+        if effort == Effort::Short {
+            let note = |_: &mut Keys<'_, '_>, result| {
+                self.note(query, result, true).then(|| (self.moment(), result))
+            };
+            let news = self.evaluate(call, || query.unmark(), note);
+            news.into_iter().for_each(|(moment, result)| self.tell(query, moment, result));
+            return;
+        }
+        // The keys lend their values at this moment; what is found is noted later.
+        let (moment, result) = self.evaluate(call, || query.unmark(), |_, result| (self.moment(), result));
+        thread::yield_now();
+        if self.evaluate(call, || (), |_, _| self.note(query, result, !query.is_marked())) {
+            self.tell(query, moment, result);
+        }
+    }
+
+    /// Notes a result, under the locks of the keys; `is_last` says that none has changed since. Whether it is news.
+    fn note(&self, query: &LiveQuery, result: i64, is_last: bool) -> bool {
+        query.with_audience(|audience| {
+            let hash = u128::from(result.unsigned_abs());
+            if audience.is_empty() || audience.known() == Some(hash) {
+                return false;
+            }
+            audience.set_known(is_last.then_some(hash));
+            true
+        })
+    }
+
+    /// What the home does in one turn.
+    fn take_letters(&self, effort: Effort) {
+        let letters = std::mem::take(&mut *self.letters.lock());
+        letters.iter().for_each(|query| self.renew(&call(), query, effort));
     }
 }
 
@@ -179,12 +242,12 @@ fn call() -> OwnedBatch {
     call
 }
 
-#[test]
-fn the_last_state_is_told_whatever_happens_at_the_same_time() {
+/// Runs writers, one who begins to watch while another one leaves, and the home, all at the same time.
+fn the_last_state_is_told(effort: Effort) {
     shuttle::check_random(
-        || {
+        move || {
             let world = World::new();
-            let first = world.open(&call(), 1);
+            let first = world.open(&call(), 1, effort);
             let writers = KEYS.map(|key| {
                 let world = Arc::clone(&world);
                 thread::spawn(move || (0..CHANGES).for_each(|_| world.change(key)))
@@ -193,7 +256,7 @@ fn the_last_state_is_told_whatever_happens_at_the_same_time() {
             let others = {
                 let (world, first) = (Arc::clone(&world), Arc::clone(&first));
                 thread::spawn(move || {
-                    let second = world.open(&call(), 2);
+                    let second = world.open(&call(), 2, effort);
                     world.close(&call(), &first, 1);
                     second
                 })
@@ -202,8 +265,7 @@ fn the_last_state_is_told_whatever_happens_at_the_same_time() {
                 let world = Arc::clone(&world);
                 thread::spawn(move || {
                     for _ in 0..4 {
-                        let letters = std::mem::take(&mut *world.letters.lock());
-                        letters.iter().for_each(|query| world.renew(&call(), query));
+                        world.take_letters(effort);
                         thread::yield_now();
                     }
                 })
@@ -211,14 +273,57 @@ fn the_last_state_is_told_whatever_happens_at_the_same_time() {
             writers.into_iter().for_each(|writer| writer.join().unwrap());
             let second = others.join().unwrap();
             home.join().unwrap();
-            let letters = std::mem::take(&mut *world.letters.lock());
-            letters.iter().for_each(|query| world.renew(&call(), query));
+            world.take_letters(effort);
             assert!(!second.is_marked(), "no mark is left behind");
-            assert_eq!(*world.told.lock(), Some((KEYS.len() * CHANGES) as i64));
+            assert_eq!(world.told(2), Some((KEYS.len() * CHANGES) as i64));
             world.close(&call(), &second, 2);
             let is_observed =
                 |key: &&[u8]| world.keyspace.lock(world.keyspace.hash(key).shard()).observers().is_some();
             assert!(!KEYS.iter().any(is_observed), "the last one who leaves takes the query along");
+        },
+        SCHEDULES,
+    );
+}
+
+#[test]
+fn the_last_state_is_told_whatever_happens_at_the_same_time() {
+    the_last_state_is_told(Effort::Short);
+}
+
+#[test]
+fn the_last_state_is_told_where_first_looks_take_long() {
+    the_last_state_is_told(Effort::Long);
+}
+
+#[test]
+fn who_watches_nothing_any_more_leaves_nothing_behind_during_a_long_first_look() {
+    shuttle::check_random(
+        || {
+            let world = World::new();
+            let watching = {
+                let world = Arc::clone(&world);
+                thread::spawn(move || {
+                    let query = world.open(&call(), 1, Effort::Long);
+                    world.close(&call(), &query, 1);
+                    world.open(&call(), 3, Effort::Long)
+                })
+            };
+            let writing = {
+                let world = Arc::clone(&world);
+                thread::spawn(move || world.change(KEYS[0]))
+            };
+            for _ in 0..3 {
+                world.take_letters(Effort::Long);
+                thread::yield_now();
+            }
+            let query = watching.join().unwrap();
+            writing.join().unwrap();
+            world.take_letters(Effort::Long);
+            assert_eq!(world.told(3), Some(1), "who has come back is told");
+            world.close(&call(), &query, 3);
+            let is_observed =
+                |key: &&[u8]| world.keyspace.lock(world.keyspace.hash(key).shard()).observers().is_some();
+            assert!(!KEYS.iter().any(is_observed));
         },
         SCHEDULES,
     );
