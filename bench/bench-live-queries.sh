@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What live queries take and how late they tell: memory for each watch, the time from the reply to a write to the last who
 # is told, SETs beside many watches and of a key that many watch, and a watcher that does not read, with the others beside
-# it. Each figure stands beside what is promised of two cores without other work. All share the processors there are.
+# it. Each figure stands beside what is promised of two cores without other work. All share the processors there are: so
+# fan-out.c tells how late the last is told by a program that does nothing else, where there is a compiler for it.
 # Settings: BENCH_SECONDS (10 for each measurement), BENCH_ROUNDS (3, the median counts), ELEMENT_COUNT (1000000 watches),
 # BENCH_CLIENTS (10000 connections that watch one key), BENCH_PIPELINE (16), BENCH_WORKERS (2, ember's workers).
 set -euo pipefail
@@ -49,6 +50,11 @@ late() { # connections
     bench_cleanup_servers
 }
 
+# The same for a program that only writes.
+alone() { # connections
+    "$bench_work/fan-out" "$1" "$BENCH_SECONDS"
+}
+
 # The p99 of what others ask while a key is changed as often as there is room for, up to 100000 times a second.
 others() {
     "$(ember_cli)" benchmark -p "$port" -P "$BENCH_PIPELINE" --rate 100000 --duration "$BENCH_SECONDS" -q \
@@ -80,8 +86,13 @@ stalled() {
     bench_cleanup_servers
 }
 
+if command -v cc >/dev/null; then
+    cc -O2 -o "$bench_work/fan-out" "$bench_root/bench/fan-out.c" -lpthread
+fi
 for ((round = 0; round < BENCH_ROUNDS; round++)); do
     start
+    # The keys are there before either is measured.
+    sets -t set -r "$ELEMENT_COUNT" >/dev/null
     watch "$ELEMENT_COUNT" 1000
     sed 's/.* \([0-9]*\) bytes each/\1/' "$bench_work/watches" >>"$bench_work/bytes"
     watched=$(sets -t set -r "$ELEMENT_COUNT")
@@ -96,6 +107,10 @@ for ((round = 0; round < BENCH_ROUNDS; round++)); do
     bench_cleanup_servers
     late "$BENCH_CLIENTS" >>"$bench_work/many"
     late 100 >>"$bench_work/few"
+    if [ -x "$bench_work/fan-out" ]; then
+        alone "$BENCH_CLIENTS" >>"$bench_work/many_alone"
+        alone 100 >>"$bench_work/few_alone"
+    fi
     stalled
     cat "$bench_work/stalled" >>"$bench_work/kept"
 done
@@ -115,5 +130,10 @@ row "SET of other keys beside them, of those without" beside at-least 0.97
 row "SET of one key that 100 watch, of those without" hot at-least 0.85
 row "write's reply to the last of $BENCH_CLIENTS told, p99 in ms" many at-most 60
 row "write's reply to the last of 100 told, p99 in ms" few at-most 1
+if [ -x "$bench_work/fan-out" ]; then
+    table_row "the first message to the last of $BENCH_CLIENTS by fan-out.c, p99 in ms" \
+        "$(median <"$bench_work/many_alone")" "" ""
+    table_row "the first message to the last of 100 by fan-out.c, p99 in ms" "$(median <"$bench_work/few_alone")" "" ""
+fi
 row "memory of a watcher that does not read, bytes" kept at-most 131072
 row "p99 of others beside it, of that without" others at-most 1.10

@@ -270,8 +270,8 @@ impl Queries {
         self.places.partition_point(|(other, _)| *other < tag)
     }
 
-    /// Enters a query for a key with this tag, once; `filter` is the one of these queries. O(queries of the shard), a copy of
-    /// their places.
+    /// Enters a query for a key with this tag, once; `filter` is the one of these queries. O(queries of the shard), a copy
+    /// of their places.
     pub(super) fn enter(&mut self, tag: u32, query: &Arc<LiveQuery>, filter: &mut TagFilter) {
         if self.of(tag).any(|other| Arc::ptr_eq(other, query)) {
             return;
