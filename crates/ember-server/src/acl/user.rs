@@ -196,7 +196,7 @@ impl User {
     }
 
     /// Whether a subscription to a channel, or to a pattern of channels, is allowed.
-    pub(super) fn allows_channel(&self, channel: &[u8], is_pattern: bool) -> bool {
+    pub(crate) fn allows_channel(&self, channel: &[u8], is_pattern: bool) -> bool {
         self.selectors.iter().any(|selector| selector.allows_channel(channel, is_pattern))
     }
 

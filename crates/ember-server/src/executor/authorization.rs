@@ -14,6 +14,9 @@ use crate::clients::client::{Client, ClientView};
 use crate::server::Server;
 use crate::system::clock::unix_ms;
 
+/// What is answered to who may not use a channel.
+const NO_CHANNEL: &str = "NOPERM No permissions to access a channel";
+
 /// Where a call comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Context {
@@ -56,6 +59,15 @@ pub(crate) fn authorize(
         return Ok(());
     }
     client.identity.user().check(command, args).map_err(|denial| deny(server, client, command, args, denial))
+}
+
+/// Checks that the client may listen to a channel.
+///
+/// # Errors
+/// `NOPERM`.
+pub(crate) fn authorize_channel(client: &Client, channel: &[u8]) -> Result<(), CommandError> {
+    let is_allowed = client.is_unrestricted || client.identity.user().allows_channel(channel, false);
+    if is_allowed { Ok(()) } else { Err(NO_CHANNEL.into()) }
 }
 
 /// Whether a call that was allowed may read keys which its arguments do not name, if it is of a kind that does.
@@ -160,7 +172,7 @@ fn refusal(user: &User, denial: Denial, command: &Command, args: Args<'_>) -> Co
     match denial {
         Denial::Command => [b"NOPERM ", &*denial.explain(user, command, args)].concat().into(),
         Denial::Key(_) => "NOPERM No permissions to access a key".into(),
-        Denial::Channel(_) => "NOPERM No permissions to access a channel".into(),
+        Denial::Channel(_) => NO_CHANNEL.into(),
     }
 }
 

@@ -103,9 +103,12 @@ pub(crate) fn look_at_rights(
     let watcher = client.subscriptions.as_mut().and_then(|all| all.queries.get_mut(number));
     let Some(watcher) = watcher.filter(|watcher| watcher.generation != generation) else { return Ok(()) };
     watcher.generation = generation;
-    let query = Arc::clone(&watcher.query);
+    let (query, channel) = (Arc::clone(&watcher.query), watcher.channel().cloned());
     let command = server.registry.get(query.command);
-    authorize(server, client, command, query.call()).map_err(|error| Refused(error.text().into_owned()))
+    let may_listen = channel.map_or(Ok(()), |name| authorization::authorize_channel(client, &name));
+    may_listen
+        .and_then(|()| authorize(server, client, command, query.call()))
+        .map_err(|error| Refused(error.text().into_owned()))
 }
 
 /// Begins to watch, and answers with the state of this moment. If it takes long to find that, the query is run at its home

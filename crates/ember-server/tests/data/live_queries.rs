@@ -428,6 +428,29 @@ fn rights_are_looked_at_again_when_they_have_changed() {
 }
 
 #[test]
+fn rights_to_channels_and_their_keys_are_looked_at_again_too() {
+    for mode in MODES {
+        let server = start(mode);
+        let mut admin = server.client();
+        for lost in ["resetchannels", "resetkeys ~b", "-get"] {
+            admin.run("ACL SETUSER ann reset on >x ~* +@all &*");
+            let mut ann = server.client();
+            ann.run("AUTH ann x");
+            ann.send_command(&["SUBSCRIBE", "__watch@0__:GET a"]).unwrap();
+            assert_eq!(ann.read_value().unwrap().elements().unwrap()[0].text(), "subscribe");
+            message(&mut ann);
+            admin.run(&format!("ACL SETUSER ann {lost}"));
+            assert_eq!(admin.command(&["SET", "a", lost]), Value::ok());
+            let (_, text) = message(&mut ann);
+            assert!(text.contains("NOPERM") && !text.contains(lost), "{mode:?} {lost}: {text}");
+            assert_eq!(admin.info_number("ember_live_watchers"), 0, "{mode:?} {lost}");
+            admin.run("SET a later");
+            assert_eq!(ann.run("PING").elements().unwrap()[0].text(), "pong", "nothing comes any more");
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_watched_is_said() {
     let server = start(MODES[0]);
     let mut client = resp3(&server);
