@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use ember_persistence::encryption::Encryption;
 use ember_persistence::files::{Disk, OsDisk};
 use ember_storage::stores::{Import, Store, StoreOptions};
-use ember_testkit::{RawClient, Server};
+use ember_testkit::{RawClient, Server, Value};
 
 use crate::disk_stores::{ENGINES, PATH, checkpoint, copy, figure, increments, run, start};
 use crate::{Directory, MODES, digest, fill, program, refusal, start_in};
@@ -144,50 +144,67 @@ fn an_import_that_is_killed_is_not_there_or_whole() {
             }
             let before = digest(&mut client);
             drop(server.crash());
-            let directory = Directory::new("import-killed");
-            copy(&origin.0.join(PATH), &directory.0.join(PATH));
-            // The limit makes checkpoints in between.
-            let arguments = ["--store", engine, "--path", PATH, "--maxmemory", "3mb"];
-            let mut not_there = 0;
-            for round in 1.. {
-                let log = directory.0.join("log");
-                let mut command = Command::new(program());
-                let command = command.args(["--port", "0", "--unixsocket", "s"]).args(arguments);
-                let command = command.current_dir(&directory.0).stdin(Stdio::null());
-                let said = fs::File::create(&log).unwrap();
-                let mut server = command.stdout(said.try_clone().unwrap()).stderr(said).spawn().unwrap();
-                let is_over = imports_within(&log, Duration::from_millis(60 * round));
-                server.kill().unwrap();
-                server.wait().unwrap();
-                let _ = fs::remove_file(directory.0.join(PATH).join("s"));
-                let bare = directory.0.join("bare");
-                copy(&directory.0.join(PATH), &bare);
-                match import_of(engine, &bare) {
-                    None => {}
-                    Some(Import::UnderWay) => {
-                        not_there += 1;
-                        // Without the files that it reads nobody takes it for the data set.
-                        let _ = fs::remove_file(bare.join("dump.rdb"));
-                        let _ = fs::remove_dir_all(bare.join("appendonlydir"));
-                        let said = refusal(&directory.0, &["--store", engine, "--path", "bare"], None);
-                        assert!(said.contains("has not ended"), "{said}");
-                    }
-                    Some(Import::Done | Import::None) => {
-                        let _ = fs::remove_file(bare.join("dump.rdb"));
-                        let more = ["--store", engine, "--path", "bare", "--enable-debug-command", "yes"];
-                        let server = start_in(&directory.0, &more);
-                        assert_eq!(digest(&mut server.client()), before, "{engine} from {source}");
-                    }
-                }
-                fs::remove_dir_all(&bare).unwrap();
-                if is_over {
+            // Longer and longer, so that all of it takes a few times as long as one import, however slow the machine is; and
+            // again from another time on, if none of those was in the middle of it.
+            for first_ms in 2.. {
+                let directory = Directory::new("import-killed");
+                copy(&origin.0.join(PATH), &directory.0.join(PATH));
+                let not_there = kill_imports(&directory.0, engine, Duration::from_millis(first_ms), &before);
+                let server = start(&directory.0, MODES[1], engine, &[]);
+                assert_eq!(digest(&mut server.client()), before, "{engine} from {source}");
+                if not_there > 0 {
                     break;
                 }
+                assert!(first_ms < 50, "{engine} from {source}: no import was under way");
             }
-            assert!(not_there > 0, "{engine} from {source}");
-            let server = start(&directory.0, MODES[1], engine, &[]);
-            assert_eq!(digest(&mut server.client()), before, "{engine} from {source}");
         }
+    }
+}
+
+/// Starts servers that import what is in a directory, and kills each a while later than the one before, until all is there;
+/// how many of the imports were under way then.
+fn kill_imports(directory: &Path, engine: &str, first: Duration, before: &Value) -> u32 {
+    // The limit makes checkpoints in between.
+    let arguments = ["--store", engine, "--path", PATH, "--maxmemory", "3mb"];
+    let mut not_there = 0;
+    let mut pause = first;
+    loop {
+        let log = directory.join("log");
+        let mut command = Command::new(program());
+        let command = command.args(["--port", "0", "--unixsocket", "s"]).args(arguments);
+        let command = command.current_dir(directory).stdin(Stdio::null());
+        let said = fs::File::create(&log).unwrap();
+        let mut server = command.stdout(said.try_clone().unwrap()).stderr(said).spawn().unwrap();
+        let mut is_over = imports_within(&log, pause);
+        server.kill().unwrap();
+        server.wait().unwrap();
+        let _ = fs::remove_file(directory.join(PATH).join("s"));
+        let bare = directory.join("bare");
+        copy(&directory.join(PATH), &bare);
+        match import_of(engine, &bare) {
+            None => {}
+            Some(Import::UnderWay) => {
+                not_there += 1;
+                // Without the files that it reads nobody takes it for the data set.
+                let _ = fs::remove_file(bare.join("dump.rdb"));
+                let _ = fs::remove_dir_all(bare.join("appendonlydir"));
+                let said = refusal(directory, &["--store", engine, "--path", "bare"], None);
+                assert!(said.contains("has not ended"), "{said}");
+            }
+            Some(Import::Done | Import::None) => {
+                // It may have been killed before it said so, and none of the next ones has anything to import.
+                is_over = true;
+                let _ = fs::remove_file(bare.join("dump.rdb"));
+                let more = ["--store", engine, "--path", "bare", "--enable-debug-command", "yes"];
+                let server = start_in(directory, &more);
+                assert_eq!(&digest(&mut server.client()), before, "{engine}");
+            }
+        }
+        fs::remove_dir_all(&bare).unwrap();
+        if is_over {
+            return not_there;
+        }
+        pause = pause * 3 / 2;
     }
 }
 
