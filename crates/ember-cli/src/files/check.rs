@@ -7,9 +7,9 @@ use ember_persistence::encryption::{Encryption, Ending};
 use ember_persistence::files::OsDisk;
 use ember_persistence::repair::repair_command;
 
+use super::outcome::{Outcome, encryption, say_error, say_wrong};
 use super::place::{Place, places};
 use super::stores::{check_opened, check_store, store_at};
-use super::{Outcome, encryption, say_error, say_wrong};
 use crate::arguments::Check;
 use ember_client::put_line;
 

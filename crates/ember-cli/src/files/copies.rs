@@ -11,8 +11,8 @@ use ember_persistence::files::{Disk, OsDisk};
 use ember_persistence::repair::{Plan, Repaired, repair_aof, repair_file};
 
 use super::check::ending_of;
+use super::outcome::{Outcome, encryption, say_error, say_wrong};
 use super::place::{Place, place};
-use super::{Outcome, encryption, say_error, say_wrong};
 use crate::arguments::{Convert, Copy, Form, Repair};
 use ember_client::put_line;
 

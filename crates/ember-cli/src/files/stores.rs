@@ -15,7 +15,7 @@ use ember_persistence::files::{DirectoryLock, Disk, OsDisk, directory_of};
 use ember_storage::stores::{EngineKind, Import, Store, StoreError, StoreOptions};
 
 use super::check::counted;
-use super::{Outcome, encryption, say_wrong};
+use super::outcome::{Outcome, encryption, say_wrong};
 use crate::arguments::{Check, KeyOption};
 
 /// Memory for what is read, and for what fjall finds in its journal.

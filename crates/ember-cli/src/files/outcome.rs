@@ -1,0 +1,48 @@
+//! How a tool for files ends, and what it says of what is wrong.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+use ember_persistence::check::FileError;
+use ember_persistence::encryption::{Encryption, KEY_VARIABLE, KeyRing};
+use ember_persistence::files::OsDisk;
+
+use crate::arguments::KeyOption;
+
+/// How it went, for the exit code. The worst counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Outcome {
+    Fine = 0,
+    Damaged = 1,
+    Failed = 2,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> ExitCode {
+        ExitCode::from(outcome as u8)
+    }
+}
+
+/// Says what is wrong on standard error.
+pub(super) fn say_wrong(what: impl Display) {
+    eprintln!("ember-cli: {what}");
+}
+
+/// Says what is wrong with a file.
+pub(super) fn say_error(error: &FileError) -> Outcome {
+    say_wrong(error);
+    if error.is_damage() { Outcome::Damaged } else { Outcome::Failed }
+}
+
+/// The keys that are given; what is wrong with them has been said.
+pub(super) fn encryption(option: &KeyOption) -> Result<Encryption, Outcome> {
+    let (from, ring) = match &option.encryption_key_file {
+        Some(file) => (file.display().to_string(), KeyRing::from_file(&OsDisk, file)),
+        None if std::env::var_os(KEY_VARIABLE).is_none() => return Ok(Encryption::off()),
+        None => (KEY_VARIABLE.to_owned(), KeyRing::from_environment(KEY_VARIABLE)),
+    };
+    ring.map(Encryption::with).map_err(|error| {
+        say_wrong(format_args!("no keys in {from}: {error}"));
+        Outcome::Failed
+    })
+}
