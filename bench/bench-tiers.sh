@@ -169,24 +169,31 @@ sampling=$!
 bench_pids+=("$sampling")
 (while figure "$tenth_port" used_memory_dataset 2>/dev/null; do sleep 1; done >"$bench_work/account") &
 bench_pids+=("$!")
-table_begin memory while "resident at most, MiB" "of the limit and base" "account at most, of the limit" "written, MiB" \
+table_begin memory while "resident at most, MiB" "of limit and base" "account at most, of the limit" "written, MiB" \
     "gone away, MiB" "written / gone"
+# The samples since the last row, which others go on writing.
+since() { # samples
+    tail -n "+$((${seen[$1]:-0} + 1))" "$bench_work/$1" | tee "$bench_work/$1-now"
+    seen[$1]=$((${seen[$1]:-0} + $(wc -l <"$bench_work/$1-now")))
+}
+
 row() { # name
     local written gone
     written=$(figure "$tenth_port" tier_bytes_written)
     gone=$(($(figure "$tenth_port" tier_demotions) * (bytes + 64)))
-    table_row "$1" "$(awk '$1 > most { most = $1 } END { printf "%.0f", most / 1024 }' "$bench_work/resident")" \
+    since resident >"$bench_work/residents"
+    since account >"$bench_work/accounts"
+    table_row "$1" "$(awk '$1 > most { most = $1 } END { printf "%.0f", most / 1024 }' "$bench_work/residents")" \
         "$(awk -v limit=$((TIERS_MIB * 1024)) -v base="$base" '$1 > most { most = $1 }
-            END { printf "%.2f", (most - base) / limit }' "$bench_work/resident")" \
+            END { printf "%.2f", most / (limit + base) }' "$bench_work/residents")" \
         "$(awk -v limit=$((TIERS_MIB << 20)) '$1 > most { most = $1 }
-            END { printf "%.2f", most / limit }' "$bench_work/account")" \
+            END { printf "%.2f", most / limit }' "$bench_work/accounts")" \
         $(((written - written_before) >> 20)) $(((gone - gone_before) >> 20)) \
         "$(ratio $((written - written_before)) $((gone - gone_before)))"
     written_before=$written
     gone_before=$gone
-    : >"$bench_work/resident"
-    : >"$bench_work/account"
 }
+declare -A seen=()
 written_before=0
 gone_before=0
 fill "$tenth_port" "$keys"
