@@ -99,7 +99,7 @@ impl Links {
                 None => {}
             }
             if let Some(training) = trainings.pop_front() {
-                trainings.extend(Self::train_some(server, training));
+                trainings.extend(self.train_some(server, training));
             }
         }
     }
@@ -121,14 +121,19 @@ impl Links {
     }
 
     /// Goes on with lists for a while; nothing once they are those of the index, or it is gone.
-    fn train_some(server: &'static Server, (place, mut training): InTraining) -> Option<InTraining> {
+    fn train_some(&self, server: &'static Server, (place, mut training): InTraining) -> Option<InTraining> {
         for _ in 0..TURN_STEPS {
             if training.step(STEP_DISTANCES) {
                 break;
             }
         }
         let goes_on = linking::advance_training(&server.keyspace, place.0, &place.1, &mut training);
-        goes_on.then_some((place, training))
+        if goes_on {
+            return Some((place, training));
+        }
+        // New lists may have left some vectors to be put into them.
+        self.link(server, place);
+        None
     }
 
     /// Links vectors of a key for a while.
