@@ -31,15 +31,6 @@ const NAMES: [&[u8]; 24] = [
     b"VECTOR.REINDEX",
     b"DUMP",
     b"COPY",
-]; 8] = [
-    b"VADD",
-    b"VADD_BATCH",
-    b"VSIM",
-    b"VREM",
-    b"VECTOR.CREATE",
-    b"VECTOR.ADD",
-    b"VECTOR.SEARCH",
-    b"VECTOR.MSEARCH",
 ];
 
 fuzz_target!(|data: &[u8]| {
