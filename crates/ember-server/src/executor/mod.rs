@@ -66,7 +66,6 @@ use crate::clients::assembly::Forwarded;
 use crate::clients::connection::Connection;
 use crate::clients::memory::ClientMemory;
 use crate::config::Config;
-use crate::live_queries::LiveQueries;
 use crate::observability::command_log::LogKind;
 use crate::server::Server;
 use crate::server::conditions::Condition;
@@ -143,11 +142,10 @@ pub(crate) struct Executor {
     pub(crate) turn: Turn,
     pub(crate) stats: &'static WorkerStats,
     evictor: Evictor,
-    live: &'static LiveQueries,
     /// Live queries whose home this worker is and that are to be run again.
     pub(crate) marked: Vec<Marked>,
-    /// There were live queries when the turn began.
-    has_queries: bool,
+    /// There were live queries when the worker's turn began.
+    pub(crate) has_queries: bool,
     /// Runs of such queries on other threads that are over.
     pub(crate) ended_runs: Vec<EndedRun>,
     /// Memory was short and no key may go; not tried again before the next write or tick.
@@ -209,7 +207,6 @@ impl Executor {
             turn: Turn::new(unix_ms(), seed),
             stats: &server.workers[index].stats,
             evictor: Evictor::default(),
-            live: LiveQueries::of(server),
             marked: Vec::new(),
             has_queries: false,
             ended_runs: Vec::new(),
@@ -245,7 +242,6 @@ impl Executor {
     pub(crate) fn begin_turn(&mut self) -> bool {
         self.turn.now_ms = unix_ms();
         self.is_replica = self.server.conditions.get().contains(Condition::REPLICA);
-        self.has_queries = self.live.queries() > 0;
         self.note_expiry_rules();
         self.turn.settings.payload_checks.checksum =
             !self.server.debug.skips_checksums.load(Ordering::Relaxed);

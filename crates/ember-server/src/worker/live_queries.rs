@@ -92,7 +92,8 @@ struct Intervals {
 }
 
 impl Intervals {
-    /// Notes an end. When there are twice as many as were last kept, those that `is_awaited` does not hold for are forgotten.
+    /// Notes an end. When there are twice as many as were last kept, those that `is_awaited` does not hold for are
+    /// forgotten.
     fn insert(&mut self, end: IntervalEnd, is_awaited: impl FnMut(&IntervalEnd) -> bool) {
         if self.ends.len() >= 2 * self.kept.max(INTERVALS_MIN) {
             self.ends.retain(is_awaited);

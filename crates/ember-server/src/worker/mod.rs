@@ -55,6 +55,7 @@ use crate::clients::mailbox::Message;
 use crate::config::ShutdownOptions;
 use crate::executor::Executor;
 use crate::executor::session::ServerHandler;
+use crate::live_queries::LiveQueries;
 use crate::observability::hot_keys::Announced;
 use crate::replication::primary::good_replicas;
 use crate::server::Server;
@@ -136,6 +137,7 @@ pub(crate) struct Worker {
     stop_at: Option<Instant>,
     /// When it last began to work.
     woke_at: Instant,
+    live: &'static LiveQueries,
     /// When replicas are given what there is for them, if there is something.
     feeds_at: Option<Instant>,
     /// When they were last given something.
@@ -193,6 +195,7 @@ impl Worker {
             ending: None,
             stop_at: None,
             woke_at: Instant::now(),
+            live: LiveQueries::of(server),
             feeds_at: None,
             fed_at: Instant::now(),
             is_alarm_set: false,
@@ -253,6 +256,7 @@ impl Worker {
         other_connections!(self, NOBODY).look_around(timeout);
         mailbox.wake_up();
         self.count_time(now, timeout);
+        self.executor.has_queries = self.live.queries() > 0;
         if self.executor.begin_turn() {
             self.apply_config();
         }
