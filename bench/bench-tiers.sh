@@ -145,7 +145,8 @@ hot() { # port
     figures "$1" "$keys" 1 $((BENCH_SECONDS * BENCH_ROUNDS)) >"$bench_work/beside" &
     local beside=$!
     for _ in $(seq "$BENCH_ROUNDS"); do
-        "$(ember_cli)" benchmark -p "$1" -t get -r 100 -c 4 --rate 2000 --duration "$((BENCH_SECONDS / 2 + 1))" --csv |
+        "$(ember_cli)" benchmark -p "$1" -t get -d "$bytes" -r 100 -c 4 --rate 2000 \
+            --duration "$((BENCH_SECONDS / 2 + 1))" --csv |
             awk -F '","' 'NR == 2 { print $7 }'
     done | median
     wait "$beside" || true
@@ -200,6 +201,6 @@ fill "$tenth_port" "$keys"
 row "the load"
 figures "$tenth_port" "$keys" 16 $((BENCH_SECONDS * BENCH_ROUNDS)) >"$bench_work/steady"
 row "95 % GET, P=16"
-"$(ember_cli)" benchmark -p "$tenth_port" -t get -r "$keys" --key-pattern zipf -c "$BENCH_CLIENTS" -P 16 --timeout 300 \
-    --duration $((BENCH_SECONDS * BENCH_ROUNDS)) -q >"$bench_work/reads"
+"$(ember_cli)" benchmark -p "$tenth_port" -t get -d "$bytes" -r "$keys" --key-pattern zipf -c "$BENCH_CLIENTS" -P 16 \
+    --timeout 300 --duration $((BENCH_SECONDS * BENCH_ROUNDS)) -q >"$bench_work/reads"
 row "GET alone"
