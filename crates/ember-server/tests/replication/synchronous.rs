@@ -160,7 +160,9 @@ fn disks_of_replicas_count_where_they_are_to() {
             );
             wait_until("they take effect", || {
                 client = primary.client();
+                // Where they do not yet, the answers come and the connection ends.
                 client.send_command(&["INCR", "n"]).unwrap();
+                client.send_command(&["QUIT"]).unwrap();
                 client.read_to_close().is_ok_and(|bytes| bytes.is_empty())
             });
             assert_eq!(other.run("CONFIG SET appendonly yes"), Value::ok());
