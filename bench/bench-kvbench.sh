@@ -16,40 +16,40 @@ mkdir -p "$STORES_FOLDER"
 stores=$(mktemp -d "$STORES_FOLDER/kvbench.XXXXXX")
 trap 'bench_cleanup; rm -rf "$stores"' EXIT
 
-rate() { # port, clients, pipeline, command: requests a second; of GETs all have to hit
-    "$(ember_cli)" -p "$1" benchmark -c "$2" -P "$3" -r "$KEY_COUNT" -d 64 --duration "$STORES_SECONDS" --csv \
-        --command "$4" |
+rate() { # port, pipeline, command: requests a second; of GETs all have to hit
+    "$(ember_cli)" -p "$1" benchmark -c "$BENCH_CLIENTS" -P "$2" -r "$KEY_COUNT" -d 64 --duration "$STORES_SECONDS" --csv \
+        --command "$3" |
         awk -F '","' 'NR > 1 && $11 == 0 && ($13 == "" || $13 == 1) { print int($2); found = 1 } END { exit !found }' ||
-        fail "port $1: errors or misses in $4"
+        fail "port $1: errors or misses in $3"
 }
 
-read_and_write() { # port, clients, pipeline: SETs and GETs a second
-    echo "$(rate "$1" "$2" "$3" 'set key:__rand_int__ __data__') $(rate "$1" "$2" "$3" 'get key:__rand_int__')"
+measure() { # port, pipeline; sets the SETs and GETs a second, and ends the server
+    sets=$(rate "$1" "$2" 'set key:__rand_int__ __data__')
+    gets=$(rate "$1" "$2" 'get key:__rand_int__')
+    bench_cleanup_servers
 }
 
-describe "seconds-a-test=$STORES_SECONDS keys=$KEY_COUNT bytes=64 cores=$(nproc)"
-table_begin "" "store (of KVBench, of ember), fsync, pipeline, clients" \
+describe "seconds-a-test=$STORES_SECONDS keys=$KEY_COUNT clients=$BENCH_CLIENTS bytes=64 cores=$(nproc)"
+table_begin "" "store (of KVBench, of ember), fsync, pipeline" \
     "SET/s, KVBench" "SET/s, ember" ratio "GET/s, KVBench" "GET/s, ember" ratio
 for pair in "map map" "btree btree" "bolt redb" "leveldb fjall"; do
     read -r theirs ours <<<"$pair"
     for fsync in no yes; do
-        for load in "$BENCH_CLIENTS 1" "$BENCH_CLIENTS $BENCH_PIPELINE"; do
-            read -r clients pipeline <<<"$load"
+        flag=false
+        [ "$fsync" = no ] || flag=true
+        for pipeline in 1 "$BENCH_PIPELINE"; do
             folder=$(mktemp -d "$stores/XXXXXX")
             port=$(free_port)
-            flag=false
-            [ "$fsync" = no ] || flag=true
             start_server kvbench "$port" "$KVBENCH" -p "$port" -store "$theirs" -path "$folder/kvbench.db" -fsync="$flag"
-            read -r their_sets their_gets < <(read_and_write "$port" "$clients" "$pipeline")
-            bench_cleanup_servers
+            measure "$port" "$pipeline"
+            their_sets=$sets their_gets=$gets
             port=$(free_port)
             start_server ember "$port" "$(ember_server)" --port "$port" --bind 127.0.0.1 --save "" \
                 --store "$ours" --path "$folder/ember.db" --fsync "$fsync"
-            read -r our_sets our_gets < <(read_and_write "$port" "$clients" "$pipeline")
-            bench_cleanup_servers
+            measure "$port" "$pipeline"
             rm -rf "$folder"
-            table_row "$theirs, $ours, fsync $fsync, P=$pipeline, c=$clients" "$their_sets" "$our_sets" \
-                "$(ratio "$our_sets" "$their_sets")" "$their_gets" "$our_gets" "$(ratio "$our_gets" "$their_gets")"
+            table_row "$theirs, $ours, fsync $fsync, P=$pipeline" "$their_sets" "$sets" \
+                "$(ratio "$sets" "$their_sets")" "$their_gets" "$gets" "$(ratio "$gets" "$their_gets")"
         done
     done
 done
