@@ -126,15 +126,17 @@ impl Driver {
 
     /// Ends the waiting once when this time, less than a second, has passed, in place of an earlier wish.
     pub(crate) fn set_alarm(&mut self, after: Duration) {
-        let alarm = self.alarm.take().map_or_else(|| Alarm::new(&self.poll), Ok);
-        let set = alarm.and_then(|mut alarm| {
-            alarm.set(after)?;
-            Ok(alarm)
-        });
-        match set {
-            Ok(alarm) => self.alarm = Some(alarm),
-            Err(error) => tracing::error!("cannot set a timer: {error}"),
+        if let Err(error) = self.try_set_alarm(after) {
+            tracing::error!("cannot set a timer: {error}");
         }
+    }
+
+    fn try_set_alarm(&mut self, after: Duration) -> io::Result<()> {
+        let alarm = match &mut self.alarm {
+            Some(alarm) => alarm,
+            none => none.insert(Alarm::new(&self.poll)?),
+        };
+        alarm.set(after)
     }
 
     /// The bell that wakes [`Driver::wait`].
