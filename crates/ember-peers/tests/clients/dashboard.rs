@@ -1112,10 +1112,15 @@ fn a_key_is_shown_as_it_changes_while_that_is_wanted() {
     wait_until("this one is", || streams(&mut client) == 1);
     client.run("SET a-string first");
     browser.wait_for("document.querySelector('#content textarea').value === 'first'");
+    let assert_kept = |typed: &str| {
+        browser.wait_for_text("#status", "The key has changed");
+        assert_eq!(browser.run("return document.querySelector('#content textarea').value"), typed);
+        // The next one is told anew.
+        browser.run("document.querySelector('#status').textContent = ''");
+    };
     browser.fill("#content textarea", "typed");
     client.run("SET a-string second");
-    browser.wait_for_text("#status", "The key has changed");
-    assert_eq!(browser.run("return document.querySelector('#content textarea').value"), "typed");
+    assert_kept("typed");
     click_at_key(&browser, "Refresh");
     browser.wait_for("document.querySelector('#content textarea').value === 'second'");
     browser.run(
@@ -1130,8 +1135,7 @@ fn a_key_is_shown_as_it_changes_while_that_is_wanted() {
     browser.wait_for("window.held.length > 0");
     browser.fill("#content textarea", "typed meanwhile");
     browser.run("window.fetch = window.really; window.held.forEach((resolve) => resolve())");
-    browser.wait_for_text("#status", "The key has changed");
-    assert_eq!(browser.run("return document.querySelector('#content textarea').value"), "typed meanwhile");
+    assert_kept("typed meanwhile");
     // A stream that is lost is asked for again.
     click_at_key(&browser, "Refresh");
     browser.wait_for("document.querySelector('#content textarea').value === 'late'");
