@@ -17,6 +17,9 @@ use crate::require_program;
 /// How long one step may take, and how long a page may take to become as it is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How often a driver is started before it is given up.
+const DRIVER_STARTS: usize = 5;
+
 /// The name that references to elements have in JSON.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
@@ -40,6 +43,25 @@ pub struct Browser {
     session: String,
 }
 
+/// Starts a driver: the process, what it writes, and its port. Nothing when it ended before it listened.
+fn start_driver() -> Option<(Child, BufReader<ChildStdout>, u16)> {
+    let mut driver = Command::new(require_program("chromedriver"))
+        .arg("--port=0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("chromedriver can be run");
+    let mut output = BufReader::new(driver.stdout.take().expect("it was asked for"));
+    let port = (&mut output).lines().find_map(|line| {
+        let line = line.expect("chromedriver writes text");
+        line.split(" successfully on port ").nth(1)?.trim_end_matches('.').parse().ok()
+    });
+    if port.is_none() {
+        driver.wait().expect("it has closed its output");
+    }
+    Some((driver, output, port?))
+}
+
 impl Browser {
     /// Starts one, with a window of 1280 by 900.
     ///
@@ -47,18 +69,10 @@ impl Browser {
     /// When it is not installed, or does not start.
     pub fn start() -> Browser {
         let chromium = require_program("chromium");
-        let mut driver = Command::new(require_program("chromedriver"))
-            .arg("--port=0")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("chromedriver can be run");
-        let mut output = BufReader::new(driver.stdout.take().expect("it was asked for"));
-        let port = (&mut output).lines().find_map(|line| {
-            let line = line.expect("chromedriver writes text");
-            line.split(" successfully on port ").nth(1)?.trim_end_matches('.').parse().ok()
-        });
-        let port = port.expect("chromedriver says on which port it was started");
+        // It takes a free port of IPv4 and then the same of IPv6, where somebody else may have it: then it ends.
+        let (driver, output, port) = (0..DRIVER_STARTS)
+            .find_map(|_| start_driver())
+            .expect("chromedriver says on which port it was started");
         let mut browser = Browser { driver, _output: output, port, session: String::new() };
         let options = json!({
             "binary": chromium,
