@@ -3,13 +3,12 @@
 //! `PEERS_SEED` and `PEERS_CUTS` change the seed and how often the link of each pair breaks.
 
 use std::path::PathBuf;
-use std::thread;
 
-use ember_peers::{Mode, Writer, require_program, start_ember};
+use ember_peers::{Writer, require_program};
 use ember_testkit::{Proxy, Random, RawClient, Server, wait_until};
 
-use crate::matrix::{assert_same_contents, number};
-use crate::replica::{MODES, assert_same, link, start_other};
+use crate::matrix::{assert_same_contents, in_both_modes, number};
+use crate::replica::{assert_same, link};
 
 /// How often the link of each pair breaks: 200 times in all six.
 const CUTS: u64 = 34;
@@ -76,33 +75,24 @@ fn is_linked(primary: &mut RawClient) -> bool {
     primary.info("connected_slaves") == "1"
 }
 
-fn in_both_modes(program: Option<fn() -> PathBuf>, leads: bool) {
-    thread::scope(|scope| {
-        for mode in MODES {
-            scope.spawn(move || {
-                let ember = start_ember(mode);
-                let other_mode = if mode == Mode::Sharded { Mode::Concurrent } else { Mode::Sharded };
-                let backlog = ["--repl-backlog-size", "100mb"];
-                let other = program
-                    .map_or_else(|| start_ember(other_mode), |program| start_other(program(), &backlog));
-                let (primary, replica) = if leads { (&ember, &other) } else { (&other, &ember) };
-                break_again_and_again(&format!("ember {mode:?}, leads: {leads}"), primary, replica);
-            });
-        }
+fn break_in_both_modes(program: Option<fn() -> PathBuf>, leads: bool) {
+    let backlog = ["--repl-backlog-size", "100mb"];
+    in_both_modes(program, &backlog, leads, |mode, primary, replica| {
+        break_again_and_again(&format!("ember {mode:?}, leads: {leads}"), primary, replica);
     });
 }
 
 #[test]
 fn links_between_embers_break() {
-    in_both_modes(None, true);
+    break_in_both_modes(None, true);
 }
 
 #[test]
 fn links_from_redis_to_ember_break() {
-    in_both_modes(Some(|| require_program("redis-server")), true);
+    break_in_both_modes(Some(|| require_program("redis-server")), true);
 }
 
 #[test]
 fn links_from_ember_to_redis_break() {
-    in_both_modes(Some(|| require_program("redis-server")), false);
+    break_in_both_modes(Some(|| require_program("redis-server")), false);
 }

@@ -59,20 +59,31 @@ fn follow(primary: &Server, replica: &Server) {
     assert_eq!(primary.client().info("sync_full"), "1", "{}", replica.log());
 }
 
-/// Ember of each mode as the primary of such a server, or as its replica.
-fn follow_in_both_modes(program: Option<fn() -> PathBuf>, leads: bool) {
+/// Has `check` look at ember of each mode as the primary of such a server, or as its replica: it gets ember's mode, the
+/// primary and the replica. Another server than ember has these options.
+pub(super) fn in_both_modes(
+    program: Option<fn() -> PathBuf>,
+    options: &[&str],
+    leads: bool,
+    check: impl Fn(Mode, &Server, &Server) + Sync,
+) {
+    let check = &check;
     thread::scope(|scope| {
         for mode in MODES {
             scope.spawn(move || {
                 let ember = start_ember(mode);
                 let other_mode = if mode == Mode::Sharded { Mode::Concurrent } else { Mode::Sharded };
-                let other =
-                    program.map_or_else(|| start_ember(other_mode), |program| start_other(program(), &[]));
+                let other = program
+                    .map_or_else(|| start_ember(other_mode), |program| start_other(program(), options));
                 let (primary, replica) = if leads { (&ember, &other) } else { (&other, &ember) };
-                follow(primary, replica);
+                check(mode, primary, replica);
             });
         }
     });
+}
+
+fn follow_in_both_modes(program: Option<fn() -> PathBuf>, leads: bool) {
+    in_both_modes(program, &[], leads, |_, primary, replica| follow(primary, replica));
 }
 
 #[test]
