@@ -150,7 +150,7 @@ impl Loan {
     /// Puts what the call has stored in its place, with the event and the record of the call. The locks of all its keys are
     /// held, and those of no others, since [`Loan::end_watch`] has said that nothing has changed.
     pub fn give_back(&mut self, context: &mut Context<'_, '_>) {
-        let Loan { command, call, stored, database, turn: own, .. } = self;
+        let Loan { call, stored, database, turn: own, .. } = self;
         let database = *database;
         let Context { keyspace, guards, turn, .. } = context;
         let args = call.command(0);
@@ -160,18 +160,13 @@ impl Loan {
         let classes = std::mem::take(&mut turn.notices.classes);
         let mut keys = Keys::new(keyspace, guards, args, database, known, turn);
         for (arg, slot) in stored.drain(..) {
-            // A value that the call has changed, not replaced, expires when it would have.
-            let mut specs = command.spec.keys.iter().filter(|keys| keys.flags.contains(KeyFlags::RW));
-            let is_changed = specs.any(|keys| keys.positions(args).any(|position| position == arg));
-            let mut key = keys.key(arg);
-            let kept_ms = key.expire_at_ms().filter(|_| is_changed);
             // What was there is freed in the background if that takes long.
             match slot {
                 Some(mut slot) => {
                     let (expire_at_ms, clock) = (slot.entry().expire_at_ms(), slot.entry().clock());
-                    drop(key.put(slot.moved_value(), expire_at_ms.or(kept_ms), clock));
+                    drop(keys.key(arg).put(slot.moved_value(), expire_at_ms, clock));
                 }
-                None => drop(key.remove()),
+                None => drop(keys.key(arg).remove()),
             }
         }
         turn.notices.classes = classes;

@@ -351,7 +351,7 @@ impl ShardData {
     }
 
     /// Lets a shard that belongs to one call share the value of a key, if that is there, has not expired by `expired_ms` and
-    /// is not shared yet. There it does not expire. O(1), but for the bytes of a string that is not large.
+    /// is not shared yet; it expires there as here. O(1), but for the bytes of a string that is not large.
     pub(crate) fn lend(
         &mut self,
         database: usize,
@@ -369,13 +369,13 @@ impl ShardData {
         if slot.entry().is_expired(expired_ms) {
             return;
         }
-        let clock = slot.entry().clock();
+        let (expire_at_ms, clock) = (slot.entry().expire_at_ms(), slot.entry().clock());
         if let Some(SharedValue::Aggregate(shared)) = slot.share() {
             let value_type = shared.value_type();
-            let at = to.insert(database, hash, key, NewValue::Int(0), None, clock);
+            let at = to.insert(database, hash, key, NewValue::Int(0), expire_at_ms, clock);
             to.edit(database, at, |slot| slot.write_shared(shared, value_type));
         } else {
-            to.insert(database, hash, key, slot.entry().to_value(&mut Vec::new()), None, clock);
+            to.insert(database, hash, key, slot.entry().to_value(&mut Vec::new()), expire_at_ms, clock);
         }
     }
 

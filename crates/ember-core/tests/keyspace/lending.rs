@@ -169,3 +169,44 @@ fn a_result_takes_the_place_of_what_is_there() {
         local.keyspace.check_invariants();
     }
 }
+
+#[test]
+fn a_result_expires_as_it_would_under_the_locks() {
+    for call in [
+        "SINTERSTORE to s to",
+        "SUNIONSTORE to s to",
+        "SDIFFSTORE to s t",
+        "ZINTERSTORE to 2 s t",
+        "ZUNIONSTORE to 2 s to",
+        "ZDIFFSTORE to 2 s t",
+        "ZRANGESTORE to z 0 -1",
+        "GEOSEARCHSTORE to z FROMLONLAT 0 0 BYRADIUS 1 m",
+        "GEORADIUS z 0 0 9000 km STORE to",
+        "BITOP NOT to text",
+        "SORT s STORE to",
+        "VECTOR.REINDEX v",
+    ] {
+        let contents_after = [false, true].map(|lends| {
+            let mut local = lending();
+            for line in [
+                "SADD s 1 2 3",
+                "SADD t 3",
+                "GEOADD z 1 1 a 2 2 b",
+                "SET text abc",
+                "SADD to 2 3 4",
+                "EXPIRE to 100",
+                "VECTOR.CREATE v DIM 2",
+                "VECTOR.ADD v a [1,2]",
+                "EXPIRE v 100",
+            ] {
+                assert!(!run(&mut local, line).starts_with('-'), "{line}");
+            }
+            local.lends = lends;
+            let reply = run(&mut local, call);
+            assert!(!reply.starts_with('-'), "{call}: {reply}");
+            local.keyspace.check_invariants();
+            ["s", "z", "to", "v"].map(|key| run(&mut local, &format!("EXPIRETIME {key}")))
+        });
+        assert_eq!(contents_after[0], contents_after[1], "{call}");
+    }
+}

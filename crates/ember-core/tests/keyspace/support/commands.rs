@@ -138,6 +138,7 @@ const TEMPLATES: &[&str] = &[
     "DEL K",
     "UNLINK K K",
     "EXPIRE K 1",
+    "EXPIRE K 100",
     "PEXPIRE K M",
     "PEXPIRE K M NX",
     "PEXPIREAT K N",
