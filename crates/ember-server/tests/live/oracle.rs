@@ -16,6 +16,9 @@ use emberkv_core::local::Local;
 use emberkv_core::turn::Turn;
 use serde_json::{Value as Json, json};
 
+/// How many records are shown of what came before a wrong state.
+const HISTORY: usize = 30;
+
 /// How a connection is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
@@ -134,6 +137,22 @@ pub(crate) fn units(directory: &Path) -> Vec<Vec<Vec<Vec<u8>>>> {
     units
 }
 
+/// The last of these records that name a key of a query, or may change any.
+fn history(units: &[Vec<Vec<Vec<u8>>>], query: &Query) -> String {
+    let words: Vec<&str> = query.line.split(' ').skip(1).collect();
+    let text = |unit: &Vec<Vec<Vec<u8>>>| {
+        let commands = unit.iter().map(|command| String::from_utf8_lossy(&command.join(&b' ')).into_owned());
+        commands.collect::<Vec<_>>().join("; ")
+    };
+    let records = units.iter().enumerate().rev().map(|(at, unit)| (text(unit), at + 1));
+    let is_about = |text: &str| {
+        ["SWAPDB", "FLUSH"].iter().any(|name| text.contains(name))
+            || text.split([' ', ';']).any(|word| words.contains(&word))
+    };
+    let about = records.filter(|(text, _)| is_about(text)).take(HISTORY);
+    about.map(|(text, number)| format!("{number}: {text}\n")).collect()
+}
+
 /// Runs the records one by one, and every query that has a state after each.
 pub(crate) fn check(units: &[Vec<Vec<Vec<u8>>>], states: &BTreeMap<u64, BTreeSet<(Query, String)>>) {
     let mut writer = Local::new(Protocol::Resp2);
@@ -167,12 +186,8 @@ pub(crate) fn check(units: &[Vec<Vec<Vec<u8>>>], states: &BTreeMap<u64, BTreeSet
             let reply = reader.run(&words.iter().map(Vec::as_slice).collect::<Vec<_>>());
             let value = read_value(&mut &*reply).unwrap();
             let expected = comparable(&value, query);
-            assert_eq!(
-                *result,
-                expected,
-                "{query:?} after record {number}: {:?}",
-                units.get(number as usize)
-            );
+            let history = || history(&units[..number as usize], query);
+            assert_eq!(*result, expected, "{query:?} after record {number}:\n{}", history());
             checked += 1;
         }
     }
