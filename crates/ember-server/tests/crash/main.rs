@@ -10,6 +10,7 @@
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
 mod acts;
+mod ballast;
 mod check;
 mod death;
 mod faults;
@@ -26,6 +27,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use ember_testkit::{Random, Server, ServerBuilder};
 
+use crate::ballast::Ballast;
 use crate::check::Reference;
 use crate::death::Death;
 use crate::history::{Book, write};
@@ -36,8 +38,11 @@ const LIVES: usize = 3;
 /// Stores that are files of an engine.
 const STORES: [&str; 3] = ["redb", "lmdb", "fjall"];
 
-/// Policies and stores, each with a test of its own.
-const POLICIES: u64 = 6;
+/// The policy of a server with tiers: with `always`, and more data than memory has room for.
+const TIERS: &str = "tiers";
+
+/// Policies, stores and tiers, each with a test of its own.
+const POLICIES: u64 = 7;
 
 /// Execution modes, each tried with every seed.
 const MODES: [bool; 2] = [true, false];
@@ -88,6 +93,11 @@ fn nothing_acknowledged_is_lost_with_a_store_of_fjall() {
 }
 
 #[test]
+fn nothing_acknowledged_is_lost_with_tiers() {
+    every_seed(TIERS);
+}
+
+#[test]
 fn nothing_acknowledged_is_lost_when_memory_is_out() {
     let mut random = Random::new(3);
     for policy in ["everysec", "no"] {
@@ -96,7 +106,7 @@ fn nothing_acknowledged_is_lost_when_memory_is_out() {
         let mut reference = Reference::start();
         let books = (0..CONNECTIONS).map(Book::new).collect();
         let server = builder(&arguments).directory(&directory.0).start();
-        let mut books = live(server, books, &mut random, true, Death::OutOfMemory);
+        let mut books = live(server, books, &mut random, true, Death::OutOfMemory, None);
         let server = builder(&arguments).directory(&directory.0).start();
         check::recovered(&mut server.client(), &mut reference, &mut books);
     }
@@ -109,8 +119,8 @@ fn a_difference_is_noticed() {
     let arguments = arguments(&mut random, "always", true, &directory.0);
     let mut reference = Reference::start();
     let server = builder(&arguments).directory(&directory.0).start();
-    let mut books =
-        live(server, (0..CONNECTIONS).map(Book::new).collect(), &mut random, true, Death::Signal("KILL"));
+    let books = (0..CONNECTIONS).map(Book::new).collect();
+    let mut books = live(server, books, &mut random, true, Death::Signal("KILL"), None);
     let server = builder(&arguments).directory(&directory.0).start();
     let mut client = server.client();
     // By more than all calls do that were under way when it was killed.
@@ -125,7 +135,7 @@ fn number(name: &str) -> Option<u64> {
         .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
 }
 
-/// Kills servers with this policy, or with this store, in both modes.
+/// Kills servers with this policy, with this store, or with tiers, in both modes.
 fn every_seed(policy: &'static str) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as u64;
     let first = number("CRASH_SEED").unwrap_or(now);
@@ -172,17 +182,29 @@ impl Drop for Directory {
 fn run(random: &mut Random, policy: &'static str, is_concurrent: bool) {
     let mode = if is_concurrent { "concurrent" } else { "sharded" };
     let directory = Directory::new(&format!("{policy}-{mode}-{}", random.seed()));
-    let arguments = arguments(random, policy, is_concurrent, &directory.0);
+    let mut arguments = arguments(random, policy, is_concurrent, &directory.0);
+    // Values that have gone to the store, or to tiers, while some are in memory only.
+    let is_short = policy == TIERS || (STORES.contains(&policy) && random.chance(50));
+    if is_short {
+        arguments.extend(ballast::ARGUMENTS);
+    }
+    let mut ballast: Option<Ballast> = None;
     let mut reference = Reference::start();
     let mut books: Vec<Book> = (0..CONNECTIONS).map(Book::new).collect();
     for life in 0..LIVES {
         let server = builder(&arguments).directory(&directory.0).start();
         if life > 0 {
+            let may_be_flushed = books[0].may_be_flushed;
             check::recovered(&mut server.client(), &mut reference, &mut books);
+            if let Some(ballast) = &mut ballast {
+                ballast.recovered(&mut server.client(), may_be_flushed);
+            }
+        } else if is_short {
+            ballast = Some(Ballast::load(&mut server.client()));
         }
         if life + 1 < LIVES {
             let death = Death::any(random);
-            books = live(server, books, random, is_concurrent, death);
+            books = live(server, books, random, is_concurrent, death, ballast.as_mut());
         }
     }
 }
@@ -195,6 +217,8 @@ fn arguments(
 ) -> Vec<&'static str> {
     let mut arguments = if STORES.contains(&policy) {
         vec!["--store", policy, "--path", ".", "--fsync", "yes", "--shards", "3"]
+    } else if policy == TIERS {
+        vec!["--appendonly", "yes", "--appendfsync", "always", "--shards", "3", "--tiered-path", "tiers"]
     } else {
         vec!["--appendonly", "yes", "--appendfsync", policy, "--shards", "3"]
     };
@@ -217,6 +241,7 @@ fn live(
     random: &mut Random,
     is_concurrent: bool,
     death: Death,
+    ballast: Option<&mut Ballast>,
 ) -> Vec<Book> {
     let address = server.address();
     // The workers of the sharded mode run the calls of a pipeline beside each other: what of it takes place first is open.
@@ -233,7 +258,7 @@ fn live(
             })
             .collect();
         drop(acknowledged);
-        let flush = meddle(&server, random, &world, &count, death);
+        let flush = meddle(&server, random, &world, &count, death, ballast);
         let mut books: Vec<Book> = writers.into_iter().map(|writer| writer.join().unwrap()).collect();
         drop(server.crash());
         books.iter_mut().for_each(|book| book.may_be_flushed = flush);
@@ -249,6 +274,7 @@ fn meddle(
     world: &RwLock<()>,
     count: &Receiver<()>,
     death: Death,
+    mut ballast: Option<&mut Ballast>,
 ) -> bool {
     let mut client = server.client();
     for _ in 0..random.below(UNITS_MAX) {
@@ -256,6 +282,11 @@ fn meddle(
         if random.below(200) == 0 {
             // What is refused, because there is such a thing under way, is so for a moment.
             client.run(random.pick(&["BGREWRITEAOF", "BGSAVE", "SAVE"]));
+        }
+        if let Some(ballast) = &mut ballast
+            && random.chance(20)
+        {
+            ballast.stir(&mut client, random, CONNECTIONS);
         }
     }
     // Nothing else is under way then: all or nothing of it is there afterwards.

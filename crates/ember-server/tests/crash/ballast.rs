@@ -1,0 +1,96 @@
+//! More data than memory has room for, in a database of its own: so values of the other keys go away, too.
+//!
+//! Each value begins with its key and how often that was set, so that another key's value is noticed.
+
+use ember_testkit::{Random, RawClient, Value};
+
+use crate::acts::NAMES;
+use crate::history::Book;
+
+/// What a server needs to be short of memory with it. Nothing is evicted: what does not go away stays.
+pub(crate) const ARGUMENTS: [&str; 4] = ["--maxmemory", "8mb", "--tiered-min-value", "16"];
+
+/// The database; no connection that writes has it.
+const DATABASE: &str = "9";
+
+/// Keys: twice the memory.
+const KEYS: usize = 16 * 1024;
+
+/// Bytes of a value, about.
+const VALUE_BYTES: usize = 1000;
+
+/// Keys that are sent at once.
+const BATCH: usize = 256;
+
+/// What the keys were set to.
+pub(crate) struct Ballast {
+    /// How often each was set.
+    versions: Vec<u64>,
+}
+
+fn key(number: usize) -> String {
+    format!("ballast:{number}")
+}
+
+fn value(number: usize, version: u64) -> String {
+    format!("{}:{version}:{}", key(number), "v".repeat(VALUE_BYTES + number % 64))
+}
+
+impl Ballast {
+    /// Sets all keys.
+    pub(crate) fn load(client: &mut RawClient) -> Ballast {
+        assert_eq!(client.command(&["SELECT", DATABASE]), Value::ok());
+        let versions = vec![0; KEYS];
+        for first in (0..KEYS).step_by(BATCH) {
+            let calls: Vec<[String; 3]> = (first..first + BATCH)
+                .map(|number| ["SET".to_owned(), key(number), value(number, 0)])
+                .collect();
+            let replies = client.pipeline(&calls).unwrap();
+            assert_eq!(replies.iter().find(|reply| **reply != Value::ok()), None);
+        }
+        Ballast { versions }
+    }
+
+    /// Checks a server that has just been started again; what may have been emptied is set again.
+    pub(crate) fn recovered(&mut self, client: &mut RawClient, may_be_flushed: bool) {
+        assert_eq!(client.command(&["SELECT", DATABASE]), Value::ok());
+        if may_be_flushed && client.run("DBSIZE") == Value::Integer(0) {
+            *self = Ballast::load(client);
+            return;
+        }
+        assert_eq!(client.run("DBSIZE"), Value::Integer(KEYS as i64));
+        for first in (0..KEYS).step_by(BATCH) {
+            let numbers = first..first + BATCH;
+            let calls: Vec<[String; 2]> = numbers.map(|number| ["GET".to_owned(), key(number)]).collect();
+            for (number, reply) in (first..).zip(client.pipeline(&calls).unwrap()) {
+                let expected = value(number, self.versions[number]);
+                assert_eq!(reply.text(), expected, "{}", key(number));
+            }
+        }
+    }
+
+    /// Reads or sets a key, or sends the value of one that a connection writes away.
+    pub(crate) fn stir(&mut self, client: &mut RawClient, random: &mut Random, connections: usize) {
+        let number = random.below(KEYS);
+        match random.below(3) {
+            0 => {
+                assert_eq!(client.command(&["SELECT", DATABASE]), Value::ok());
+                let reply = client.command(&["GET", &key(number)]);
+                assert_eq!(reply.text(), value(number, self.versions[number]));
+            }
+            1 => {
+                assert_eq!(client.command(&["SELECT", DATABASE]), Value::ok());
+                self.versions[number] += 1;
+                let value = value(number, self.versions[number]);
+                assert_eq!(client.command(&["SET", &key(number), &value]), Value::ok());
+            }
+            _ => {
+                let book = Book::new(random.below(connections));
+                assert_eq!(client.command(&["SELECT", &book.database().to_string()]), Value::ok());
+                let key = book.key(random.pick(&NAMES));
+                // Refused if there is no such key, or it has just changed.
+                client.command(&[&b"TIERING"[..], b"MIGRATE", &key, b"COLD"]);
+            }
+        }
+    }
+}
