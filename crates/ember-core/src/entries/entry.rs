@@ -3,7 +3,7 @@
 //! ```text
 //! offset  bytes
 //!  0      1   type (low 4 bits) and encoding (high 4 bits)
-//!  1      1   flags: EXPIRES, WIDE_KEY, GENERATION, COPIED, FETCHED, PENDING
+//!  1      1   flags: EXPIRES, WIDE_KEY, GENERATION, COPIED, FETCHED, PENDING, CUT
 //!  2      1   key length, 0..=254; with WIDE_KEY the length is the u32 below
 //!  3      3   eviction clock (LRU: quarter seconds; LFU: 16 bits of minutes and an 8-bit counter)
 //!  6      2   length of a string in bytes, inline or apart; of a value that is away its facts
@@ -75,6 +75,8 @@ const FLAG_COPIED: u8 = 8;
 const FLAG_FETCHED: u8 = 16;
 /// A checkpoint under way saves the key as it is now, so that the store has it when that is over.
 const FLAG_PENDING: u8 = 32;
+/// What GENERATION is for snapshots, for checkpoints; of no meaning in an entry that is COPIED.
+const FLAG_CUT: u8 = 64;
 /// The flags that say where the parts of an entry are.
 const SHAPE_FLAGS: u8 = FLAG_EXPIRES | FLAG_WIDE_KEY;
 /// The value of the key length byte when the real length is in the wide field.
@@ -349,6 +351,12 @@ impl<'a> EntryRef<'a> {
     #[inline]
     pub fn generation(self) -> Generation {
         Generation(self.header(1) & FLAG_GENERATION != 0)
+    }
+
+    /// As [`EntryRef::generation`], of the checkpoint under way. An entry that the store has may be of any.
+    #[inline]
+    pub fn cut(self) -> Generation {
+        Generation(self.header(1) & FLAG_CUT != 0)
     }
 
     /// Whether the same value is in a record, too.
@@ -627,12 +635,16 @@ impl Slot {
     /// Sets the generation.
     #[inline]
     pub fn set_generation(&mut self, generation: Generation) {
-        let flags = self.entry().header(1) & !FLAG_GENERATION;
-        let flag = if generation.0 { FLAG_GENERATION } else { 0 };
-        // SAFETY: byte 1 is part of the header, and &mut self is the only access to the entry.
-        unsafe { self.base().add(1).write(flags | flag) };
+        self.set_flags(FLAG_GENERATION, generation.0);
     }
 
+    /// Sets the generation that counts for checkpoints.
+    #[inline]
+    pub fn set_cut(&mut self, cut: Generation) {
+        self.set_flags(FLAG_CUT, cut.0);
+    }
+
+    #[inline]
     fn set_flags(&mut self, mask: u8, there: bool) {
         let flags = self.entry().header(1) & !mask;
         // SAFETY: byte 1 is part of the header, and &mut self is the only access to the entry.
@@ -664,11 +676,12 @@ impl Slot {
         self.set_flags(FLAG_FETCHED, false);
     }
 
-    /// The same key with another value and expiry in an entry of its own; clock and generation are the same.
+    /// The same key with another value and expiry in an entry of its own; clock and generations are the same.
     fn rebuilt(&self, value: NewValue<'_>, expire_at_ms: Option<i64>) -> Slot {
         let entry = self.entry();
         let mut slot = Slot::new(self.tag(), entry.key(), value, expire_at_ms, entry.clock());
         slot.set_generation(entry.generation());
+        slot.set_cut(entry.cut());
         slot
     }
 

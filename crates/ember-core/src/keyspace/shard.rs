@@ -111,6 +111,8 @@ pub struct ShardData {
     has_clients: bool,
     /// That of all entries but those which a snapshot has still to save.
     generation: Generation,
+    /// The same for checkpoints.
+    cut: Generation,
     /// What a snapshot under way knows of this shard, until all of the shard is saved. On a line that a change reads anyway.
     saving: Option<Box<Saving>>,
     /// What is known of values that are away; `None` when there are none.
@@ -234,9 +236,27 @@ impl ShardData {
         expire_at_ms: Option<i64>,
         clock: u32,
     ) -> Position {
+        let at = self.insert_quietly(database, hash, key, value, expire_at_ms, clock);
+        if self.aside.is_some() {
+            self.note_unsaved(database, at);
+        }
+        at
+    }
+
+    /// As [`ShardData::insert`], of a key that the store has.
+    fn insert_quietly(
+        &mut self,
+        database: usize,
+        hash: KeyHash,
+        key: &[u8],
+        value: NewValue<'_>,
+        expire_at_ms: Option<i64>,
+        clock: u32,
+    ) -> Position {
         let is_away = matches!(value, NewValue::External(_));
         let mut slot = Slot::new(hash.tag(), key, value, expire_at_ms, clock);
         slot.set_generation(self.generation);
+        slot.set_cut(self.cut);
         let dues = slot.entry().dues();
         let keeps_order = self.keeps_order;
         let target = self.database_mut(database);
@@ -295,6 +315,9 @@ impl ShardData {
         }
         if is_kept_away {
             self.note_replaced(database, at, was_away);
+        }
+        if self.aside.is_some() {
+            self.note_unsaved(database, at);
         }
         (result, bytes_before, bytes_after)
     }
@@ -665,6 +688,10 @@ impl ShardData {
                 self.saving.is_some()
                     || database.table.iter().all(|entry| entry.generation() == self.generation),
                 "without a snapshot all entries are of one generation"
+            );
+            assert!(
+                self.saving.is_some() || !self.has_store() || self.finds_all_unsaved(database),
+                "a checkpoint finds what the store does not have"
             );
             database.table.iter().filter_map(EntryRef::aggregate).for_each(Aggregate::check_invariants);
             let bytes = database.table.iter().map(EntryRef::footprint_bytes).sum::<usize>();

@@ -1,6 +1,8 @@
 //! What a snapshot under way has to do with a shard: entries saved before they change, and entries saved in their turn.
 //!
 //! While a shard has a [`Saving`], entries whose generation is not the shard's are older than the snapshot and not saved.
+//! For a checkpoint another flag says that, and only of entries that the store does not have: its walk comes only to where
+//! some of those are, and all others stay as they are ([`Ages`]).
 //! A worker that is about to change one of them hands it over first; the others are found by a walk in the order of tags,
 //! which continues at the right place however the table changes in between. Saving an entry gives it the shard's generation,
 //! which new entries have from the beginning, so none is saved twice.
@@ -13,6 +15,7 @@
 use std::sync::Arc;
 
 use super::handover::{Gathering, HEAVY_AGGREGATE_BYTES, HeldKey, Piece, Snapshot, is_apart};
+use super::unsaved::Places;
 use super::{Database, ShardData};
 use crate::entries::entry::{EntryRef, Generation, Slot};
 use crate::entries::hash::KeyHash;
@@ -28,9 +31,35 @@ const STEP_GROUPS: usize = 8;
 /// The same.
 const STEP_BYTES: usize = 16 * 1024;
 
+/// Which entries are older than a snapshot, or than a checkpoint.
+#[derive(Clone, Copy)]
+struct Ages {
+    is_checkpoint: bool,
+    /// That of entries that are saved or newer.
+    generation: Generation,
+}
+
+impl Ages {
+    fn is_older(self, entry: EntryRef<'_>) -> bool {
+        self.generation != if self.is_checkpoint { entry.cut() } else { entry.generation() }
+    }
+
+    /// An entry is saved.
+    fn renew(self, slot: &mut Slot) {
+        if self.is_checkpoint {
+            slot.set_cut(self.generation);
+        } else {
+            slot.set_generation(self.generation);
+        }
+    }
+}
+
 /// What a snapshot under way knows of a shard.
 pub(super) struct Saving {
     snapshot: Arc<Snapshot>,
+    ages: Ages,
+    /// Where the walk goes; everywhere without it.
+    places: Option<Arc<Places>>,
     /// For each name of a database its number when the snapshot was taken.
     numbers: Vec<usize>,
     /// Entries that were handed over, by number of database.
@@ -44,10 +73,8 @@ pub struct Detached {
     /// Its number when the snapshot was taken.
     pub number: usize,
     database: Database,
-    /// That of entries that are saved or newer.
-    generation: Generation,
-    /// What the store has is left out.
-    is_checkpoint: bool,
+    /// Of a checkpoint what the store has is left out.
+    ages: Ages,
 }
 
 impl Detached {
@@ -58,8 +85,8 @@ impl Detached {
 
     /// The entries to be saved. O(all entries).
     pub fn entries(&self) -> impl Iterator<Item = EntryRef<'_>> {
-        let is_saved = |entry: &EntryRef<'_>| self.is_checkpoint && entry.is_copied();
-        let older = self.database.table.iter().filter(|entry| entry.generation() != self.generation);
+        let is_saved = |entry: &EntryRef<'_>| self.ages.is_checkpoint && entry.is_copied();
+        let older = self.database.table.iter().filter(|entry| self.ages.is_older(*entry));
         older.filter(move |entry| !is_saved(entry))
     }
 }
@@ -82,6 +109,18 @@ pub(crate) struct Cursor {
     pub(super) tag: u32,
     /// Whether a heavy value was left out.
     leaves_heavy: bool,
+}
+
+impl Cursor {
+    /// Goes to the first of these places that is not before it. False if there is none.
+    pub(super) fn goes_to(&mut self, places: Option<&Places>) -> bool {
+        let Some(places) = places else { return true };
+        let next = places.next(self.name, self.tag);
+        if let Some(next) = next {
+            (self.name, self.tag) = next;
+        }
+        next.is_some()
+    }
 }
 
 /// Whether changing a value while it is shared would take long. It is apart then.
@@ -144,8 +183,8 @@ impl Saving {
     }
 
     /// Shares a value that is to be saved now, and keeps others from changing it meanwhile.
-    fn hold(&mut self, name: usize, slot: &mut Slot, generation: Generation) -> Option<HeldKey> {
-        slot.set_generation(generation);
+    fn hold(&mut self, name: usize, slot: &mut Slot) -> Option<HeldKey> {
+        self.ages.renew(slot);
         if self.snapshot.is_cancelled() || self.snapshot.leaves_out(slot.entry()) {
             return None;
         }
@@ -175,7 +214,18 @@ impl ShardData {
     /// way.
     pub(crate) fn begin_saving(&mut self, snapshot: &Arc<Snapshot>) {
         assert!(self.saving.is_none(), "there is one snapshot at a time");
-        self.generation = self.generation.next();
+        let is_checkpoint = snapshot.is_checkpoint();
+        let (generation, places) = if is_checkpoint {
+            self.cut = self.cut.next();
+            let places = self.cut_places();
+            if places.is_empty() {
+                return;
+            }
+            (self.cut, Some(places))
+        } else {
+            self.generation = self.generation.next();
+            (self.generation, None)
+        };
         if self.all_databases().all(|database| database.table.is_empty()) {
             return;
         }
@@ -183,21 +233,22 @@ impl ShardData {
         for (number, database) in self.all_databases().enumerate() {
             numbers[database.expiry_name] = number;
         }
-        let snapshot = Arc::clone(snapshot);
-        self.saving = Some(Box::new(Saving { snapshot, numbers, handed: Vec::new(), held: None }));
+        let (snapshot, ages) = (Arc::clone(snapshot), Ages { is_checkpoint, generation });
+        self.saving =
+            Some(Box::new(Saving { snapshot, ages, places, numbers, handed: Vec::new(), held: None }));
     }
 
     /// Saves an entry, if that is still to be done, before it is changed or removed.
     #[cold]
     pub(super) fn save_before_change(&mut self, database: usize, at: Position) {
-        let ShardData { first, others, generation, saving, .. } = self;
+        let ShardData { first, others, saving, .. } = self;
         let database = if database == 0 { first } else { &mut others[database - 1] };
         let slot = database.table.slot_mut(at);
         if let Some(saving) = saving
-            && slot.entry().generation() != *generation
+            && saving.ages.is_older(slot.entry())
         {
             saving.hand_over(database.expiry_name, slot);
-            slot.set_generation(*generation);
+            saving.ages.renew(slot);
         }
     }
 
@@ -207,8 +258,7 @@ impl ShardData {
         let Some(saving) = &mut self.saving else { return };
         // One that came to be after the snapshot was taken has no number, and nothing to be saved.
         if let Some(&number) = saving.numbers.get(database.expiry_name) {
-            let is_checkpoint = saving.snapshot.is_checkpoint();
-            let detached = Detached { number, database, generation: self.generation, is_checkpoint };
+            let detached = Detached { number, database, ages: saving.ages };
             saving.snapshot.push_handed(Piece::Detached(detached), 0);
         }
     }
@@ -232,7 +282,7 @@ impl ShardData {
         }
         let mut found = self.all_databases().filter_map(|database| {
             let entry = database.table.slot(database.table.find(hash.tag(), key)?).entry();
-            let is_unsaved = entry.generation() != self.generation && !saving.snapshot.leaves_out(entry);
+            let is_unsaved = saving.ages.is_older(entry) && !saving.snapshot.leaves_out(entry);
             is_unsaved.then_some(entry)
         });
         let Some(entry) = found.next() else { return false };
@@ -245,15 +295,17 @@ impl ShardData {
 
     /// Saves some entries. False at the end of the shard.
     pub(crate) fn save_step(&mut self, cursor: &mut Cursor, gathering: &mut Gathering<'_>) -> bool {
-        let ShardData { first, others, generation, saving, .. } = self;
+        let ShardData { first, others, saving, .. } = self;
         let Some(saving) = saving else { return false };
-        let (snapshot, generation) = (&*saving.snapshot, *generation);
+        let (snapshot, ages) = (&*saving.snapshot, saving.ages);
         let (mut groups, bytes_before) = (0, gathering.total_bytes());
-        while let Some(&number) = saving.numbers.get(cursor.name) {
+        while cursor.goes_to(saving.places.as_deref())
+            && let Some(&number) = saving.numbers.get(cursor.name)
+        {
             gathering.select(number);
             let table = table_named(first, others, cursor.name);
             let next = table.scan_mut(cursor.tag, |slot| {
-                if slot.entry().generation() == generation {
+                if !ages.is_older(slot.entry()) {
                     return;
                 }
                 if !snapshot.is_cancelled() && !snapshot.leaves_out(slot.entry()) {
@@ -266,7 +318,7 @@ impl ShardData {
                         slot.set_pending(true);
                     }
                 }
-                slot.set_generation(generation);
+                ages.renew(slot);
             });
             match next {
                 Some(tag) => cursor.tag = tag,
@@ -286,13 +338,13 @@ impl ShardData {
 
     /// Holds the heavy value of a key, if it is still to be saved.
     pub(crate) fn hold(&mut self, hash: KeyHash, key: &[u8]) -> Option<HeldKey> {
-        let ShardData { first, others, generation, saving, .. } = self;
+        let ShardData { first, others, saving, .. } = self;
         let saving = saving.as_deref_mut()?;
         for database in std::iter::once(first).chain(others) {
             let Some(at) = database.table.find(hash.tag(), key) else { continue };
             let slot = database.table.slot_mut(at);
-            if slot.entry().generation() != *generation && is_heavy(slot.entry()) {
-                return saving.hold(database.expiry_name, slot, *generation);
+            if saving.ages.is_older(slot.entry()) && is_heavy(slot.entry()) {
+                return saving.hold(database.expiry_name, slot);
             }
         }
         None
@@ -300,18 +352,18 @@ impl ShardData {
 
     /// Holds the next value behind `cursor` that is still to be saved. All of the shard is saved when there is none.
     pub(crate) fn hold_next(&mut self, cursor: &mut Cursor) -> Held {
-        let ShardData { first, others, generation, saving, .. } = self;
+        let ShardData { first, others, saving, .. } = self;
         let Some(saving) = saving.as_deref_mut() else { return Held::End };
         for _ in 0..STEP_GROUPS {
-            if cursor.name >= saving.numbers.len() {
+            if !cursor.goes_to(saving.places.as_deref()) || cursor.name >= saving.numbers.len() {
                 saving.flush();
                 self.saving = None;
                 return Held::End;
             }
             let mut found = None;
             let next = table_named(first, others, cursor.name).scan_mut(cursor.tag, |slot| {
-                if found.is_none() && slot.entry().generation() != *generation {
-                    found = saving.hold(cursor.name, slot, *generation);
+                if found.is_none() && saving.ages.is_older(slot.entry()) {
+                    found = saving.hold(cursor.name, slot);
                 }
             });
             if let Some(key) = found {

@@ -6,14 +6,17 @@
 //! PENDING   a checkpoint has saved the key as it is now; COPIED once that has succeeded
 //! ```
 //!
-//! Keys that are gone have no entry that could say so: their names are kept until a checkpoint takes them.
+//! Keys that are gone have no entry that could say so: their names are kept until a checkpoint takes them. Where the others
+//! are that are neither is kept in [`Places`], so that a checkpoint looks at little more than what has changed.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::saving::table_named;
-use super::{Cursor, ShardData};
-use crate::entries::entry::NewValue;
+use super::{Cursor, Database, ShardData};
+use crate::entries::entry::{NewValue, Slot};
 use crate::entries::external::{External, Facts, Location, Record};
+use crate::entries::hash::TAG_BITS;
 use crate::entries::table::Position;
 use crate::keyspace::{Keyspace, SHARDS};
 use crate::memory::size_class;
@@ -30,6 +33,88 @@ pub(super) struct Unsaved {
     removed_bytes: usize,
     /// The names of databases that were emptied.
     emptied: Vec<usize>,
+    /// Where entries are that have changed since the last checkpoint began.
+    changed: Places,
+    /// Where those are that the checkpoint under way saves.
+    cut: Arc<Places>,
+}
+
+/// Parts of a table that have a bit in [`Places`]: with a million keys in a database one of four has a key.
+const PLACE_BITS: u32 = if cfg!(shuttle) { 6 } else { 12 };
+const PLACES: usize = 1 << PLACE_BITS;
+const PLACE_SHIFT: u32 = TAG_BITS - PLACE_BITS;
+
+/// Parts of the tables of a shard: ranges of tags, in which entries stay wherever a table puts them.
+#[derive(Clone, Default)]
+pub(super) struct Places {
+    /// By name of the database; none has only zeros.
+    databases: Vec<Option<Box<[u64; PLACES / 64]>>>,
+}
+
+impl Places {
+    fn add(&mut self, name: usize, tag: u32) {
+        if self.databases.len() <= name {
+            self.databases.resize(name + 1, None);
+        }
+        let place = (tag >> PLACE_SHIFT) as usize;
+        self.databases[name].get_or_insert_with(|| Box::new([0; PLACES / 64]))[place / 64] |=
+            1 << (place % 64);
+    }
+
+    fn has(&self, name: usize, tag: u32) -> bool {
+        let place = (tag >> PLACE_SHIFT) as usize;
+        let bits = self.databases.get(name).and_then(Option::as_ref);
+        bits.is_some_and(|bits| bits[place / 64] & 1 << (place % 64) != 0)
+    }
+
+    fn add_all(&mut self, others: &Places) {
+        if self.databases.len() < others.databases.len() {
+            self.databases.resize(others.databases.len(), None);
+        }
+        for (mine, other) in self.databases.iter_mut().zip(&others.databases) {
+            match (mine, other) {
+                (Some(mine), Some(other)) => {
+                    mine.iter_mut().zip(&**other).for_each(|(mine, other)| *mine |= other)
+                }
+                (mine @ None, Some(other)) => *mine = Some(other.clone()),
+                (_, None) => {}
+            }
+        }
+    }
+
+    fn forget(&mut self, name: usize) {
+        if let Some(bits) = self.databases.get_mut(name) {
+            *bits = None;
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.databases.iter().all(Option::is_none)
+    }
+
+    fn bytes(&self) -> usize {
+        self.databases.iter().flatten().count() * (PLACES / 8)
+    }
+
+    /// The first tag that is in one of them, from a database and a tag on. O(words).
+    pub(super) fn next(&self, name: usize, tag: u32) -> Option<(usize, u32)> {
+        let mut place = (tag >> PLACE_SHIFT) as usize;
+        for (other, bits) in self.databases.iter().enumerate().skip(name) {
+            let from = if other == name { tag } else { 0 };
+            place = if other == name { place } else { 0 };
+            let Some(bits) = bits else { continue };
+            let mut ahead = u64::MAX << (place % 64);
+            for (word, bits) in bits.iter().enumerate().skip(place / 64) {
+                let there = bits & ahead;
+                if there != 0 {
+                    let found = (word * 64) as u32 + there.trailing_zeros();
+                    return Some((other, (found << PLACE_SHIFT).max(from)));
+                }
+                ahead = u64::MAX;
+            }
+        }
+        None
+    }
 }
 
 /// About the bytes that the name of a removed key takes: a slot of a table that is three quarters full, and the name.
@@ -39,7 +124,7 @@ fn name_bytes(key: &[u8]) -> usize {
 
 impl Unsaved {
     pub(super) fn bytes(&self) -> usize {
-        self.removed_bytes
+        self.removed_bytes + self.changed.bytes() + self.cut.bytes()
     }
 
     fn note_removed(&mut self, name: usize, key: Box<[u8]>) {
@@ -54,6 +139,7 @@ impl Unsaved {
         if !self.emptied.contains(&name) {
             self.emptied.push(name);
         }
+        self.changed.forget(name);
         let bytes = &mut self.removed_bytes;
         self.removed.retain(|(other, key)| {
             *bytes -= if *other == name { name_bytes(key) } else { 0 };
@@ -89,11 +175,46 @@ impl ShardData {
         }
     }
 
+    /// An entry is new, or has changed.
+    #[inline]
+    pub(super) fn note_unsaved(&mut self, database: usize, at: Position) {
+        let ShardData { first, others, aside, cut, .. } = self;
+        let Some(unsaved) = aside.as_mut().and_then(|aside| aside.unsaved.as_mut()) else { return };
+        let database = if database == 0 { first } else { &mut others[database - 1] };
+        let slot = database.table.slot_mut(at);
+        // The store had it until now: then it may be of any.
+        slot.set_cut(*cut);
+        unsaved.changed.add(database.expiry_name, slot.tag());
+    }
+
+    /// A checkpoint begins: where it finds what has changed.
+    pub(super) fn cut_places(&mut self) -> Arc<Places> {
+        let Some(unsaved) = self.aside.as_mut().and_then(|aside| aside.unsaved.as_mut()) else {
+            return Arc::default();
+        };
+        // Of one that was given up before it could be settled there may be some still.
+        unsaved.changed.add_all(&unsaved.cut);
+        unsaved.cut = Arc::new(std::mem::take(&mut unsaved.changed));
+        Arc::clone(&unsaved.cut)
+    }
+
+    /// Whether all that the store does not have is where the next checkpoint, or the one under way, looks for it.
+    pub(super) fn finds_all_unsaved(&self, database: &Database) -> bool {
+        let Some(unsaved) = self.aside.as_ref().and_then(|aside| aside.unsaved.as_ref()) else { return true };
+        let name = database.expiry_name;
+        let is_found = |slot: &Slot| {
+            let (tag, entry) = (slot.tag(), slot.entry());
+            let is_known = unsaved.changed.has(name, tag) || unsaved.cut.has(name, tag);
+            entry.is_copied() || (entry.cut() == self.cut && is_known)
+        };
+        database.table.slots().all(is_found)
+    }
+
     fn take_gone(&mut self, gone: &mut Gone) {
         let Some(unsaved) = self.aside.as_mut().and_then(|aside| aside.unsaved.as_mut()) else { return };
-        let Unsaved { removed, emptied, .. } = std::mem::take(&mut **unsaved);
-        gone.removed.extend(removed);
-        gone.emptied.extend(emptied);
+        unsaved.removed_bytes = 0;
+        gone.removed.extend(std::mem::take(&mut unsaved.removed));
+        gone.emptied.append(&mut unsaved.emptied);
         gone.emptied.sort_unstable();
         gone.emptied.dedup();
         self.is_changed = true;
@@ -101,12 +222,18 @@ impl ShardData {
 
     /// Ends what a checkpoint has begun for some entries. False at the end of the shard.
     fn settle_step(&mut self, cursor: &mut Cursor, has_succeeded: bool) -> bool {
-        let databases = self.databases_used();
+        let ShardData { first, others, aside, is_changed, .. } = self;
+        let Some(unsaved) = aside.as_mut().and_then(|aside| aside.unsaved.as_mut()) else { return false };
         for _ in 0..STEP_GROUPS {
-            if cursor.name >= databases {
+            if !cursor.goes_to(Some(&unsaved.cut)) {
+                let cut = std::mem::take(&mut unsaved.cut);
+                if !has_succeeded {
+                    unsaved.changed.add_all(&cut);
+                }
+                *is_changed = true;
                 return false;
             }
-            let table = table_named(&mut self.first, &mut self.others, cursor.name);
+            let table = table_named(first, others, cursor.name);
             let next = table.scan_mut(cursor.tag, |slot| {
                 if slot.entry().is_pending() {
                     slot.set_pending(false);
@@ -194,7 +321,7 @@ impl Keyspace {
         if data.find(key.database, hash, key.key).is_some() {
             return false;
         }
-        let at = data.insert(key.database, hash, key.key, value, key.expire_at_ms, key.clock);
+        let at = data.insert_quietly(key.database, hash, key.key, value, key.expire_at_ms, key.clock);
         data.slot_mut(key.database, at).set_stored(true);
         self.publish_bytes(self.release(hash.shard(), data));
         true
@@ -232,11 +359,146 @@ impl Keyspace {
         }
     }
 
-    /// Ends a checkpoint: the store has what it has saved, or has it not. O(entries), in steps.
+    /// Ends a checkpoint: the store has what it has saved, or has it not. O(what it has looked at), in steps.
     pub fn settle_checkpoint(&self, has_succeeded: bool) {
         for shard in 0..SHARDS {
             let mut cursor = Cursor::default();
             while self.lock(shard).settle_step(&mut cursor, has_succeeded) {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entries::hash::{HashFunction, KeyHash, KeyHasher};
+    use crate::eviction::policy::{ClockReading, EvictionPolicy};
+    use crate::keyspace::shard::handover::Gathering;
+    use crate::rdb::KeyForm;
+    use crate::snapshot::{HeldBack, Piece, QueueLimits, Snapshot, SnapshotOptions};
+
+    fn snapshot(form: KeyForm) -> Arc<Snapshot> {
+        let clocks = ClockReading { policy: EvictionPolicy::default(), lfu_decay_minutes: 1, now_ms: 0 };
+        let options = SnapshotOptions { form, clocks, limits: QueueLimits::default() };
+        Arc::new(Snapshot::new(options, vec![(0, 0); 4], 1, Arc::<HeldBack>::default()))
+    }
+
+    fn key(number: u64) -> (KeyHash, Vec<u8>) {
+        let key = format!("key:{number}").into_bytes();
+        (KeyHasher::seeded(HashFunction::Siphash, 1, 2).hash(&key), key)
+    }
+
+    fn set(data: &mut ShardData, database: usize, number: u64) {
+        let (hash, key) = key(number);
+        match data.find(database, hash, &key) {
+            Some(at) => data.edit(database, at, |slot| slot.set(NewValue::Int(number as i64), None)),
+            None => _ = data.insert(database, hash, &key, NewValue::Int(0), None, 0),
+        }
+    }
+
+    /// Saves everything of a snapshot: how many keys, and in how many steps.
+    fn save(
+        data: &mut ShardData,
+        snapshot: &Arc<Snapshot>,
+        between: impl FnOnce(&mut ShardData),
+    ) -> (u64, usize) {
+        data.begin_saving(snapshot);
+        between(data);
+        let (mut cursor, mut steps) = (Cursor::default(), 1);
+        let mut gathering = Gathering::new(snapshot);
+        while data.save_step(&mut cursor, &mut gathering) {
+            steps += 1;
+        }
+        gathering.flush(1);
+        let pieces = std::mem::take(&mut snapshot.queue.lock().pieces);
+        let keys = pieces.into_iter().map(|waiting| match waiting.piece {
+            Piece::Keys(_, block) => block.keys(),
+            _ => 0,
+        });
+        (keys.sum(), steps)
+    }
+
+    fn checkpoint(
+        data: &mut ShardData,
+        has_succeeded: bool,
+        between: impl FnOnce(&mut ShardData),
+    ) -> (u64, usize) {
+        let saved = save(data, &snapshot(KeyForm::Rows), between);
+        data.check_invariants();
+        let mut cursor = Cursor::default();
+        while data.settle_step(&mut cursor, has_succeeded) {}
+        data.check_invariants();
+        saved
+    }
+
+    fn shard(keys: u64) -> ShardData {
+        let mut data = ShardData::new(0, false);
+        data.aside.get_or_insert_default().unsaved.get_or_insert_default();
+        (0..keys).for_each(|number| set(&mut data, 0, number));
+        data
+    }
+
+    #[test]
+    fn a_checkpoint_looks_at_what_has_changed() {
+        let mut data = shard(50_000);
+        let (keys, all_steps) = checkpoint(&mut data, true, |_| {});
+        assert_eq!(keys, 50_000);
+        assert_eq!(checkpoint(&mut data, true, |_| {}), (0, 1));
+        (0..10).for_each(|number| set(&mut data, 0, number * 17));
+        set(&mut data, 3, 1);
+        let (keys, steps) = checkpoint(&mut data, true, |_| {});
+        assert_eq!(keys, 11);
+        assert!(steps <= 16 && all_steps > 500, "{steps} of {all_steps}");
+    }
+
+    #[test]
+    fn what_changes_meanwhile_is_of_the_next_checkpoint_too() {
+        let mut data = shard(1000);
+        let change = |data: &mut ShardData| (500..2000).for_each(|number| set(data, 0, number));
+        assert_eq!(checkpoint(&mut data, true, change).0, 1000);
+        assert_eq!(checkpoint(&mut data, true, |_| {}).0, 1500);
+        // The store has these, so their generations may be any.
+        assert_eq!(checkpoint(&mut data, true, change).0, 0);
+        assert_eq!(checkpoint(&mut data, true, |_| {}).0, 1500);
+        assert_eq!(checkpoint(&mut data, true, |_| {}).0, 0);
+    }
+
+    #[test]
+    fn what_a_checkpoint_could_not_tell_is_of_the_next_one() {
+        let mut data = shard(1000);
+        assert_eq!(checkpoint(&mut data, false, |_| {}).0, 1000);
+        assert_eq!(checkpoint(&mut data, true, |data| set(data, 0, 7)).0, 1000);
+        assert_eq!(checkpoint(&mut data, false, |_| {}).0, 1);
+        assert_eq!(checkpoint(&mut data, true, |_| {}).0, 1);
+        assert_eq!(checkpoint(&mut data, true, |_| {}).0, 0);
+    }
+
+    #[test]
+    fn a_snapshot_of_all_has_all_whatever_checkpoints_were_made() {
+        let mut data = shard(1000);
+        for round in 0..5 {
+            checkpoint(&mut data, true, |data| (0..round * 100).for_each(|number| set(data, 0, number)));
+            assert_eq!(save(&mut data, &snapshot(KeyForm::Commands), |data| set(data, 0, round)).0, 1000);
+            data.check_invariants();
+        }
+    }
+
+    #[test]
+    fn places_are_found_in_order_from_anywhere() {
+        let mut places = Places::default();
+        assert_eq!(places.next(0, 0), None);
+        let last = (1 << TAG_BITS) - 1;
+        for (name, tag) in [(0, 5), (0, last), (2, 70 << PLACE_SHIFT)] {
+            places.add(name, tag);
+        }
+        assert_eq!(places.next(0, 0), Some((0, 0)));
+        assert_eq!(places.next(0, 3), Some((0, 3)));
+        let last_place = last >> PLACE_SHIFT << PLACE_SHIFT;
+        assert_eq!(places.next(0, 1 << PLACE_SHIFT), Some((0, last_place)));
+        assert_eq!(places.next(0, last), Some((0, last)));
+        assert_eq!(places.next(1, 9), Some((2, 70 << PLACE_SHIFT)));
+        assert_eq!(places.next(2, 71 << PLACE_SHIFT), None);
+        places.forget(2);
+        assert_eq!(places.next(1, 0), None);
     }
 }
