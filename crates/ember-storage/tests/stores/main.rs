@@ -5,6 +5,7 @@
 mod crashes;
 mod damage;
 mod faults;
+mod memory;
 mod model;
 
 use std::collections::BTreeMap;
@@ -45,7 +46,8 @@ fn key_ring() -> KeyRing {
 
 fn options(encrypted: bool) -> StoreOptions {
     let encryption = if encrypted { Encryption::with(key_ring()) } else { Encryption::off() };
-    StoreOptions { cache_bytes: 8 << 20, write_buffer_bytes: 4 << 20, encryption }
+    // So little that many checkpoints do not fit.
+    StoreOptions { cache_bytes: 8 << 20, write_buffer_bytes: 64 << 10, encryption }
 }
 
 fn os_disk() -> Arc<dyn Disk> {

@@ -3,14 +3,27 @@
 //! Tables are keyspaces of fjall. To empty them, a commit names a new generation of them, which counts when the commit does;
 //! the old one is deleted behind it: fjall can empty a keyspace, but not in one step with other changes, and has had
 //! mistakes there. After an error of the disk fjall refuses all writes: it is opened anew then.
+//!
+//! A batch of fjall is in memory as a whole. What a commit has more than fits there is *staged*:
+//!
+//! ```text
+//! stage    changes go to keyspaces of their own, some at a time; nobody reads those
+//! count    one batch, on the disk: the rows of `meta`, and one that says so. All that is staged counts from here on
+//! apply    what is staged is moved into the tables, some at a time; the last batch removes that row of `meta`
+//! ```
+//!
+//! Who finds that row at the start goes on applying; without it what is staged is removed. Those keyspaces stay: fjall may
+//! give the number of one that was deleted to another, while its journal has changes under that number still. After
+//! [`Writing::clear`] nothing is staged: the next generation is nobody's yet, and takes the changes itself.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow};
 use std::path::{Path, PathBuf};
 
 use ::fjall::{
     CompressionType, Database, KeyspaceCreateOptions, KvSeparationOptions, PersistMode, Readable, Snapshot,
+    UserKey,
 };
 use parking_lot::RwLock;
 
@@ -25,18 +38,40 @@ const SEPARATED_BYTES: u32 = 1024;
 /// The row of `meta` that names the generation.
 const GENERATION: &[u8] = b"generation";
 
+/// The row of `meta` that says that what is staged counts.
+const STAGED: &[u8] = b"staged";
+
+/// What a staged row begins with.
+const STAGED_REMOVAL: u8 = 0;
+const STAGED_ROW: u8 = 1;
+
+/// About the bytes that a change in memory takes beside its row, and the row of a batch again.
+const CHANGE_BYTES: usize = 128;
+
+/// Rows with a prefix that are removed at a time.
+const REMOVED_AT_ONCE: usize = 1024;
+
+/// The tables whose changes are staged; those of `meta` are few.
+const STAGED_TABLES: [Table; 3] = [Table::Keys, Table::Values, Table::Parts];
+
 /// An open keyspace of fjall.
 type Rows = ::fjall::Keyspace;
+
+/// What is staged, as [`STAGED_TABLES`].
+type Staged = [Rows; STAGED_TABLES.len()];
 
 struct State {
     database: Database,
     generation: u64,
     tables: [Rows; Table::ALL.len()],
+    /// Empty outside a commit.
+    staged: Staged,
 }
 
 pub(super) struct FjallEngine {
     path: PathBuf,
     cache_bytes: u64,
+    /// Of a table in memory, and of changes that are not staged.
     memtable_bytes: u64,
     /// None when it could not be opened again after an error.
     state: RwLock<Option<State>>,
@@ -80,17 +115,79 @@ impl FjallEngine {
             self.rows(&database, Table::Values, generation)?,
             self.rows(&database, Table::Parts, generation)?,
         ];
+        let staged = |table: Table| self.keyspace(&database, table, &format!("staged-{}", table.name()));
+        let [keys, values, parts] = STAGED_TABLES;
+        let staged = [staged(keys)?, staged(values)?, staged(parts)?];
+        // A crash, or an error, came before all of it was applied, or before it counted.
+        let counts = tables[Table::Meta as usize].get(STAGED)?.is_some();
+        self.empty_staged(&database, &staged, counts.then_some(&tables))?;
         // What a crash has left of another generation.
         for name in database.list_keyspace_names() {
-            if !tables.iter().any(|table| *table.name() == name) {
+            if !tables.iter().chain(&staged).any(|table| *table.name() == name) {
                 let left = database.keyspace(&name, KeyspaceCreateOptions::default)?;
                 database.delete_keyspace(left)?;
             }
         }
-        Ok(State { database, generation, tables })
+        Ok(State { database, generation, tables, staged })
     }
 
     fn rows(&self, database: &Database, table: Table, generation: u64) -> ::fjall::Result<Rows> {
+        self.keyspace(database, table, &format!("{}-{generation}", table.name()))
+    }
+
+    /// Moves what is staged into the tables, or nowhere.
+    fn empty_staged(
+        &self,
+        database: &Database,
+        staged: &Staged,
+        tables: Option<&[Rows; Table::ALL.len()]>,
+    ) -> ::fjall::Result<()> {
+        for (table, rows) in STAGED_TABLES.into_iter().zip(staged) {
+            let table = tables.map(|tables| &tables[table as usize]);
+            let mut from = Bound::Unbounded;
+            // One look at the rows at a time: fjall keeps all tables in memory that came to be while one lasts.
+            while let Some(last) = self.move_staged(database, rows, table, from)? {
+                from = Bound::Excluded(last);
+            }
+        }
+        if let Some(tables) = tables {
+            // Synced with all before it, which is in the same journal, or in one that was synced when it was full.
+            let mut batch = database.batch().durability(Some(PersistMode::SyncAll));
+            batch.remove(&tables[Table::Meta as usize], STAGED);
+            batch.commit()?;
+        }
+        Ok(())
+    }
+
+    /// As [`FjallEngine::empty_staged`], of some rows of one table; the key of the last one, if there may be more.
+    fn move_staged(
+        &self,
+        database: &Database,
+        staged: &Rows,
+        table: Option<&Rows>,
+        from: Bound<UserKey>,
+    ) -> ::fjall::Result<Option<UserKey>> {
+        let (mut batch, mut bytes) = (database.batch(), 0);
+        let mut last = None;
+        for row in staged.range((from, Bound::Unbounded)) {
+            let (row_key, row) = row.into_inner()?;
+            bytes += row_key.len() + row.len() + CHANGE_BYTES;
+            batch.remove(staged, row_key.clone());
+            match (table, row.split_first()) {
+                (Some(table), Some((&STAGED_ROW, row))) => batch.insert(table, row_key.clone(), row),
+                (Some(table), _) => batch.remove(table, row_key.clone()),
+                (None, _) => {}
+            }
+            if bytes as u64 >= self.memtable_bytes {
+                last = Some(row_key);
+                break;
+            }
+        }
+        batch.commit()?;
+        Ok(last)
+    }
+
+    fn keyspace(&self, database: &Database, table: Table, name: &str) -> ::fjall::Result<Rows> {
         let options = || {
             let separation = KvSeparationOptions::default()
                 .compression(CompressionType::None)
@@ -100,7 +197,7 @@ impl FjallEngine {
                 .max_memtable_size(self.memtable_bytes)
                 .with_kv_separation(is_large.then_some(separation))
         };
-        database.keyspace(&format!("{}-{generation}", table.name()), options)
+        database.keyspace(name, options)
     }
 
     fn with<T>(&self, work: impl FnOnce(&State) -> Result<T, StoreError>) -> Result<T, StoreError> {
@@ -152,16 +249,23 @@ impl Engine for FjallEngine {
     }
 
     fn commit(&self, write: &mut Write<'_>) -> Result<(), StoreError> {
+        let (mut is_spilled, mut counts) = (false, false);
         let begun = self.with(|state| {
             let mut writing = FjallWriting {
                 engine: self,
                 state,
                 rows: Default::default(),
+                rows_bytes: 0,
                 tables: state.tables.clone(),
                 is_cleared: false,
+                is_staged: false,
+                is_spilled: &mut is_spilled,
             };
             write(&mut writing)?;
-            let FjallWriting { rows, tables, is_cleared, .. } = writing;
+            if writing.is_staged {
+                writing.spill()?;
+            }
+            let FjallWriting { rows, tables, is_cleared, is_staged, .. } = writing;
             let mut batch = state.database.batch().durability(Some(PersistMode::SyncAll));
             for (table, rows) in tables.iter().zip(rows) {
                 for (row_key, row) in rows {
@@ -175,10 +279,30 @@ impl Engine for FjallEngine {
             if is_cleared {
                 batch.insert(&tables[Table::Meta as usize], GENERATION, generation.to_le_bytes());
             }
+            if is_staged {
+                batch.insert(&tables[Table::Meta as usize], STAGED, []);
+            }
             batch.commit().map_err(error)?;
+            if is_staged {
+                counts = true;
+                self.empty_staged(&state.database, &state.staged, Some(&tables)).map_err(error)?;
+            }
             Ok(is_cleared.then_some((generation, tables)))
-        })?;
-        begun.map_or(Ok(()), |(generation, tables)| self.begin_generation(generation, tables))
+        });
+        match begun {
+            Ok(begun) => {
+                begun.map_or(Ok(()), |(generation, tables)| self.begin_generation(generation, tables))
+            }
+            // To open it is to apply the rest.
+            Err(_) if counts => self.renew(),
+            Err(error) => {
+                if is_spilled {
+                    // To open it is to forget that. The error that is told is the first one.
+                    let _ = self.renew();
+                }
+                Err(error)
+            }
+        }
     }
 
     fn check(&self) -> Result<(), StoreError> {
@@ -226,25 +350,74 @@ struct FjallWriting<'s> {
     state: &'s State,
     /// The last change of each row, None for one that is removed: in a batch of fjall no change is later than another.
     rows: [BTreeMap<Vec<u8>, Option<Vec<u8>>>; Table::ALL.len()],
+    /// About the bytes of those, at least.
+    rows_bytes: usize,
     /// Those that count when the changes do.
     tables: [Rows; Table::ALL.len()],
     is_cleared: bool,
+    /// Whether changes before those in `rows` are staged.
+    is_staged: bool,
+    /// Whether anything is in files already.
+    is_spilled: &'s mut bool,
+}
+
+impl FjallWriting<'_> {
+    fn note(&mut self, table: Table, row_key: &[u8], row: Option<&[u8]>) -> Result<(), StoreError> {
+        self.rows_bytes += row_key.len() + row.map_or(0, <[u8]>::len) + CHANGE_BYTES;
+        self.rows[table as usize].insert(row_key.to_vec(), row.map(<[u8]>::to_vec));
+        if self.rows_bytes as u64 >= self.engine.memtable_bytes { self.spill() } else { Ok(()) }
+    }
+
+    /// Takes the changes out of memory.
+    fn spill(&mut self) -> Result<(), StoreError> {
+        *self.is_spilled = true;
+        self.is_staged = !self.is_cleared;
+        let mut batch = self.state.database.batch();
+        let mut staged_row = Vec::new();
+        for (number, table) in STAGED_TABLES.into_iter().enumerate() {
+            for (row_key, row) in std::mem::take(&mut self.rows[table as usize]) {
+                if self.is_staged {
+                    staged_row.clear();
+                    staged_row.push(if row.is_some() { STAGED_ROW } else { STAGED_REMOVAL });
+                    staged_row.extend(row.into_iter().flatten());
+                    batch.insert(&self.state.staged[number], row_key, &*staged_row);
+                    continue;
+                }
+                match row {
+                    Some(row) => batch.insert(&self.tables[table as usize], row_key, row),
+                    None => batch.remove(&self.tables[table as usize], row_key),
+                }
+            }
+        }
+        self.rows_bytes = 0;
+        batch.commit().map_err(error)
+    }
+
+    /// The keyspace that has what is staged for a table.
+    fn staged(&self, table: Table) -> Option<&Rows> {
+        let at = STAGED_TABLES.iter().position(|&other| other == table)?;
+        self.is_staged.then(|| &self.state.staged[at])
+    }
 }
 
 impl Writing for FjallWriting<'_> {
     fn put(&mut self, table: Table, row_key: &[u8], row: &[u8]) -> Result<(), StoreError> {
-        self.rows[table as usize].insert(row_key.to_vec(), Some(row.to_vec()));
-        Ok(())
+        self.note(table, row_key, Some(row))
     }
 
     fn remove(&mut self, table: Table, row_key: &[u8]) -> Result<(), StoreError> {
-        self.rows[table as usize].insert(row_key.to_vec(), None);
-        Ok(())
+        self.note(table, row_key, None)
     }
 
     fn get(&mut self, table: Table, row_key: &[u8], found: &mut Found<'_>) -> Result<bool, StoreError> {
         if let Some(changed) = self.rows[table as usize].get(row_key) {
             return Ok(changed.as_deref().map(found).is_some());
+        }
+        if let Some(staged) = self.staged(table)
+            && let Some(row) = staged.get(row_key).map_err(error)?
+        {
+            let row = row.split_first().filter(|(first, _)| **first == STAGED_ROW);
+            return Ok(row.map(|(_, row)| found(row)).is_some());
         }
         let row = self.tables[table as usize].get(row_key).map_err(error)?;
         Ok(row.map(|row| found(&row)).is_some())
@@ -256,8 +429,22 @@ impl Writing for FjallWriting<'_> {
         for (_, row) in rows.range_mut(prefix.to_vec()..).take_while(|(row_key, _)| begin_so(row_key)) {
             *row = None;
         }
-        for row in self.tables[table as usize].prefix(prefix) {
-            rows.insert(row.key().map_err(error)?.to_vec(), None);
+        let there = [self.staged(table).cloned(), Some(self.tables[table as usize].clone())];
+        for rows in there.into_iter().flatten() {
+            let mut from = Bound::Included(UserKey::from(prefix));
+            loop {
+                // Some at a time, as in `move_staged`.
+                let row_keys =
+                    rows.range((from, Bound::Unbounded)).take(REMOVED_AT_ONCE).map(|row| row.key());
+                let row_keys: Vec<UserKey> = row_keys.collect::<::fjall::Result<_>>().map_err(error)?;
+                for row_key in row_keys.iter().filter(|row_key| row_key.starts_with(prefix)) {
+                    self.note(table, row_key, None)?;
+                }
+                match row_keys.into_iter().nth(REMOVED_AT_ONCE - 1) {
+                    Some(last) if last.starts_with(prefix) => from = Bound::Excluded(last),
+                    _ => break,
+                }
+            }
         }
         Ok(())
     }
@@ -265,10 +452,18 @@ impl Writing for FjallWriting<'_> {
     fn clear(&mut self) -> Result<(), StoreError> {
         // What a commit that failed has left under these names must not come back.
         let next = self.state.generation + 1;
-        for table in [Table::Keys, Table::Values, Table::Parts] {
+        if self.is_cleared {
+            return STAGED_TABLES.into_iter().try_for_each(|table| self.remove_prefix(table, &[]));
+        }
+        if std::mem::take(&mut self.is_staged) {
+            let State { database, staged, .. } = self.state;
+            self.engine.empty_staged(database, staged, None).map_err(error)?;
+        }
+        self.rows_bytes = 0;
+        for table in STAGED_TABLES {
             self.rows[table as usize].clear();
             let left = self.engine.rows(&self.state.database, table, next).map_err(error)?;
-            if !self.is_cleared && !left.is_empty().map_err(error)? {
+            if !left.is_empty().map_err(error)? {
                 let message = "a generation that was given up is still there".to_owned();
                 return Err(StoreError::Engine { engine: EngineKind::Fjall, message });
             }
