@@ -81,6 +81,9 @@ pub(crate) fn begin(executor: &mut Executor) -> Result<(), Result<Purpose, Strin
     let server = executor.server;
     let claim = Claim::take(server, Purpose::AofBase).map_err(Ok)?;
     if !server.journal.is_read_by(Reader::Aof) {
+        if Storage::of(server).store().is_some() {
+            return Err(Err("the log of the store has not begun again yet".to_owned()));
+        }
         return begin_apart(executor, claim).map_err(Err);
     }
     executor.with_exclusive_access(|executor, _| {
@@ -131,7 +134,10 @@ pub(super) fn finish(
 /// Whether worker 0 is to begin a rewrite, or to take the data for an AOF that begins anew.
 pub(crate) fn is_due(server: &Server, config: &Config) -> bool {
     let aof = &Aof::of(server).state;
-    !aof.is_rewriting()
+    // The log of a store is off while the data of a primary come, and begins with a checkpoint behind them.
+    let may_begin = server.journal.is_read_by(Reader::Aof) || Storage::of(server).store().is_none();
+    may_begin
+        && !aof.is_rewriting()
         && SnapshotState::of(server).claims.purpose().is_none()
         && (aof.is_rewrite_scheduled.load(Ordering::Relaxed)
             || aof.wants_base.load(Ordering::Relaxed)

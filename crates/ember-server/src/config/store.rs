@@ -91,10 +91,6 @@ fn check_engine(
         let origin = at("tiered-path");
         return Err(format!("{origin}: values of the store '{store}' go away to the store: leave it out"));
     }
-    if config.replicaof.get().is_some() {
-        let origin = at("replicaof");
-        return Err(format!("{origin}: a server with the store '{store}' cannot be a replica"));
-    }
     Ok(())
 }
 
@@ -156,10 +152,6 @@ mod tests {
             (
                 &[("store", "bolt"), ("tiered-path", "tiers")],
                 "--tiered-path: values of the store 'bolt' go away to the store: leave it out",
-            ),
-            (
-                &[("store", "redb"), ("replicaof", "127.0.0.1 7")],
-                "--replicaof: a server with the store 'redb' cannot be a replica",
             ),
             (
                 &[("store", "map"), ("path", IN_MEMORY), ("fsync", "no")],

@@ -333,3 +333,121 @@ fn a_file_of_all_data_is_written_and_a_replica_gets_them() {
         assert_eq!(digest(&mut server.client()), before, "{engine}");
     }
 }
+
+/// Waits until a replica has what its primary has, in its store, too.
+fn follow(replica: &mut RawClient, primary: &mut RawClient) {
+    wait_until("the link is up", || replica.info("master_link_status") == "up");
+    let expected = digest(primary);
+    wait_until("the replica is the same", || digest(replica) == expected);
+    wait_until("its log has begun", || {
+        replica.info("aof_enabled") == "1" && replica.info("aof_rewrite_in_progress") == "0"
+    });
+    assert_eq!(replica.info("aof_last_bgrewrite_status"), "ok");
+}
+
+#[test]
+fn a_store_is_a_replica() {
+    for engine in ENGINES {
+        for mode in MODES {
+            let [elsewhere, directory] = ["primary-of-store", "replica-store"].map(Directory::new);
+            let primary = start_in(&elsewhere.0, &[mode, &["--enable-debug-command", "yes"]].concat());
+            let address = format!("{} {}", primary.address().ip(), primary.address().port());
+            let mut source = primary.client();
+            fill(&mut source);
+            let server = start(&directory.0, mode, engine, &[]);
+            let mut client = server.client();
+            client.run("SET own 1");
+            checkpoint(&mut client);
+            client.run("SET own 2");
+            assert_eq!(run(&mut client, &format!("REPLICAOF {address}")), "OK");
+            follow(&mut client, &mut source);
+            assert_eq!(run(&mut client, "EXISTS own"), "(integer) 0", "{engine} {mode:?}");
+            for line in ["APPEND text more", "DEL set", "RPUSH list last", "EXPIRE hash 100000", "SET new 1"]
+            {
+                assert!(!source.run(line).is_error(), "{line}");
+            }
+            follow(&mut client, &mut source);
+            // What came is in the log, and after a checkpoint in the store.
+            drop(client);
+            drop(server.crash());
+            let server = start(&directory.0, mode, engine, &[]);
+            let mut client = server.client();
+            assert_eq!(digest(&mut client), digest(&mut source), "{engine} {mode:?}");
+            assert_eq!(run(&mut client, &format!("REPLICAOF {address}")), "OK");
+            follow(&mut client, &mut source);
+            checkpoint(&mut client);
+            drop(client);
+            // A clean end is a place in the stream to go on from.
+            server.signal("TERM");
+            let mut server = server;
+            assert!(server.wait().success());
+            source.run("APPEND text again");
+            let full = source.info("sync_full");
+            let server = start(&directory.0, mode, engine, &["--replicaof", &address]);
+            let mut client = server.client();
+            follow(&mut client, &mut source);
+            assert_eq!(source.info("sync_full"), full, "{engine} {mode:?}");
+            // As a primary again it goes on with the same store.
+            assert_eq!(run(&mut client, "REPLICAOF NO ONE"), "OK");
+            client.run("SET own 3");
+            let before = digest(&mut client);
+            drop(client);
+            drop(server.crash());
+            let server = start(&directory.0, mode, engine, &[]);
+            assert_eq!(digest(&mut server.client()), before, "{engine} {mode:?}");
+        }
+    }
+}
+
+#[test]
+fn a_copy_of_a_primary_may_be_larger_than_memory() {
+    for (engine, mode) in ENGINES.into_iter().zip(MODES.into_iter().cycle()) {
+        let [elsewhere, directory] = ["large-primary", "small-replica"].map(Directory::new);
+        let primary = start_in(&elsewhere.0, &[mode, &["--enable-debug-command", "yes"]].concat());
+        let address = format!("{} {}", primary.address().ip(), primary.address().port());
+        let mut source = primary.client();
+        source.run("DEBUG POPULATE 30000 key 1000");
+        let more = ["--maxmemory", "16mb", "--replicaof", &address];
+        let server = start(&directory.0, mode, engine, &more);
+        let mut client = server.client();
+        follow(&mut client, &mut source);
+        wait_until("values have gone", || client.info_number("used_memory_dataset") < 20 << 20);
+        for number in 0..2000 {
+            source.run(&format!("APPEND key:{number} more"));
+        }
+        follow(&mut client, &mut source);
+        drop(client);
+        drop(server.crash());
+        let server = start(&directory.0, mode, engine, &["--maxmemory", "16mb"]);
+        assert_eq!(digest(&mut server.client()), digest(&mut source), "{engine}");
+    }
+}
+
+#[test]
+fn a_copy_of_a_primary_is_in_the_store_as_a_whole_or_not_at_all() {
+    for engine in ENGINES {
+        for mode in MODES {
+            let [elsewhere, directory] = ["primary-of-part", "replica-of-part"].map(Directory::new);
+            let primary = start_in(&elsewhere.0, &[mode, &["--enable-debug-command", "yes"]].concat());
+            let address = format!("{} {}", primary.address().ip(), primary.address().port());
+            let mut source = primary.client();
+            source.run("DEBUG POPULATE 2000 theirs 100");
+            let slowly = ["--key-load-delay", "5000"];
+            let server = start(&directory.0, mode, engine, &slowly);
+            let mut client = server.client();
+            fill(&mut client);
+            checkpoint(&mut client);
+            client.run("SET own 2");
+            let before = digest(&mut client);
+            client.run(&format!("REPLICAOF {address}"));
+            wait_until("a part has come", || client.info("loading") == "1");
+            drop(client);
+            drop(server.crash());
+            let server = start(&directory.0, mode, engine, &[]);
+            let mut client = server.client();
+            assert_eq!(digest(&mut client), before, "{engine} {mode:?}");
+            assert_eq!(run(&mut client, &format!("REPLICAOF {address}")), "OK");
+            follow(&mut client, &mut source);
+        }
+    }
+}

@@ -18,7 +18,6 @@ use crate::server::Server;
 use crate::server::conditions::Condition;
 use crate::snapshot::loading;
 use crate::snapshot::state::SnapshotState;
-use crate::storage::Storage;
 use crate::system::clock::unix_ms;
 use crate::system::random_name::random_name;
 
@@ -73,9 +72,6 @@ fn change_if(
     is_fit: impl FnOnce(&Server) -> bool,
 ) -> Result<bool, CommandError> {
     let server = executor.server;
-    if primary.get().is_some() && Storage::of(server).store().is_some() {
-        return Err("ERR a server whose data set is in a store cannot be a replica".into());
-    }
     let link = Link::of(server);
     let name = random_name().map_err(|error| format!("ERR the system gives no random numbers: {error}"))?;
     if primary.get().is_some() {
