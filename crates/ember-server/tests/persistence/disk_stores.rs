@@ -406,13 +406,13 @@ fn a_copy_of_a_primary_may_be_larger_than_memory() {
         let primary = start_in(&elsewhere.0, &[mode, &["--enable-debug-command", "yes"]].concat());
         let address = format!("{} {}", primary.address().ip(), primary.address().port());
         let mut source = primary.client();
-        source.run("DEBUG POPULATE 30000 key 1000");
+        source.run("DEBUG POPULATE 10000 key 3000");
         let more = ["--maxmemory", "16mb", "--replicaof", &address];
         let server = start(&directory.0, mode, engine, &more);
         let mut client = server.client();
         follow(&mut client, &mut source);
         wait_until("values have gone", || client.info_number("used_memory_dataset") < 20 << 20);
-        for number in 0..2000 {
+        for number in 0..500 {
             source.run(&format!("APPEND key:{number} more"));
         }
         follow(&mut client, &mut source);
