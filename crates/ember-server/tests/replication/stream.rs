@@ -434,10 +434,10 @@ fn a_stream_goes_on_behind_a_part_of_the_data_too() {
     }
 }
 
-/// The first line of a copy for a replica with these abilities.
-fn head(server: &Server, capabilities: &str) -> (RawClient, String) {
+/// The first line of a copy for a replica with these abilities, and this port: one that loads no copies waits for the next.
+fn head(server: &Server, port: u16, capabilities: &str) -> (RawClient, String) {
     let mut client = server.client();
-    assert_eq!(client.run(&format!("REPLCONF listening-port 7 {capabilities}")), Value::ok());
+    assert_eq!(client.run(&format!("REPLCONF listening-port {port} {capabilities}")), Value::ok());
     client.send_command(&["PSYNC", "?", "-1"]).unwrap();
     assert!(line(&mut client).starts_with("+FULLRESYNC "));
     let head = line(&mut client);
@@ -451,7 +451,7 @@ fn a_copy_is_sent_while_it_is_made() {
         let server = start(mode, &["--rdb-key-save-delay", "1000", "--rdbcompression", "no"]);
         let mut client = server.client();
         client.run("DEBUG POPULATE 2000 key 1000");
-        let (mut replica, head) = head(&server, "capa eof capa psync2");
+        let (mut replica, head) = head(&server, 1, "capa eof capa psync2");
         let mark = head.strip_prefix("$EOF:").unwrap();
         let mut bytes = replica.read_bytes(200_000).unwrap();
         assert!(bytes.starts_with(b"REDIS0010"));
@@ -479,20 +479,20 @@ fn a_copy_of_known_length_comes_when_it_is_whole() {
         let server = start(mode, &[]);
         let mut client = server.client();
         client.run("HSET h a 1");
-        assert!(head(&server, "capa eof").1.starts_with("$EOF:"));
-        assert!(head(&server, "capa psync2").1.starts_with("$1"), "it knows no marks");
+        assert!(head(&server, 2, "capa eof").1.starts_with("$EOF:"));
+        assert!(head(&server, 3, "capa psync2").1.starts_with("$1"), "it knows no marks");
         client.run("CONFIG SET repl-diskless-sync no");
-        assert!(head(&server, "capa eof").1.starts_with("$1"));
+        assert!(head(&server, 4, "capa eof").1.starts_with("$1"));
         client.run("CONFIG SET repl-diskless-sync yes");
         // Whether a reader has to know such values stands in the first bytes.
         client.run("EXPIRE h 1000");
-        assert!(head(&server, "capa eof").1.starts_with("$EOF:"));
+        assert!(head(&server, 5, "capa eof").1.starts_with("$EOF:"));
         client.run("HPEXPIRE h 2000000 FIELDS 1 a");
-        let (mut replica, length) = head(&server, "capa eof");
+        let (mut replica, length) = head(&server, 6, "capa eof");
         assert!(length.starts_with("$1"));
         assert_eq!(replica.read_bytes(9).unwrap(), b"REDIS0012");
         client.run("HPERSIST h FIELDS 1 a");
-        assert!(head(&server, "capa eof").1.starts_with("$EOF:"));
+        assert!(head(&server, 7, "capa eof").1.starts_with("$EOF:"));
     }
 }
 
