@@ -19,6 +19,7 @@ use crate::executor::Section;
 use crate::executor::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
 use crate::journal::Reader;
 use crate::observability::stats::WorkerStats;
+use crate::replication::primary::Primary;
 use crate::server::Server;
 use crate::server::conditions::LOADING_ERROR;
 use crate::snapshot::state::SnapshotState;
@@ -354,6 +355,7 @@ fn resetstat(session: &mut Session<'_>) -> SessionResult {
     server.rates.reset();
     server.over_limit.reset();
     server.own_traffic.reset();
+    Primary::of(server).counts.reset();
     reclaim::forget_freed();
     session.reply.ok();
     Ok(Outcome::Done)

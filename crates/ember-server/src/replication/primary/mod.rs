@@ -149,6 +149,15 @@ pub(crate) struct Counts {
     pub(crate) partial_refused: AtomicU64,
 }
 
+impl Counts {
+    /// Sets all to zero.
+    pub(crate) fn reset(&self) {
+        [&self.full, &self.partial, &self.partial_refused]
+            .into_iter()
+            .for_each(|count| count.store(0, Ordering::Relaxed));
+    }
+}
+
 impl Primary {
     /// That of a server with so many workers, whose data has this name.
     pub(crate) fn new(workers: usize, id: String, may_use_files: bool) -> Primary {
