@@ -70,6 +70,12 @@ impl PayloadChecks {
     pub const ALL: PayloadChecks = PayloadChecks { checksum: true, version_max: VERSION_MAX };
 }
 
+/// The version that a payload says it has; 0 if it is too short to say one.
+pub(crate) fn version(payload: &[u8]) -> u16 {
+    let footer = payload.len().checked_sub(FOOTER_BYTES).map(|at| &payload[at..]);
+    footer.map_or(0, |footer| u16::from_le_bytes([footer[0], footer[1]]))
+}
+
 /// The value that a payload is; it may come from anywhere. It gets the encoding that `limits` ask for. O(its bytes).
 ///
 /// # Errors

@@ -7,5 +7,6 @@ mod chains;
 mod cuts;
 mod failover;
 mod matrix;
+mod older;
 mod replica;
 mod sentinel;

@@ -11,6 +11,10 @@ use crate::rdb::{self, RestoreError};
 use crate::spec::{Category, Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::turn::Turn;
 
+/// The version of the payloads of Redis 7.0, which replicas may be. Newer ones are told as ember writes them: most of their
+/// values are nothing new.
+const KNOWN_TO_REPLICAS: u16 = 10;
+
 const RESTORE: Spec = Spec {
     name: "restore",
     summary: "Makes a key with a value that DUMP returned.",
@@ -157,8 +161,11 @@ fn restore(call: &mut Call<'_, '_>) -> CommandResult {
     } else {
         let mut buffer = Vec::new();
         drop(key.put(value.into_new(&mut buffer), expire_at_ms, clock));
+        let is_new = key.is_journaled() && rdb::version(args.at(3)) > KNOWN_TO_REPLICAS;
+        let anew = if is_new { key.entry().map(rdb::dump) } else { None };
         key.journal("RESTORE", |words| {
-            words.integer(expire_at_ms.unwrap_or(0)).word(args.at(3)).word(b"REPLACE").word(b"ABSTTL");
+            let payload = anew.as_deref().unwrap_or(args.at(3));
+            words.integer(expire_at_ms.unwrap_or(0)).word(payload).word(b"REPLACE").word(b"ABSTTL");
             options.usage.write(words);
         });
         key.notify(Event::generic("restore"));

@@ -1,6 +1,6 @@
 //! HINCRBYFLOAT.
 
-use super::access;
+use super::{access, fields};
 use crate::algorithms::long_double::LongDouble;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::effects::events::Event;
@@ -39,10 +39,10 @@ fn hincrbyfloat(call: &mut Call<'_, '_>) -> CommandResult {
     }
     let (expired_ms, limits) = (call.keys.turn.expired_ms(), call.keys.turn.settings.encoding);
     let mut key = access::key(&mut call.keys)?;
-    let mut is_volatile = false;
+    let mut expire_at_ms = None;
     let sum = key.edit_or_create(Event::hash("hincrbyfloat"), |hash: &mut Hash| {
         let old = hash.get(name, expired_ms);
-        is_volatile = old.is_some_and(|field| field.expire_at_ms.is_some());
+        expire_at_ms = old.and_then(|field| field.expire_at_ms);
         let sum = old_value(old)?.checked_add(increment);
         let text = sum.ok_or(CommandError::NanOrInfinity)?.to_text();
         let new = NewField { name, value: text.as_bytes(), shared: None, expiry: NewExpiry::Kept };
@@ -50,12 +50,9 @@ fn hincrbyfloat(call: &mut Call<'_, '_>) -> CommandResult {
         Ok::<_, CommandError>(Edited::changed(text))
     })??;
     let text = sum.result.as_bytes();
-    if is_volatile {
-        key.journal("HSETEX", |words| {
-            _ = words.word(b"KEEPTTL").word(b"FIELDS").integer(1).word(name).word(text)
-        });
-    } else {
-        key.journal("HSET", |words| _ = words.word(name).word(text));
+    key.journal("HSET", |words| _ = words.word(name).word(text));
+    if let Some(at_ms) = expire_at_ms {
+        fields::journal_expiry_at(&mut key, at_ms, [name].into_iter());
     }
     call.reply.bulk(text);
     Ok(())

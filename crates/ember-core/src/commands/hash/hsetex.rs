@@ -152,7 +152,7 @@ fn set(call: &mut Call<'_, '_>, options: Options) -> CommandResult {
     if is_past {
         key.journal("HDEL", |words| names.for_each(|arg| _ = words.word(args.at(arg))));
     } else {
-        journal_set(&mut key, args, expiry, &pairs);
+        journal_set(&mut key, args, expiry, &pairs)?;
     }
     match expiry {
         NewExpiry::At(_) if !is_past => key.notify(Event::hash("hexpire")),
@@ -166,18 +166,32 @@ fn set(call: &mut Call<'_, '_>, options: Options) -> CommandResult {
     Ok(())
 }
 
-/// Records which fields were set, whatever the conditions were.
-fn journal_set(key: &mut Key<'_>, args: Args<'_>, expiry: NewExpiry, pairs: &Range<usize>) {
-    let command = if expiry == NewExpiry::None { "HSET" } else { "HSETEX" };
-    key.journal(command, |words| {
-        match expiry {
-            NewExpiry::None => {}
-            NewExpiry::Kept => _ = words.word(b"KEEPTTL"),
-            NewExpiry::At(at_ms) => _ = words.word(b"PXAT").integer(at_ms),
+/// Records which fields were set, whatever the conditions were, in words that Redis 7.4 knows too.
+fn journal_set(
+    key: &mut Key<'_>,
+    args: Args<'_>,
+    expiry: NewExpiry,
+    pairs: &Range<usize>,
+) -> Result<(), CommandError> {
+    if !key.is_journaled() {
+        return Ok(());
+    }
+    key.journal("HSET", |words| pairs.clone().for_each(|arg| _ = words.word(args.at(arg))));
+    let names = pairs.clone().step_by(2);
+    match expiry {
+        NewExpiry::None => {}
+        NewExpiry::At(at_ms) => fields::journal_expiry_at(key, at_ms, names.map(|arg| args.at(arg))),
+        NewExpiry::Kept => {
+            // HSET takes the expiry away.
+            let expired_ms = key.expired_ms();
+            let hash = key.value::<Hash>()?;
+            let expiry_of = |arg| hash?.get(args.at(arg), expired_ms)?.expire_at_ms;
+            let kept: Vec<(i64, &[u8])> =
+                names.filter_map(|arg| Some((expiry_of(arg)?, args.at(arg)))).collect();
+            for alike in kept.chunk_by(|one, other| one.0 == other.0) {
+                fields::journal_expiry_at(key, alike[0].0, alike.iter().map(|&(_, name)| name));
+            }
         }
-        if expiry != NewExpiry::None {
-            words.word(b"FIELDS").integer(pairs.len() / 2);
-        }
-        pairs.clone().for_each(|arg| _ = words.word(args.at(arg)));
-    });
+    }
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! What commands on consumer groups record in the journal: a position, or what is pending, whatever the command was.
 
 use crate::keys::Key;
-use crate::types::stream::{Pending, StreamId};
+use crate::types::stream::{Pending, StreamId, Traces};
 
 /// A consumer was made.
 pub(super) fn journal_consumer(key: &mut Key<'_>, group: &[u8], consumer: &[u8]) {
@@ -48,6 +48,17 @@ pub(super) fn journal_acknowledged(key: &mut Key<'_>, group: &[u8], ids: &[Strea
         words.word(group);
         ids.iter().for_each(|id| _ = words.word(id.text(&mut [0; StreamId::TEXT_BYTES_MAX])));
     });
+}
+
+/// Entries were deleted, and are pending no more where they were.
+pub(super) fn journal_traces(key: &mut Key<'_>, traces: &Traces) {
+    if !traces.deleted().is_empty() {
+        key.journal("XDEL", |words| {
+            let ids = traces.deleted().iter();
+            ids.for_each(|id| _ = words.word(id.text(&mut [0; StreamId::TEXT_BYTES_MAX])));
+        });
+    }
+    traces.acknowledged().for_each(|(group, ids)| journal_acknowledged(key, group, ids));
 }
 
 /// Entries that a call has claimed: their number, and if the journal has a reader, what is pending since.

@@ -2,6 +2,7 @@
 
 use ember_protocol::Args;
 
+use super::group_effects::journal_traces;
 use super::ids::{exact_id, references_at};
 use crate::call::CommandResult;
 use crate::commands::arguments::{integer, is_word};
@@ -9,7 +10,7 @@ use crate::error::CommandError;
 use crate::keys::Key;
 use crate::turn::Turn;
 use crate::types::limits::EncodingLimits;
-use crate::types::stream::{BlockLimits, References, Stream, StreamId, Trim};
+use crate::types::stream::{BlockLimits, References, Stream, Traces, Trim};
 
 /// How many blocks' entries are trimmed at most in one call, if `~` is given and `LIMIT` is not.
 const BLOCKS_TRIMMED_MAX: u64 = 100;
@@ -30,37 +31,23 @@ pub(super) struct Trimming {
 
 impl Trimming {
     /// Trims; how many entries that removed.
-    pub(super) fn apply(&self, stream: &mut Stream) -> u64 {
-        stream.trim(self.trim, self.is_approximate, self.limit, self.references)
+    pub(super) fn apply(&self, stream: &mut Stream, traces: &mut Traces) -> u64 {
+        stream.trim(self.trim, self.is_approximate, self.limit, self.references, traces)
     }
 }
 
-/// Records that entries were trimmed: by how many are left, as far as that says which.
+/// Records that so many entries were trimmed: by how many are left, and which others were deleted, in words that Redis
+/// before 8.2 knows too.
 ///
 /// # Errors
 /// `WrongType` if the key holds another type.
-pub(super) fn journal_trimmed(key: &mut Key<'_>, trimming: &Trimming) -> CommandResult {
-    let len = key.value::<Stream>()?.map_or(0, |stream| stream.log().len());
-    let Trimming { trim, is_approximate, limit, references } = *trimming;
-    key.journal("XTRIM", |words| match references {
-        References::Keep => _ = words.word(b"MAXLEN").word(b"=").integer(len),
-        References::Delete => _ = words.word(b"MAXLEN").word(b"=").integer(len).word(b"DELREF"),
-        // Entries that are not acknowledged yet stay between those that go.
-        References::Respect => {
-            let operator: &[u8] = if is_approximate { b"~" } else { b"=" };
-            match trim {
-                Trim::ToLen(len) => _ = words.word(b"MAXLEN").word(operator).integer(len),
-                Trim::BelowId(id) => {
-                    let mut text = [0; StreamId::TEXT_BYTES_MAX];
-                    words.word(b"MINID").word(operator).word(id.text(&mut text));
-                }
-            }
-            if is_approximate {
-                words.word(b"LIMIT").integer(limit);
-            }
-            words.word(b"ACKED");
-        }
-    });
+pub(super) fn journal_trimmed(key: &mut Key<'_>, trimmed: u64, traces: &Traces) -> CommandResult {
+    let deleted = traces.deleted().len() as u64;
+    if trimmed > deleted {
+        let len = key.value::<Stream>()?.map_or(0, |stream| stream.log().len());
+        key.journal("XTRIM", |words| _ = words.word(b"MAXLEN").word(b"=").integer(len + deleted));
+    }
+    journal_traces(key, traces);
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use crate::effects::events::Event;
 use crate::error::CommandError;
 use crate::keys::Edited;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::types::stream::{AppendError, BlockLimits, Log, Stream, StreamId};
+use crate::types::stream::{AppendError, BlockLimits, Log, Stream, StreamId, Traces};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
@@ -84,11 +84,12 @@ fn xadd(call: &mut Call<'_, '_>) -> CommandResult {
         call.reply.null();
         return Ok(());
     }
+    let mut traces = Traces::new(key.is_journaled());
     let fields = (options.fields..args.len()).step_by(2).map(|arg| (args.at(arg), args.at(arg + 1)));
     let (id, trimmed) = key
         .edit_or_create(Event::stream("xadd"), |stream: &mut Stream| {
             let id = append(stream.log_mut(), options.id, now_ms, fields, limits)?;
-            let trimmed = options.trimming.map_or(0, |trimming| trimming.apply(stream));
+            let trimmed = options.trimming.map_or(0, |trimming| trimming.apply(stream, &mut traces));
             Ok::<_, CommandError>(Edited::changed((id, trimmed)))
         })??
         .result;
@@ -96,8 +97,8 @@ fn xadd(call: &mut Call<'_, '_>) -> CommandResult {
         words.word(id.text(&mut [0; StreamId::TEXT_BYTES_MAX]));
         (options.fields..args.len()).for_each(|arg| _ = words.word(args.at(arg)));
     });
-    if let Some(trimming) = options.trimming.filter(|_| trimmed > 0) {
-        journal_trimmed(&mut key, &trimming)?;
+    if trimmed > 0 {
+        journal_trimmed(&mut key, trimmed, &traces)?;
         key.notify(Event::stream("xtrim"));
     }
     reply_id(call.reply, id);

@@ -2,13 +2,14 @@
 
 use ember_protocol::Args;
 
+use super::group_effects::journal_traces;
 use super::ids::{exact_id, references_at};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;
 use crate::effects::events::Event;
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::types::stream::{References, Stream, StreamId};
+use crate::types::stream::{References, Stream, StreamId, Traces};
 
 const XDELEX: Spec = Spec {
     name: "xdelex",
@@ -96,14 +97,18 @@ fn read_options(args: Args<'_>, from: usize) -> Result<Options<'_>, CommandError
 }
 
 /// Deletes an entry.
-fn delete(stream: &mut Stream, id: StreamId, references: References) -> i64 {
+fn delete(stream: &mut Stream, id: StreamId, references: References, traces: &mut Traces) -> i64 {
     if references == References::Respect && stream.log().contains(id) && stream.groups().need(id) {
         return NEEDED;
     }
     if references == References::Delete {
-        stream.groups_mut().acknowledge_everywhere(id);
+        stream.groups_mut().acknowledge_everywhere(id, |group| traces.note_acknowledged(group, id));
     }
-    if stream.log_mut().delete(id) { DELETED } else { MISSING }
+    if !stream.log_mut().delete(id) {
+        return MISSING;
+    }
+    traces.note_deleted(&[id]);
+    DELETED
 }
 
 fn reply_missing(call: &mut Call<'_, '_>, count: usize) {
@@ -119,12 +124,13 @@ fn xdelex(call: &mut Call<'_, '_>) -> CommandResult {
         return Ok(());
     }
     let ids = options.parsed_ids()?;
-    let mut results = Vec::new();
+    let (mut results, mut traces) = (Vec::new(), Traces::new(key.is_journaled()));
     let deleted = key.edit_value(Event::stream("xdel"), |stream: &mut Stream| {
-        results.extend(ids.iter().map(|&id| delete(stream, id, options.references)));
+        results.extend(ids.iter().map(|&id| delete(stream, id, options.references, &mut traces)));
         results.iter().filter(|&&result| result == DELETED).count()
     })?;
     key.count_changes(deleted.unwrap_or(0).saturating_sub(1) as u64);
+    journal_traces(&mut key, &traces);
     call.reply.array(results.len());
     results.iter().for_each(|&result| call.reply.integer(result));
     Ok(())
@@ -140,13 +146,15 @@ fn xackdel(call: &mut Call<'_, '_>) -> CommandResult {
     }
     let ids = options.parsed_ids()?;
     let (mut results, mut acknowledged) = (Vec::new(), 0);
+    let mut traces = Traces::new(key.is_journaled());
     key.edit_value(Event::stream("xdel"), |stream: &mut Stream| {
         for &id in &ids {
             let was_pending = stream.groups_mut().edit(args.at(2), |group| group.acknowledge(id));
             results.push(if was_pending == Some(true) {
                 acknowledged += 1;
+                traces.note_acknowledged(args.at(2), id);
                 // An entry that others have deleted before is as gone as one that is deleted now.
-                delete(stream, id, options.references).max(DELETED)
+                delete(stream, id, options.references, &mut traces).max(DELETED)
             } else {
                 MISSING
             });
@@ -154,6 +162,7 @@ fn xackdel(call: &mut Call<'_, '_>) -> CommandResult {
         results.iter().filter(|&&result| result == DELETED).count()
     })?;
     key.count_changes(acknowledged);
+    journal_traces(&mut key, &traces);
     call.reply.array(results.len());
     results.iter().for_each(|&result| call.reply.integer(result));
     Ok(())

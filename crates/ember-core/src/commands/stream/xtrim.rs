@@ -5,7 +5,7 @@ use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::effects::events::Event;
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::types::stream::Stream;
+use crate::types::stream::{Stream, Traces};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
@@ -45,13 +45,15 @@ fn read_trimming(call: &Call<'_, '_>) -> Result<Trimming, CommandError> {
 fn xtrim(call: &mut Call<'_, '_>) -> CommandResult {
     let trimming = read_trimming(call)?;
     let mut key = call.keys.key(1);
-    let trimmed =
-        key.edit_value(Event::stream("xtrim"), |stream: &mut Stream| trimming.apply(stream) as i64)?;
-    let trimmed = trimmed.unwrap_or(0);
+    let mut traces = Traces::new(key.is_journaled());
+    let trimmed = key.edit_value(Event::stream("xtrim"), |stream: &mut Stream| {
+        trimming.apply(stream, &mut traces) as usize
+    })?;
+    let trimmed = trimmed.unwrap_or(0) as u64;
     if trimmed > 0 {
-        journal_trimmed(&mut key, &trimming)?;
+        journal_trimmed(&mut key, trimmed, &traces)?;
     }
-    key.count_changes((trimmed - 1).max(0) as u64);
-    call.reply.integer(trimmed);
+    key.count_changes(trimmed.saturating_sub(1));
+    call.reply.integer(trimmed as i64);
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use ember_protocol::Args;
 
 use super::options::{Condition, Expiry, Options};
-use super::value;
+use super::{set, value};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::integer;
 use crate::error::CommandError;
@@ -72,22 +72,20 @@ fn pairs(args: Args<'_>) -> Result<Range<usize>, CommandError> {
     Ok(2..end)
 }
 
-/// Records which keys were set, whatever the conditions were.
+/// Records which keys were set, whatever the conditions were, in words that Redis before 8.4 knows too.
 fn journal(call: &mut Call<'_, '_>, pairs: Range<usize>, expiry: Expiry, expire_at_ms: Option<i64>) {
     let (args, past_ms) = (call.args, call.keys.turn.past_ms());
-    call.keys.key(pairs.start).journal_words(|words, _| match expire_at_ms {
-        Some(at_ms) if at_ms <= past_ms => {
+    match expire_at_ms {
+        Some(at_ms) if at_ms <= past_ms => call.keys.journal(|words| {
             words.word(b"DEL");
             pairs.step_by(2).for_each(|arg| _ = words.word(args.at(arg)));
-        }
-        _ => {
-            words.word(b"MSETEX").integer(pairs.len() / 2);
+        }),
+        None if !matches!(expiry, Expiry::Keep) => call.keys.journal(|words| {
+            words.word(b"MSET");
             pairs.for_each(|arg| _ = words.word(args.at(arg)));
-            match (expire_at_ms, expiry) {
-                (Some(at_ms), _) => _ = words.word(b"PXAT").integer(at_ms),
-                (None, Expiry::Keep) => _ = words.word(b"KEEPTTL"),
-                (None, _) => {}
-            }
-        }
-    });
+        }),
+        _ => pairs.step_by(2).for_each(|arg| {
+            set::journal_set(&mut call.keys.key(arg), args.at(arg + 1), expiry, expire_at_ms);
+        }),
+    }
 }

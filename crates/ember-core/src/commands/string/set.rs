@@ -210,7 +210,7 @@ fn read_options(call: &Call<'_, '_>) -> Result<SetOptions, CommandError> {
 }
 
 /// Records what was stored, whatever the conditions were.
-fn journal_set(key: &mut Key<'_>, value: &[u8], expiry: Expiry, expire_at_ms: Option<i64>) {
+pub(super) fn journal_set(key: &mut Key<'_>, value: &[u8], expiry: Expiry, expire_at_ms: Option<i64>) {
     if !key.exists() {
         return key.journal_removal();
     }

@@ -356,15 +356,16 @@ impl Groups {
         Some(result)
     }
 
-    /// Notes in all groups that an entry is no longer pending; true if it was in one. O(groups · log pending).
-    pub fn acknowledge_everywhere(&mut self, id: StreamId) -> bool {
-        let mut was_pending = false;
-        for group in self.groups.values_mut() {
+    /// Notes in all groups that an entry is no longer pending. `told` gets the names of those where it was. O(groups · log
+    /// pending).
+    pub fn acknowledge_everywhere(&mut self, id: StreamId, mut told: impl FnMut(&[u8])) {
+        for (name, group) in &mut self.groups {
             let before = group.memory_bytes();
-            was_pending |= group.acknowledge(id);
+            if group.acknowledge(id) {
+                told(name);
+            }
             self.memory_bytes = self.memory_bytes - before + group.memory_bytes();
         }
-        was_pending
     }
 
     /// Whether a group has yet to read the entry with this ID or to acknowledge it. O(groups · log pending).

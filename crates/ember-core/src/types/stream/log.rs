@@ -265,14 +265,16 @@ impl Log {
     }
 
     /// As [`Log::trim`] for entries that `is_needed` does not say of: the others stay, wherever they are, and what comes
-    /// behind them goes in their place. With `whole_blocks` a block with an entry that stays ends the trimming. O(entries
-    /// looked at, each with the price of `is_needed`).
+    /// behind them goes in their place. With `whole_blocks` a block with an entry that stays ends the trimming. `deleted`
+    /// gets the IDs of those that count as deleted; in front of them entries went from the beginning. O(entries looked at,
+    /// each with the price of `is_needed`).
     pub(super) fn trim_unneeded(
         &mut self,
         trim: Trim,
         whole_blocks: bool,
         limit: u64,
         is_needed: impl Fn(StreamId) -> bool,
+        mut deleted: impl FnMut(&[StreamId]),
     ) -> u64 {
         let before = self.len;
         let mut next = self.blocks.first();
@@ -300,6 +302,7 @@ impl Log {
             }
             if let Some(&last) = goes.last().filter(|_| may_leave_holes || !goes_whole) {
                 self.max_deleted_id = self.max_deleted_id.max(last);
+                deleted(&goes);
             }
             may_leave_holes |= !goes_whole;
             self.len -= goes.len() as u64;

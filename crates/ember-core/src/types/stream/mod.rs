@@ -16,6 +16,8 @@ pub use group::{Consumer, ConsumerNumber, Group, Groups, Pending};
 pub use id::StreamId;
 pub use log::{AppendError, BlockLimits, Log, Range, RangeBack, Trim};
 
+use std::collections::BTreeMap;
+
 use crate::memory::moving::Mover;
 use crate::memory::size_class;
 use crate::types::collection::Collection;
@@ -43,19 +45,71 @@ pub enum References {
     Respect,
 }
 
+/// What the removal of entries has done besides, if somebody wants to know.
+#[derive(Clone, Debug, Default)]
+pub struct Traces(Option<TracesTold>);
+
+#[derive(Clone, Debug, Default)]
+struct TracesTold {
+    deleted: Vec<StreamId>,
+    acknowledged: BTreeMap<Box<[u8]>, Vec<StreamId>>,
+}
+
+impl Traces {
+    /// None yet; they are kept if they are `wanted`.
+    pub fn new(wanted: bool) -> Traces {
+        Traces(wanted.then(TracesTold::default))
+    }
+
+    /// Notes that entries were deleted, wherever they were.
+    pub fn note_deleted(&mut self, ids: &[StreamId]) {
+        if let Traces(Some(told)) = self {
+            told.deleted.extend(ids);
+        }
+    }
+
+    /// Notes that an entry is no longer pending in a group.
+    pub fn note_acknowledged(&mut self, group: &[u8], id: StreamId) {
+        if let Traces(Some(told)) = self {
+            told.acknowledged.entry(group.into()).or_default().push(id);
+        }
+    }
+
+    /// The entries that were deleted.
+    pub fn deleted(&self) -> &[StreamId] {
+        self.0.as_ref().map_or(&[], |told| &told.deleted)
+    }
+
+    /// Entries that are no longer pending, by the names of groups.
+    pub fn acknowledged(&self) -> impl Iterator<Item = (&[u8], &[StreamId])> {
+        let groups = self.0.iter().flat_map(|told| &told.acknowledged);
+        groups.map(|(name, ids)| (&**name, &**ids))
+    }
+}
+
 impl Stream {
     /// Removes entries from the beginning, or those of them that no group needs, and returns how many. Only whole blocks if
     /// `whole_blocks`; no more than `limit` entries, unless that is 0. O(blocks removed + a block); if `references` are not
     /// kept, O(entries removed or left · groups · log pending).
-    pub fn trim(&mut self, trim: Trim, whole_blocks: bool, limit: u64, references: References) -> u64 {
+    pub fn trim(
+        &mut self,
+        trim: Trim,
+        whole_blocks: bool,
+        limit: u64,
+        references: References,
+        traces: &mut Traces,
+    ) -> u64 {
         let Parts { log, groups } = &mut *self.0;
         match references {
             References::Delete if !groups.is_empty() => {
-                let mut forget = |id| _ = groups.acknowledge_everywhere(id);
+                let mut forget = |id| {
+                    groups.acknowledge_everywhere(id, |group| traces.note_acknowledged(group, id));
+                };
                 log.trim_and_visit(trim, whole_blocks, limit, Some(&mut forget))
             }
             References::Respect if !groups.is_empty() => {
-                log.trim_unneeded(trim, whole_blocks, limit, |id| groups.need(id))
+                let is_needed = |id| groups.need(id);
+                log.trim_unneeded(trim, whole_blocks, limit, is_needed, |ids| traces.note_deleted(ids))
             }
             _ => log.trim(trim, whole_blocks, limit),
         }
