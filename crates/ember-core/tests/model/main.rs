@@ -9,3 +9,4 @@ mod live_queries;
 mod loans;
 mod locks;
 mod mailbox;
+mod vectors;

@@ -1,0 +1,183 @@
+//! Vector sets and indexes whose links and lists are made by threads beside the calls that change them, under a model checker:
+//! what was answered is found, what was removed is not, no slot is given back that is in use. Runs with
+//! `RUSTFLAGS="--cfg shuttle" cargo test -p emberkv-core --test model vectors`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use ember_protocol::Protocol;
+use emberkv_core::keyspace::Keyspace;
+use emberkv_core::linking::{self, Next};
+use emberkv_core::local::Local;
+use emberkv_core::turn::Turn;
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::thread;
+
+use crate::locks::keyspace;
+
+const SCHEDULES: usize = 1000;
+const KEY: &[u8] = b"key";
+
+/// So many that an index of that many elements is not searched by looking at all of them.
+const DIM: usize = 1024;
+
+/// Elements that are there before threads begin, and calls of each thread that changes them.
+const FIRST: usize = 90;
+const CALLS: usize = 4;
+
+/// A thread that makes calls.
+fn caller(keyspace: &Arc<Keyspace>) -> Local {
+    let mut turn = Turn::new(0, 1);
+    turn.settings.links_vectors_later = true;
+    Local::sharing(Arc::clone(keyspace), turn, Protocol::Resp2)
+}
+
+/// The vector of an element with this number.
+fn vector(number: usize) -> Vec<u8> {
+    let mut numbers = vec![0.0f32; DIM];
+    numbers[0] = (number * 37 % 101) as f32 / 50.0 - 1.0;
+    numbers[DIM / 2] = (number * 53 % 103) as f32 / 50.0 - 1.03;
+    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+fn add(local: &mut Local, name: &str, number: usize) {
+    let reply = local.run(&[b"VECTOR.ADD", KEY, name.as_bytes(), b"FP32", &vector(number)]);
+    assert_eq!(reply[0], b':', "{}", reply.escape_ascii());
+}
+
+/// All elements that a search finds.
+fn found(local: &mut Local) -> BTreeSet<String> {
+    let reply = local.run(&[b"VECTOR.SEARCH", KEY, b"FP32", &vector(7), b"K", b"1000"]);
+    let reply = String::from_utf8(reply).unwrap();
+    assert!(reply.starts_with('*'), "{reply}");
+    let names: Vec<String> = reply.lines().filter(|line| line.starts_with('e')).map(str::to_owned).collect();
+    let set: BTreeSet<String> = names.iter().cloned().collect();
+    assert_eq!(set.len(), names.len(), "nothing is found twice");
+    set
+}
+
+/// Links, mends graphs and makes lists as the threads of a server do, once for each thing that there is.
+fn link(keyspace: &Keyspace, turns: usize) {
+    let mut training = None;
+    for _ in 0..turns {
+        linking::bury(keyspace, 0, KEY);
+        if let Next::Linking(batch) = linking::begin(keyspace, 0, KEY) {
+            let plans = linking::plan(&batch);
+            drop(batch);
+            linking::commit(keyspace, 0, KEY, &plans);
+        }
+        training = match training.or_else(|| linking::begin_training(keyspace, 0, KEY)) {
+            Some(mut lists) => {
+                lists.step(usize::MAX);
+                linking::advance_training(keyspace, 0, KEY, &mut lists).then_some(lists)
+            }
+            None => None,
+        };
+    }
+}
+
+/// What is known of an element: how many calls on it have begun and ended, and the number of its vector after the last.
+type Book = BTreeMap<String, (usize, Option<usize>)>;
+
+/// Notes that a call on an element begins, or ends with this vector or none.
+fn note(book: &Mutex<Book>, name: &str, ended: Option<Option<usize>>) {
+    let mut book = book.lock().unwrap();
+    let (moments, number) = book.entry(name.to_owned()).or_default();
+    *moments += 1;
+    *number = ended.unwrap_or(*number);
+}
+
+/// Adds, replaces and removes elements that no other thread does.
+fn change(keyspace: &Arc<Keyspace>, book: &Mutex<Book>, thread: usize) {
+    let mut local = caller(keyspace);
+    for call in 0..CALLS {
+        let number = thread_rng().gen_range(0..FIRST / 2) * 2 + thread;
+        let name = if call == 1 { format!("e{}", FIRST + thread) } else { format!("e{number}") };
+        let removes = call != 1 && thread_rng().gen_range(0..2) == 0;
+        note(book, &name, None);
+        if removes {
+            local.run(&[b"VECTOR.DEL", KEY, name.as_bytes()]);
+        } else {
+            add(&mut local, &name, number + call);
+        }
+        note(book, &name, Some((!removes).then_some(number + call)));
+    }
+}
+
+/// Searches, and looks whether what no call has changed meanwhile is found if it is there.
+fn search(keyspace: &Arc<Keyspace>, book: &Mutex<Book>) {
+    let mut local = caller(keyspace);
+    for _ in 0..3 {
+        let before = book.lock().unwrap().clone();
+        let found = found(&mut local);
+        let after = book.lock().unwrap().clone();
+        for (name, &(moments, number)) in &before {
+            if moments % 2 == 0 && after[name].0 == moments {
+                assert_eq!(found.contains(name), number.is_some(), "{name}");
+            }
+        }
+    }
+}
+
+/// Threads that change an index, others that link, and one that searches.
+fn check(kind: &'static str) {
+    let run = move || {
+        let (keyspace, _) = keyspace();
+        let mut local = caller(&keyspace);
+        let create = format!("VECTOR.CREATE key DIM {DIM} DISTANCE L2 {kind}");
+        local.run(&create.split(' ').map(str::as_bytes).collect::<Vec<_>>());
+        let book = Arc::new(Mutex::new(Book::new()));
+        for number in 0..FIRST {
+            let name = format!("e{number}");
+            add(&mut local, &name, number);
+            if number == FIRST / 2 {
+                // Some are linked, and too few for lists.
+                link(&keyspace, FIRST);
+            }
+            book.lock().unwrap().insert(name, (0, Some(number)));
+        }
+        let spawn = |run: Box<dyn Fn(&Arc<Keyspace>, &Mutex<Book>) + Send>| {
+            let (keyspace, book) = (Arc::clone(&keyspace), Arc::clone(&book));
+            thread::spawn(move || run(&keyspace, &book))
+        };
+        let threads = [
+            spawn(Box::new(|keyspace, book| change(keyspace, book, 0))),
+            spawn(Box::new(|keyspace, book| change(keyspace, book, 1))),
+            spawn(Box::new(|keyspace, _| link(keyspace, 4))),
+            spawn(Box::new(|keyspace, _| link(keyspace, 4))),
+            spawn(Box::new(search)),
+        ];
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        keyspace.check_invariants();
+        let book = book.lock().unwrap();
+        let there = book.iter().filter(|(_, (_, number))| number.is_some()).map(|(name, _)| name.clone());
+        let there: BTreeSet<String> = there.collect();
+        assert_eq!(found(&mut local), there, "what was answered is found");
+        link(&keyspace, 64);
+        keyspace.check_invariants();
+        assert_eq!(found(&mut local), there, "and when all is linked, too");
+        let info = String::from_utf8(local.run(&[b"VECTOR.INFO", KEY])).unwrap();
+        assert!(info.contains("pending\r\n:0\r\n"), "{info}");
+        if info.contains("IVF") {
+            // Each vector is in the list whose centre is nearest: a search of one list finds what is as near as itself.
+            for number in book.values().filter_map(|(_, number)| *number) {
+                let query = vector(number);
+                let mut words = vec![&b"VECTOR.SEARCH"[..], KEY, b"FP32", &query];
+                words.extend([&b"K"[..], b"1", b"NPROBE", b"1", b"WITHSCORES"]);
+                let reply = String::from_utf8(local.run(&words)).unwrap();
+                assert!(reply.ends_with("\r\n$1\r\n0\r\n"), "{number}: {reply}");
+            }
+        }
+    };
+    shuttle::check_random(run, SCHEDULES);
+}
+
+#[test]
+fn graphs_are_mended_beside_calls() {
+    check("TYPE HNSW M 4 EF_CONSTRUCTION 20");
+}
+
+#[test]
+fn lists_are_made_beside_calls() {
+    check("TYPE IVF NLIST 2 NPROBE 2");
+}
