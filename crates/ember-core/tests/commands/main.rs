@@ -23,5 +23,6 @@ mod vector_sets;
 mod support {
     pub(crate) mod hash;
     pub(crate) mod script;
+    pub(crate) mod vectors;
     pub(crate) mod words;
 }

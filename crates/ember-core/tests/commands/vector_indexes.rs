@@ -4,22 +4,7 @@ use ember_protocol::Protocol;
 use emberkv_core::local::Local;
 use emberkv_core::turn::Random;
 
-use crate::support::words::words_of;
-
-fn run(local: &mut Local, line: &str) -> String {
-    let words = words_of(line);
-    let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-    let reply = local.run(&words).escape_ascii().to_string();
-    reply.replace("\\r\\n", " ").replace("\\\"", "\"").replace("\\'", "'").trim_end().to_owned()
-}
-
-fn check(steps: &[(&str, &str)]) {
-    let mut local = Local::new(Protocol::Resp2);
-    for (line, expected) in steps {
-        assert_eq!(run(&mut local, line), *expected, "{line}");
-    }
-    local.keyspace.check_invariants();
-}
+use crate::support::vectors::{check, run};
 
 #[test]
 fn indexes_are_created_listed_and_dropped() {

@@ -4,26 +4,7 @@ use ember_protocol::Protocol;
 use emberkv_core::linking::{self, Next};
 use emberkv_core::local::Local;
 
-use crate::support::words::words_of;
-
-fn run(local: &mut Local, line: &str) -> String {
-    let words = words_of(line);
-    reply(local, &words.iter().map(Vec::as_slice).collect::<Vec<_>>())
-}
-
-fn reply(local: &mut Local, words: &[&[u8]]) -> String {
-    let reply = local.run(words).escape_ascii().to_string();
-    reply.replace("\\r\\n", " ").replace("\\\"", "\"").replace("\\'", "'").trim_end().to_owned()
-}
-
-/// Runs lines in RESP2, and compares what they answer.
-fn check(steps: &[(&str, &str)]) {
-    let mut local = Local::new(Protocol::Resp2);
-    for (line, expected) in steps {
-        assert_eq!(run(&mut local, line), *expected, "{line}");
-    }
-    local.keyspace.check_invariants();
-}
+use crate::support::vectors::{check, reply, run};
 
 #[test]
 fn elements_come_and_go() {

@@ -1,0 +1,27 @@
+//! Commands on vectors, run on one keyspace in RESP2 unless it is another one.
+
+use ember_protocol::Protocol;
+use emberkv_core::local::Local;
+
+use crate::support::words::words_of;
+
+/// The reply's bytes with spaces for line ends, and escapes for what is not ASCII.
+pub(crate) fn reply(local: &mut Local, words: &[&[u8]]) -> String {
+    let reply = local.run(words).escape_ascii().to_string();
+    reply.replace("\\r\\n", " ").replace("\\\"", "\"").replace("\\'", "'").trim_end().to_owned()
+}
+
+/// Runs a line.
+pub(crate) fn run(local: &mut Local, line: &str) -> String {
+    let words = words_of(line);
+    reply(local, &words.iter().map(Vec::as_slice).collect::<Vec<_>>())
+}
+
+/// Runs lines, and compares what they answer.
+pub(crate) fn check(steps: &[(&str, &str)]) {
+    let mut local = Local::new(Protocol::Resp2);
+    for (line, expected) in steps {
+        assert_eq!(run(&mut local, line), *expected, "{line}");
+    }
+    local.keyspace.check_invariants();
+}
