@@ -8,8 +8,8 @@
 //!
 //! A removed vector is not found from then on; the threads mend the graph around it, under the lock, and give its slot back.
 //!
-//! Searches look at each vector that is not linked yet, so there may not be many: above [`PENDING_HOLD`] the key is held
-//! (`server/held_keys.rs`), and calls that would change it wait until [`PENDING_GO_ON`].
+//! Searches look at each vector that is not linked yet, and at what is left of removed ones, so there may not be many: above
+//! [`PENDING_HOLD`] the key is held (`server/held_keys.rs`), and calls that would change it wait until [`PENDING_GO_ON`].
 //!
 //! Lists of vectors are made by the same threads, in steps of about a millisecond between which they link. What changes
 //! meanwhile is caught up with, until so little is left that the new lists can take the place of the old ones.
@@ -26,7 +26,8 @@ use parking_lot::Mutex;
 use super::pool::Pool;
 use crate::server::Server;
 
-/// Vectors of a key that are not linked yet, from which on calls that would change it wait.
+/// Vectors of a key that are not linked yet, and removed ones whose slots were not given back, from which on calls that would
+/// change it wait.
 const PENDING_HOLD: usize = 1024;
 
 /// With so many left they go on.
@@ -141,7 +142,10 @@ impl Links {
         for _ in 0..TURN_BATCHES {
             let dead = linking::bury(&server.keyspace, *database, key);
             let batch = match linking::begin(&server.keyspace, *database, key) {
-                Next::Nothing if dead > 0 => continue,
+                Next::Nothing if dead > 0 => {
+                    self.hold_with(server, key, dead);
+                    continue;
+                }
                 Next::Nothing => return Left::Nothing,
                 Next::Later => return Left::Later,
                 Next::Linking(batch) => batch,
@@ -150,13 +154,18 @@ impl Links {
             // Nothing is copied for a view that nobody looks at any more.
             drop(batch);
             let left = linking::commit(&server.keyspace, *database, key, &plans);
-            if left >= PENDING_HOLD {
-                self.hold(server, key);
-            } else if left <= PENDING_GO_ON {
-                self.let_go(server, key);
-            }
+            self.hold_with(server, key, left + dead);
         }
         Left::More
+    }
+
+    /// Holds a key with so much to do, or lets it go.
+    fn hold_with(&self, server: &Server, key: &[u8], left: usize) {
+        if left >= PENDING_HOLD {
+            self.hold(server, key);
+        } else if left <= PENDING_GO_ON {
+            self.let_go(server, key);
+        }
     }
 
     fn hold(&self, server: &Server, key: &[u8]) {
