@@ -83,3 +83,25 @@ fn replicas_of_a_replica_get_what_it_gets() {
         wait_until("and nothing else", || last.run("EXISTS n") == Value::Integer(0));
     }
 }
+
+/// What a server writes once it leads is of a history that its replicas do not know before they come again.
+#[test]
+fn replicas_of_who_becomes_a_primary_go_on() {
+    for mode in MODES {
+        for round in 0..5 {
+            let [first, middle, last] = [(); 3].map(|()| start(mode, &ARGUMENTS));
+            let [mut leading, mut following] = [middle.client(), last.client()];
+            follow(&mut leading, &first);
+            follow(&mut following, &middle);
+            first.client().run("SET before 1");
+            let mut writers = [(); 4].map(|()| middle.client());
+            // What is written at once is in the stream before all workers know of the change.
+            leading.send(&[&b"REPLICAOF NO ONE\r\n"[..], &b"INCR behind\r\n".repeat(100)].concat()).unwrap();
+            writers.iter_mut().for_each(|writer| writer.send(&b"INCR behind\r\n".repeat(20)).unwrap());
+            (0..101).for_each(|_| _ = leading.read_value().unwrap());
+            writers.iter_mut().for_each(|writer| (0..20).for_each(|_| _ = writer.read_value().unwrap()));
+            wait_until("all is there", || following.run("GET behind") == leading.run("GET behind"));
+            assert_eq!(leading.info("sync_full"), "1", "round {round}: {}", middle.log());
+        }
+    }
+}

@@ -76,6 +76,11 @@ impl ReplicaFeed {
         let primary = Primary::of(self.server);
         let (in_memory, on_disk) = {
             let stream = primary.stream.lock();
+            // Its connection is closed because the history has branched, perhaps: what comes now has a name that it does
+            // not know.
+            if self.view.client.is_killed.load(Ordering::Relaxed) {
+                return Ok(());
+            }
             let read = stream.backlog.read(position, PORTION_BYTES, |piece| output.raw(piece));
             (read.ok(), stream.spill.part(position))
         };
