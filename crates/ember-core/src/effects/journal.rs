@@ -260,9 +260,10 @@ impl Journal {
         self.sequence.is_some()
     }
 
-    /// Starts or stops recording. Earlier records stay until they are taken.
+    /// Starts or stops recording. Earlier records stay until they are taken. It may start within a unit: what the unit does
+    /// from then on is its record.
     pub fn set_sequence(&mut self, sequence: Option<Arc<Sequence>>) {
-        debug_assert_eq!(self.depth, 0, "a record is complete or absent");
+        debug_assert!(self.depth == 0 || !self.is_on(), "a record is complete or absent");
         self.sequence = sequence;
     }
 

@@ -190,6 +190,10 @@ impl Executor {
         self.turn.end_unit();
         self.section = outer;
         guards.release(&self.server.keyspace, &mut self.turn);
+        // Readers may have come or gone. What is left of a unit around is for those that have come.
+        if access.is_some() || !self.turn.journal.is_on() {
+            self.server.journal.attach(&mut self.turn.journal);
+        }
         drop(access);
         result
     }

@@ -247,7 +247,7 @@ fn a_base_of_commands_has_everything_that_one_in_rdb_has() {
         let base = base(&directory.0);
         assert!(base.to_string_lossy().ends_with(".base.aof"), "{}", base.display());
         let bytes = fs::read(&base).unwrap();
-        assert!(bytes.windows(13).any(|window| window == b"$9\r\nelsewhere"[..13].as_ref()));
+        assert!(bytes.windows(13).any(|window| window == &b"$9\r\nelsewhere"[..13]));
         drop(server.crash());
         let server = start_in(&directory.0, &always(other));
         let mut client = server.client();
@@ -330,7 +330,11 @@ fn it_can_be_switched_on_and_off_while_others_write() {
                     }
                 });
             }
-            assert_eq!(client.run("CONFIG SET appendonly yes appendfsync always"), Value::ok());
+            // What comes in one piece with the command is of the log, too.
+            let switch = &b"CONFIG SET appendonly yes appendfsync always\r\n"[..];
+            client.send(&[switch, &b"INCR behind\r\n".repeat(100)].concat()).unwrap();
+            assert_eq!(client.read_value().unwrap(), Value::ok());
+            (1..=100).for_each(|number| assert_eq!(client.read_value().unwrap(), Value::Integer(number)));
         });
         eventually("the base is there", || client.info("aof_rewrite_in_progress") == "0");
         client.run("SET after 1");
