@@ -29,5 +29,5 @@ pub use ports::free_port;
 pub use proxy::Proxy;
 pub use random::Random;
 pub use replies::{read_frame, render};
-pub use server::{Server, ServerBuilder, Usage, find_ember_cli, find_ember_server};
+pub use server::{Server, ServerBuilder, Usage, find_ember_cli, find_ember_server, refusal};
 pub use waiting::{OnDrop, wait_until};

@@ -334,6 +334,25 @@ impl Server {
     }
 }
 
+/// What a server says, to standard output and standard error, that refuses to start.
+///
+/// # Panics
+/// When it starts, or ends with another status than 1.
+pub fn refusal(command: &mut Command) -> String {
+    let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the server can be run");
+    let deadline = Instant::now() + START_STOP_TIMEOUT;
+    while child.try_wait().expect("a child can be waited for").is_none() && Instant::now() < deadline {
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    // Fails only when the process has ended already.
+    let _ = child.kill();
+    let ended = child.wait_with_output().expect("what a child wrote can be read");
+    let said = String::from_utf8_lossy(&[ended.stdout, ended.stderr].concat()).into_owned();
+    assert_eq!(ended.status.code(), Some(1), "{command:?}: {said}");
+    said
+}
+
 /// The ember program for tests outside its own crate: `$EMBER_SERVER`, or `ember-server` beside the running test's
 /// build (`target/<profile>/`).
 ///

@@ -50,9 +50,7 @@ fn errors_have_full_paths() {
     let directory = start(&[]).crash().canonicalize().unwrap();
     fs::write(directory.join("dump.rdb"), "no data").unwrap();
     let said = |arguments: &[&str]| {
-        let output = Command::new(program()).args(arguments).current_dir(&directory).output().unwrap();
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
-        String::from_utf8_lossy(&output.stderr).into_owned()
+        ember_testkit::refusal(Command::new(program()).args(arguments).current_dir(&directory))
     };
     let shown = |name: &str| directory.join(name).display().to_string();
     let (port, tls) = (free_port().to_string(), free_port().to_string());

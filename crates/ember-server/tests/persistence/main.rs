@@ -12,7 +12,7 @@ mod snapshots;
 mod stores;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use ember_testkit::{Directory, RawClient, Server, ServerBuilder, Value};
 
@@ -66,8 +66,5 @@ fn refusal(directory: &Path, arguments: &[&str], variable: Option<&str>) -> Stri
     let mut command = Command::new(program());
     command.args(["--port", "0", "--unixsocket", "s"]).args(arguments).current_dir(directory);
     command.envs(variable.map(|keys| ("EMBER_ENCRYPTION_KEY", keys)));
-    let ended = command.stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8_lossy(&[ended.stdout, ended.stderr].concat()).into_owned();
-    assert_eq!(ended.status.code(), Some(1), "{said}");
-    said
+    ember_testkit::refusal(&mut command)
 }

@@ -2,12 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
 use std::thread;
 
 use ember_testkit::{RawClient, Value};
 
-use crate::{Directory, MODES, builder, digest, fill, program, start_in};
+use crate::{Directory, MODES, builder, digest, fill, refusal, start_in};
 
 #[test]
 fn what_was_saved_is_there_after_a_start_whatever_the_mode() {
@@ -138,15 +137,7 @@ fn a_damaged_file_keeps_the_server_from_starting() {
     flipped[whole.len() / 2] ^= 0x10;
     for bytes in [&whole[..whole.len() - 12], &flipped, b"no RDB file"] {
         fs::write(&file, bytes).unwrap();
-        let ended = Command::new(program())
-            .args(["--port", "0", "--unixsocket", "s"])
-            .current_dir(&directory.0)
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        let said = [ended.stdout, ended.stderr].concat();
-        let said = String::from_utf8_lossy(&said);
-        assert_eq!(ended.status.code(), Some(1), "{said}");
+        let said = refusal(&directory.0, &[], None);
         assert!(said.contains("cannot load the data set") && said.contains("dump.rdb at offset"), "{said}");
     }
 }

@@ -50,9 +50,7 @@ fn refusal(directory: &Directory, arguments: &[&str]) -> String {
     let socket = directory.0.join("server.sock");
     let mut command = Command::new(program());
     command.args(["--port", "0", "--unixsocket"]).arg(socket).args(arguments);
-    let output = command.output().unwrap();
-    assert!(!output.status.success());
-    String::from_utf8(output.stderr).unwrap()
+    ember_testkit::refusal(&mut command)
 }
 
 #[test]

@@ -543,8 +543,7 @@ fn a_server_does_not_start_without_what_tls_needs() {
             "no certificate is in it",
         ),
     ] {
-        let output = Command::new(program()).args(base).args(arguments).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && said.contains(error), "{arguments:?}: {said}");
+        let said = ember_testkit::refusal(Command::new(program()).args(base).args(arguments));
+        assert!(said.contains(error), "{arguments:?}: {said}");
     }
 }

@@ -83,19 +83,9 @@ fn tiers_need_a_limit_and_a_directory_of_their_own() {
     let path = directory.0.join("tiers");
     let program = env!("CARGO_BIN_EXE_ember-server");
     let refused = |arguments: &[&str]| {
-        let output = std::process::Command::new(program)
-            .current_dir(directory.0.clone())
-            .args([
-                "--port",
-                &ember_testkit::free_port().to_string(),
-                "--tiered-path",
-                path.to_str().unwrap(),
-            ])
-            .args(arguments)
-            .output()
-            .unwrap();
-        assert!(!output.status.success());
-        String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout)
+        let port = ember_testkit::free_port().to_string();
+        let arguments = [&["--port", &port, "--tiered-path", path.to_str().unwrap()], arguments].concat();
+        ember_testkit::refusal(std::process::Command::new(program).current_dir(&directory.0).args(arguments))
     };
     assert!(refused(&[]).contains("set maxmemory"));
     let server = builder(MODES[0]).arguments(&["--tiered-path", path.to_str().unwrap()]).start();
