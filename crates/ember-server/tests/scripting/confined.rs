@@ -108,7 +108,10 @@ fn confined_scripts_are_atomic_beside_everything_else() {
                 }
             });
         });
-        assert_eq!(counts(client), (ROUNDS as u64, 2 * ROUNDS as u64));
+        let (alone, beside) = counts(client);
+        assert_eq!(alone + beside, 3 * ROUNDS as u64);
+        // Those on keys that they do not declare, and one that the system keeps from its processor for long.
+        assert!((ROUNDS as u64..ROUNDS as u64 + 4).contains(&alone), "{alone} of them ran alone");
         let (a, b) = (client.run("GET a").text(), client.run("GET b").text());
         // One takes 1 from a, one gives it 2 (as it takes -2 from b), one takes 3, one adds 5.
         assert_eq!(a.parse::<i64>().unwrap(), 1000 + (-1 - 2 - 3 + 5) * ROUNDS as i64);
@@ -134,7 +137,10 @@ fn confined_scripts_on_many_shards_lose_nothing() {
                 });
             }
         });
-        assert_eq!(counts(client), (0, 4 * ROUNDS as u64));
+        let (alone, beside) = counts(client);
+        assert_eq!(alone + beside, 4 * ROUNDS as u64);
+        // One that the system keeps from its processor for long, before its first effect, is run alone.
+        assert!(alone <= 4, "{alone} of them ran alone");
         assert_eq!(client.run("GET moved"), Value::from(&*(4 * ROUNDS).to_string()));
         let sum: i64 = (0..KEYS)
             .map(|number| client.run(&format!("GET account:{number}")))
