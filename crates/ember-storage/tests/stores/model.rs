@@ -215,39 +215,63 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn threads_read_one_state_each_while_checkpoints_are_made() {
-    for kind in EngineKind::ALL {
+    // Values that fit into a write buffer together, and such that fill some.
+    for (kind, copies) in EngineKind::ALL.into_iter().flat_map(|kind| [(kind, 100), (kind, 2000)]) {
         let folder = Folder::new();
         let store = open(kind, &folder.0, false);
         let keys: Vec<Vec<u8>> = (0..50_u8).map(|number| vec![number]).collect();
         let put_all = |number: u64| {
-            let value = number.to_le_bytes().repeat(100);
+            let value = number.to_le_bytes().repeat(copies);
             let mut fill = |checkpoint: &mut Checkpoint<'_>| {
-                keys.iter().try_for_each(|key| checkpoint.put(&facts(0, key, 1, None, &value), &value))
+                // One key comes and goes.
+                match number % 2 {
+                    0 => checkpoint.remove(0, b"odd")?,
+                    _ => checkpoint.put(&facts(0, b"odd", 1, None, b""), b"")?,
+                }
+                keys.iter()
+                    .try_for_each(|key| checkpoint.put(&facts(0, key, 1, Some(number), &value), &value))
             };
             store.checkpoint(&position(number), &mut fill).unwrap();
         };
         put_all(0);
+        let values = || {
+            let asked: Vec<(u32, &[u8])> = keys.iter().map(|key| (0, key.as_slice())).collect();
+            let mut numbers = Vec::new();
+            let mut each = |_, _, value: &[u8]| {
+                numbers.push(u64::from_le_bytes(value[..8].try_into().unwrap()));
+            };
+            store.read_many(&asked, &mut each).unwrap();
+            (numbers, None)
+        };
+        let all_facts = || {
+            let (mut numbers, mut has_odd) = (Vec::new(), false);
+            let mut each = |facts: Facts<'_>| {
+                match facts.expiry {
+                    Some(number) => numbers.push(number),
+                    None => has_odd = true,
+                }
+                ControlFlow::Continue(())
+            };
+            store.facts(&mut each).unwrap();
+            (numbers, Some(has_odd))
+        };
+        let read_to_the_end = |read: &dyn Fn() -> (Vec<u64>, Option<bool>)| {
+            let mut last = 0;
+            while last < 20 {
+                let (numbers, has_odd) = read();
+                assert_eq!(numbers.len(), keys.len());
+                let first = numbers[0];
+                let is_one = numbers.iter().all(|&number| number == first) && first >= last;
+                assert!(is_one && has_odd.is_none_or(|has| has == (first % 2 == 1)), "{kind}: {numbers:?}");
+                last = first;
+            }
+        };
         std::thread::scope(|scope| {
-            let readers: Vec<_> = (0..3)
-                .map(|_| {
-                    scope.spawn(|| {
-                        let asked: Vec<(u32, &[u8])> = keys.iter().map(|key| (0, key.as_slice())).collect();
-                        let mut last = 0;
-                        while last < 20 {
-                            let mut numbers = Vec::new();
-                            let mut each = |_, _, value: &[u8]| {
-                                numbers.push(u64::from_le_bytes(value[..8].try_into().unwrap()));
-                            };
-                            store.read_many(&asked, &mut each).unwrap();
-                            assert_eq!(numbers.len(), keys.len());
-                            assert!(numbers.iter().all(|&number| number == numbers[0]) && numbers[0] >= last);
-                            last = numbers[0];
-                        }
-                    })
-                })
-                .collect();
+            for _ in 0..2 {
+                scope.spawn(|| read_to_the_end(&values));
+                scope.spawn(|| read_to_the_end(&all_facts));
+            }
             (1..=20).for_each(put_all);
-            readers.into_iter().for_each(|reader| reader.join().unwrap());
         });
     }
 }

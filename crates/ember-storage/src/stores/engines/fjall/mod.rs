@@ -12,10 +12,14 @@
 //! apply    what is staged is moved into the tables, some at a time; the last batch removes that row of `meta`
 //! ```
 //!
-//! Who finds that row at the start goes on applying; without it what is staged is removed. Those keyspaces stay: fjall may
+//! Who reads between the last two steps reads what is staged over the tables. Who finds that row at the start goes on
+//! applying; without it what is staged is removed. Those keyspaces stay: fjall may
 //! give the number of one that was deleted to another, while its journal has changes under that number still. After
 //! [`Writing::clear`] nothing is staged: the next generation is nobody's yet, and takes the changes itself.
 
+mod batches;
+
+use std::cmp::Ordering::{Greater, Less};
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::{Bound, ControlFlow};
@@ -25,8 +29,9 @@ use ::fjall::{
     CompressionType, Database, KeyspaceCreateOptions, KvSeparationOptions, PersistMode, Readable, Snapshot,
     UserKey,
 };
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
+use self::batches::Batches;
 use crate::stores::engine::{
     EachRow, Engine, EngineKind, Found, Read, Reading, Table, Write, Writing, directory_bytes,
 };
@@ -60,6 +65,16 @@ type Rows = ::fjall::Keyspace;
 /// What is staged, as [`STAGED_TABLES`].
 type Staged = [Rows; STAGED_TABLES.len()];
 
+/// What is staged for a table.
+fn staged_for(staged: &Staged, table: Table) -> Option<&Rows> {
+    STAGED_TABLES.iter().position(|&other| other == table).map(|at| &staged[at])
+}
+
+/// The row that a staged one is to become, if it is no removal.
+fn unstaged(staged: &[u8]) -> Option<&[u8]> {
+    staged.split_first().filter(|(first, _)| **first == STAGED_ROW).map(|(_, row)| row)
+}
+
 struct State {
     database: Database,
     generation: u64,
@@ -73,6 +88,9 @@ pub(super) struct FjallEngine {
     cache_bytes: u64,
     /// Of a table in memory, and of changes that are not staged.
     memtable_bytes: u64,
+    batches: Batches,
+    /// Held by who commits.
+    writer: Mutex<()>,
     /// None when it could not be opened again after an error.
     state: RwLock<Option<State>>,
 }
@@ -89,6 +107,8 @@ impl FjallEngine {
             path: path.to_owned(),
             cache_bytes: options.cache_bytes,
             memtable_bytes: options.write_buffer_bytes,
+            batches: Batches::new(),
+            writer: Mutex::new(()),
             state: RwLock::new(None),
         };
         engine.renew()?;
@@ -154,7 +174,7 @@ impl FjallEngine {
             // Synced with all before it, which is in the same journal, or in one that was synced when it was full.
             let mut batch = database.batch().durability(Some(PersistMode::SyncAll));
             batch.remove(&tables[Table::Meta as usize], STAGED);
-            batch.commit()?;
+            self.batches.commit(database, batch)?;
         }
         Ok(())
     }
@@ -173,9 +193,9 @@ impl FjallEngine {
             let (row_key, row) = row.into_inner()?;
             bytes += row_key.len() + row.len() + CHANGE_BYTES;
             batch.remove(staged, row_key.clone());
-            match (table, row.split_first()) {
-                (Some(table), Some((&STAGED_ROW, row))) => batch.insert(table, row_key.clone(), row),
-                (Some(table), _) => batch.remove(table, row_key.clone()),
+            match (table, unstaged(&row)) {
+                (Some(table), Some(row)) => batch.insert(table, row_key.clone(), row),
+                (Some(table), None) => batch.remove(table, row_key.clone()),
                 (None, _) => {}
             }
             if bytes as u64 >= self.memtable_bytes {
@@ -183,7 +203,7 @@ impl FjallEngine {
                 break;
             }
         }
-        batch.commit()?;
+        self.batches.commit(database, batch)?;
         Ok(last)
     }
 
@@ -245,11 +265,21 @@ fn error(cause: ::fjall::Error) -> StoreError {
 
 impl Engine for FjallEngine {
     fn read(&self, read: &mut Read<'_>) -> Result<(), StoreError> {
-        self.with(|state| read(&FjallReading { snapshot: state.database.snapshot(), tables: &state.tables }))
+        self.with(|state| {
+            let (snapshot, may_be_staged) = self.batches.snapshot(&state.database);
+            let meta = &state.tables[Table::Meta as usize];
+            let is_staged = may_be_staged && snapshot.contains_key(meta, STAGED).map_err(error)?;
+            read(&FjallReading {
+                snapshot,
+                tables: &state.tables,
+                staged: is_staged.then_some(&state.staged),
+            })
+        })
     }
 
     fn commit(&self, write: &mut Write<'_>) -> Result<(), StoreError> {
-        let (mut is_spilled, mut counts) = (false, false);
+        let _writer = self.writer.lock();
+        let (mut is_spilled, mut is_several, mut counts) = (false, false, false);
         let begun = self.with(|state| {
             let mut writing = FjallWriting {
                 engine: self,
@@ -282,14 +312,18 @@ impl Engine for FjallEngine {
             if is_staged {
                 batch.insert(&tables[Table::Meta as usize], STAGED, []);
             }
-            batch.commit().map_err(error)?;
-            if is_staged {
-                counts = true;
-                self.empty_staged(&state.database, &state.staged, Some(&tables)).map_err(error)?;
+            if !is_staged {
+                self.batches.commit(&state.database, batch).map_err(error)?;
+                return Ok(is_cleared.then_some((generation, tables)));
             }
-            Ok(is_cleared.then_some((generation, tables)))
+            self.batches.begin_several();
+            is_several = true;
+            self.batches.commit(&state.database, batch).map_err(error)?;
+            counts = true;
+            self.empty_staged(&state.database, &state.staged, Some(&tables)).map_err(error)?;
+            Ok(None)
         });
-        match begun {
+        let done = match begun {
             Ok(begun) => {
                 begun.map_or(Ok(()), |(generation, tables)| self.begin_generation(generation, tables))
             }
@@ -302,7 +336,11 @@ impl Engine for FjallEngine {
                 }
                 Err(error)
             }
+        };
+        if is_several {
+            self.batches.end_several();
         }
+        done
     }
 
     fn check(&self) -> Result<(), StoreError> {
@@ -323,10 +361,17 @@ impl Engine for FjallEngine {
 struct FjallReading<'s> {
     snapshot: Snapshot,
     tables: &'s [Rows; Table::ALL.len()],
+    /// What is over the tables.
+    staged: Option<&'s Staged>,
 }
 
 impl Reading for FjallReading<'_> {
     fn get(&self, table: Table, row_key: &[u8], found: &mut Found<'_>) -> Result<bool, StoreError> {
+        if let Some(staged) = self.staged.and_then(|staged| staged_for(staged, table))
+            && let Some(row) = self.snapshot.get(staged, row_key).map_err(error)?
+        {
+            return Ok(unstaged(&row).map(found).is_some());
+        }
         let row = self.snapshot.get(&self.tables[table as usize], row_key).map_err(error)?;
         if let Some(row) = &row {
             found(row);
@@ -335,10 +380,36 @@ impl Reading for FjallReading<'_> {
     }
 
     fn scan(&self, table: Table, from: &[u8], each: &mut EachRow<'_>) -> Result<(), StoreError> {
-        for row in self.snapshot.range(&self.tables[table as usize], from..) {
-            let (row_key, row) = row.into_inner().map_err(error)?;
-            if let ControlFlow::Break(()) = each(&row_key, &row) {
+        let rows_of = |rows: &Rows| {
+            let rows = self.snapshot.range(rows, from..);
+            rows.map(|row| row.into_inner().map_err(error))
+        };
+        let mut rows = rows_of(&self.tables[table as usize]);
+        let staged = self.staged.and_then(|staged| staged_for(staged, table));
+        let mut staged = staged.into_iter().flat_map(rows_of);
+        let (mut next, mut next_staged) = (rows.next().transpose()?, staged.next().transpose()?);
+        loop {
+            let order = match (&next, &next_staged) {
+                (None, None) => break,
+                (Some(_), None) => Less,
+                (None, Some(_)) => Greater,
+                (Some((row_key, _)), Some((staged_key, _))) => row_key.cmp(staged_key),
+            };
+            let row = if order == Less { &next } else { &next_staged };
+            let row = row.as_ref().and_then(|(row_key, row)| {
+                let row = if order == Less { Some(&**row) } else { unstaged(row) };
+                row.map(|row| (&**row_key, row))
+            });
+            if let Some((row_key, row)) = row
+                && let ControlFlow::Break(()) = each(row_key, row)
+            {
                 break;
+            }
+            if order != Greater {
+                next = rows.next().transpose()?;
+            }
+            if order != Less {
+                next_staged = staged.next().transpose()?;
             }
         }
         Ok(())
@@ -390,13 +461,12 @@ impl FjallWriting<'_> {
             }
         }
         self.rows_bytes = 0;
-        batch.commit().map_err(error)
+        self.engine.batches.commit(&self.state.database, batch).map_err(error)
     }
 
     /// The keyspace that has what is staged for a table.
     fn staged(&self, table: Table) -> Option<&Rows> {
-        let at = STAGED_TABLES.iter().position(|&other| other == table)?;
-        self.is_staged.then(|| &self.state.staged[at])
+        staged_for(&self.state.staged, table).filter(|_| self.is_staged)
     }
 }
 
@@ -416,8 +486,7 @@ impl Writing for FjallWriting<'_> {
         if let Some(staged) = self.staged(table)
             && let Some(row) = staged.get(row_key).map_err(error)?
         {
-            let row = row.split_first().filter(|(first, _)| **first == STAGED_ROW);
-            return Ok(row.map(|(_, row)| found(row)).is_some());
+            return Ok(unstaged(&row).map(found).is_some());
         }
         let row = self.tables[table as usize].get(row_key).map_err(error)?;
         Ok(row.map(|row| found(&row)).is_some())
