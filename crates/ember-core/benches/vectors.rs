@@ -1,8 +1,9 @@
 //! How long calls that change a vector set hold the lock of its shard, while a thread links what they add.
 //!
 //! `cargo bench -p emberkv-core --bench vectors`. `VECTORS`, `DIMENSIONS` and `CALLS` choose how many elements the set has,
-//! their dimensions, and how many calls of each kind are measured. A lock is measured from when it is taken until it is given
-//! back; what a call does before is not counted, and neither is that who waits is woken. The last two lines are of the thread that links: they count what it waits, too.
+//! their dimensions, and how many calls of each kind are measured. A lock is measured from when it is taken until it is
+//! given back; what a call does before is not counted, and neither is that who waits is woken. The last two lines are of
+//! the thread that links: they count what it waits, too.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark ends where something is wrong")]
 
@@ -22,8 +23,8 @@ use emberkv_core::turn::{Random, Turn};
 
 const KEY: &[u8] = b"vectors";
 
-/// So many vectors may wait to be linked while a set is filled, and while calls are measured: few, so that calls come as fast
-/// as they are linked, not in bursts that find all in the caches.
+/// So many vectors may wait to be linked while a set is filled, and while calls are measured: few, so that calls come as
+/// fast as they are linked, not in bursts that find all in the caches.
 const PENDING: usize = 512;
 const PENDING_MEASURED: usize = 8;
 

@@ -1,5 +1,5 @@
-//! Vector sets and indexes whose links and lists are made by threads beside the calls that change them, under a model checker:
-//! what was answered is found, what was removed is not, no slot is given back that is in use. Runs with
+//! Vector sets and indexes whose links and lists are made by threads beside the calls that change them, under a model
+//! checker: what was answered is found, what was removed is not, no slot is given back that is in use. Runs with
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p emberkv-core --test model vectors`.
 
 use std::collections::{BTreeMap, BTreeSet};

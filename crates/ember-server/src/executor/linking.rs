@@ -26,8 +26,8 @@ use parking_lot::Mutex;
 use super::pool::Pool;
 use crate::server::Server;
 
-/// Vectors of a key that are not linked yet, and removed ones whose slots were not given back, from which on calls that would
-/// change it wait.
+/// Vectors of a key that are not linked yet, and removed ones whose slots were not given back, from which on calls that
+/// would change it wait.
 const PENDING_HOLD: usize = 1024;
 
 /// With so many left they go on.

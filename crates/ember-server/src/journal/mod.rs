@@ -138,8 +138,8 @@ impl JournalHub {
         }
     }
 
-    /// Switches a worker's journal as the server's is. The worker has just entered the gate, or has closed it, perhaps for what
-    /// may have switched the server's.
+    /// Switches a worker's journal as the server's is. The worker has just entered the gate, or has closed it, perhaps for
+    /// what may have switched the server's.
     #[inline]
     pub(crate) fn attach(&self, journal: &mut Journal) {
         if journal.is_on() != self.is_on() {
