@@ -2,7 +2,7 @@
 
 use ember_persistence::aof::{AofDirectory, AofWriter, Rewrite};
 
-use super::rewriting::{Base, BaseWritten};
+use super::rewriting::{Base, BaseWritten, NewFiles};
 
 /// An AOF whose first increment is there, and whose base is to be written.
 pub(crate) struct Beginning {
@@ -20,6 +20,8 @@ pub(crate) struct Beginning {
 pub(crate) enum Order {
     /// Begin an AOF. The records before are not written: what they have done is in its base.
     Begin(Box<Beginning>),
+    /// Begin an AOF in these files when there is the data for its base: another snapshot is under way.
+    Await { files: Box<NewFiles>, behind: u64 },
     /// The data for an AOF that begins anew, as it was behind this record.
     BaseTaken(Box<(Base, u64)>),
     /// Begin the next file; with a base, the rest is a rewrite.
@@ -38,7 +40,10 @@ impl Order {
         match self {
             // What came before is in the base.
             Order::Begin(_) | Order::BaseTaken(_) | Order::BaseWritten(_) => 0,
-            Order::Rotate { behind, .. } | Order::End { behind } | Order::Stop { behind } => *behind,
+            Order::Await { behind, .. }
+            | Order::Rotate { behind, .. }
+            | Order::End { behind }
+            | Order::Stop { behind } => *behind,
         }
     }
 }

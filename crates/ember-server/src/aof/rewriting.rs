@@ -89,7 +89,15 @@ pub(crate) fn begin(executor: &mut Executor) -> Result<(), Result<Purpose, Strin
     executor.with_exclusive_access(|executor, _| {
         let base = Base::take(claim, executor);
         let behind = server.journal.last_number();
-        order(server, Order::Rotate { behind, base: Some(base) });
+        let is_awaited = Aof::of(server).state.wants_base.swap(false, Ordering::Relaxed);
+        order(
+            server,
+            if is_awaited {
+                Order::BaseTaken(Box::new((base, behind)))
+            } else {
+                Order::Rotate { behind, base: Some(base) }
+            },
+        );
     });
     Ok(())
 }
@@ -139,8 +147,7 @@ pub(crate) fn is_due(server: &Server, config: &Config) -> bool {
     may_begin
         && !aof.is_rewriting()
         && SnapshotState::of(server).claims.purpose().is_none()
-        && (aof.is_rewrite_scheduled.load(Ordering::Relaxed)
-            || aof.wants_base.load(Ordering::Relaxed)
+        && (aof.is_scheduled()
             || Storage::of(server).wants_checkpoint.load(Ordering::Relaxed)
             || (server.journal.is_read_by(Reader::Aof) && aof.failing_ms() == 0 && is_grown(server, config)))
 }
@@ -149,16 +156,6 @@ pub(crate) fn is_due(server: &Server, config: &Config) -> bool {
 pub(crate) fn begin_due(executor: &mut Executor) {
     let server = executor.server;
     let aof = &Aof::of(server).state;
-    if aof.wants_base.load(Ordering::Relaxed) {
-        let Ok(claim) = Claim::take(server, Purpose::AofBase) else { return };
-        aof.wants_base.store(false, Ordering::Relaxed);
-        executor.with_exclusive_access(|executor, _| {
-            let base = Base::take(claim, executor);
-            let behind = server.journal.last_number();
-            order(server, Order::BaseTaken(Box::new((base, behind))));
-        });
-        return;
-    }
     match begin(executor) {
         Ok(()) => {
             aof.is_rewrite_scheduled.store(false, Ordering::Relaxed);
@@ -255,8 +252,8 @@ impl NewFiles {
     }
 }
 
-/// Switches an AOF on: its first file is there when this returns, its base is written then. The worker is inside the gate
-/// and holds no lock.
+/// Switches an AOF on: its first file is there when this returns, its base is written then, or when a snapshot for something
+/// else that is under way has ended. The worker is inside the gate and holds no lock.
 ///
 /// # Errors
 /// What is to be told to who has asked for it.
@@ -271,8 +268,12 @@ pub(crate) fn switch_on(executor: &mut Executor) -> Result<(), String> {
         server.journal.call_thread();
         thread::sleep(Duration::from_millis(1));
     }
-    let taken = |_| "another snapshot is under way; try again when it has ended".to_owned();
-    let claim = Claim::take(server, Purpose::AofBase).map_err(taken)?;
+    let claim = match Claim::take(server, Purpose::AofBase) {
+        Err(Purpose::AofBase) => {
+            return Err("the append-only file is being rewritten; try again when that has ended".to_owned());
+        }
+        claim => claim.ok(),
+    };
     server.data_lock.take(&config)?;
     let files = super::service::open(server, &config)
         .and_then(|directory| NewFiles::create(directory).map_err(|failed| failed.1.to_string()));
@@ -280,11 +281,20 @@ pub(crate) fn switch_on(executor: &mut Executor) -> Result<(), String> {
         tracing::error!("CONFIG SET appendonly yes: {error}");
         "Unable to turn on AOF. Check server logs.".to_owned()
     })?;
+    if claim.is_none() {
+        tracing::info!("the AOF begins when the snapshot that is under way has ended");
+    }
     executor.with_exclusive_access(|executor, _| {
-        let base = Base::take(claim, executor);
+        let base = claim.map(|claim| Base::take(claim, executor));
         let behind = server.journal.switch(Reader::Aof, true);
         Aof::of(server).state.is_enabled.store(true, Ordering::Relaxed);
-        order(server, Order::Begin(Box::new(files.begin(base, behind, false))));
+        order(
+            server,
+            match base {
+                Some(base) => Order::Begin(Box::new(files.begin(base, behind, false))),
+                None => Order::Await { files: Box::new(files), behind },
+            },
+        );
     });
     Ok(())
 }

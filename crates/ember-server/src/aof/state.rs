@@ -24,7 +24,7 @@ pub(crate) struct AofState {
     pub(crate) rewriting_since_ms: AtomicI64,
     /// Whether a rewrite is to begin when the snapshot that is under way has ended.
     pub(crate) is_rewrite_scheduled: AtomicBool,
-    /// Whether the AOF writer waits for the data of now, to begin anew.
+    /// Whether the AOF writer waits for the data of now, to begin, or to begin anew.
     pub(crate) wants_base: AtomicBool,
     /// How long the last rewrite took, in s; -1 if there was none.
     pub(crate) last_rewrite_s: AtomicI64,
@@ -64,6 +64,11 @@ impl AofState {
     /// Whether a rewrite is under way.
     pub(crate) fn is_rewriting(&self) -> bool {
         self.rewriting_since_ms.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether a rewrite is to begin when nothing else is under way.
+    pub(crate) fn is_scheduled(&self) -> bool {
+        self.is_rewrite_scheduled.load(Ordering::Relaxed) || self.wants_base.load(Ordering::Relaxed)
     }
 
     /// For how many s a rewrite is under way; -1 if none is.

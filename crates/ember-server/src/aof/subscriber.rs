@@ -249,6 +249,10 @@ impl AofSubscriber {
                 self.begin(*beginning);
                 Ok(())
             }
+            Order::Await { files, .. } => {
+                self.await_base(*files);
+                Ok(())
+            }
             Order::Rotate { behind, base } => self.rotate(behind, base),
             Order::BaseTaken(_) | Order::BaseWritten(_) => unreachable!("they wait for no records"),
             Order::End { behind } => {
@@ -405,8 +409,7 @@ impl AofSubscriber {
         directory.set_encryption(&self.server.encryption());
         match NewFiles::create(directory) {
             Ok(files) => {
-                self.new_files = Some(files);
-                self.aof.state.wants_base.store(true, Ordering::Relaxed);
+                self.await_base(files);
                 Err(lost)
             }
             Err(failed) => {
@@ -417,13 +420,21 @@ impl AofSubscriber {
         }
     }
 
+    /// Asks for the data of now. Until they come records are not written: what they do is in those data, unless what was
+    /// written before is lost.
+    fn await_base(&mut self, files: NewFiles) {
+        self.new_files = Some(files);
+        self.aof.state.wants_base.store(true, Ordering::Relaxed);
+    }
+
     /// Goes on in the new files, whose base holds what records up to number `behind` have done.
     fn begin_with(&mut self, base: Base, behind: u64) {
         // Without files it is switched off again, or did never need them.
         let Some(files) = self.new_files.take() else { return };
         // Orders that were waiting concern the files that are given up.
         self.orders.retain(|order| !matches!(order, Order::Rotate { .. }));
-        self.begin(files.begin(base, behind, true));
+        let holds = self.is_lost;
+        self.begin(files.begin(base, behind, holds));
     }
 
     /// Makes all durable and keeps nothing more. If that fails nobody is told but the log.
@@ -493,7 +504,7 @@ impl AofSubscriber {
 
     /// Whether there is an AOF without what is being written.
     fn has_base(&self) -> bool {
-        !self.rewriting.as_ref().is_some_and(|rewriting| rewriting.is_beginning)
+        self.new_files.is_none() && !self.rewriting.as_ref().is_some_and(|rewriting| rewriting.is_beginning)
     }
 
     /// Takes note of an fsync that has ended.
@@ -744,8 +755,8 @@ impl Subscriber for AofSubscriber {
         // Nothing is acknowledged without the base of the AOF, if there was another one before that counted.
         match self.policy() {
             _ if !self.has_base() && self.holds => 0,
-            AppendFsync::Always => self.synced,
-            AppendFsync::EverySec | AppendFsync::No => self.appended,
+            AppendFsync::Always if self.files.is_some() || self.is_lost => self.synced,
+            AppendFsync::Always | AppendFsync::EverySec | AppendFsync::No => self.appended,
         }
     }
 

@@ -15,6 +15,7 @@ use crate::aof::rewriting;
 use crate::clients::listener;
 use crate::clients::mailbox::Message;
 use crate::clients::primary::{FromPrimary, NewPrimary, PrimaryOrder};
+use crate::journal::Reader;
 use crate::replication::link::role;
 use crate::replication::{failover, shutdown};
 
@@ -113,7 +114,8 @@ impl Worker {
     }
 
     fn begin_aof(&mut self) {
-        if !self.executor.config.appendonly || self.server.journal.is_on() || !self.executor.enter_gate() {
+        let is_on = self.server.journal.is_read_by(Reader::Aof);
+        if !self.executor.config.appendonly || is_on || !self.executor.enter_gate() {
             return;
         }
         let begun = rewriting::switch_on(&mut self.executor);

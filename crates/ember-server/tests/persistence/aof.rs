@@ -503,6 +503,47 @@ fn it_can_be_switched_on_right_after_it_was_switched_off() {
 }
 
 #[test]
+fn one_that_is_switched_on_during_a_snapshot_begins_behind_it() {
+    for mode in MODES {
+        for ends_before in [false, true] {
+            let directory = Directory::new("aof-awaited");
+            let debug = ["--enable-debug-command", "yes", "--appendfsync", "always"];
+            let server = start_in(&directory.0, &[mode, &debug[..]].concat());
+            let mut client = server.client();
+            client.run("SET before 1");
+            assert_eq!(client.run("CONFIG SET rdb-key-save-delay 10000000"), Value::ok());
+            assert!(!client.run("BGSAVE").is_error());
+            assert_eq!(client.run("CONFIG SET appendonly yes"), Value::ok());
+            assert_eq!((&*client.info("aof_enabled"), &*client.info("aof_rewrite_scheduled")), ("1", "1"));
+            // Replies do not wait for files that are not there; WAITAOF does.
+            assert_eq!(client.run("INCR counted"), Value::Integer(1));
+            assert_eq!(
+                client.run("WAITAOF 1 0 50"),
+                Value::Array(vec![Value::Integer(0), Value::Integer(0)])
+            );
+            if ends_before {
+                assert_eq!(client.run("CONFIG SET appendonly no"), Value::ok());
+                assert_eq!(client.info("aof_rewrite_scheduled"), "0");
+                assert_eq!(client.run("CONFIG SET appendonly yes"), Value::ok());
+                assert_eq!(client.run("INCR counted"), Value::Integer(2));
+            }
+            client.send(b"WAITAOF 1 0 0\r\n").unwrap();
+            assert_eq!(server.client().run("CONFIG SET rdb-key-save-delay 0"), Value::ok());
+            assert_eq!(
+                client.read_value().unwrap(),
+                Value::Array(vec![Value::Integer(1), Value::Integer(0)])
+            );
+            assert_eq!(client.info("aof_rewrite_scheduled"), "0");
+            client.run("INCR counted");
+            let before = digest(&mut client);
+            drop(server.crash());
+            let server = start_in(&directory.0, &always(mode));
+            assert_eq!(digest(&mut server.client()), before, "{mode:?} {ends_before}");
+        }
+    }
+}
+
+#[test]
 fn what_was_given_to_another_server_is_recorded_as_removed() {
     for mode in MODES {
         let directory = Directory::new("aof-migrate");

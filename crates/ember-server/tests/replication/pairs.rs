@@ -105,3 +105,19 @@ fn replicas_of_who_becomes_a_primary_go_on() {
         }
     }
 }
+
+/// A copy of the data ends the append-only file of who takes it, and a new one begins behind it, replicas or not.
+#[test]
+fn a_replica_with_replicas_begins_its_log_again_behind_a_copy() {
+    for mode in MODES {
+        let [first, middle, last] = [(); 3].map(|()| start(mode, &ARGUMENTS));
+        let [mut leading, mut following] = [middle.client(), last.client()];
+        assert_eq!(leading.run("CONFIG SET appendonly yes"), Value::ok());
+        follow(&mut following, &middle);
+        first.client().run("SET a 1");
+        follow(&mut leading, &first);
+        wait_until("the log is on", || leading.info("aof_enabled") == "1");
+        wait_until("it has its base", || leading.info("aof_rewrite_in_progress") == "0");
+        wait_until("all is there", || following.run("GET a") == Value::from("1"));
+    }
+}

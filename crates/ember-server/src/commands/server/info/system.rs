@@ -254,7 +254,7 @@ fn aof(report: &mut Report<'_>) {
     let status = |failed: bool| if failed { "err" } else { "ok" };
     report.line("aof_enabled", u8::from(report.server.journal.is_read_by(Reader::Aof)));
     report.line("aof_rewrite_in_progress", u8::from(aof.is_rewriting()));
-    report.line("aof_rewrite_scheduled", u8::from(aof.is_rewrite_scheduled.load(Ordering::Relaxed)));
+    report.line("aof_rewrite_scheduled", u8::from(aof.is_scheduled()));
     report.line("aof_last_rewrite_time_sec", aof.last_rewrite_s.load(Ordering::Relaxed));
     report.line("aof_current_rewrite_time_sec", aof.rewriting_s());
     report.line("aof_last_bgrewrite_status", status(aof.rewrite_failed.load(Ordering::Relaxed)));
@@ -272,7 +272,7 @@ fn aof_files(report: &mut Report<'_>) {
     }
     report.line("aof_current_size", aof.size.load(Ordering::Relaxed));
     report.line("aof_base_size", aof.base_size.load(Ordering::Relaxed));
-    report.line("aof_pending_rewrite", u8::from(aof.is_rewrite_scheduled.load(Ordering::Relaxed)));
+    report.line("aof_pending_rewrite", u8::from(aof.is_scheduled()));
     report.line("aof_buffer_length", aof.waiting_bytes.load(Ordering::Relaxed));
     report.line("aof_unsynced_bytes", aof.unsynced_bytes.load(Ordering::Relaxed));
     report.line("aof_pending_bio_fsync", u8::from(aof.is_syncing.load(Ordering::Relaxed)));
