@@ -9,22 +9,32 @@
 //!
 //! A copy of all rows is a copy of the directory. The first change of a row in a block that two copies share copies
 //! that block and the group it is in. So an index can be frozen at any moment, at the price of a pointer for each group.
-//! Blocks are small because changes are made under a lock, while copies are there nearly always: who links new vectors
-//! looks at one.
+//! Blocks and groups are small because changes are made under a lock, while copies are there nearly always: who links new
+//! vectors looks at one.
+//!
+//! **New rows are not copied.** A row that comes behind all that a copy has is written into the block that both share:
+//! nobody reads it there. Whose rows were copied may do so, and each copy only in blocks that it has appended itself.
 //!
 //! Rows are without gaps: only the last one can be removed, so whoever removes another moves the last one first.
-#![allow(unsafe_code, reason = "bytes in cache lines are seen as bytes")]
+#![allow(
+    unsafe_code,
+    reason = "rows behind those of a copy are written in a shared block; lines are seen as bytes"
+)]
 
+use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
+use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes of a block, about.
 const BLOCK_BYTES: usize = 4 * 1024;
 
 /// Bytes of a block of vectors, which change only when one is added or removed, about.
-const VECTOR_BLOCK_BYTES: usize = 32 * 1024;
+const VECTOR_BLOCK_BYTES: usize = 16 * 1024;
 
 /// Blocks of a group.
-const GROUP_BLOCKS: usize = 64;
+const GROUP_BLOCKS: usize = 16;
 
 /// Rows that the first block has room for at first.
 const FIRST_ROWS: usize = 4;
@@ -36,36 +46,56 @@ const COUNTERS_BYTES: usize = 16;
 pub type Account = fn(usize) -> usize;
 
 /// What rows can be made of.
-pub(crate) trait Unit: Copy + Send + Sync + 'static {
-    /// What new rows are full of.
-    const ZERO: Self;
+///
+/// # Safety
+/// Any bytes are one, and it has no padding.
+pub(crate) unsafe trait Unit: Copy + Send + Sync + 'static {
     /// Bytes of a block, about.
     const BLOCK_BYTES: usize = BLOCK_BYTES;
 }
 
-impl Unit for u32 {
-    const ZERO: u32 = 0;
-}
+// SAFETY: so it is.
+unsafe impl Unit for u32 {}
 
-impl Unit for f32 {
-    const ZERO: f32 = 0.0;
-}
+// SAFETY: so it is.
+unsafe impl Unit for f32 {}
 
 /// A cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Line([u8; 64]);
 
-impl Unit for Line {
-    const ZERO: Line = Line([0; 64]);
+// SAFETY: so it is.
+unsafe impl Unit for Line {
     const BLOCK_BYTES: usize = VECTOR_BLOCK_BYTES;
 }
 
+/// A unit of a block. It is written when a row is that has it.
+#[repr(transparent)]
+struct Slot<T>(UnsafeCell<MaybeUninit<T>>);
+
+// SAFETY: who writes to a slot that is shared has its index behind those that others read, see the module; units are `Sync`.
+unsafe impl<T: Unit> Sync for Slot<T> {}
+
 /// A block.
-type Block<T> = Arc<[T]>;
+type Block<T> = Arc<[Slot<T>]>;
+
+/// A block of so many units, of which the first bytes are those of another one.
+///
+/// # Safety
+/// Both have those bytes, and nobody writes to the other's.
+unsafe fn block_of<T: Unit>(units: usize, from: Option<(&Block<T>, usize)>) -> Block<T> {
+    let mut block: Arc<[MaybeUninit<Slot<T>>]> = Arc::new_uninit_slice(units);
+    if let Some((from, bytes)) = from {
+        let slots = Arc::get_mut(&mut block).expect("it is new").as_mut_ptr();
+        // SAFETY: the caller says so.
+        unsafe { ptr::copy_nonoverlapping(Arc::as_ptr(from).cast::<u8>(), slots.cast(), bytes) };
+    }
+    // SAFETY: a slot need not be written.
+    unsafe { block.assume_init() }
+}
 
 /// Blocks of units that are allocated as they are needed.
-#[derive(Debug)]
 struct Blocks<T: Unit> {
     groups: Vec<Arc<[Block<T>]>>,
     /// Bytes of all blocks, groups and the directory, allocator rounding included.
@@ -98,10 +128,18 @@ impl<T: Unit> Blocks<T> {
         &self.groups[at / GROUP_BLOCKS][at % GROUP_BLOCKS]
     }
 
-    /// A block, to be changed: a copy of it if others share it.
+    /// Where a block begins, to be changed: a copy of it if others share it, with so many of its first bytes.
+    ///
+    /// # Safety
+    /// Nobody writes to those bytes.
     #[inline]
-    fn at_mut(&mut self, at: usize) -> &mut [T] {
-        Arc::make_mut(&mut Arc::make_mut(&mut self.groups[at / GROUP_BLOCKS])[at % GROUP_BLOCKS])
+    unsafe fn at_mut(&mut self, at: usize, kept_bytes: usize) -> *mut T {
+        let block = &mut Arc::make_mut(&mut self.groups[at / GROUP_BLOCKS])[at % GROUP_BLOCKS];
+        if Arc::get_mut(block).is_none() {
+            // SAFETY: the caller says so.
+            *block = unsafe { block_of(block.len(), Some((block, kept_bytes.min(size_of_val(&**block))))) };
+        }
+        Arc::as_ptr(block).cast::<T>().cast_mut()
     }
 
     fn block_bytes(&self, units: usize) -> usize {
@@ -128,7 +166,8 @@ impl<T: Unit> Blocks<T> {
 
     /// Appends a block of so many units.
     fn push(&mut self, units: usize) {
-        let block: Block<T> = std::iter::repeat_n(T::ZERO, units).collect();
+        // SAFETY: nothing is kept.
+        let block: Block<T> = unsafe { block_of(units, None) };
         self.bytes += self.block_bytes(units);
         match self.groups.last_mut() {
             Some(last) if last.len() < GROUP_BLOCKS => {
@@ -163,19 +202,14 @@ impl<T: Unit> Blocks<T> {
         }
     }
 
-    /// Replaces a block by one of `units` units that begins with the same ones.
-    fn resize(&mut self, at: usize, units: usize) {
+    /// Replaces a block by one of `units` units that begins with the same bytes, as many as are to be kept.
+    ///
+    /// # Safety
+    /// Nobody writes to those bytes.
+    unsafe fn resize(&mut self, at: usize, units: usize, kept_bytes: usize) {
         let old = self.at(at);
-        let kept = &old[..old.len().min(units)];
-        let rest = std::iter::repeat_n(T::ZERO, units - kept.len());
-        // Both parts know their lengths, so this is one allocation and no copy more.
-        let new: Block<T> = if rest.len() == 0 {
-            Arc::from(kept)
-        } else {
-            let mut new: Block<T> = std::iter::repeat_n(T::ZERO, units).collect();
-            Arc::make_mut(&mut new)[..kept.len()].copy_from_slice(kept);
-            new
-        };
+        // SAFETY: the caller says so.
+        let new = unsafe { block_of(units, Some((old, kept_bytes))) };
         let (old, new_bytes) = (self.block_bytes(old.len()), self.block_bytes(units));
         self.bytes += new_bytes;
         self.bytes -= old;
@@ -183,193 +217,244 @@ impl<T: Unit> Blocks<T> {
     }
 }
 
-/// How many rows a block has, and how many there are.
-#[derive(Clone, Copy, Debug)]
-struct Shape {
+/// Rows of a number of bytes each, without gaps in a block; `T` is what blocks are allocated in.
+struct Table<T: Unit> {
+    blocks: Blocks<T>,
+    row_bytes: usize,
     /// The rows of a block are two to this power.
     lg_rows: u32,
     /// Rows there are.
     len: usize,
+    /// Rows below may be those of a copy too, or others may write them: they are changed in blocks that nobody shares.
+    shared: AtomicUsize,
 }
 
-impl Shape {
-    fn of(row_bytes: usize, block_bytes: usize) -> Shape {
-        Shape { lg_rows: (block_bytes / row_bytes.max(1)).max(1).ilog2(), len: 0 }
+impl<T: Unit> Clone for Table<T> {
+    fn clone(&self) -> Table<T> {
+        self.shared.fetch_max(self.len, Ordering::Relaxed);
+        let blocks = self.blocks.clone();
+        // Rows behind the last one are written by the other one.
+        let shared = AtomicUsize::new(blocks.len() << self.lg_rows);
+        Table { blocks, shared, ..*self }
+    }
+}
+
+impl<T: Unit> std::fmt::Debug for Table<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Table")
+            .field("len", &self.len)
+            .field("row_bytes", &self.row_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: Unit> Table<T> {
+    fn new(row_bytes: usize, account: Account) -> Table<T> {
+        let lg_rows = (T::BLOCK_BYTES / row_bytes.max(1)).max(1).ilog2();
+        Table { blocks: Blocks::new(account), row_bytes, lg_rows, len: 0, shared: AtomicUsize::new(0) }
     }
 
-    fn rows(self) -> usize {
+    /// The block of a row, and the byte of it where the row begins.
+    #[inline]
+    fn place(&self, row: usize) -> (usize, usize) {
+        (row >> self.lg_rows, (row & (self.block_rows() - 1)) * self.row_bytes)
+    }
+
+    fn block_rows(&self) -> usize {
         1 << self.lg_rows
     }
 
-    #[inline]
-    fn place(self, row: usize) -> (usize, usize) {
-        (row >> self.lg_rows, row & (self.rows() - 1))
+    /// The units that so many rows of a block take.
+    fn units(&self, rows: usize) -> usize {
+        (rows * self.row_bytes).div_ceil(size_of::<T>())
     }
 
-    /// Makes room for one row more; `units` says how many units so many rows of a block take.
-    fn push<T: Unit>(&mut self, blocks: &mut Blocks<T>, units: impl Fn(usize) -> usize) {
-        let (block, row) = self.place(self.len);
-        if block == blocks.len() {
-            blocks.push(units(if block == 0 { FIRST_ROWS.min(self.rows()) } else { self.rows() }));
-        } else if block == 0 && units(row + 1) > blocks.at(0).len() {
-            blocks.resize(0, units((row * 2).min(self.rows())));
+    /// Where a row begins.
+    ///
+    /// # Panics
+    /// When it is not there.
+    #[inline]
+    fn row(&self, row: usize) -> *const u8 {
+        assert!(row < self.len, "there is such a row");
+        let (block, from) = self.place(row);
+        // SAFETY: the block has that row, for it has `len` of them with those before.
+        unsafe { Arc::as_ptr(self.blocks.at(block)).cast::<u8>().add(from) }
+    }
+
+    /// Where a row begins that is to be written, and nobody else reads or writes.
+    ///
+    /// # Panics
+    /// When it is not there.
+    #[inline]
+    fn row_mut(&mut self, row: usize) -> *mut u8 {
+        assert!(row < self.len, "there is such a row");
+        if row >= *self.shared.get_mut() {
+            return self.row(row).cast_mut();
+        }
+        self.row_of_copy(row, self.len)
+    }
+
+    /// As [`Table::row_mut`], in a block that nobody shares; of that which is shared, rows from `len` on are not needed.
+    fn row_of_copy(&mut self, row: usize, len: usize) -> *mut u8 {
+        let (block, from) = self.place(row);
+        let kept_bytes = (len - (block << self.lg_rows)).min(self.block_rows()) * self.row_bytes;
+        // SAFETY: nobody writes to rows that were there when the block came to be shared, and `len` is behind no other; as
+        // for `row`.
+        unsafe { self.blocks.at_mut(block, kept_bytes).cast::<u8>().add(from) }
+    }
+
+    /// Appends a row, and says where it begins. It must be written.
+    fn push(&mut self) -> *mut u8 {
+        let row = self.len;
+        let (block, from) = self.place(row);
+        let in_block = row & (self.block_rows() - 1);
+        if block == self.blocks.len() {
+            let rows = if block == 0 { FIRST_ROWS.min(self.block_rows()) } else { self.block_rows() };
+            self.blocks.push(self.units(rows));
+        } else if block == 0 && self.units(in_block + 1) > self.blocks.at(0).len() {
+            let units = self.units((in_block * 2).min(self.block_rows()));
+            // SAFETY: the rows that are there are not written by others.
+            unsafe { self.blocks.resize(0, units, from) };
         }
         self.len += 1;
+        // Others may write that row where it was shared.
+        if row < *self.shared.get_mut() { self.row_of_copy(row, row) } else { self.row(row).cast_mut() }
     }
 
-    /// Gives the room of the last row back.
-    fn pop<T: Unit>(&mut self, blocks: &mut Blocks<T>, units: impl Fn(usize) -> usize) {
+    /// Removes the last row.
+    fn pop(&mut self) {
         self.len -= 1;
-        let (block, row) = self.place(self.len);
-        if row == 0 {
-            blocks.pop();
-        } else if block == 0 && row >= FIRST_ROWS && units(row * 4) <= blocks.at(0).len() {
-            blocks.resize(0, units(row * 2));
+        let (block, from) = self.place(self.len);
+        let in_block = self.len & (self.block_rows() - 1);
+        if in_block == 0 {
+            self.blocks.pop();
+        } else if block == 0 && in_block >= FIRST_ROWS && self.units(in_block * 4) <= self.blocks.at(0).len()
+        {
+            let units = self.units(in_block * 2);
+            // SAFETY: as above.
+            unsafe { self.blocks.resize(0, units, from) };
         }
+    }
+
+    /// Copies a row to the place of another one.
+    fn copy(&mut self, from: usize, to: usize) {
+        let (to, from) = (self.row_mut(to), self.row(from));
+        // SAFETY: both have the bytes of a row, and `from` was looked up after the block of `to` was copied, should it be
+        // the same block.
+        unsafe { ptr::copy(from, to, self.row_bytes) };
     }
 }
 
 /// Rows of `width` units each.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows<T: Unit> {
-    blocks: Blocks<T>,
-    shape: Shape,
+    table: Table<T>,
     width: usize,
 }
 
 impl<T: Unit> Rows<T> {
     /// No rows, of `width` units each when they come.
     pub(crate) fn new(width: usize, account: Account) -> Rows<T> {
-        let shape = Shape::of(width * size_of::<T>(), T::BLOCK_BYTES);
-        Rows { blocks: Blocks::new(account), shape, width }
+        Rows { table: Table::new(width * size_of::<T>(), account), width }
     }
 
     /// How many rows there are.
     pub(crate) fn len(&self) -> usize {
-        self.shape.len
+        self.table.len
     }
 
     /// Bytes of memory, allocator rounding included. O(1).
     pub(crate) fn bytes(&self) -> usize {
-        self.blocks.bytes
+        self.table.blocks.bytes
     }
 
     /// The same, counted anew; for tests.
     pub(crate) fn recounted_bytes(&self) -> usize {
-        self.blocks.recounted_bytes()
+        self.table.blocks.recounted_bytes()
     }
 
     /// A row that is there.
     #[inline]
     pub(crate) fn row(&self, row: usize) -> &[T] {
-        let (block, row) = self.shape.place(row);
-        &self.blocks.at(block)[row * self.width..][..self.width]
+        // SAFETY: there the units of the row begin, and nobody writes to them while this is borrowed.
+        unsafe { std::slice::from_raw_parts(self.table.row(row).cast(), self.width) }
     }
 
     /// A row that is there, to be changed.
     #[inline]
     pub(crate) fn row_mut(&mut self, row: usize) -> &mut [T] {
-        let (block, row) = self.shape.place(row);
-        &mut self.blocks.at_mut(block)[row * self.width..][..self.width]
+        // SAFETY: there the units of the row begin, and only the borrower reads or writes them.
+        unsafe { std::slice::from_raw_parts_mut(self.table.row_mut(row).cast(), self.width) }
     }
 
-    /// Appends a row of zeros or of what was there before.
+    /// Appends a row of zeros.
     pub(crate) fn push(&mut self) {
-        let width = self.width;
-        self.shape.push(&mut self.blocks, |rows| rows * width);
+        // SAFETY: there the units of the row begin, which nobody else reads or writes.
+        unsafe { ptr::write_bytes(self.table.push(), 0, self.table.row_bytes) };
     }
 
     /// Copies a row to the place of another one.
     pub(crate) fn copy(&mut self, from: usize, to: usize) {
-        let (block, row) = self.shape.place(from);
-        let block = Arc::clone(self.blocks.at(block));
-        if self.shape.place(to).0 == self.shape.place(from).0 {
-            // Within one block nothing is borrowed, or it would be copied.
-            drop(block);
-            let row: Vec<T> = self.row(from).to_vec();
-            self.row_mut(to).copy_from_slice(&row);
-        } else {
-            let width = self.width;
-            self.row_mut(to).copy_from_slice(&block[row * width..][..width]);
-        }
+        self.table.copy(from, to);
     }
 
     /// Removes the last row.
     pub(crate) fn pop(&mut self) {
-        let width = self.width;
-        self.shape.pop(&mut self.blocks, |rows| rows * width);
+        self.table.pop();
     }
 }
 
 /// Rows of any number of bytes; blocks begin at cache lines.
 #[derive(Clone, Debug)]
 pub(crate) struct ByteRows {
-    blocks: Blocks<Line>,
-    shape: Shape,
-    width: usize,
+    table: Table<Line>,
 }
 
 impl ByteRows {
     /// No rows, of `width` bytes each when they come.
     pub(crate) fn new(width: usize, account: Account) -> ByteRows {
-        ByteRows { blocks: Blocks::new(account), shape: Shape::of(width, Line::BLOCK_BYTES), width }
+        ByteRows { table: Table::new(width, account) }
     }
 
     /// Bytes of memory, allocator rounding included. O(1).
     pub(crate) fn bytes(&self) -> usize {
-        self.blocks.bytes
+        self.table.blocks.bytes
     }
 
     /// The same, counted anew; for tests.
     pub(crate) fn recounted_bytes(&self) -> usize {
-        self.blocks.recounted_bytes()
-    }
-
-    fn units(width: usize) -> impl Fn(usize) -> usize {
-        move |rows| (rows * width).div_ceil(size_of::<Line>())
+        self.table.blocks.recounted_bytes()
     }
 
     /// A row that is there.
     #[inline]
     pub(crate) fn row(&self, row: usize) -> &[u8] {
-        let (block, row) = self.shape.place(row);
-        &bytes_of(self.blocks.at(block))[row * self.width..][..self.width]
+        // SAFETY: there the bytes of the row begin, and nobody writes to them while this is borrowed.
+        unsafe { std::slice::from_raw_parts(self.table.row(row), self.table.row_bytes) }
     }
 
     /// Writes a row that is there.
     pub(crate) fn set(&mut self, row: usize, bytes: &[u8]) {
-        let (block, row) = self.shape.place(row);
-        let lines = self.blocks.at_mut(block);
-        bytes_of_mut(lines)[row * self.width..][..self.width].copy_from_slice(bytes);
+        assert_eq!(bytes.len(), self.table.row_bytes, "a row has its width");
+        // SAFETY: there the bytes of the row begin, which nobody else reads or writes.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.table.row_mut(row), bytes.len()) };
     }
 
     /// Appends a row.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        let row = self.shape.len;
-        self.shape.push(&mut self.blocks, Self::units(self.width));
-        self.set(row, bytes);
+        assert_eq!(bytes.len(), self.table.row_bytes, "a row has its width");
+        // SAFETY: as for `set`.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.table.push(), bytes.len()) };
     }
 
     /// Removes a row by putting the last one in its place.
     pub(crate) fn swap_remove(&mut self, row: usize) {
-        let last = self.shape.len - 1;
+        let last = self.table.len - 1;
         if row != last {
-            let bytes = self.row(last).to_vec();
-            self.set(row, &bytes);
+            self.table.copy(last, row);
         }
-        self.shape.pop(&mut self.blocks, Self::units(self.width));
+        self.table.pop();
     }
-}
-
-#[inline]
-fn bytes_of(lines: &[Line]) -> &[u8] {
-    // SAFETY: a line is 64 bytes without padding, all of them initialised; bytes have no alignment.
-    unsafe { std::slice::from_raw_parts(lines.as_ptr().cast(), size_of_val(lines)) }
-}
-
-fn bytes_of_mut(lines: &mut [Line]) -> &mut [u8] {
-    // SAFETY: as above, the borrow is the only one, and any bytes are a line.
-    unsafe { std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), size_of_val(lines)) }
 }
 
 #[cfg(test)]
@@ -418,7 +503,55 @@ mod tests {
             (2..count).for_each(|_| rows.swap_remove(0));
             assert_eq!(rows.bytes(), rows.recounted_bytes());
             rows.swap_remove(0);
-            assert_eq!(rows.blocks.len(), 0);
+            assert_eq!(rows.table.blocks.len(), 0);
+        }
+    }
+
+    #[test]
+    fn rows_behind_those_of_a_copy_are_written_where_they_are() {
+        let mut rows: Rows<u32> = Rows::new(8, exact);
+        let push = |rows: &mut Rows<u32>, number: u32| {
+            rows.push();
+            rows.row_mut(rows.len() - 1).fill(number);
+        };
+        (0..1000).for_each(|number| push(&mut rows, number));
+        let mut copy = rows.clone();
+        let block = Arc::as_ptr(rows.table.blocks.at(1000 >> rows.table.lg_rows));
+        // Both append to the same block; the first one does it in place.
+        push(&mut rows, 1);
+        assert_eq!(Arc::as_ptr(rows.table.blocks.at(1000 >> rows.table.lg_rows)), block);
+        push(&mut copy, 2);
+        assert_eq!((rows.row(1000), copy.row(1000)), (&[1; 8][..], &[2; 8][..]));
+        // What a copy has is not written again, though it was removed.
+        let second = rows.clone();
+        (0..10).for_each(|_| rows.pop());
+        (0..10).for_each(|_| push(&mut rows, 3));
+        assert!((991..=1000).all(|row| rows.row(row) == [3; 8]));
+        assert!((0..1000).all(|row| second.row(row) == [row as u32; 8] && copy.row(row) == second.row(row)));
+        assert_eq!(second.row(1000), [1; 8]);
+        for rows in [&rows, &copy, &second] {
+            assert_eq!(rows.bytes(), rows.recounted_bytes());
+        }
+    }
+
+    #[test]
+    fn a_copy_is_read_while_rows_are_appended_behind_it() {
+        for width in [48, 100, 384] {
+            let mut rows = ByteRows::new(width, exact);
+            let row = |number: usize| vec![number as u8; width];
+            (0..50).for_each(|number| rows.push(&row(number)));
+            std::thread::scope(|scope| {
+                for _ in 0..20 {
+                    let (mut copy, len) = (rows.clone(), rows.table.len);
+                    scope.spawn(move || {
+                        assert!((0..len).all(|at| copy.row(at) == row(at)));
+                        copy.push(&row(7));
+                        assert!((0..len).all(|at| copy.row(at) == row(at)) && copy.row(len) == row(7));
+                    });
+                    (0..50).for_each(|_| rows.push(&row(rows.table.len)));
+                }
+            });
+            assert!((0..rows.table.len).all(|at| rows.row(at) == row(at)));
         }
     }
 }
