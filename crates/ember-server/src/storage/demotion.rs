@@ -15,7 +15,7 @@ use emberkv_core::keyspace::shard::away::{Demoted, DemotionRules, Encoded, Share
 use emberkv_core::rdb::Kind;
 use emberkv_core::turn::{LackingValue, Turn};
 
-use super::Storage;
+use super::{Storage, used_bytes};
 use crate::clients::mailbox::Message;
 use crate::config::Config;
 use crate::server::Server;
@@ -169,14 +169,10 @@ impl Worker {
         self.paused_until.is_none_or(|until| Instant::now() >= until)
     }
 
-    fn used_bytes(&self) -> usize {
-        self.server.keyspace.used_bytes() + self.server.client_bytes.load(Ordering::Relaxed).max(0) as usize
-    }
-
     /// Sends values away while memory is short.
     fn demote(&mut self, config: &Config) {
         let (goal, rules) = (goal_bytes(config), rules(config));
-        while self.used_bytes() > goal {
+        while used_bytes(self.server) > goal {
             if !self.may_write() {
                 return;
             }
@@ -197,6 +193,7 @@ impl Worker {
                     }
                 });
             storage.counters.demoted.fetch_add(gone, Ordering::Relaxed);
+            storage.end_waiting_for_room();
             let dropped = std::mem::take(&mut self.demoter.dropped);
             storage.counters.dropped.fetch_add(dropped, Ordering::Relaxed);
             for demotion in shared {
@@ -292,6 +289,7 @@ impl Worker {
     /// Notes whether nothing can be sent away: the policy decides then what happens at the limit.
     fn set_stuck(&self, is_stuck: bool) {
         self.storage.is_stuck.store(is_stuck, Ordering::Relaxed);
+        self.storage.end_waiting_for_room();
     }
 
     /// Lets writes go on that wait for room, when there is some or there will not be.
@@ -300,7 +298,7 @@ impl Worker {
         if !conditions.get().contains(Condition::MEMORY_BEHIND) {
             return;
         }
-        let has_room = config.maxmemory == 0 || self.used_bytes() as u64 <= config.maxmemory / 100 * 95;
+        let has_room = config.maxmemory == 0 || used_bytes(self.server) as u64 <= config.maxmemory / 100 * 95;
         if has_room || self.storage.is_stuck.load(Ordering::Relaxed) {
             conditions.set(Condition::MEMORY_BEHIND, false);
             self.server.workers.iter().for_each(|worker| worker.mailbox.send(Message::TryAgain));

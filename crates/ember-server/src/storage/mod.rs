@@ -20,7 +20,7 @@ pub(crate) mod report;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ember_storage::stores::Store;
 use emberkv_core::keyspace::shard::aside::FetchOrder;
@@ -29,6 +29,9 @@ use parking_lot::{Condvar, Mutex};
 use crate::server::Server;
 use crate::system::clock::unix_ms;
 use records::Records;
+
+/// So long values wait for room before they come back, at most: nothing can go away before the next checkpoint, perhaps.
+const ROOM_WAIT_MAX: Duration = Duration::from_millis(100);
 
 /// What is counted of values that go and come.
 #[derive(Default)]
@@ -72,6 +75,9 @@ pub(crate) struct Storage {
     /// The thread that sends values away is to look at memory.
     is_awaited: Mutex<bool>,
     wakes: Condvar,
+    /// How many threads wait until there is room for the values that they bring.
+    waits_for_room: Mutex<usize>,
+    has_room: Condvar,
 }
 
 impl Storage {
@@ -89,6 +95,8 @@ impl Storage {
             checkpointed_ms: AtomicI64::new(unix_ms()),
             is_awaited: Mutex::default(),
             wakes: Condvar::new(),
+            waits_for_room: Mutex::default(),
+            has_room: Condvar::new(),
         }
     }
 
@@ -128,8 +136,42 @@ impl Storage {
         *is_awaited = false;
     }
 
+    /// Waits until memory has room for what comes back, or can have none: values may come as fast as they go.
+    fn wait_for_room(&self, server: &Server) {
+        if !is_above_limit(server) {
+            return;
+        }
+        let until = Instant::now() + ROOM_WAIT_MAX;
+        let mut waiting = self.waits_for_room.lock();
+        *waiting += 1;
+        while is_above_limit(server) && self.can_demote() {
+            self.wake_demoter();
+            if self.has_room.wait_until(&mut waiting, until).timed_out() {
+                break;
+            }
+        }
+        *waiting -= 1;
+    }
+
+    /// Has those look again who wait for room.
+    fn end_waiting_for_room(&self) {
+        if *self.waits_for_room.lock() > 0 {
+            self.has_room.notify_all();
+        }
+    }
+
     /// That of a server.
     pub(crate) fn of(server: &Server) -> &Storage {
         server.services.get()
     }
+}
+
+/// The bytes that count against `maxmemory`: keys and what is kept for clients.
+fn used_bytes(server: &Server) -> usize {
+    server.keyspace.used_bytes() + server.client_bytes.load(Ordering::Relaxed).max(0) as usize
+}
+
+fn is_above_limit(server: &Server) -> bool {
+    let limit = server.config.snapshot().maxmemory;
+    limit > 0 && used_bytes(server) as u64 > limit
 }

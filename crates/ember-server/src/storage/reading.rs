@@ -34,6 +34,7 @@ pub(crate) fn start(server: &'static Server, threads: usize) -> std::io::Result<
             let mut bytes = Vec::new();
             loop {
                 let order = storage.next_order();
+                storage.wait_for_room(server);
                 storage.fetch(server, &order, &mut bytes);
             }
         })?;

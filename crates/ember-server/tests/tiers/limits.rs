@@ -58,6 +58,46 @@ fn four_times_as_much_data_as_memory_is_all_there() {
 }
 
 #[test]
+fn values_come_back_no_faster_than_others_go() {
+    for mode in MODES {
+        let limit = LIMIT_MB << 20;
+        let server = builder(mode)
+            .arguments(&["--maxmemory", &limit.to_string(), "--tiered-max-size", "512mb"])
+            .start();
+        let mut client = server.client();
+        let count = 64 * 1024;
+        fill(&mut client, 0, count);
+        // What was written first is read by many at once, and nothing is written beside.
+        let readers: Vec<_> = (0..8)
+            .map(|reader| {
+                let mut client = server.client();
+                std::thread::spawn(move || {
+                    for numbers in (reader * 8192..(reader + 1) * 8192).collect::<Vec<_>>().chunks(512) {
+                        let calls: Vec<[String; 2]> = numbers
+                            .iter()
+                            .map(|number| ["GET".to_owned(), format!("key:{number}")])
+                            .collect();
+                        for (number, reply) in numbers.iter().zip(client.pipeline(&calls).unwrap()) {
+                            assert_eq!(reply.text(), value(*number));
+                        }
+                    }
+                })
+            })
+            .collect();
+        let mut most = 0;
+        while !readers.iter().all(std::thread::JoinHandle::is_finished) {
+            most = most.max(client.info_number("used_memory_dataset"));
+        }
+        for reader in readers {
+            reader.join().unwrap();
+        }
+        assert!(figure(&mut client, "fetches") > count as u64 / 2);
+        // What is read at one time comes on top of it.
+        assert!(most <= limit + limit / 16, "{mode:?}: {most} of {limit}");
+    }
+}
+
+#[test]
 fn at_the_limit_of_the_files_the_policy_says_what_happens() {
     let more = ["--maxmemory", "8mb", "--tiered-max-size", "8mb"];
     let server = builder(MODES[0]).arguments(&more).start();
