@@ -1,4 +1,4 @@
-//! Charts are drawn from CSV files: those of the documents are what the script draws today, and show figures of the documents.
+//! Charts are drawn from CSV files: those of the documents are what the script draws today, and show their figures.
 
 use std::collections::BTreeSet;
 use std::fs;
