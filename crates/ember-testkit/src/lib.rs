@@ -30,4 +30,4 @@ pub use proxy::Proxy;
 pub use random::Random;
 pub use replies::{read_frame, render};
 pub use server::{Server, ServerBuilder, Usage, find_ember_cli, find_ember_server, refusal};
-pub use waiting::{OnDrop, wait_until};
+pub use waiting::{OnDrop, becomes_true, wait_until};

@@ -22,10 +22,18 @@ impl<F: Fn()> Drop for OnDrop<F> {
 ///
 /// # Panics
 /// After a minute.
-pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub fn wait_until(what: &str, is_so: impl FnMut() -> bool) {
+    assert!(becomes_true(is_so), "this never came true: {what}");
+}
+
+/// Asks again and again until the answer is yes; whether it was within a minute.
+pub fn becomes_true(mut is_so: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "this never came true: {what}");
+        if begun.elapsed() >= PATIENCE {
+            return false;
+        }
         thread::sleep(PAUSE);
     }
+    true
 }

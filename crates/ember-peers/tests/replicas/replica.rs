@@ -4,8 +4,8 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use ember_peers::{Mode, Writer, require_program, start_ember};
-use ember_testkit::{Proxy, RawClient, Server, Value, free_port, wait_until};
+use ember_peers::{Mode, Writer, contents, differences, require_program, start_ember};
+use ember_testkit::{Proxy, RawClient, Server, Value, becomes_true, free_port, wait_until};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
 pub(crate) const MODES: [Mode; 2] = [Mode::Concurrent, Mode::Sharded];
@@ -48,15 +48,22 @@ pub(crate) fn assert_not_stopped(replica: &Server, client: &mut RawClient) {
     assert!(!is_stopped, "{}", replica.log());
 }
 
-/// Waits until the replica has applied all that the primary has written, and compares all data.
+/// Waits until the replica has applied all that the primary has written, and compares all data. What differs in the end is
+/// told by key.
 pub(crate) fn assert_same(primary: &Server, replica: &Server) {
     let (mut one, mut other) = (primary.client(), replica.client());
+    let mut offsets = [String::new(), String::new()];
     // What has expired Redis may tell later, and count until then.
-    wait_until("the replica has all that its primary has", || {
+    let is_same = becomes_true(|| {
         assert_not_stopped(replica, &mut other);
-        one.info("master_repl_offset") == other.info("slave_repl_offset")
-            && one.run("DEBUG DIGEST") == other.run("DEBUG DIGEST")
+        offsets = [one.info("master_repl_offset"), other.info("slave_repl_offset")];
+        offsets[0] == offsets[1] && one.run("DEBUG DIGEST") == other.run("DEBUG DIGEST")
     });
+    assert!(
+        is_same,
+        "the replica differs from its primary, at offsets {offsets:?}:\n{}",
+        differences(&contents(primary, &[]), &contents(replica, &[]))
+    );
 }
 
 #[test]
