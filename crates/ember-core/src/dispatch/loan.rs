@@ -46,6 +46,15 @@ impl Loan {
     /// [`Attempt::Offload`]: crate::call::Attempt::Offload
     pub fn take(command: &'static DataCommand, context: &mut Context<'_, '_>, args: Args<'_>) -> Loan {
         let Context { keyspace, guards, turn, database, .. } = context;
+        let watch = command.spec.flags.contains(Flags::WRITE).then(Arc::<Watch>::default);
+        if let Some(watch) = &watch {
+            let mut keys = Keys::new(keyspace, guards, args, *database, (0, keyspace.hash(&[])), turn);
+            for arg in command.spec.key_positions(args) {
+                // What has expired by now breaks no watch later.
+                keys.expire(arg);
+                keys.watch(arg, watch);
+            }
+        }
         let mut shards: Vec<(usize, Box<ShardData>)> = Vec::new();
         for arg in command.spec.key_positions(args) {
             let (key, hash) = (args.at(arg), keyspace.hash(args.at(arg)));
@@ -54,11 +63,6 @@ impl Loan {
                 at
             });
             guards.shard_mut(hash.shard()).lend(*database, hash, key, turn.expired_ms(), &mut shards[at].1);
-        }
-        let watch = command.spec.flags.contains(Flags::WRITE).then(Arc::<Watch>::default);
-        if let Some(watch) = &watch {
-            let mut keys = Keys::new(keyspace, guards, args, *database, (0, keyspace.hash(&[])), turn);
-            command.spec.key_positions(args).for_each(|arg| _ = keys.watch(arg, watch));
         }
         let mut call = OwnedBatch::new();
         call.append(args);
@@ -136,14 +140,17 @@ impl Loan {
         result.map(|_| ())
     }
 
-    /// Ends the watch of the keys; whether all are as they were when they were lent. The locks of all of them are held.
+    /// Ends the watch of the keys; whether all are as they were when they were lent. The locks of all of them are held. What
+    /// has expired meanwhile is removed first, and not as it was: the journal has that before the call.
     pub fn end_watch(&mut self, context: &mut Context<'_, '_>) -> bool {
         let Some(watch) = self.watch.take() else { return true };
         let (args, database) = (self.call.command(0), self.database);
         let Context { keyspace, guards, turn, .. } = context;
         let mut keys = Keys::new(keyspace, guards, args, database, (0, keyspace.hash(&[])), turn);
-        let positions = self.command.spec.key_positions(args);
-        positions.for_each(|arg| keys.unwatch(database, arg, &watch));
+        for arg in self.command.spec.key_positions(args) {
+            keys.expire(arg);
+            keys.unwatch(database, arg, &watch);
+        }
         !watch.is_broken()
     }
 

@@ -150,6 +150,23 @@ fn nothing_is_stored_when_a_key_has_changed() {
 }
 
 #[test]
+fn nothing_is_stored_when_a_key_has_expired() {
+    for key in ["a", "b", "to"] {
+        let mut local = lending();
+        for line in ["SADD a 1 2 3", "SADD b 3", "SADD to 4"] {
+            run(&mut local, line);
+        }
+        run(&mut local, &format!("PEXPIRE {key} 10"));
+        let mut loan = take(&mut local, "SDIFFSTORE to a b to");
+        assert_eq!(reply_of(&local, &mut loan), ":2\r\n");
+        local.turn.now_ms += 11;
+        assert!(!give_back(&mut local, &mut loan), "{key}");
+        assert_eq!(run(&mut local, &format!("EXISTS {key}")), ":0\r\n");
+        local.keyspace.check_invariants();
+    }
+}
+
+#[test]
 fn a_result_takes_the_place_of_what_is_there() {
     let mut local = lending();
     for (given, call, stored) in [
