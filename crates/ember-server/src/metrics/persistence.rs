@@ -21,8 +21,8 @@ pub(super) const METRICS: &[Metric] = &[
     }),
     gauge(
         "ember_rdb_bgsave_in_progress",
-        "1 while the data set is saved in the background, else 0",
-        |scene| flag(background(scene).current_s().is_some()),
+        "1 while the data set is saved in the background, or copied for replicas, else 0",
+        |scene| flag(SnapshotState::of(scene.server).is_saving()),
     ),
     gauge("ember_rdb_last_bgsave_failed", "1 if the last saving in the background failed, else 0", |scene| {
         flag(background(scene).has_failed())

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use super::background::Background;
 use super::loading::Loading;
-use super::point_in_time::Claims;
+use super::point_in_time::{Claims, Purpose};
 use crate::server::Server;
 use crate::system::clock::unix_ms;
 
@@ -46,6 +46,11 @@ impl SnapshotState {
     /// Changes of keys since then.
     pub(crate) fn changes(&self, server: &Server) -> u64 {
         server.sum(|stats| &stats.changes).saturating_sub(self.saved_changes.load(Ordering::Relaxed))
+    }
+
+    /// Whether the data set is saved in the background, for the file or, as Redis counts it, for replicas.
+    pub(crate) fn is_saving(&self) -> bool {
+        self.background.current_s().is_some() || self.claims.purpose() == Some(Purpose::Sync)
     }
 
     /// Notes that the file has been written, with the data set as it was after `changes` changes.

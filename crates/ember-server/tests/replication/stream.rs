@@ -457,6 +457,7 @@ fn a_copy_is_sent_while_it_is_made() {
         let mut bytes = replica.read_bytes(200_000).unwrap();
         assert!(bytes.starts_with(b"REDIS0010"));
         assert!(!server.log().contains("a copy of the data for replicas is there"), "{}", server.log());
+        assert_eq!(client.info_number("rdb_bgsave_in_progress"), 1, "as in Redis");
         client.run("CONFIG SET rdb-key-save-delay 0");
         client.run("SET behind 1");
         while !bytes.ends_with(mark.as_bytes()) {
@@ -467,6 +468,7 @@ fn a_copy_is_sent_while_it_is_made() {
         // Until it has loaded that, nothing else comes.
         client.run("SET behind 2");
         assert!(client.run("INFO replication").text().contains("state=send_bulk"));
+        wait_until("the copy is made", || client.info_number("rdb_bgsave_in_progress") == 0);
         replica.send_command(&["REPLCONF", "ACK", "0"]).unwrap();
         let mut follower = Follower { client: replica, id: String::new(), position: 0 };
         follower.expect(&["SELECT 0", "SET behind 1", "SET behind 2"]);

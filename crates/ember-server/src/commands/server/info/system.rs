@@ -214,7 +214,7 @@ pub(super) fn persistence(report: &mut Report<'_>) {
     report.line("current_save_keys_processed", processed);
     report.line("current_save_keys_total", total);
     report.line("rdb_changes_since_last_save", snapshots.changes(report.server));
-    report.line("rdb_bgsave_in_progress", u8::from(background.current_s().is_some()));
+    report.line("rdb_bgsave_in_progress", u8::from(snapshots.is_saving()));
     report.line("rdb_last_save_time", snapshots.saved_s(report.server));
     report.line("rdb_last_bgsave_status", if background.has_failed() { "err" } else { "ok" });
     report.line("rdb_last_bgsave_time_sec", background.last_s().unwrap_or(-1));
