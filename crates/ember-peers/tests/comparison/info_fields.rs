@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ember_peers::{Mode, start_ember, start_redis};
-use ember_testkit::RawClient;
+use ember_testkit::{RawClient, Server, wait_until};
 
 /// Fields of redis-server that ember does not have, each with its reason.
 const MISSING: &[(&str, &str)] = &[
@@ -44,9 +44,26 @@ fn no_field_of_redis_is_missing_without_a_reason() {
     use_server(&mut redis);
     use_server(&mut ember);
     let (redis, ember) = (fields(&mut redis), fields(&mut ember));
+    let wrong = missing(&redis, &ember);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    for (name, reason) in [MISSING, MOVED].concat() {
+        assert!(
+            !reason.is_empty() && redis.values().any(|names| names.contains(name)),
+            "{name} is no exception"
+        );
+    }
+    for (name, _) in MISSING {
+        assert!(!ember.values().any(|names| names.contains(*name)), "{name} is there: it needs no exception");
+    }
+}
+
+type Fields = BTreeMap<String, BTreeSet<String>>;
+
+/// What redis-server has and ember has not, or not in the same section, and that is no exception.
+fn missing(redis: &Fields, ember: &Fields) -> Vec<String> {
     let excepted = |list: &[(&str, &str)], name: &str| list.iter().any(|(excepted, _)| *excepted == name);
     let mut wrong = Vec::new();
-    for (section, names) in &redis {
+    for (section, names) in redis {
         let Some(ours) = ember.get(section) else {
             wrong.push(format!("no section {section}"));
             continue;
@@ -63,15 +80,54 @@ fn no_field_of_redis_is_missing_without_a_reason() {
             }
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    for (name, reason) in [MISSING, MOVED].concat() {
-        assert!(
-            !reason.is_empty() && redis.values().any(|names| names.contains(name)),
-            "{name} is no exception"
-        );
+    wrong
+}
+
+/// Makes `replica` follow `primary`, and has both do what makes fields of replication appear.
+fn link(primary: &Server, replica: &Server) -> [RawClient; 2] {
+    let [mut one, mut other] = [primary.client(), replica.client()];
+    for line in ["CONFIG SET repl-diskless-sync-delay 0", "CONFIG SET min-replicas-to-write 1"] {
+        one.run(line);
     }
-    for (name, _) in MISSING {
-        assert!(!ember.values().any(|names| names.contains(*name)), "{name} is there: it needs no exception");
+    other.run(&format!("REPLICAOF 127.0.0.1 {}", primary.port()));
+    wait_until("the link is up", || other.info("master_link_status") == "up");
+    wait_until("the replica follows", || one.info("slave0").contains("state=online"));
+    one.run(&format!("SET key {}", "x".repeat(100_000)));
+    wait_until("the replica has all", || one.info("master_repl_offset") == other.info("slave_repl_offset"));
+    [one, other]
+}
+
+#[test]
+fn a_primary_and_its_replica_tell_what_those_of_redis_tell() {
+    for mode in [Mode::Concurrent, Mode::Sharded] {
+        let [of_redis, of_ember] = [[start_redis(), start_redis()], [start_ember(mode), start_ember(mode)]];
+        let [mut redis, mut ember] = [&of_redis, &of_ember].map(|[primary, replica]| link(primary, replica));
+        for (redis, ember) in redis.iter_mut().zip(&mut ember) {
+            let wrong = missing(&fields(redis), &fields(ember));
+            assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+            for name in ["connected_clients", "connected_slaves", "role", "master_link_status"] {
+                // The connection that has seen the server start may still be counted.
+                wait_until(name, || redis.info(name) == ember.info(name));
+            }
+        }
+        for servers in [&mut redis, &mut ember] {
+            let [primary, replica] = servers;
+            assert_eq!(primary.info("min_slaves_good_slaves"), "1");
+            let sent = primary.info_number("total_net_repl_output_bytes");
+            let received = replica.info_number("total_net_repl_input_bytes");
+            assert!(sent > 100_000 && received > 100_000, "{sent} {received}");
+            assert_eq!(primary.info_number("total_net_repl_input_bytes"), 0);
+            assert!(replica.info_number("total_net_input_bytes") >= received);
+        }
+        let [primary, replica] = &mut ember;
+        wait_until("nothing is missing", || primary.info("slave0").ends_with(",lag_bytes=0"));
+        wait_until("what it takes is told", || primary.info_number("mem_clients_slaves") > 0);
+        assert_eq!(replica.info_number("mem_clients_slaves"), 0);
+        wait_until("the rate is told", || {
+            primary.run(&format!("SET key {}", "x".repeat(100_000)));
+            primary.info("instantaneous_output_repl_kbps") != "0.00"
+                && replica.info("instantaneous_input_repl_kbps") != "0.00"
+        });
     }
 }
 

@@ -245,6 +245,11 @@ impl Client {
         self.transaction.as_ref().map_or(0, |transaction| transaction.memory_bytes())
     }
 
+    /// Whether it is a replica: it gets what its primary has for it.
+    pub(crate) fn is_fed(&self) -> bool {
+        self.replica.as_ref().is_some_and(|replica| replica.feed.is_some())
+    }
+
     /// Bytes of what the client's calls have left behind.
     pub(crate) fn kept_bytes(&self) -> usize {
         let watched = self.watched.as_ref().map_or(0, |watched| watched.memory_bytes());
@@ -349,6 +354,18 @@ impl Clients {
     /// The clients, by ascending id.
     pub(crate) fn all(&self) -> Vec<Arc<ClientView>> {
         self.by_id.lock().values().cloned().collect()
+    }
+
+    /// How many there are. As in Redis replicas do not count.
+    pub(crate) fn count(&self) -> usize {
+        self.by_id.lock().values().filter(|view| !view.is_replica.load(Ordering::Relaxed)).count()
+    }
+
+    /// Bytes that replicas make the server keep. O(clients).
+    pub(crate) fn replica_memory(&self) -> u64 {
+        let clients = self.by_id.lock();
+        let replicas = clients.values().filter(|view| view.is_replica.load(Ordering::Relaxed));
+        replicas.map(|view| view.memory_bytes()).sum()
     }
 
     /// The client with this id.

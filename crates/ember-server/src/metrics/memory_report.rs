@@ -38,6 +38,8 @@ pub(crate) struct MemoryReport {
     pub(crate) dataset: u64,
     /// What clients make the server keep.
     pub(crate) clients: u64,
+    /// Of that, for replicas.
+    pub(crate) replicas: u64,
     /// What a snapshot under way holds back.
     pub(crate) held_back: u64,
 }
@@ -60,6 +62,7 @@ impl MemoryReport {
             startup: server.startup_memory_bytes.load(Ordering::Relaxed),
             dataset,
             clients: server.client_memory() + server.push_memory(),
+            replicas: server.clients.replica_memory(),
             held_back: server.keyspace.held_back().bytes() as u64,
         }
     }
@@ -67,6 +70,11 @@ impl MemoryReport {
     /// Allocated for anything but the data.
     pub(crate) fn overhead(&self) -> u64 {
         self.allocated.saturating_sub(self.dataset)
+    }
+
+    /// What clients make the server keep that are no replicas.
+    pub(crate) fn other_clients(&self) -> u64 {
+        self.clients.saturating_sub(self.replicas)
     }
 
     /// Allocated for what `maxmemory` does not limit: neither data, nor kept for clients, nor held back by a snapshot.

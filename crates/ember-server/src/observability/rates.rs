@@ -16,6 +16,8 @@ pub(crate) struct Totals {
     pub(crate) commands: u64,
     pub(crate) input_bytes: u64,
     pub(crate) output_bytes: u64,
+    pub(crate) replication_input_bytes: u64,
+    pub(crate) replication_output_bytes: u64,
     /// Turns of all workers' loops.
     pub(crate) turns: u64,
     /// Time they took.
@@ -28,6 +30,8 @@ pub(crate) struct PerSecond {
     pub(crate) commands: f64,
     pub(crate) input_bytes: f64,
     pub(crate) output_bytes: f64,
+    pub(crate) replication_input_bytes: f64,
+    pub(crate) replication_output_bytes: f64,
     pub(crate) turns: f64,
     pub(crate) busy_nanoseconds: f64,
 }
@@ -63,6 +67,8 @@ impl Rates {
             commands: rate(before.commands, after.commands),
             input_bytes: rate(before.input_bytes, after.input_bytes),
             output_bytes: rate(before.output_bytes, after.output_bytes),
+            replication_input_bytes: rate(before.replication_input_bytes, after.replication_input_bytes),
+            replication_output_bytes: rate(before.replication_output_bytes, after.replication_output_bytes),
             turns: rate(before.turns, after.turns),
             busy_nanoseconds: rate(before.busy_nanoseconds, after.busy_nanoseconds),
         }

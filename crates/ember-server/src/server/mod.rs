@@ -123,6 +123,8 @@ pub(crate) struct Server {
     pub(crate) over_limit: OverLimit,
     /// What the dashboard does.
     pub(crate) own_traffic: OwnTraffic,
+    /// Bytes of copies of a primary's data that were read; no worker reads them.
+    pub(crate) copied_bytes: AtomicU64,
     pub(crate) scripting: Scripting,
     /// Where all files are.
     pub(crate) disk: Arc<dyn Disk>,
@@ -183,6 +185,7 @@ impl Server {
             rates: Rates::default(),
             over_limit: OverLimit::default(),
             own_traffic: OwnTraffic::default(),
+            copied_bytes: AtomicU64::new(0),
             scripting: Scripting::new(workers),
             disk: Arc::new(OsDisk),
             data_lock: DataLock::default(),
@@ -223,6 +226,16 @@ impl Server {
     /// The sum of a counter over all workers.
     pub(crate) fn sum(&self, counter: impl Fn(&WorkerStats) -> &Counter) -> u64 {
         self.workers.iter().map(|worker| counter(&worker.stats).get()).sum()
+    }
+
+    /// Bytes that were read from clients, replicas and the primary.
+    pub(crate) fn input_bytes(&self) -> u64 {
+        self.sum(|stats| &stats.input_bytes) + self.copied_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Of those, what the primary has sent: copies of its data, and its stream.
+    pub(crate) fn replication_input_bytes(&self) -> u64 {
+        self.sum(|stats| &stats.replication_input_bytes) + self.copied_bytes.load(Ordering::Relaxed)
     }
 
     /// What all workers have counted for the command at `index` of the registry.

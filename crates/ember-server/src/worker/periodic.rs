@@ -132,8 +132,10 @@ impl Worker {
         server.over_limit.look(self.executor.turn.now_ms, is_over);
         server.rates.sample(Instant::now(), || Totals {
             commands: server.sum(|stats| &stats.commands),
-            input_bytes: server.sum(|stats| &stats.input_bytes),
+            input_bytes: server.input_bytes(),
             output_bytes: server.sum(|stats| &stats.output_bytes),
+            replication_input_bytes: server.replication_input_bytes(),
+            replication_output_bytes: server.sum(|stats| &stats.replication_output_bytes),
             turns: server.sum(|stats| &stats.turns),
             busy_nanoseconds: server.sum(|stats| &stats.busy_nanoseconds),
         });

@@ -183,6 +183,7 @@ impl Worker {
             self.executor.stats.input_bytes.add(count as u64);
             if let Some(primary) = &connection.client.primary {
                 primary.link.note_read(count, self.executor.turn.now_ms);
+                self.executor.stats.replication_input_bytes.add(count as u64);
             }
         }
         fill
@@ -266,6 +267,9 @@ impl Worker {
     }
 
     /// Gives a replica what there is for it, as far as its socket takes it; false when the connection is broken.
+            if connection.client.is_fed() {
+                self.executor.stats.replication_output_bytes.add(bytes as u64);
+            }
     fn feed(&mut self, token: usize) -> bool {
         let is_replica = |connection: &Connection| connection.client.replica.is_some();
         !self.connections[token].as_deref().is_some_and(is_replica) || self.feed_replica(token)

@@ -1,6 +1,7 @@
 //! CONFIG: the configuration, told and changed at run time.
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use ember_protocol::number::parse_i64;
 use emberkv_core::error::CommandError;
@@ -355,6 +356,7 @@ fn resetstat(session: &mut Session<'_>) -> SessionResult {
     server.rates.reset();
     server.over_limit.reset();
     server.own_traffic.reset();
+    server.copied_bytes.store(0, Ordering::Relaxed);
     Primary::of(server).counts.reset();
     reclaim::forget_freed();
     session.reply.ok();

@@ -89,11 +89,11 @@ impl Totals {
             commands: without(server.sum(|stats| &stats.commands), commands),
             hits: server.sum(|stats| &stats.hits),
             misses: server.sum(|stats| &stats.misses),
-            input_bytes: without(server.sum(|stats| &stats.input_bytes), input_bytes),
+            input_bytes: without(server.input_bytes(), input_bytes),
             output_bytes: without(server.sum(|stats| &stats.output_bytes), output_bytes),
             latency,
             memory_bytes: memory_report::allocator().allocated.max(server.keyspace.used_bytes() as u64),
-            clients: server.clients.all().len() as u64,
+            clients: server.clients.count() as u64,
             keys: (0..SHARDS).map(keys).sum(),
         }
     }

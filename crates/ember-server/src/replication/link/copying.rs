@@ -26,6 +26,7 @@ const BELIEVED_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// A copy as it comes, which notes how far it is.
 struct Watched<'c> {
     channel: &'c mut Channel,
+    server: &'c Server,
     link: &'c Link,
     change: u64,
     read: u64,
@@ -36,6 +37,7 @@ impl Read for Watched<'_> {
         let count = self.channel.read(out)?;
         self.read += count as u64;
         let is_current = self.link.edit(self.change, |state| {
+        self.server.copied_bytes.fetch_add(count as u64, Ordering::Relaxed);
             (state.copy.read, state.copy.read_ms) = (self.read, unix_ms());
         });
         if !is_current {
@@ -66,7 +68,7 @@ pub(super) fn receive(
         state.copy = CopyProgress { total, read: 0, read_ms: unix_ms() };
     });
     let path = PathBuf::from(origin);
-    let source = Source::new(Watched { channel, link, change, read: 0 }, 0);
+    let source = Source::new(Watched { server, channel, link, change, read: 0 }, 0);
     let reader = RdbReader::from_source(source, &path, config.encoding_limits(), config.version_check());
     let mut reader = reader.map_err(|error| format!("cannot load the data of the primary: {error}"))?;
     if !empty(server, Some(change)) {

@@ -11,6 +11,15 @@ use crate::server::Server;
 use crate::server::conditions::Condition;
 use crate::system::clock::unix_ms;
 
+/// How many good replicas there are.
+pub(crate) fn count(server: &Server, config: &Config) -> usize {
+    let (now_ms, max_lag_s) = (unix_ms(), i64::from(config.min_replicas_max_lag));
+    let is_good = |view: &&Arc<ReplicaView>| {
+        view.stage() == Stage::Online && (max_lag_s == 0 || view.lag_s(now_ms) <= max_lag_s)
+    };
+    Primary::of(server).replicas().iter().filter(is_good).count()
+}
+
 /// Refuses writes while there are fewer good replicas than `min-replicas-to-write`, or than a client wants to have them, or
 /// does not any more. What a replica gets from its primary is not refused.
 pub(crate) fn refuse_writes(server: &Server, config: &Config) {
@@ -19,19 +28,10 @@ pub(crate) fn refuse_writes(server: &Server, config: &Config) {
     let most_to_sync = if primary.sync_wishes.has_any() { SYNC_REPLICAS_MAX } else { to_sync };
     primary.is_disk_wanted.store(config.sync_level == SyncLevel::Disk, Ordering::Relaxed);
     primary.syncs.store(most_to_sync != 0, Ordering::Relaxed);
-    let max_lag_s = i64::from(config.min_replicas_max_lag);
     let is_replica = server.conditions.get().contains(Condition::REPLICA);
     let looks = !is_replica && (wanted != 0 || most_to_sync != 0);
-    let good = if looks {
-        let now_ms = unix_ms();
-        let is_good = |view: &&Arc<ReplicaView>| {
-            view.stage() == Stage::Online && (max_lag_s == 0 || view.lag_s(now_ms) <= max_lag_s)
-        };
-        primary.replicas().iter().filter(is_good).count()
-    } else {
-        usize::MAX
-    };
+    let good = if looks { count(server, config) } else { usize::MAX };
     server.conditions.set_good_replicas(u32::try_from(good).unwrap_or(u32::MAX));
     server.conditions.set(Condition::FEW_TO_SYNC, good < most_to_sync);
-    server.conditions.set(Condition::FEW_REPLICAS, max_lag_s != 0 && good < wanted);
+    server.conditions.set(Condition::FEW_REPLICAS, config.min_replicas_max_lag != 0 && good < wanted);
 }

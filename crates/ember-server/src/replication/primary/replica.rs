@@ -17,6 +17,17 @@ pub(crate) enum Stage {
     Online,
 }
 
+impl Stage {
+    /// The word of INFO.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Stage::Waiting => "wait_bgsave",
+            Stage::Copying => "send_bulk",
+            Stage::Online => "online",
+        }
+    }
+}
+
 /// A replica, as far as others may see it.
 pub(crate) struct ReplicaView {
     pub(crate) client: Arc<ClientView>,
@@ -132,6 +143,12 @@ impl ReplicaView {
 
     /// When it was last heard, Unix time in ms.
     pub(crate) fn acknowledged_ms(&self) -> i64 {
+    /// Bytes of the stream that it has not confirmed, if that ends at `end`. One that waits for a copy of the data lacks none:
+    /// its copy begins at the end.
+    pub(crate) fn lag_bytes(&self, end: u64) -> u64 {
+        end.saturating_sub(self.needed())
+    }
+
         self.acknowledged_ms.load(Ordering::Relaxed)
     }
 

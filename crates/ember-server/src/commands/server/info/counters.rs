@@ -19,13 +19,18 @@ pub(super) fn stats(report: &mut Report<'_>) {
     report.line("total_connections_received", sum(|stats| &stats.connections_received));
     report.line("total_commands_processed", sum(|stats| &stats.commands));
     report.line("instantaneous_ops_per_sec", per_second.commands.round() as u64);
-    report.line("total_net_input_bytes", sum(|stats| &stats.input_bytes));
+    report.line("total_net_input_bytes", server.input_bytes());
     report.line("total_net_output_bytes", sum(|stats| &stats.output_bytes));
-    report.zeros(&["total_net_repl_input_bytes", "total_net_repl_output_bytes"]);
-    report.line("instantaneous_input_kbps", format_args!("{:.2}", per_second.input_bytes / 1024.0));
-    report.line("instantaneous_output_kbps", format_args!("{:.2}", per_second.output_bytes / 1024.0));
-    report.line("instantaneous_input_repl_kbps", "0.00");
-    report.line("instantaneous_output_repl_kbps", "0.00");
+    report.line("total_net_repl_input_bytes", server.replication_input_bytes());
+    report.line("total_net_repl_output_bytes", sum(|stats| &stats.replication_output_bytes));
+    for (name, bytes) in [
+        ("instantaneous_input_kbps", per_second.input_bytes),
+        ("instantaneous_output_kbps", per_second.output_bytes),
+        ("instantaneous_input_repl_kbps", per_second.replication_input_bytes),
+        ("instantaneous_output_repl_kbps", per_second.replication_output_bytes),
+    ] {
+        report.line(name, format_args!("{:.2}", bytes / 1024.0));
+    }
     report.line("rejected_connections", sum(|stats| &stats.connections_rejected));
     let synchronized = &Primary::of(report.server).counts;
     for (name, count) in [

@@ -18,8 +18,7 @@ use crate::metrics::memory_report::{self, MemoryReport, human, ratio};
 use crate::metrics::system_figures::SystemFigures;
 use crate::replication::failover::stage::Failover;
 use crate::replication::link::{Link, LinkReport, Phase};
-use crate::replication::primary::Primary;
-use crate::replication::primary::replica::Stage;
+use crate::replication::primary::{Primary, good_replicas};
 use crate::replication::shutdown::stage::Shutdown;
 use crate::snapshot::state::SnapshotState;
 use crate::storage::report::Figures;
@@ -111,7 +110,7 @@ pub(super) fn clients(report: &mut Report<'_>) {
     };
     let largest_input = largest(&|view| view.query_bytes.load(Ordering::Relaxed));
     let largest_output = largest(&|view| view.output_bytes.load(Ordering::Relaxed));
-    report.line("connected_clients", views.len());
+    report.line("connected_clients", report.server.clients.count());
     report.line("cluster_connections", 0);
     report.line("maxclients", report.config.maxclients);
     report.line("client_recent_max_input_buffer", largest_input);
@@ -187,8 +186,8 @@ pub(super) fn memory(report: &mut Report<'_>) {
     let backlog = Primary::of(report.server).backlog_bytes();
     report.line("mem_replication_backlog", backlog);
     report.line("mem_total_replication_buffers", backlog);
-    report.zeros(&["mem_clients_slaves"]);
-    report.line("mem_clients_normal", numbers.clients);
+    report.line("mem_clients_slaves", numbers.replicas);
+    report.line("mem_clients_normal", numbers.other_clients());
     report.zeros(&["mem_cluster_links"]);
     let waiting = &Aof::of(report.server).state.waiting_bytes;
     report.line("mem_snapshot_buffer", numbers.held_back);
@@ -283,29 +282,31 @@ pub(super) fn replication(report: &mut Report<'_>) {
     let server = report.server;
     let primary = Primary::of(server);
     let (now_ms, replicas, history) = (unix_ms(), primary.replicas(), primary.history());
+    let end = primary.end();
     match Link::report(server) {
         None => report.line("role", "master"),
         Some(link) => replica(report, &link),
     }
     report.line("connected_slaves", replicas.len());
+    if report.config.min_replicas_to_write != 0 && report.config.min_replicas_max_lag != 0 {
+        report.line("min_slaves_good_slaves", good_replicas::count(server, report.config));
+    }
     for (number, view) in replicas.iter().enumerate() {
-        let state = match view.stage() {
-            Stage::Waiting => "wait_bgsave",
-            Stage::Copying => "send_bulk",
-            Stage::Online => "online",
-        };
+        let state = view.stage().name();
         let (address, port) = (&view.address, view.port);
-        let (offset, lag) = (view.acknowledged(), view.lag_s(now_ms));
+        let (offset, lag, lag_bytes) = (view.acknowledged(), view.lag_s(now_ms), view.lag_bytes(end));
         report.line(
             &format!("slave{number}"),
-            format_args!("ip={address},port={port},state={state},offset={offset},lag={lag}"),
+            format_args!(
+                "ip={address},port={port},state={state},offset={offset},lag={lag},lag_bytes={lag_bytes}"
+            ),
         );
     }
     report.line("master_failover_state", Failover::of(server).stage().name());
     report.line("master_replid", &history.id);
     let (before, before_end) = history.before.unzip();
     report.line("master_replid2", before.unwrap_or_else(|| "0".repeat(40)));
-    report.line("master_repl_offset", primary.end());
+    report.line("master_repl_offset", end);
     // As in Redis the offset of the first byte that is not in both.
     report.line("second_repl_offset", before_end.map_or(-1, |end| end as i64 + 1));
     let first = primary.first_kept();
