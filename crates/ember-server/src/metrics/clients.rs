@@ -10,7 +10,9 @@ use crate::live_queries::LiveQueries;
 use crate::observability::stats::CommandTotals;
 
 pub(super) const METRICS: &[Metric] = &[
-    gauge("ember_connected_clients", "Clients connected", |scene| scene.clients.len() as f64),
+    gauge("ember_connected_clients", "Clients connected, without replicas", |scene| {
+        scene.server.clients.count() as f64
+    }),
     gauge("ember_max_clients", "How many clients may be connected: `maxclients`", |scene| {
         f64::from(scene.config.maxclients)
     }),
@@ -58,10 +60,10 @@ pub(super) const METRICS: &[Metric] = &[
     gauge("ember_largest_output_buffer_bytes", "The same for the client with the most", |scene| {
         buffers(scene, |view| &view.output_bytes).max().unwrap_or(0) as f64
     }),
-    counter("ember_network_received_bytes_total", "Bytes read from clients", |scene| {
-        scene.sum(|stats| &stats.input_bytes)
+    counter("ember_network_received_bytes_total", "Bytes read from connections", |scene| {
+        scene.server.input_bytes() as f64
     }),
-    counter("ember_network_sent_bytes_total", "Bytes written to clients", |scene| {
+    counter("ember_network_sent_bytes_total", "Bytes written to connections", |scene| {
         scene.sum(|stats| &stats.output_bytes)
     }),
     counter("ember_network_reads_total", "Reads from sockets of clients", |scene| {

@@ -1,7 +1,14 @@
-//! Metrics of replication: of the link that a replica has to its primary.
+//! Metrics of replication: of a primary's stream and replicas, and of the link that a replica has to its primary.
 
-use super::metric::{Metric, Scene, gauge};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use super::exposition::Samples;
+use super::metric::{Kind, Metric, Scene, counter, gauge, labelled};
+use crate::replication::failover::stage::{Failover, FailoverStage};
 use crate::replication::link::{Link, LinkReport, Phase};
+use crate::replication::primary::replica::{ReplicaView, Stage};
+use crate::replication::primary::{Primary, good_replicas};
 use crate::system::clock::unix_ms;
 
 pub(super) const METRICS: &[Metric] = &[
@@ -28,9 +35,106 @@ pub(super) const METRICS: &[Metric] = &[
     gauge("ember_replica_applied_bytes", "Bytes of that history that are applied", |scene| {
         told(scene, |link| link.offsets.map_or(0, |(_, applied)| applied) as f64)
     }),
+    labelled(
+        Kind::Gauge,
+        "ember_connected_replicas",
+        &["state"],
+        "Replicas of this server: those that wait for a copy of the data (`wait_bgsave`), get one (`send_bulk`), follow \
+         (`online`)",
+        |scene, samples| {
+            let replicas = Primary::of(scene.server).replicas();
+            for stage in [Stage::Waiting, Stage::Copying, Stage::Online] {
+                let count = replicas.iter().filter(|view| view.stage() == stage).count();
+                samples.add(&[stage.name()], count as f64);
+            }
+        },
+    ),
+    gauge(
+        "ember_good_replicas",
+        "Those of them that follow and were heard within `min-replicas-max-lag`",
+        |scene| good_replicas::count(scene.server, &scene.config) as f64,
+    ),
+    labelled(
+        Kind::Gauge,
+        "ember_connected_replica_lag_seconds",
+        &["replica"],
+        "Time since a replica was last heard, by its address and port",
+        |scene, samples| {
+            let now_ms = unix_ms();
+            each(scene, samples, |view| (now_ms - view.acknowledged_ms()).max(0) as f64 / 1000.0);
+        },
+    ),
+    labelled(
+        Kind::Gauge,
+        "ember_connected_replica_lag_bytes",
+        &["replica"],
+        "What of the stream a replica has not confirmed, by its address and port",
+        |scene, samples| {
+            let end = Primary::of(scene.server).end();
+            each(scene, samples, |view| view.lag_bytes(end) as f64);
+        },
+    ),
+    gauge("ember_replication_offset_bytes", "Where the stream of commands for replicas ends", |scene| {
+        Primary::of(scene.server).end() as f64
+    }),
+    gauge("ember_replication_backlog_bytes", "What is kept of the stream in memory", |scene| {
+        Primary::of(scene.server).backlog_bytes() as f64
+    }),
+    gauge("ember_replication_spilled_bytes", "What is kept of it on the disk beyond that", |scene| {
+        Primary::of(scene.server).spilled_bytes() as f64
+    }),
+    labelled(
+        Kind::Counter,
+        "ember_replica_synchronizations_total",
+        &["kind"],
+        "Replicas that got a copy of the data (`full`), went on where they were (`partial`), or could not although they \
+         asked for it (`refused`)",
+        |scene, samples| {
+            let counts = &Primary::of(scene.server).counts;
+            samples.add(&["full"], counts.full.load(Ordering::Relaxed) as f64);
+            samples.add(&["partial"], counts.partial.load(Ordering::Relaxed) as f64);
+            samples.add(&["refused"], counts.partial_refused.load(Ordering::Relaxed) as f64);
+        },
+    ),
+    counter("ember_replication_received_bytes_total", "Bytes read from the primary", |scene| {
+        scene.server.replication_input_bytes() as f64
+    }),
+    counter("ember_replication_sent_bytes_total", "Bytes written to replicas", |scene| {
+        scene.sum(|stats| &stats.replication_output_bytes)
+    }),
+    counter("ember_sync_waits_total", "Times that replies were held for `sync-replicas`", |scene| {
+        scene.sum(|stats| &stats.sync_waits)
+    }),
+    counter(
+        "ember_sync_timeouts_total",
+        "Connections closed because too few replicas have confirmed within `sync-timeout`",
+        |scene| scene.sum(|stats| &stats.sync_timeouts),
+    ),
+    labelled(
+        Kind::Gauge,
+        "ember_failover_state",
+        &["state"],
+        "1 for the state that a failover of this server is in, as INFO names it, else 0",
+        |scene, samples| {
+            let now = Failover::of(scene.server).stage();
+            for stage in [FailoverStage::Off, FailoverStage::Waiting, FailoverStage::HandingOver] {
+                samples.add(&[stage.name()], f64::from(u8::from(stage == now)));
+            }
+        },
+    ),
 ];
 
 /// What `value` says of the link of a replica; 0 for a primary.
 fn told(scene: &Scene<'_>, value: impl FnOnce(&LinkReport) -> f64) -> f64 {
     Link::report(scene.server).as_ref().map_or(0.0, value)
+}
+
+/// A sample for each replica. Of several with one name, which may have two connections for a while, the largest counts.
+fn each(scene: &Scene<'_>, samples: &mut Samples<'_>, value: impl Fn(&ReplicaView) -> f64) {
+    let mut largest: BTreeMap<String, f64> = BTreeMap::new();
+    for view in Primary::of(scene.server).replicas() {
+        let largest = largest.entry(view.name()).or_default();
+        *largest = largest.max(value(&view));
+    }
+    largest.iter().for_each(|(name, &value)| samples.add(&[name.as_str()], value));
 }

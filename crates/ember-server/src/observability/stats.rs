@@ -189,6 +189,10 @@ pub(crate) struct WorkerStats {
     pub(crate) busy_nanoseconds: Counter,
     /// Time the worker waited for something to do, in ns, in the same way.
     pub(crate) idle_nanoseconds: Counter,
+    /// Times that a connection's replies were held with `sync-replicas`, and connections closed because too few replicas have
+    /// confirmed in time.
+    pub(crate) sync_waits: Counter,
+    pub(crate) sync_timeouts: Counter,
     /// By the registry's index.
     pub(crate) by_command: Vec<CommandCounters>,
 }
@@ -234,6 +238,8 @@ impl WorkerStats {
             turns: Counter::default(),
             busy_nanoseconds: Counter::default(),
             idle_nanoseconds: Counter::default(),
+            sync_waits: Counter::default(),
+            sync_timeouts: Counter::default(),
             by_command: (0..commands).map(|_| CommandCounters::default()).collect(),
         }
     }
@@ -291,6 +297,8 @@ impl WorkerStats {
             &self.turns,
             &self.busy_nanoseconds,
             &self.idle_nanoseconds,
+            &self.sync_waits,
+            &self.sync_timeouts,
         ] {
             counter.reset();
         }

@@ -47,6 +47,7 @@ impl Worker {
         let replicas = replicas_for(&self.executor, connection);
         let may_send = connection.may_send(&self.server.journal, replicas);
         if !may_send {
+            self.executor.stats.sync_waits.add(u64::from(replicas > 0 && !connection.is_held));
             self.barrier.hold(connection, token, replicas, self.executor.turn.now_ms);
         }
         may_send

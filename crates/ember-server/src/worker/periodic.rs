@@ -203,6 +203,7 @@ impl Worker {
                 continue;
             }
             if self.waits_too_long_for_replicas(connection) {
+                self.executor.stats.sync_timeouts.add(1);
                 tracing::warn!(
                     "closing client {}: too few replicas have confirmed what it has written",
                     connection.client.view.id

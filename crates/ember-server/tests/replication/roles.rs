@@ -2,6 +2,7 @@
 
 use ember_testkit::{Directory, RawClient, Server, Value, http_get, wait_until};
 
+use crate::pairs::{ARGUMENTS, follow};
 use crate::primary::{ID, Primary};
 use crate::{MODES, link, linked, program, replicaof, start, wait_for_offset};
 
@@ -196,6 +197,63 @@ fn metrics_tell_of_the_link() {
         }
         link.write("NOSUCH");
         wait_until("it is told", || metrics().contains("\nember_replica_link_stopped 1\n"));
+    }
+}
+
+#[test]
+fn metrics_tell_of_replicas() {
+    for mode in MODES {
+        let server = Server::builder(program()).arguments(mode).arguments(&ARGUMENTS).metrics().start();
+        let metrics = || http_get(server.metrics_address(), "/metrics").unwrap().body;
+        let is_told = |line: &str| metrics().contains(&format!("\n{line}\n"));
+        for line in [
+            "ember_connected_replicas{state=\"online\"} 0",
+            "ember_good_replicas 0",
+            "ember_replication_sent_bytes_total 0",
+            "ember_replication_backlog_bytes 0",
+            "ember_failover_state{state=\"no-failover\"} 1",
+        ] {
+            assert!(is_told(line), "{line}");
+        }
+        let replica = start(mode, &ARGUMENTS);
+        let (mut client, mut other) = (server.client(), replica.client());
+        follow(&mut other, &server);
+        client.run("SET a b");
+        let name = format!("{{replica=\"127.0.0.1:{}\"}}", replica.port());
+        wait_until("all is confirmed", || is_told(&format!("ember_connected_replica_lag_bytes{name} 0")));
+        let offset = client.info("master_repl_offset");
+        for line in [
+            "ember_connected_replicas{state=\"online\"} 1",
+            "ember_good_replicas 1",
+            "ember_connected_clients 1",
+            "ember_replication_spilled_bytes 0",
+            "ember_replica_synchronizations_total{kind=\"full\"} 1",
+            "ember_replica_synchronizations_total{kind=\"partial\"} 0",
+            "ember_replica_synchronizations_total{kind=\"refused\"} 0",
+            "ember_sync_waits_total 0",
+            &format!("ember_replication_offset_bytes {offset}"),
+        ] {
+            wait_until(line, || is_told(line));
+        }
+        assert!(metrics().contains(&format!("\nember_connected_replica_lag_seconds{name} 0.")));
+        assert!(!is_told("ember_replication_sent_bytes_total 0"));
+        assert!(!is_told("ember_replication_backlog_bytes 0"));
+
+        // A write that waits for a replica which says nothing is a wait, and then a connection that is closed.
+        client.run("CONFIG SET sync-timeout 300");
+        client.run("CLIENT SYNC-REPLICAS 1");
+        client.run("SET a c");
+        wait_until("it is counted", || is_told("ember_sync_waits_total 1"));
+        replica.signal("STOP");
+        client.send_command(&["SET", "a", "d"]).unwrap();
+        wait_until("it is closed", || client.is_closed().unwrap());
+        wait_until("it is told", || is_told("ember_sync_timeouts_total 1"));
+        assert!(!is_told(&format!("ember_connected_replica_lag_bytes{name} 0")));
+        let mut client = server.client();
+        assert_eq!(client.run("FAILOVER"), Value::ok());
+        assert!(is_told("ember_failover_state{state=\"waiting-for-sync\"} 1"));
+        client.run("FAILOVER ABORT");
+        replica.signal("CONT");
     }
 }
 

@@ -83,7 +83,7 @@ impl ReplicaView {
     }
 
     /// What the log calls it.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("{}:{}", self.address, self.port)
     }
 
