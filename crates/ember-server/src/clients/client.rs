@@ -375,6 +375,11 @@ impl Clients {
 }
 
 impl ClientView {
+    /// What the log calls it: `client 7 at 127.0.0.1:40000`.
+    pub(crate) fn who(&self) -> String {
+        format!("client {} at {}", self.id, self.peer.remote())
+    }
+
     /// Whether it listens to anything.
     pub(crate) fn is_subscribed(&self) -> bool {
         let counts = [&self.channels, &self.patterns, &self.shard_channels];

@@ -5,6 +5,7 @@
 
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
 
 use ember_protocol::{Batch, Limits, ParseStatus, Parser, ProtocolError, Reply};
 use rustix::buffer::spare_capacity;
@@ -139,6 +140,8 @@ pub(crate) struct Connection {
     /// All that the peer will ever send was read.
     pub(crate) has_ended: bool,
     /// The socket may take more.
+    /// What the system said when it broke.
+    pub(crate) failure: Option<io::Error>,
     writable: bool,
     /// `input` is not empty and may hold whole commands that were not parsed yet.
     pub(crate) has_unparsed: bool,
@@ -198,6 +201,7 @@ impl Connection {
             acknowledges: 0,
             is_held: false,
             held_since_ms: 0,
+            failure: None,
             readable: false,
             read_closed: false,
             has_ended: false,
@@ -234,6 +238,18 @@ impl Connection {
     }
 
     /// Replies not sent, in bytes; encrypted ones count as one byte, however many they are.
+    /// Why it is closed, as far as it knows.
+    pub(crate) fn why_it_ends(&self) -> String {
+        let by_peer =
+            || if self.has_ended { "the other side has closed it" } else { "this server has closed it" };
+        match (&self.failure, self.handshake_failure()) {
+            (Some(error), _) => error.to_string(),
+            (None, Some(why)) => why.to_owned(),
+            (None, None) if self.client.view.is_killed.load(Ordering::Relaxed) => "it was killed".to_owned(),
+            (None, None) => by_peer().to_owned(),
+        }
+    }
+
     pub(crate) fn unsent_bytes(&self) -> usize {
         let encrypted = self.tls.as_ref().is_some_and(|tls| tls.wants_send());
         self.output.len_bytes() - self.sent + usize::from(encrypted)
@@ -324,7 +340,10 @@ impl Connection {
                 self.readable = is_more;
                 Fill::Nothing
             }
-            Received::Broken => Fill::Broken,
+            Received::Broken(error) => {
+                self.failure = error.map(io::Error::from);
+                Fill::Broken
+            }
         }
     }
 
@@ -567,7 +586,7 @@ fn receive_plain(socket: &OwnedFd, buffer: &mut Vec<u8>) -> Received {
         (Ok(count), asked) => Received::Bytes(count, count == asked),
         (Err(Errno::AGAIN), _) => Received::Nothing(false),
         (Err(Errno::INTR), _) => Received::Nothing(true),
-        (Err(_), _) => Received::Broken,
+        (Err(error), _) => Received::Broken(Some(error)),
     }
 }
 

@@ -39,6 +39,8 @@ struct LinkState {
     address: Option<(usize, usize, u64)>,
     /// Why it must not go on, if that is so.
     failure: Option<String>,
+    /// Why it has ended.
+    why: Option<String>,
 }
 
 impl PrimaryLink {
@@ -113,10 +115,22 @@ impl PrimaryLink {
         state.failure.get_or_insert(why);
     }
 
-    /// Notes that the connection is closed.
-    pub(crate) fn end(&self) {
-        self.state.lock().has_ended = true;
+    /// Notes that the connection is closed, and why, unless that is known.
+    pub(crate) fn end(&self, why: Option<String>) {
+        let mut state = self.state.lock();
+        state.has_ended = true;
+        state.why = state.why.take().or(why);
         self.changed.notify_all();
+    }
+
+    /// Notes why the connection is about to be closed.
+    pub(crate) fn note_end(&self, why: &str) {
+        self.state.lock().why.get_or_insert_with(|| why.to_owned());
+    }
+
+    /// Why it is closed.
+    pub(crate) fn why_it_ended(&self) -> String {
+        self.state.lock().why.clone().unwrap_or_else(|| "this server cannot serve it".to_owned())
     }
 
     /// Whether the connection is closed.

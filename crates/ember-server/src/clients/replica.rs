@@ -10,6 +10,9 @@ pub(crate) trait Feed: Send {
     /// # Errors
     /// Why the connection is to be closed.
     fn feed(&mut self, output: &mut Reply) -> Result<(), Over>;
+
+    /// Notes why the connection is closed, unless that is known.
+    fn note_end(&mut self, why: String);
 }
 
 /// Why a replica gets nothing more.

@@ -33,8 +33,8 @@ pub(crate) enum Received {
     Nothing(bool),
     /// The peer sends no more.
     End,
-    /// The connection broke, or the peer broke the rules.
-    Broken,
+    /// The connection broke, or the peer broke the rules: what the system says, if it does.
+    Broken(Option<Errno>),
 }
 
 /// The TLS part of a connection.
@@ -124,7 +124,7 @@ impl TlsStream {
                 }
                 Err(Errno::AGAIN) => return Received::Nothing(false),
                 Err(Errno::INTR) => return Received::Nothing(true),
-                Err(_) => return Received::Broken,
+                Err(error) => return Received::Broken(Some(error)),
             }
         }
         if let Err(error) = taken {
@@ -132,7 +132,7 @@ impl TlsStream {
             self.failure = Some(explain(&error));
             // The alert that says why is worth one try.
             let _ = self.send(socket);
-            return Received::Broken;
+            return Received::Broken(None);
         }
         is_more |= self.has_plaintext || !self.leftover.is_empty();
         match target.len() - before {

@@ -36,7 +36,13 @@ impl Worker {
             self.withdraw(&blocked);
         }
         if let Some(primary) = connection.client.primary.take() {
-            primary.link.end();
+            primary.link.end(Some(connection.why_it_ends()));
+        }
+        let why = connection.client.is_fed().then(|| connection.why_it_ends());
+        if let (Some(why), Some(replica)) = (why, connection.client.replica.as_mut())
+            && let Some(feed) = &mut replica.feed
+        {
+            feed.note_end(why);
         }
         set_paused(self.server, &connection.client.view, false);
         self.leave_queries(connection, token);

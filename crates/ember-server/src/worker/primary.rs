@@ -39,7 +39,7 @@ impl Worker {
     fn adopt(&mut self, new: NewPrimary) {
         let link = Arc::clone(&new.link);
         if self.stop_at.is_some() || link.is_cut() || self.try_adopt(new).is_none() {
-            link.end();
+            link.end(None);
             self.discount();
         }
     }

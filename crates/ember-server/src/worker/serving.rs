@@ -257,7 +257,13 @@ impl Worker {
             return self.connections[token].is_some();
         }
         let Some(connection) = self.connections[token].as_deref_mut() else { return false };
-        let Ok((bytes, calls)) = connection.flush() else { return false };
+        let (bytes, calls) = match connection.flush() {
+            Ok(flushed) => flushed,
+            Err(error) => {
+                connection.failure = Some(error);
+                return false;
+            }
+        };
         if calls > 0 {
             self.executor.stats.writes.add(calls as u64);
             self.executor.stats.output_bytes.add(bytes as u64);
@@ -294,7 +300,7 @@ impl Worker {
                 Ok(()) => {}
                 Err(Over::Served) => return false,
                 Err(Over::Lost(reason)) => {
-                    tracing::warn!("closing client {}: the replica {reason}", connection.client.view.id);
+                    feed.note_end(reason);
                     return false;
                 }
             }

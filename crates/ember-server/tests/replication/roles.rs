@@ -257,6 +257,67 @@ fn metrics_tell_of_replicas() {
     }
 }
 
+/// The lines of a server's log with a text.
+fn lines_with(server: &Server, text: &str) -> Vec<String> {
+    server.log().lines().filter(|line| line.contains(text)).map(str::to_owned).collect()
+}
+
+#[test]
+fn each_change_of_role_and_link_is_told_once_with_its_reason() {
+    for mode in MODES {
+        let servers = [start(mode, &ARGUMENTS), start(mode, &ARGUMENTS)];
+        let [mut one, mut other] = [servers[0].client(), servers[1].client()];
+        let (port, other_port) = (servers[0].port(), servers[1].port());
+        let who = |client: &mut RawClient| client.run("CLIENT ID").integer().unwrap();
+        let told = |server: &Server, line: &str| {
+            wait_until(line, || lines_with(server, line).len() == 1);
+        };
+        follow(&mut other, &servers[0]);
+        let asked = format!("REPLICAOF of client {} at 127.0.0.1:", who(&mut other));
+        told(&servers[1], &format!("this server is a replica of 127.0.0.1:{port} now: {asked}"));
+        told(&servers[0], &format!("the replica 127.0.0.1:{other_port} has got a copy of the data"));
+
+        // What a side that has not closed a connection says of it depends on what was on its way.
+        let is_by_peer =
+            |line: &str| line.ends_with(": the other side has closed it") || line.contains("(os error ");
+        one.run("CLIENT KILL TYPE replica");
+        let gone = format!("the replica 127.0.0.1:{other_port} is gone: ");
+        told(&servers[0], &format!("{gone}it was killed"));
+        let broken = format!("the link to the primary 127.0.0.1:{port} is broken at offset");
+        wait_until("it is told", || lines_with(&servers[1], &broken).len() == 1);
+        assert!(is_by_peer(&lines_with(&servers[1], &broken)[0]), "{}", servers[1].log());
+        wait_until("the link is up", || other.info("master_link_status") == "up");
+        other.run("CLIENT KILL TYPE master");
+        wait_until("it is told", || lines_with(&servers[0], &gone).len() == 2);
+        assert!(is_by_peer(&lines_with(&servers[0], &gone)[1]), "{}", servers[0].log());
+        wait_until("it is told", || lines_with(&servers[1], &broken).len() == 2);
+        assert!(lines_with(&servers[1], &broken)[1].ends_with(": it was killed"));
+
+        wait_until("it follows", || one.info("slave0").contains("state=online"));
+        one.run("FAILOVER");
+        wait_until("they have changed places", || {
+            one.info("role") == "slave"
+                && other.info("role") == "master"
+                && one.info("master_link_status") == "up"
+        });
+        told(&servers[0], &format!("client {} at 127.0.0.1:", who(&mut one)));
+        told(&servers[0], &format!("replica of 127.0.0.1:{other_port} now: FAILOVER, that replica has all"));
+        told(&servers[1], "this server is a primary now: its primary asks it to take its place");
+        one.run("REPLICAOF NO ONE");
+        told(&servers[0], &format!("this server is a primary now: REPLICAOF of client {}", who(&mut one)));
+        // Nothing is said of what was so before.
+        one.run("REPLICAOF NO ONE");
+        assert_eq!(lines_with(&servers[0], "this server is a ").len(), 2, "{}", servers[0].log());
+
+        let own = ["--replicaof", &format!("127.0.0.1 {other_port}")];
+        let third = start(mode, &own);
+        told(
+            &third,
+            &format!("this server is a replica of 127.0.0.1:{other_port} now: its configuration says so"),
+        );
+    }
+}
+
 #[test]
 fn a_replica_says_what_it_is() {
     for mode in MODES {

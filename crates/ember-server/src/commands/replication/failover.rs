@@ -31,14 +31,16 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
             let server = execution.executor.server;
             match wish(execution.args)? {
                 Some(wish) => {
-                    failover::begin(server, wish, execution.executor.turn.now_ms)?;
+                    let who = &execution.client.view;
+                    failover::begin(server, who, wish, execution.executor.turn.now_ms)?;
                 }
                 None if Failover::of(server).stage() == FailoverStage::Off => {
                     return Err("ERR No failover in progress.".into());
                 }
                 None => {
+                    let why = format!("FAILOVER ABORT of {}", execution.client.view.who());
                     let client_id = Some(execution.client.view.id);
-                    failover::abort(execution.executor, client_id, "FAILOVER ABORT")?;
+                    failover::abort(execution.executor, client_id, &why)?;
                 }
             }
             execution.reply.ok();

@@ -49,7 +49,8 @@ fn replicaof(session: &mut Session<'_>) -> SessionResult {
             return Err("ERR REPLICAOF not allowed while failing over.".into());
         }
         let client_id = Some(execution.client.view.id);
-        match role::change(execution.executor, client_id, primary.clone())? {
+        let why = format!("REPLICAOF of {}", execution.client.view.who());
+        match role::change(execution.executor, client_id, primary.clone(), &why)? {
             Changed::No if primary.get().is_some() => {
                 execution.reply.simple("OK Already connected to specified master");
             }

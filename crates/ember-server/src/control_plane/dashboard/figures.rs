@@ -6,6 +6,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::observability::own_traffic::OwnCounts;
 use crate::observability::stats::CommandTotals;
+use crate::replication::link::{Link, RoleReport};
 use crate::server::{Server, WorkerHandle};
 use crate::storage::Storage;
 use crate::storage::report::Figures;
@@ -24,7 +25,14 @@ pub(super) fn of(server: &Server) -> Json {
         "commands": commands(server),
         "own": own(server),
         "tiers": tiers(server),
+        "replication": replication(server),
     })
+}
+
+/// Why the server has its role, since when, and what is known of the link to its primary beyond INFO.
+fn replication(server: &Server) -> Json {
+    let RoleReport { why, since_ms, trouble, linked_ms } = Link::role(server);
+    json!({ "why": why, "since_ms": since_ms, "trouble": trouble, "linked_ms": linked_ms })
 }
 
 /// Where values are, by the names of INFO; nothing where they stay in memory.

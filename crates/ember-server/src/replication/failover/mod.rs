@@ -19,6 +19,7 @@ use super::link::Link;
 use super::link::role;
 use super::primary::Primary;
 use super::primary::replica::{ReplicaView, Stage};
+use crate::clients::client::ClientView;
 use crate::config::PrimaryAddress;
 use crate::executor::Executor;
 use crate::server::Server;
@@ -26,11 +27,11 @@ use crate::server::Server;
 /// After so many ms replicas are asked again what they have.
 const ASK_AGAIN_MS: i64 = 1000;
 
-/// Begins one: writes wait from now on.
+/// Begins one, because client `who` wants it: writes wait from now on.
 ///
 /// # Errors
 /// If there is none to take over, or one is under way.
-pub(crate) fn begin(server: &Server, wish: Wish, now_ms: i64) -> Result<(), CommandError> {
+pub(crate) fn begin(server: &Server, who: &ClientView, wish: Wish, now_ms: i64) -> Result<(), CommandError> {
     let failover = Failover::of(server);
     let mut underway = failover.underway.lock();
     if failover.stage() != FailoverStage::Off {
@@ -53,7 +54,7 @@ pub(crate) fn begin(server: &Server, wish: Wish, now_ms: i64) -> Result<(), Comm
             return Err("ERR FAILOVER target replica is not online.".into());
         }
     }
-    tracing::info!("a replica is to take the place of this server: writes wait");
+    tracing::info!("a replica is to take the place of this server, {} wants it: writes wait", who.who());
     let until_ms = wish.timeout_ms.map(|timeout_ms| now_ms.saturating_add(timeout_ms));
     *underway = Underway { wish, until_ms, asked_ms: now_ms };
     failover.enter(FailoverStage::Waiting);
@@ -105,10 +106,12 @@ pub(crate) fn work(executor: &mut Executor) {
         }
         is_fit
     };
-    match role::hand_over(executor, address, is_fit) {
-        Ok(true) if has_all => tracing::info!("the replica has all that was written"),
-        Ok(true) => tracing::warn!("the replica takes over without what it has not got in time"),
-        Ok(false) => {}
+    let why = match has_all {
+        true => "FAILOVER, that replica has all that was written",
+        false => "FAILOVER with FORCE, that replica lacks what it has not got in time",
+    };
+    match role::hand_over(executor, address, why, is_fit) {
+        Ok(_) => {}
         Err(error) => {
             let why = format!("this server cannot hand over: {}", error.text().escape_ascii());
             failover.end(server, &why);
@@ -134,7 +137,8 @@ fn with_all(server: &Server, target: Option<&(String, u16)>) -> Option<(String, 
 pub(crate) fn abort(executor: &mut Executor, client_id: Option<u64>, why: &str) -> Result<(), CommandError> {
     let failover = Failover::of(executor.server);
     if failover.stage() == FailoverStage::HandingOver {
-        role::change(executor, client_id, PrimaryAddress::NONE)?;
+        let why = format!("the failover is given up, {why}");
+        role::change(executor, client_id, PrimaryAddress::NONE, &why)?;
     }
     failover.end(executor.server, why);
     Ok(())
@@ -153,6 +157,6 @@ pub(crate) fn take_over(executor: &mut Executor, client_id: u64, id: &str) -> Re
     if held.is_none_or(|(own, _)| own != id) {
         return Err("ERR PSYNC FAILOVER replid must match my replid.".into());
     }
-    tracing::info!("the primary asks this server to take its place");
-    role::change(executor, Some(client_id), PrimaryAddress::NONE).map(|_| ())
+    let why = "its primary asks it to take its place";
+    role::change(executor, Some(client_id), PrimaryAddress::NONE, why).map(|_| ())
 }

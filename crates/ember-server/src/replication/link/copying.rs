@@ -14,6 +14,7 @@ use super::channel::Channel;
 use super::{CopyProgress, LOOK, Link, Phase};
 use crate::clients::mailbox::Message;
 use crate::clients::primary::PrimaryOrder;
+use crate::replication::primary::Primary;
 use crate::server::Server;
 use crate::server::conditions::Condition;
 use crate::snapshot::loading::{self, Present};
@@ -25,8 +26,8 @@ const BELIEVED_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
 /// A copy as it comes, which notes how far it is.
 struct Watched<'c> {
-    channel: &'c mut Channel,
     server: &'c Server,
+    channel: &'c mut Channel,
     link: &'c Link,
     change: u64,
     read: u64,
@@ -36,8 +37,8 @@ impl Read for Watched<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let count = self.channel.read(out)?;
         self.read += count as u64;
-        let is_current = self.link.edit(self.change, |state| {
         self.server.copied_bytes.fetch_add(count as u64, Ordering::Relaxed);
+        let is_current = self.link.edit(self.change, |state| {
             (state.copy.read, state.copy.read_ms) = (self.read, unix_ms());
         });
         if !is_current {
@@ -71,10 +72,14 @@ pub(super) fn receive(
     let source = Source::new(Watched { server, channel, link, change, read: 0 }, 0);
     let reader = RdbReader::from_source(source, &path, config.encoding_limits(), config.version_check());
     let mut reader = reader.map_err(|error| format!("cannot load the data of the primary: {error}"))?;
+    let held = Primary::of(server).held();
     if !empty(server, Some(change)) {
         return Err("the role has changed, or the server ends".to_owned());
     }
-    tracing::info!("loading the data of the primary {origin}");
+    let given_up = held.map_or_else(String::new, |(id, offset)| {
+        format!(", its own of history {id} at offset {offset} are gone")
+    });
+    tracing::info!("loading the data of the primary {origin}{given_up}");
     let state = SnapshotState::of(server);
     state.loading.begin(total.unwrap_or(0));
     state.loaded.store(0, Ordering::Relaxed);

@@ -106,6 +106,13 @@ struct State {
     copy: CopyProgress,
     /// Why no link is made any more, if that is so.
     stopped: Option<String>,
+    /// Why the server has its role, and since when, Unix time in ms.
+    why: String,
+    since_ms: i64,
+    /// What was wrong with the last link, or the last try to make one.
+    trouble: Option<String>,
+    /// When the last link was made, Unix time in ms.
+    linked_ms: i64,
     /// The socket that the thread is at.
     socket: Option<TcpStream>,
     /// The append-only file has ended because its data is not that of the server any more.
@@ -129,6 +136,17 @@ pub(crate) struct LinkReport {
     pub(crate) stopped: Option<String>,
 }
 
+/// What is told of the role of a server.
+pub(crate) struct RoleReport {
+    /// Why it has it, and since when, Unix time in ms.
+    pub(crate) why: String,
+    pub(crate) since_ms: i64,
+    /// What was wrong with the last link to its primary, or the last try to make one.
+    pub(crate) trouble: Option<String>,
+    /// When the last link was made, Unix time in ms.
+    pub(crate) linked_ms: i64,
+}
+
 /// The link of a server; nothing as long as it is a primary.
 pub(crate) struct Link {
     state: Mutex<State>,
@@ -148,6 +166,10 @@ impl Default for Link {
             down_since_ms: 0,
             copy: CopyProgress::default(),
             stopped: None,
+            why: String::new(),
+            since_ms: 0,
+            trouble: None,
+            linked_ms: 0,
             socket: None,
             wants_aof: false,
             has_thread: false,
@@ -178,6 +200,14 @@ impl Link {
             copy: state.copy,
             stopped: state.stopped.clone(),
         })
+    }
+
+    /// What is told of the role of a server.
+    pub(crate) fn role(server: &Server) -> RoleReport {
+        let state = Link::of(server).state.lock();
+        let State { why, since_ms, trouble, linked_ms, .. } = &*state;
+        let (since_ms, linked_ms) = (*since_ms, *linked_ms);
+        RoleReport { why: why.clone(), since_ms, trouble: trouble.clone(), linked_ms }
     }
 
     /// Whether this server has data that replicas may get: its own, or those of a primary that it is linked to.
@@ -279,6 +309,7 @@ impl Link {
             }
             (state.phase, state.link, state.socket) = (Phase::Connect, None, None);
             (state.database, state.stopped) = (link.database(), link.failure());
+            state.trouble = Some(link.why_it_ended());
             server.conditions.set(Condition::LINK_DOWN, true);
             if state.stopped.is_some() {
                 // What was applied may not be all of it.

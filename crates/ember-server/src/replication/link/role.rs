@@ -21,6 +21,9 @@ use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
 use crate::system::random_name::random_name;
 
+/// Why a server has the role that it has from its start.
+const FROM_START: &str = "its configuration says so";
+
 /// What a change of the role has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Changed {
@@ -31,7 +34,8 @@ pub(crate) enum Changed {
 }
 
 /// Makes the server a replica of `primary`, or a primary if that is none. Its data stay as they are, until those of the
-/// primary are there. The executor's worker is inside the gate and holds no lock; `client_id` is the client that wants it.
+/// primary are there. The executor's worker is inside the gate and holds no lock; `client_id` is the client that wants it,
+/// and `why` is for the log.
 ///
 /// # Errors
 /// If the system gives no thread or no random numbers, or a script keeps the worker out; nothing has changed then.
@@ -39,6 +43,7 @@ pub(crate) fn change(
     executor: &mut Executor,
     client_id: Option<u64>,
     primary: PrimaryAddress,
+    why: &str,
 ) -> Result<Changed, CommandError> {
     let link = Link::of(executor.server);
     {
@@ -47,7 +52,7 @@ pub(crate) fn change(
             return Ok(Changed::No);
         }
     }
-    change_if(executor, client_id, primary, TakeOver::No, |_| true)?;
+    change_if(executor, client_id, (primary, why), TakeOver::No, |_| true)?;
     Ok(Changed::Yes)
 }
 
@@ -59,15 +64,16 @@ pub(crate) fn change(
 pub(crate) fn hand_over(
     executor: &mut Executor,
     replica: PrimaryAddress,
+    why: &str,
     is_fit: impl FnOnce(&Server) -> bool,
 ) -> Result<bool, CommandError> {
-    change_if(executor, None, replica, TakeOver::Wanted, is_fit)
+    change_if(executor, None, (replica, why), TakeOver::Wanted, is_fit)
 }
 
 fn change_if(
     executor: &mut Executor,
     client_id: Option<u64>,
-    primary: PrimaryAddress,
+    (primary, why): (PrimaryAddress, &str),
     take_over: TakeOver,
     is_fit: impl FnOnce(&Server) -> bool,
 ) -> Result<bool, CommandError> {
@@ -85,7 +91,7 @@ fn change_if(
         }
         let mut state = link.state.lock();
         let was_primary = state.primary.get().is_none();
-        take(&mut state, server, primary.clone());
+        take(&mut state, server, primary.clone(), why);
         state.take_over = take_over;
         if primary.get().is_none() {
             // What was done before is part of this history, and what is done from now on of no other.
@@ -105,8 +111,8 @@ fn change_if(
     server.journal.call_thread();
     link.changed.notify_all();
     match primary.get() {
-        None => tracing::info!("this server is a primary now"),
-        Some((host, port)) => tracing::info!("this server is a replica of {host}:{port} now"),
+        None => tracing::info!("this server is a primary now: {why}"),
+        Some((host, port)) => tracing::info!("this server is a replica of {host}:{port} now: {why}"),
     }
     if was_primary {
         for worker in &server.workers {
@@ -127,7 +133,13 @@ pub(crate) fn take_at_start(server: &'static Server) -> Result<(), String> {
     let (link, is_replica) = (Link::of(server), primary.get().is_some());
     if is_replica {
         start_thread(server).map_err(|error| format!("cannot start a thread for the link: {error}"))?;
-        take(&mut link.state.lock(), server, primary);
+        take(&mut link.state.lock(), server, primary.clone(), FROM_START);
+    } else {
+        let mut state = link.state.lock();
+        (state.why, state.since_ms) = (FROM_START.to_owned(), unix_ms());
+    }
+    if let Some((host, port)) = primary.get() {
+        tracing::info!("this server is a replica of {host}:{port} now: {FROM_START}");
     }
     resume(server, is_replica)?;
     link.changed.notify_all();
@@ -148,7 +160,7 @@ fn resume(server: &Server, is_replica: bool) -> Result<(), String> {
 }
 
 /// Takes a role. Nobody is at the keyspace, so nothing of what the last primary has sent is applied any more.
-fn take(state: &mut State, server: &Server, primary: PrimaryAddress) {
+fn take(state: &mut State, server: &Server, primary: PrimaryAddress, why: &str) {
     let is_replica = primary.get().is_some();
     if let Some(link) = state.link.take() {
         cut(server, &link);
@@ -165,6 +177,7 @@ fn take(state: &mut State, server: &Server, primary: PrimaryAddress) {
         state.down_since_ms = unix_ms();
     }
     state.change += 1;
+    (state.why, state.since_ms, state.trouble) = (why.to_owned(), unix_ms(), None);
     (state.primary, state.phase) = (primary, Phase::Connect);
     (state.copy, state.stopped, state.take_over) = (CopyProgress::default(), None, TakeOver::No);
     server.conditions.set(Condition::REPLICA, is_replica);

@@ -55,7 +55,9 @@ fn attempt(
     let primary = match connected {
         Ok(primary) => primary,
         Err(error) => {
-            link.edit(change, |state| (state.phase, state.socket) = (Phase::Connect, None));
+            link.edit(change, |state| {
+                (state.phase, state.socket, state.trouble) = (Phase::Connect, None, Some(error.clone()));
+            });
             return Err(error);
         }
     };
@@ -66,7 +68,8 @@ fn attempt(
             "the link to the primary {host}:{port} is stopped: {why}; REPLICAOF begins a new one"
         );
     } else if link.is_current(change) && !server.is_stopping() {
-        tracing::warn!("the link to the primary {host}:{port} is broken at offset {}", primary.applied());
+        let (offset, why) = (primary.applied(), primary.why_it_ended());
+        tracing::warn!("the link to the primary {host}:{port} is broken at offset {offset}: {why}");
     }
     link.note_down(server, change, &primary);
     Ok(())
@@ -131,6 +134,7 @@ fn connect(
     let is_current = link.edit(change, |state| {
         id.into_iter().for_each(|id| stream.relay_as(server, id));
         (state.phase, state.link, state.socket) = (Phase::Connected, Some(Arc::clone(&primary)), None);
+        (state.trouble, state.linked_ms) = (None, unix_ms());
         server.conditions.set(Condition::LINK_DOWN, false);
     });
     if !is_current {
@@ -180,7 +184,7 @@ fn watch(server: &Server, link: &Link, primary: &Arc<PrimaryLink>) {
         if primary.is_cut() {
             role::cut(server, primary);
         } else if unix_ms() - primary.read_ms() > timeout_ms {
-            tracing::warn!("the primary has been silent for more than repl-timeout");
+            primary.note_end("the primary has been silent for more than repl-timeout");
             role::cut(server, primary);
         } else if let Some((worker, token, client_id)) = primary.address() {
             let order = PrimaryOrder::Acknowledge(token, client_id);

@@ -16,8 +16,10 @@ use crate::system::clock::unix_ms;
 use crate::system::random_name::random_name;
 
 /// What is said of a replica that lacks what is not kept any more.
-pub(super) const TOO_FAR_BEHIND: &str =
-    "is further behind than repl-backlog-size and repl-backlog-spill, or client-output-buffer-limit, allow";
+pub(super) const TOO_FAR_BEHIND: &str = "it is further behind than repl-backlog-size and repl-backlog-spill, or client-output-buffer-limit, allow";
+
+/// What is said of a replica that wanted a copy alone.
+const SERVED: &str = "it has got the copy of the data that it wanted";
 
 /// Bytes that are given at once.
 const PORTION_BYTES: usize = 256 * 1024;
@@ -88,7 +90,7 @@ impl ReplicaFeed {
             (Some(count), _) => count,
             (None, Some(part)) => {
                 let read = part.read(PORTION_BYTES);
-                let bytes = read.map_err(|error| format!("cannot be sent what it lacks: {error}"))?;
+                let bytes = read.map_err(|error| format!("what it lacks cannot be read: {error}"))?;
                 output.raw(&bytes);
                 bytes.len()
             }
@@ -105,6 +107,10 @@ impl ReplicaFeed {
 }
 
 impl Feed for ReplicaFeed {
+    fn note_end(&mut self, why: String) {
+        self.view.note_end(why);
+    }
+
     fn feed(&mut self, output: &mut Reply) -> Result<(), Over> {
         match &mut self.state {
             State::Waiting { copy, is_told, next_sign } => {
@@ -139,7 +145,7 @@ impl Feed for ReplicaFeed {
             State::Copying { copy, sent, mark, position } => {
                 let position = *position;
                 let Some(Ok(Spooled { spool, .. })) = copy.begun() else {
-                    return Err("has lost its copy of the data".to_owned().into());
+                    return Err("its copy of the data is lost".to_owned().into());
                 };
                 match spool.read(*sent, PORTION_BYTES).map_err(|error| has_no_copy(&error))? {
                     Portion::Bytes(bytes) => {
@@ -161,7 +167,7 @@ impl Feed for ReplicaFeed {
                     return Ok(());
                 }
                 if self.view.is_copied_only {
-                    tracing::info!("the copy of the data for {} is sent", self.view.name());
+                    self.view.note_end(SERVED.to_owned());
                     return Err(Over::Served);
                 }
                 tracing::info!("the replica {} has got a copy of the data", self.view.name());
@@ -186,13 +192,18 @@ impl Feed for ReplicaFeed {
 }
 
 fn has_no_copy(error: &str) -> Over {
-    format!("has no copy of the data: {error}").into()
+    format!("there is no copy of the data for it: {error}").into()
 }
 
 impl Drop for ReplicaFeed {
     fn drop(&mut self) {
         self.view.is_gone.store(true, Ordering::Relaxed);
-        tracing::info!("the replica {} is gone", self.view.name());
+        let name = self.view.name();
+        match self.view.why_it_ends() {
+            Some(SERVED) => tracing::info!("the replica {name} is gone: {SERVED}"),
+            Some(why) => tracing::warn!("the replica {name} is gone: {why}"),
+            None => tracing::info!("the replica {name} is gone: this server ends"),
+        }
         let primary = Primary::of(self.server);
         primary.leave(&self.view);
         if self.has_copy {

@@ -205,7 +205,7 @@ impl Primary {
             let stream = self.stream.lock();
             self.history.lock().branch(id, stream.backlog.end());
         }
-        self.disconnect_all(server);
+        self.disconnect_all(server, "it is to come again and hear of the history's new name");
     }
 
     /// The data that this server has: the name of their history, and a position in it. Nothing if there is no stream.
@@ -250,8 +250,11 @@ impl Primary {
     }
 
     /// Closes the connections of all replicas.
-    fn disconnect_all(&self, server: &Server) {
-        self.replicas().iter().for_each(|view| server.kill(&view.client));
+    fn disconnect_all(&self, server: &Server, why: &str) {
+        for view in self.replicas() {
+            view.note_end(why.to_owned());
+            server.kill(&view.client);
+        }
     }
 
     /// The position behind the last byte of the stream.

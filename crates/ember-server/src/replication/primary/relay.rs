@@ -70,7 +70,7 @@ impl Primary {
                 Err(error) => tracing::error!("the history keeps its name: {error}"),
             }
         }
-        self.disconnect_all(server);
+        self.disconnect_all(server, "the data here are in no history any more");
     }
 
     /// The server becomes a replica: nothing that it does from now on is in the stream. What is returned says when all that

@@ -1,7 +1,7 @@
 //! What is known of a replica.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crate::clients::client::ClientView;
 
@@ -57,6 +57,8 @@ pub(crate) struct ReplicaView {
     acknowledged: AtomicU64,
     durable: AtomicU64,
     acknowledged_ms: AtomicI64,
+    /// Why this server closes its connection.
+    end: OnceLock<String>,
 }
 
 impl ReplicaView {
@@ -79,6 +81,7 @@ impl ReplicaView {
             acknowledged: AtomicU64::new(0),
             durable: AtomicU64::new(0),
             acknowledged_ms: AtomicI64::new(now_ms),
+            end: OnceLock::new(),
         }
     }
 
@@ -98,6 +101,16 @@ impl ReplicaView {
     pub(super) fn enter(&self, stage: Stage, now_ms: i64) {
         self.acknowledged_ms.store(now_ms, Ordering::Relaxed);
         self.stage.store(stage as u8, Ordering::Relaxed);
+    }
+
+    /// Notes why its connection is about to be closed, unless that is known.
+    pub(super) fn note_end(&self, why: String) {
+        let _ = self.end.set(why);
+    }
+
+    /// Why its connection is closed, if that is known.
+    pub(super) fn why_it_ends(&self) -> Option<&str> {
+        self.end.get().map(String::as_str)
     }
 
     /// Whether it has confirmed something.
@@ -130,6 +143,12 @@ impl ReplicaView {
         position.min(self.begins_at.load(Ordering::Relaxed).max(self.acknowledged()))
     }
 
+    /// Bytes of the stream that it has not confirmed, if that ends at `end`. One that waits for a copy of the data lacks none:
+    /// its copy begins at the end.
+    pub(crate) fn lag_bytes(&self, end: u64) -> u64 {
+        end.saturating_sub(self.needed())
+    }
+
     /// Whether it can go on where it is when it comes back.
     pub(super) fn comes_back(&self) -> bool {
         let is_whole = self.stage() == Stage::Online && !self.is_copied_only && !self.is_old;
@@ -143,12 +162,6 @@ impl ReplicaView {
 
     /// When it was last heard, Unix time in ms.
     pub(crate) fn acknowledged_ms(&self) -> i64 {
-    /// Bytes of the stream that it has not confirmed, if that ends at `end`. One that waits for a copy of the data lacks none:
-    /// its copy begins at the end.
-    pub(crate) fn lag_bytes(&self, end: u64) -> u64 {
-        end.saturating_sub(self.needed())
-    }
-
         self.acknowledged_ms.load(Ordering::Relaxed)
     }
 

@@ -40,12 +40,12 @@ fn close_lost(server: &Server, primary: &Primary, config: &Config) {
     primary.absent.lock().forget(first, gone_before_ms);
     for view in primary.replicas() {
         if view.position.load(Ordering::Relaxed) < first {
-            tracing::warn!("the replica {} {}", view.name(), feed::TOO_FAR_BEHIND);
+            view.note_end(feed::TOO_FAR_BEHIND.to_owned());
             primary.note_slow(&view);
             server.kill(&view.client);
         }
         if view.stage() == Stage::Online && !view.is_old && view.lag_s(now_ms) > timeout_s {
-            tracing::warn!("the replica {} has said nothing for {timeout_s} seconds", view.name());
+            view.note_end(format!("it has said nothing for {timeout_s} seconds"));
             server.kill(&view.client);
         }
     }
@@ -83,7 +83,7 @@ fn end_stream(executor: &mut Executor) {
         executor.publish();
         let behind = server.journal.switch(Reader::Replicas, false);
         primary.orders.add(Order::End { behind });
-        primary.disconnect_all(server);
+        primary.disconnect_all(server, "the stream ends");
         match random_name() {
             Ok(id) => primary.rename_history(id),
             Err(error) => tracing::error!("the history keeps its name: {error}"),
