@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use ember_protocol::{Batch, Limits, ParseStatus, Parser, ProtocolError, Reply};
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
+use socket2::SockRef;
 
 use crate::clients::assembly::Assembly;
 use crate::clients::assembly::Forwarded;
@@ -139,9 +140,9 @@ pub(crate) struct Connection {
     pub(crate) read_closed: bool,
     /// All that the peer will ever send was read.
     pub(crate) has_ended: bool,
-    /// The socket may take more.
     /// What the system said when it broke.
     pub(crate) failure: Option<io::Error>,
+    /// The socket may take more.
     writable: bool,
     /// `input` is not empty and may hold whole commands that were not parsed yet.
     pub(crate) has_unparsed: bool,
@@ -200,8 +201,8 @@ impl Connection {
             blocked: None,
             acknowledges: 0,
             is_held: false,
-            held_since_ms: 0,
             failure: None,
+            held_since_ms: 0,
             readable: false,
             read_closed: false,
             has_ended: false,
@@ -237,7 +238,6 @@ impl Connection {
         no_more_runs && self.unsent_bytes() == 0
     }
 
-    /// Replies not sent, in bytes; encrypted ones count as one byte, however many they are.
     /// Why it is closed, as far as it knows.
     pub(crate) fn why_it_ends(&self) -> String {
         let by_peer =
@@ -250,6 +250,13 @@ impl Connection {
         }
     }
 
+    /// Lets the system gather what is sent for fewer and larger packets.
+    pub(crate) fn gather_packets(&self) {
+        // As in Redis it is as good without. A unix socket knows no such thing.
+        let _ = SockRef::from(&self.socket).set_tcp_nodelay(false);
+    }
+
+    /// Replies not sent, in bytes; encrypted ones count as one byte, however many they are.
     pub(crate) fn unsent_bytes(&self) -> usize {
         let encrypted = self.tls.as_ref().is_some_and(|tls| tls.wants_send());
         self.output.len_bytes() - self.sent + usize::from(encrypted)

@@ -55,6 +55,8 @@ pub(crate) struct Replica {
     pub(crate) wants_copy_only: bool,
     /// What its copy contains.
     pub(crate) contents: Contents,
+    /// What it gets is to be gathered for fewer packets: its socket does not do that yet.
+    pub(crate) gathers: bool,
     /// What it gets, once it has asked for it.
     pub(crate) feed: Option<Box<dyn Feed>>,
 }

@@ -197,6 +197,8 @@ config! {
     aof_use_rdb_preamble: bool,
     auto_aof_rewrite_percentage: u32,
     auto_aof_rewrite_min_size: u64,
+    replica_lazy_flush: bool,
+    repl_disable_tcp_nodelay: bool,
     repl_diskless_sync: bool,
     /// In seconds.
     repl_diskless_sync_delay: u32,

@@ -15,6 +15,7 @@ use ember_persistence::files::{directory_of, remove_leftovers};
 use ember_persistence::origin::{Origin, OriginFields};
 use ember_persistence::rdb_file::{self, Batch, Inserter, RdbError, RdbProblem, RdbReader, Source, Step};
 use ember_scripting::library::Libraries;
+use emberkv_core::reclaim;
 use emberkv_core::turn::Turn;
 use parking_lot::Mutex;
 
@@ -205,11 +206,18 @@ pub(crate) fn reload(executor: &mut Executor, empties: bool, present: Present) -
     load_from(server, &config, &mut reader, path, present, total, None)
 }
 
-/// Removes all keys and all libraries, for what is about to be loaded. The worker has exclusive access and holds no lock.
+/// Removes all keys and all libraries, for what is about to be loaded. With `replica-lazy-flush` the memory of the keys is
+/// freed in the background. The worker has exclusive access and holds no lock.
 pub(crate) fn empty(executor: &mut Executor) {
     let server = executor.server;
     executor.publish();
-    drop(server.keyspace.flush(None, &mut executor.turn.notices, || ()));
+    let taken = server.keyspace.flush(None, &mut executor.turn.notices, || ());
+    if executor.config.replica_lazy_flush {
+        let keys = taken.iter().map(|database| database.table().len() as u64).sum();
+        reclaim::later(taken, keys);
+    } else {
+        drop(taken);
+    }
     let emptied = server.scripting.libraries.change(|libraries| {
         *libraries = Libraries::default();
         Ok(())

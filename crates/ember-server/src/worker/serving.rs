@@ -267,15 +267,15 @@ impl Worker {
         if calls > 0 {
             self.executor.stats.writes.add(calls as u64);
             self.executor.stats.output_bytes.add(bytes as u64);
+            if connection.client.is_fed() {
+                self.executor.stats.replication_output_bytes.add(bytes as u64);
+            }
         }
         take_buffer_back(&mut self.buffers, connection);
         true
     }
 
     /// Gives a replica what there is for it, as far as its socket takes it; false when the connection is broken.
-            if connection.client.is_fed() {
-                self.executor.stats.replication_output_bytes.add(bytes as u64);
-            }
     fn feed(&mut self, token: usize) -> bool {
         let is_replica = |connection: &Connection| connection.client.replica.is_some();
         !self.connections[token].as_deref().is_some_and(is_replica) || self.feed_replica(token)
@@ -292,6 +292,11 @@ impl Worker {
                 return true;
             }
             lend_buffer(&mut self.buffers, connection);
+            let gathers =
+                connection.client.replica.as_mut().is_some_and(|it| std::mem::take(&mut it.gathers));
+            if gathers {
+                connection.gather_packets();
+            }
             let Some(feed) = connection.client.replica.as_mut().and_then(|replica| replica.feed.as_mut())
             else {
                 return true;

@@ -121,3 +121,50 @@ fn a_replica_with_replicas_begins_its_log_again_behind_a_copy() {
         wait_until("all is there", || following.run("GET a") == Value::from("1"));
     }
 }
+
+/// Whether the connection to a server's only replica sends what there is at once.
+#[cfg(target_os = "linux")]
+fn sends_at_once(server: &Server) -> bool {
+    use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+    let list = server.client().run("CLIENT LIST TYPE replica").text();
+    let descriptor = list.split(' ').find_map(|field| field.strip_prefix("fd=")).unwrap().parse().unwrap();
+    let pid = Pid::from_raw(server.pid().try_into().unwrap()).unwrap();
+    let process = pidfd_open(pid, PidfdFlags::empty()).unwrap();
+    let socket = pidfd_getfd(&process, descriptor, PidfdGetfdFlags::empty()).unwrap();
+    rustix::net::sockopt::tcp_nodelay(&socket).unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn packets_for_replicas_are_gathered_on_demand() {
+    for mode in MODES {
+        let servers = [start(mode, &ARGUMENTS), start(mode, &ARGUMENTS)];
+        let [mut one, mut other] = [servers[0].client(), servers[1].client()];
+        follow(&mut other, &servers[0]);
+        assert!(sends_at_once(&servers[0]));
+        one.run("CONFIG SET repl-disable-tcp-nodelay yes");
+        assert_eq!(other.run("REPLICAOF NO ONE"), Value::ok());
+        wait_until("it is gone", || one.info("connected_slaves") == "0");
+        follow(&mut other, &servers[0]);
+        wait_until("it gets something", || !sends_at_once(&servers[0]));
+        one.run("SET a b");
+        assert_same(&mut one, &mut other);
+    }
+}
+
+#[test]
+fn what_a_replica_had_is_freed_in_the_background_on_demand() {
+    for mode in MODES {
+        for is_lazy in ["yes", "no"] {
+            let servers = [start(mode, &ARGUMENTS), start(mode, &ARGUMENTS)];
+            let mut other = servers[1].client();
+            other.run("DEBUG POPULATE 1000 key 100");
+            other.run(&format!("CONFIG SET replica-lazy-flush {is_lazy}"));
+            follow(&mut other, &servers[0]);
+            assert_eq!(other.run("DBSIZE"), Value::Integer(0));
+            let freed = if is_lazy == "yes" { 1000 } else { 0 };
+            wait_until("it is freed", || other.info_number("lazyfreed_objects") == freed);
+        }
+    }
+}

@@ -17,12 +17,6 @@ macro_rules! word {
     };
 }
 
-const REASON: &str = "replication does without it in this version";
-
-const fn stored(name: &'static str, form: Form, default: &'static str, about: &'static str) -> Parameter {
-    Parameter::without_effect(name, form, default, REASON, about)
-}
-
 pub(super) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "replicaof",
@@ -107,13 +101,14 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         mutable: true,
         about: "Whether a replica leaves eviction to its primary.",
     },
-    stored(
-        "replica-lazy-flush",
-        Form::YesNo,
-        "no",
-        "Whether a replica frees its old data set in the background when it gets a new one.",
-    )
-    .or(&["slave-lazy-flush"]),
+    Parameter {
+        name: "replica-lazy-flush",
+        aliases: &["slave-lazy-flush"],
+        kind: Kind::YesNo(field!(replica_lazy_flush)),
+        default: "no",
+        mutable: true,
+        about: "Whether a replica frees its old data set in the background when it gets a new one.",
+    },
     Parameter {
         name: "replica-announced",
         aliases: &[],
@@ -122,10 +117,11 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         mutable: true,
         about: "Whether Sentinel is told of this replica.",
     },
-    stored(
+    Parameter::without_effect(
         "replica-ignore-disk-write-errors",
         Form::YesNo,
         "no",
+        "a replica whose append-only file cannot be written applies nothing until it can",
         "Whether a replica goes on when it cannot write to its disk.",
     ),
     Parameter {
@@ -187,12 +183,14 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         mutable: true,
         about: "How a replica loads the data of its primary: as it comes, without a file, in the place of its own.",
     },
-    stored(
-        "repl-disable-tcp-nodelay",
-        Form::YesNo,
-        "no",
-        "Whether fewer and larger packets go to replicas, later.",
-    ),
+    Parameter {
+        name: "repl-disable-tcp-nodelay",
+        aliases: &[],
+        kind: Kind::YesNo(field!(repl_disable_tcp_nodelay)),
+        default: "no",
+        mutable: true,
+        about: "Whether fewer and larger packets go to replicas, later. For replicas that come from now on.",
+    },
     Parameter {
         name: "repl-ping-replica-period",
         aliases: &["repl-ping-slave-period"],
@@ -276,16 +274,18 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         about: "After how many milliseconds without their confirmation a client's connection is closed, since nobody knows \
                 what has become of its write.",
     },
-    stored(
+    Parameter::without_effect(
         "rdb-del-sync-files",
         Form::YesNo,
         "no",
+        "copies of the data are in files without names, which are gone by themselves",
         "Whether RDB files that were written for replication only are removed.",
     ),
-    stored(
+    Parameter::without_effect(
         "propagation-error-behavior",
         Form::Choice(&["ignore", "panic", "panic-on-replicas"]),
         "ignore",
+        "a command of the primary that fails stops the link",
         "What happens when a command from the primary or a file fails.",
     ),
     Parameter {
@@ -321,19 +321,27 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         mutable: true,
         about: "The password of that key.",
     },
-    stored(
+    Parameter::without_effect(
         "replica-full-sync-buffer-limit",
         Form::Memory(0..=BYTES_MAX),
         "0",
+        "the primary keeps what follows a copy of its data",
         "How much of what the primary sends during a full synchronization a replica keeps; 0 for the limit of \
          `client-output-buffer-limit`.",
     ),
-    stored(
+    Parameter::without_effect(
         "dual-channel-replication-enabled",
         Form::YesNo,
         "no",
+        "data and stream come over one connection",
         "Whether the data set of a full synchronization comes over a connection of its own.",
     ),
-    stored("repl-mptcp", Form::YesNo, "no", "Whether a replica speaks Multipath TCP with its primary.")
-        .at_start(),
+    Parameter::without_effect(
+        "repl-mptcp",
+        Form::YesNo,
+        "no",
+        "the link is TCP",
+        "Whether a replica speaks Multipath TCP with its primary.",
+    )
+    .at_start(),
 ];

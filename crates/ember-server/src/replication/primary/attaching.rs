@@ -13,6 +13,7 @@ use crate::clients::client::{Client, ReplyMode};
 use crate::clients::mailbox::Message;
 use crate::clients::primary::PrimaryOrder;
 use crate::clients::replica::Contents;
+use crate::config::Config;
 use crate::executor::session::{Execution, Outcome, SessionResult};
 use crate::replication::failover::stage::{Failover, FailoverStage};
 use crate::replication::link::Link;
@@ -65,7 +66,8 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
             reply.simple(&if knows_new_names { format!("CONTINUE {id}") } else { "CONTINUE".to_owned() });
             primary.counts.partial.fetch_add(1, Ordering::Relaxed);
             tracing::info!("the replica {} goes on at {}", view.name(), held.position);
-            become_replica(client, Box::new(ReplicaFeed::following(server, view, held.position)));
+            let feed = ReplicaFeed::following(server, view, held.position);
+            become_replica(client, Box::new(feed), &executor.config);
             return Ok(Outcome::Done);
         }
         primary.counts.partial_refused.fetch_add(1, Ordering::Relaxed);
@@ -98,15 +100,18 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
         // Even who wants a part of it needs to know where the stream goes on.
         _ => Copy::join(primary, &executor.config, &view),
     };
-    become_replica(client, Box::new(ReplicaFeed::with_copy(server, view, copy, part, (is_old, knows_marks))));
+    let feed = ReplicaFeed::with_copy(server, view, copy, part, (is_old, knows_marks));
+    become_replica(client, Box::new(feed), &executor.config);
     taking::begin_due(executor);
     Ok(Outcome::Done)
 }
 
-fn become_replica(client: &mut Client, feed: Box<ReplicaFeed>) {
+fn become_replica(client: &mut Client, feed: Box<ReplicaFeed>, config: &Config) {
     client.view.is_replica.store(true, Ordering::Relaxed);
     client.reply_mode = ReplyMode::Off;
-    client.replica.get_or_insert_default().feed = Some(feed);
+    let replica = client.replica.get_or_insert_default();
+    replica.gathers = config.repl_disable_tcp_nodelay;
+    replica.feed = Some(feed);
 }
 
 /// Lets a replica go on where it is, if that is part of this history and what follows is kept; returns the history's name.
