@@ -8,9 +8,10 @@ import { view as heavy } from "./heavy.js";
 import { view as keys } from "./keys.js";
 import { view as overview } from "./overview.js";
 import { view as persistence } from "./persistence.js";
+import { view as replication } from "./replication.js";
 import { view as slowlog } from "./slowlog.js";
 
-const VIEWS = { overview, keys, heavy, clients, slowlog, console: terminal, configuration, persistence };
+const VIEWS = { overview, keys, heavy, clients, slowlog, console: terminal, configuration, persistence, replication };
 const AGAIN_MS = 2000;
 
 const main = document.querySelector("#main");

@@ -713,6 +713,83 @@ fn persistence_is_shown_and_asked_for() {
     assert_nothing_went_wrong(&browser);
 }
 
+/// Has a server follow another, and waits until it does.
+fn follow(replica: &Server, primary: &Server) {
+    let mut client = replica.client();
+    client.run(&format!("REPLICAOF 127.0.0.1 {}", primary.port()));
+    wait_until("it follows", || client.info("master_link_status") == "up");
+}
+
+/// Keeps pictures of what is shown: wide and narrow, light and dark. Nothing of it is to be moved sideways.
+fn keep_pictures(browser: &Browser, name: &str) {
+    for (width, is_dark) in [(1400, false), (1400, true), (390, false), (390, true)] {
+        browser.prefer_dark(is_dark);
+        browser.resize(width, 900);
+        let shade = if is_dark { "dark" } else { "light" };
+        browser.keep_picture(&picture(&format!("{name}-{width}-{shade}")));
+        let hidden = "const page = document.documentElement; return page.scrollWidth - page.clientWidth";
+        assert_eq!(browser.run(hidden), 0, "{name} does not need to be moved sideways at {width}");
+    }
+    browser.resize(1400, 900);
+}
+
+#[test]
+fn replication_is_shown_as_a_tree_with_what_is_missing() {
+    let arguments = ["--repl-diskless-sync-delay", "0", "--repl-backlog-size", "1mb"];
+    let [primary, middle] = [start(&arguments), start(&arguments)];
+    let mut client = primary.client();
+    let browser = Browser::start();
+    browser.resize(1400, 900);
+    open(&browser, &primary, "replication");
+    browser.wait_for_text("#own-role", "primary");
+    browser.wait_for_text("#own-role", "its configuration says so; since");
+    browser.wait_for_text("#no-replicas", "It has no replicas.");
+    browser.wait_for_text("#backlog", "No replica has come");
+    assert_eq!((browser.count("#link"), browser.count("#replicas")), (0, 0));
+    keep_pictures(&browser, "replication-alone");
+
+    let [below, stopped] = [start(&arguments), start(&arguments)];
+    follow(&middle, &primary);
+    follow(&below, &middle);
+    follow(&stopped, &primary);
+    client.run("SET a b");
+    let address = |server: &Server| format!("127.0.0.1:{}", server.port());
+    for server in [&middle, &stopped] {
+        browser.wait_for_text("#topology ul", &address(server));
+    }
+    browser.wait_for("document.querySelectorAll('#topology ul li').length === 2");
+    browser.wait_for(
+        "[...document.querySelectorAll('#topology li')].every((it) => it.innerText.includes('has all'))",
+    );
+    browser.wait_for("document.querySelectorAll('#replicas tbody tr').length === 2");
+    // One that does not take what is written is behind, and the others are not.
+    stopped.signal("STOP");
+    for _ in 0..8 {
+        client.run(&format!("SET big {}", "x".repeat(1 << 20)));
+    }
+    browser.wait_for("/\\d MiB behind/.test(document.querySelector('#topology ul').innerText)");
+    browser.wait_for("document.querySelector('#topology ul').innerText.includes('has all')");
+    browser.wait_for("/MiB/.test(document.querySelector('#backlog dl').innerText)");
+    browser.wait_for("/ [12] s ago/.test(document.querySelector('#replicas').innerText)");
+    keep_pictures(&browser, "replication-primary");
+    stopped.signal("CONT");
+
+    open(&browser, &middle, "replication");
+    browser.wait_for_text("#its-primary", &address(&primary));
+    browser.wait_for_text("#its-primary", "linked");
+    browser.wait_for_text("#own-role", "replica");
+    browser.wait_for_text("#own-role", "REPLICAOF of client");
+    browser.wait_for_text("#topology ul ul", &address(&below));
+    browser.wait_for_text("#link", "read and not applied");
+    keep_pictures(&browser, "replication-middle");
+    drop(client);
+    drop(primary);
+    browser.wait_for_text("#its-primary", "no link");
+    browser.wait_for_text("#link .refused", "cannot connect to 127.0.0.1");
+    keep_pictures(&browser, "replication-broken");
+    assert_nothing_went_wrong(&browser);
+}
+
 #[test]
 fn values_away_from_memory_are_counted() {
     let server = start(&["--tiered-path", "tiers", "--maxmemory", "1gb", "--enable-debug-command", "yes"]);
@@ -987,8 +1064,17 @@ fn it_is_readable_in_light_and_dark_and_in_a_narrow_window() {
         browser.keep_picture(&picture(if is_dark { "dark" } else { "light" }));
     }
     browser.resize(360, 740);
-    for view in ["overview", "keys", "heavy", "clients", "slowlog", "console", "configuration", "persistence"]
-    {
+    for view in [
+        "overview",
+        "keys",
+        "heavy",
+        "clients",
+        "slowlog",
+        "console",
+        "configuration",
+        "persistence",
+        "replication",
+    ] {
         open(&browser, &server, view);
         browser.wait_for("document.querySelector('#main section')");
         // The name, who it is and the views are two lines, and the view that is shown is seen among them.

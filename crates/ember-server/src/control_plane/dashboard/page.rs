@@ -57,6 +57,7 @@ const FILES: &[File] = files! {
     "live.js": SCRIPT,
     "overview.js": SCRIPT,
     "persistence.js": SCRIPT,
+    "replication.js": SCRIPT,
     "slowlog.js": SCRIPT,
     "value.js": SCRIPT,
 };

@@ -1,0 +1,178 @@
+// Replication: the role of the server and why, its primary, its replicas with what they lack, and what is kept of the stream.
+
+import { ReplyError, overview } from "./api.js";
+import { el, facts, refused, renew, table, tile } from "./dom.js";
+import { count, moment, size, span, things } from "./format.js";
+
+const PERIOD_MS = 1000;
+
+export const view = {
+  title: "Replication",
+  period: PERIOD_MS,
+  async show(main) {
+    let now;
+    try {
+      now = await overview();
+    } catch (error) {
+      if (!(error instanceof ReplyError)) {
+        throw error;
+      }
+      main.replaceChildren(tile("Replication", {}, refused(error)));
+      return;
+    }
+    const replicas = replicasOf(now.info);
+    renew(main, el("div", { class: "tiles" }, topology(now, replicas), link(now), kept(now.info, replicas),
+      counts(now.info), details(replicas)));
+  },
+};
+
+const STATES = { online: "follows", wait_bgsave: "waits for a copy", send_bulk: "gets a copy" };
+
+/** The replicas, from the lines `slave0:ip=…,port=…,…` of INFO. */
+function replicasOf(info) {
+  const lines = Object.entries(info).filter(([name]) => /^slave\d+$/.test(name));
+  return lines.map(([, line]) => Object.fromEntries(line.split(",").map((field) => {
+    const equals = field.indexOf("=");
+    return [field.slice(0, equals), field.slice(equals + 1)];
+  })));
+}
+
+/** Address and port. A replica that listens to no TCP port says 0. */
+function addressOf({ ip, port }) {
+  return port === "0" ? ip : `${ip.includes(":") ? `[${ip}]` : ip}:${port}`;
+}
+
+/** An offset is compared with others: all of its digits are shown. */
+function offset(text) {
+  return Number(text).toLocaleString("en");
+}
+
+/** What a replica lacks; one that has not got its copy lacks more than the stream. */
+function lack({ state, lag_bytes: bytes }) {
+  return state === "online" ? size(Number(bytes)) : "all data";
+}
+
+function mark(text, isBad) {
+  return el("span", { class: isBad ? "mark wrong" : "mark" }, text);
+}
+
+/** A server of the tree: what it is, a word on its state, and what else is known of it. */
+function node(name, state, about, properties = {}) {
+  return el("div", { class: "node", ...properties }, el("span", { class: "name" }, name), " ", state,
+    el("div", { class: "faint" }, about));
+}
+
+/** Why there is no link, as the server has it. */
+function linkState(info) {
+  if (info.ember_link_stopped) {
+    return "stopped";
+  }
+  if (info.master_sync_in_progress === "1") {
+    return "loads its data";
+  }
+  return info.master_link_status === "up" ? "linked" : "no link";
+}
+
+/** The primary of this server, this server, and its replicas, one below the other. */
+function topology({ info, replication, now_ms: nowMs }, replicas) {
+  const isReplica = info.role === "slave";
+  const since = `since ${moment(replication.since_ms / 1000)}, ${span((nowMs - replication.since_ms) / 1000)} ago`;
+  const own = node("This server", mark(isReplica ? "replica" : "primary"), `${replication.why}; ${since}`, { id: "own-role" });
+  const below = replicas.length > 0
+    ? el("ul", {}, replicas.map((replica) => el("li", {}, replicaNode(replica))))
+    : el("p", { class: "faint", id: "no-replicas" }, "It has no replicas.");
+  const here = [own, below];
+  const whole = isReplica
+    ? [primaryNode(info), el("ul", {}, el("li", {}, here))]
+    : here;
+  return tile("Topology", { id: "topology", class: isReplica ? "half" : "wide" }, el("div", { class: "topology" }, whole));
+}
+
+function primaryNode(info) {
+  const state = linkState(info);
+  const heard = Number(info.master_last_io_seconds_ago);
+  const about = state === "linked"
+    ? `the primary, last heard ${heard === 0 ? "now" : `${span(heard)} ago`}`
+    : `the primary, without it for ${span(Number(info.master_link_down_since_seconds))}`;
+  return node(addressOf({ ip: info.master_host, port: info.master_port }), mark(state, state !== "linked"), about,
+    { id: "its-primary" });
+}
+
+function replicaNode(replica) {
+  const behind = Number(replica.lag_bytes);
+  const about = replica.state === "online"
+    ? `${behind === 0 ? "has all" : `${size(behind)} behind`}, heard ${heard(replica)}`
+    : `heard ${heard(replica)}`;
+  return node(addressOf(replica), mark(STATES[replica.state] ?? replica.state, replica.state !== "online"), about);
+}
+
+function heard({ lag }) {
+  return lag === "0" ? "now" : `${span(Number(lag))} ago`;
+}
+
+/** The link of a replica to its primary; null for a primary. */
+function link({ info, replication, now_ms: nowMs }) {
+  if (info.role !== "slave") {
+    return null;
+  }
+  const isUp = info.master_link_status === "up";
+  const since = isUp ? replication.linked_ms : nowMs - 1000 * Number(info.master_link_down_since_seconds);
+  const [read, applied] = [Number(info.slave_read_repl_offset), Number(info.slave_repl_offset)];
+  const why = info.ember_link_stopped ?? replication.trouble;
+  const [done, total] = [Number(info.master_sync_read_bytes), Number(info.master_sync_total_bytes)];
+  const copied = total > 0 ? `${size(done)} of ${size(total)}` : size(done);
+  return tile("Link to the primary", { id: "link", class: "half" },
+    !isUp && why ? el("p", { class: "refused" }, why) : null,
+    facts([
+      ["state", linkState(info)],
+      ["since", `${moment(since / 1000)}, ${span((nowMs - since) / 1000)} ago`],
+      ["copied so far", info.master_sync_in_progress === "1" ? copied : undefined],
+      ["offset read", offset(read)],
+      ["offset applied", offset(applied)],
+      ["read and not applied", size(Math.max(0, read - applied))],
+      ["last heard", isUp ? heard({ lag: info.master_last_io_seconds_ago }) : undefined],
+    ]));
+}
+
+/** What is kept of the stream for replicas that are behind. */
+function kept(info, replicas) {
+  const isOn = info.repl_backlog_active === "1";
+  const spilled = Number(info.repl_backlog_spilled_bytes);
+  const all = Number(info.repl_backlog_histlen);
+  const most = Math.max(0, ...replicas.map(({ lag_bytes: bytes }) => Number(bytes)));
+  return tile("Stream of changes", { id: "backlog", class: "half" }, isOn
+    ? facts([
+      ["offset", offset(info.master_repl_offset)],
+      ["history", el("span", { class: "bytes", title: info.master_replid }, `${info.master_replid.slice(0, 10)}…`)],
+      ["kept for those who come back", size(all)],
+      ["of it on the disk", size(spilled)],
+      ["backlog in memory, at most", size(Number(info.repl_backlog_size))],
+      ["farthest replica behind", replicas.length > 0 ? size(most) : undefined],
+    ])
+    : el("p", {}, "No replica has come, so nothing is kept for any."));
+}
+
+function counts(info) {
+  const good = info.min_slaves_good_slaves;
+  const failover = info.master_failover_state;
+  return tile("Since the start", { id: "synchronizations", class: "half" }, facts([
+    ["copies of all data", things(Number(info.sync_full), "replica")],
+    ["went on where they were", things(Number(info.sync_partial_ok), "replica")],
+    ["could not, and got a copy", things(Number(info.sync_partial_err), "replica")],
+    ["sent to replicas", size(Number(info.total_net_repl_output_bytes))],
+    ["received from a primary", size(Number(info.total_net_repl_input_bytes))],
+    ["good replicas for writes", good === undefined ? undefined : count(Number(good))],
+    ["failover", failover === "no-failover" ? "none under way" : failover],
+  ]));
+}
+
+/** The replicas as a table, for more of them than a tree shows well; null without any. */
+function details(replicas) {
+  if (replicas.length === 0) {
+    return null;
+  }
+  const columns = [["address"], ["state"], ["offset", "number"], ["behind", "number"], ["last heard", "number"]];
+  const rows = replicas.map((replica) => [addressOf(replica), STATES[replica.state] ?? replica.state,
+    offset(replica.offset), lack(replica), heard(replica)]);
+  return tile("Replicas", { id: "replicas", class: "wide" }, table(things(replicas.length, "replica"), columns, rows));
+}
