@@ -1,19 +1,22 @@
 #!/usr/bin/env bash
 # What replication costs and how fast it is: SET with and without a replica, with and without an append-only file; replies
-# that wait for the replica; how late it has what was written; how fast it applies; a copy of all data, and how long
-# commands wait meanwhile, beside redis-server. The primary is on one core, the replica and the load on another. Settings:
-# BENCH_REQUESTS (1000000 for each measurement at P=16, a tenth of that at P=1), BENCH_ROUNDS (3, the median counts),
-# BENCH_CLIENTS (50), BENCH_VALUE_BYTES (64), BENCH_KEYS (100000), KEY_COUNT (5000000).
+# that wait for the replica; how late it has what was written; how fast it applies with as many cores as its primary; a copy
+# of all data, and how long commands wait for it, beside redis-server. The primary is on one core, the replica and the load
+# on another. Settings: BENCH_REQUESTS (1000000 for each measurement at P=16, a tenth of that at P=1), BENCH_ROUNDS (3, the
+# median counts), BENCH_CLIENTS (50), BENCH_VALUE_BYTES (64), BENCH_KEYS (100000), BENCH_SECONDS (5, for which the lag is
+# measured), KEY_COUNT (5000000), EMBER_BEFORE (none: an older ember-server, to compare one without replicas with).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-benchmark "install the package redis-tools"
 need redis-cli "install the package redis-tools"
+need python3 "install the package python3"
 choose_processors
 BENCH_REQUESTS=${BENCH_REQUESTS:-1000000}
 BENCH_ROUNDS=${BENCH_ROUNDS:-3}
 BENCH_CLIENTS=${BENCH_CLIENTS:-50}
 BENCH_VALUE_BYTES=${BENCH_VALUE_BYTES:-64}
 BENCH_KEYS=${BENCH_KEYS:-100000}
+BENCH_SECONDS=${BENCH_SECONDS:-5}
 KEY_COUNT=${KEY_COUNT:-5000000}
 all_requests=$BENCH_REQUESTS
 BENCH_THREADS=1
@@ -43,42 +46,53 @@ start_replica() { # name, program, port of the primary
     until [ "$(info "$port" master_link_status)" = up ]; do sleep 0.02; done
 }
 
-measure() { # name, pipeline: requests a second and CPU time of an operation
+measure() { # name, pipeline, test: requests a second and CPU time of an operation
     local port="$1_port" pid="$1_pid" before
     BENCH_REQUESTS=$(($2 == 1 ? all_requests / 10 : all_requests))
     before=$(cpu_ticks "${!pid}")
-    requests_per_second "${!port}" set "$BENCH_VALUE_BYTES" "$2" >>"$bench_work/$1-rate"
+    requests_per_second "${!port}" "${3:-set}" "$BENCH_VALUE_BYTES" "$2" >>"$bench_work/$1-rate"
     echo $((($(cpu_ticks "${!pid}") - before) * 1000000000 / $(getconf CLK_TCK) / BENCH_REQUESTS)) >>"$bench_work/$1-ns"
 }
 
 describe "requests=$all_requests rounds=$BENCH_ROUNDS clients=$BENCH_CLIENTS value-bytes=$BENCH_VALUE_BYTES" \
     "keys=$BENCH_KEYS copied-keys=$KEY_COUNT cores=$(nproc)"
 
+compare() { # what, without, with, pipeline, test
+    local name
+    rm -f "$bench_work"/*-rate "$bench_work"/*-ns
+    for _ in $(seq "$BENCH_ROUNDS"); do
+        for name in "$2" "$3"; do measure "$name" "$4" "${5:-set}"; done
+    done
+    local rate ns other_ns
+    rate=$(median <"$bench_work/$2-rate") other_rate=$(median <"$bench_work/$3-rate")
+    ns=$(median <"$bench_work/$2-ns") other_ns=$(median <"$bench_work/$3-ns")
+    table_row "$1 (P=$4)" "$rate" "$other_rate" "$(ratio "$other_rate" "$rate")" "$ns" "$other_ns" \
+        "$(ratio "$other_ns" "$ns")"
+}
+
 start_pinned alone "$(ember_server)" --shards 1
+if [ -n "${EMBER_BEFORE:-}" ]; then
+    start_pinned before "$EMBER_BEFORE" --shards 1
+    table_begin before "without replicas" "older server, requests/s" "this one" ratio "CPU ns an operation" \
+        "this one, CPU ns" "CPU ratio"
+    for pipeline in 1 16; do
+        for test in set get; do compare "${test^^}" before alone "$pipeline" "$test"; done
+    done
+    kill "$before_pid"
+    echo
+fi
+
 start_pinned led "$(ember_server)" --shards 1 --repl-diskless-sync-delay 0
 start_pinned kept "$(ember_server)" --shards 1 --appendonly yes
 start_pinned both "$(ember_server)" --shards 1 --repl-diskless-sync-delay 0 --appendonly yes
 start_replica follower "$(ember_server)" "$led_port"
 start_replica other_follower "$(ember_server)" "$both_port"
 table_begin cost test "none, requests/s" "one replica" ratio "CPU ns an operation" "with a replica, CPU ns" "CPU ratio"
-compare() { # what, without, with, pipeline
-    local name
-    rm -f "$bench_work"/*-rate "$bench_work"/*-ns
-    for _ in $(seq "$BENCH_ROUNDS"); do
-        for name in "$2" "$3"; do measure "$name" "$4"; done
-    done
-    local rate other_rate ns other_ns
-    rate=$(median <"$bench_work/$2-rate") other_rate=$(median <"$bench_work/$3-rate")
-    ns=$(median <"$bench_work/$2-ns") other_ns=$(median <"$bench_work/$3-ns")
-    table_row "$1 (P=$4)" "$rate" "$other_rate" "$(ratio "$other_rate" "$rate")" "$ns" "$other_ns" \
-        "$(ratio "$other_ns" "$ns")"
-    [ "$1" != SET ] || set_rate=$other_rate
-}
 for pipeline in 1 16; do
     compare SET alone led "$pipeline"
+    fastest=$other_rate
     compare "SET with an AOF" kept both "$pipeline"
 done
-fastest=$set_rate
 kill "$both_pid" "$kept_pid" "$other_follower_pid"
 
 echo
@@ -94,51 +108,123 @@ done
 async=$(median <"$bench_work/sync0-rate") sync=$(median <"$bench_work/sync1-rate")
 table_row "P=1" "$async" "$sync" "$(ratio "$sync" "$async")"
 
-# With sync-replicas a reply is as late as the replica is, and the way there and back.
+# With sync-replicas a reply is as late as the replica is, and the way there and back. Without, a marker is looked for.
 echo
-table_begin lag load "requests/s" "p50 until confirmed, ms" "p99, ms"
+table_begin lag load "requests/s" "p50, ms" "p99, ms"
+load() { # requests a second, pipeline
+    "${bench_load[@]}" "$(ember_cli)" -p "$led_port" benchmark --csv --rate "$1" -n "$(($1 * BENCH_SECONDS))" -P "$2" \
+        -c "$BENCH_CLIENTS" -d "$BENCH_VALUE_BYTES" -r "$BENCH_KEYS" -t set
+}
 half=$((async / 2))
-line=$("${bench_load[@]}" "$(ember_cli)" -p "$led_port" benchmark --csv --rate "$half" -n "$((half * 5))" \
-    -c "$BENCH_CLIENTS" -d "$BENCH_VALUE_BYTES" -t set | tail -n 1)
+line=$(load "$half" 1 | tail -n 1)
 redis-cli -p "$led_port" CONFIG SET sync-replicas 0 >/dev/null
-table_row "SET at half of P=1" "$half" "$(cut -d , -f 5 <<<"$line" | tr -d '"')" "$(cut -d , -f 7 <<<"$line" | tr -d '"')"
-
-# What is written while the replica stands still comes from the backlog when it goes on.
-echo
-table_begin apply "SET, P=16" "primary writes, requests/s" "replica applies" ratio
-kill -STOP "$follower_pid"
-BENCH_REQUESTS=$all_requests
-requests_per_second "$led_port" set "$BENCH_VALUE_BYTES" 16 >/dev/null
-begun=$(date +%s.%N)
-kill -CONT "$follower_pid"
-wait_for_replica "$led_port" "$follower_port"
-applied=$(awk -v count="$all_requests" -v seconds="$(seconds_since "$begun")" 'BEGIN { printf "%d", count / seconds }')
-table_row "behind by $all_requests" "$fastest" "$applied" "$(ratio "$applied" "$fastest")"
+table_row "SET at half of P=1, until confirmed" "$half" "$(cut -d , -f 5 <<<"$line" | tr -d '"')" \
+    "$(cut -d , -f 7 <<<"$line" | tr -d '"')"
+half=$((fastest / 2))
+load "$half" 16 >"$bench_work/load.csv" &
+running=$!
+# While it lasts: not when it begins, nor when it ends.
+sleep "$(awk -v seconds="$BENCH_SECONDS" 'BEGIN { print seconds / 10 }')"
+read -r p50 p99 _ < <("${bench_load[@]}" python3 "$bench_root/bench/replica-lag.py" "$led_port" "$follower_port" \
+    "$(awk -v seconds="$BENCH_SECONDS" 'BEGIN { print seconds * 0.8 }')") || fail "the lag cannot be measured"
+wait "$running" || fail "the load has failed: $(cat "$bench_work/load.csv")"
+table_row "SET at half of P=16, asynchronous" "$half" "$p50" "$p99"
 bench_cleanup_servers
 
+# The primary writes while its replica stands still, and the replica applies that from the backlog when it goes on: each has
+# the same cores in its turn. Where the load shares them, the primary gets less of them; the processor time tells.
 echo
-table_begin copy "a copy of $KEY_COUNT keys" "seconds" "longest wait of SET, ms" "longest wait without, ms"
+table_begin apply "SET (P=16)" "primary writes, requests/s" "replica applies" ratio "primary, CPU ns" "replica, CPU ns" \
+    "CPU ratio"
+apply() { # what, processors, workers, how to apply
+    local begun before primary_ns rate applied replica_ns port
+    for name in writer applier; do
+        port=$(free_port)
+        start_server "$name" "$port" taskset -c "$2" "$(ember_server)" --port "$port" --bind 127.0.0.1 --save "" \
+            --shards "$3" --replica-apply "$4" --repl-diskless-sync-delay 0
+        printf -v "${name}_port" %s "$port"
+        printf -v "${name}_pid" %s "$started_pid"
+    done
+    redis-cli -p "$applier_port" REPLICAOF 127.0.0.1 "$writer_port" >/dev/null
+    until [ "$(info "$applier_port" master_link_status)" = up ]; do sleep 0.02; done
+    rm -f "$bench_work"/writes "$bench_work"/applies "$bench_work"/*-ns
+    for _ in $(seq "$BENCH_ROUNDS"); do
+        wait_for_replica "$writer_port" "$applier_port"
+        kill -STOP "$applier_pid"
+        BENCH_REQUESTS=$all_requests
+        before=$(cpu_ticks "$writer_pid")
+        requests_per_second "$writer_port" set "$BENCH_VALUE_BYTES" 16 >>"$bench_work/writes"
+        echo $((($(cpu_ticks "$writer_pid") - before) * 1000000000 / $(getconf CLK_TCK) / all_requests)) \
+            >>"$bench_work/primary-ns"
+        before=$(cpu_ticks "$applier_pid")
+        begun=$(date +%s.%N)
+        kill -CONT "$applier_pid"
+        wait_for_replica "$writer_port" "$applier_port"
+        awk -v count="$all_requests" -v seconds="$(seconds_since "$begun")" \
+            'BEGIN { printf "%d\n", count / (seconds > 0 ? seconds : 0.01) }' >>"$bench_work/applies"
+        echo $((($(cpu_ticks "$applier_pid") - before) * 1000000000 / $(getconf CLK_TCK) / all_requests)) \
+            >>"$bench_work/replica-ns"
+    done
+    rate=$(median <"$bench_work/writes") applied=$(median <"$bench_work/applies")
+    primary_ns=$(median <"$bench_work/primary-ns") replica_ns=$(median <"$bench_work/replica-ns")
+    table_row "$1" "$rate" "$applied" "$(ratio "$applied" "$rate")" "$primary_ns" "$replica_ns" \
+        "$(ratio "$replica_ns" "$primary_ns")"
+    bench_cleanup_servers
+}
+apply "one core against one" "$server_cpu" 1 serial
+if [ "$load_cpu" != "$server_cpu" ]; then
+    apply "two cores against two, serial" "$server_cpu,$load_cpu" 2 serial
+    apply "two cores against two, parallel" "$server_cpu,$load_cpu" 2 parallel
+fi
+
+echo
+table_begin copy "a copy of $KEY_COUNT keys" "seconds" "longest wait of SET, ms" "longest without a copy, ms" \
+    "difference, ms" "what the server says it stood still, ms"
 # The waits are to be those for the primary, and not those of the load for its core, on which the replica loads the data.
 replica_with+=(nice -n 10)
+waits() { # the longest of so many SET of one connection, in ms
+    "${bench_load[@]}" redis-benchmark -p "$source_port" -c 1 -n 20000 -r "$BENCH_KEYS" -t set --csv 2>/dev/null |
+        tail -n 1 | awk -F '","' '{ sub(/"/, "", $NF); print $NF }'
+}
+# The longest that a server has held all commands up for copies, as it says itself: ember in its log, Redis of its last fork.
+stood_still() {
+    local forked
+    forked=$(info "$source_port" latest_fork_usec)
+    if [ "${forked:-0}" -gt 0 ]; then
+        awk -v us="$forked" 'BEGIN { printf "%.3f\n", us / 1000 }'
+    else
+        sed -n 's/.*a copy of the data for replicas begins, which commands waited \([0-9.]*\) ms for.*/\1/p' \
+            "$bench_work/source.log" | sort -n | tail -n 1
+    fi
+}
 copy() { # name, program, arguments…
-    local name=$1 program=$2 without load begun seconds
+    local name=$1 program=$2 load begun file
     shift 2
     start_pinned source "$program" "$@" --repl-diskless-sync-delay 0
     fill_keys "$source_port" "$KEY_COUNT" "$BENCH_VALUE_BYTES"
-    waits() { # requests
-        "${bench_load[@]}" redis-benchmark -p "$source_port" -c 1 -n "$1" -r "$BENCH_KEYS" -t set --csv 2>/dev/null |
-            tail -n 1 | awk -F '","' '{ sub(/"/, "", $NF); print $NF }'
-    }
-    without=$(waits 20000)
-    rm -f "$bench_work/copied" "$bench_work/longest"
-    while [ ! -e "$bench_work/copied" ]; do waits 20000; done >"$bench_work/longest" &
-    load=$!
-    begun=$(date +%s.%N)
-    start_replica target "$program" "$source_port"
-    seconds=$(seconds_since "$begun")
-    touch "$bench_work/copied"
-    wait "$load"
-    table_row "$name" "$seconds" "$(sort -n "$bench_work/longest" | tail -n 1)" "$without"
+    for file in seconds with without differences; do rm -f "$bench_work/$file"; done
+    # Each copy beside as many SET without one.
+    for _ in $(seq "$BENCH_ROUNDS"); do
+        rm -f "$bench_work/copied"
+        while [ ! -e "$bench_work/copied" ]; do waits; done >"$bench_work/longest" &
+        load=$!
+        begun=$(date +%s.%N)
+        start_replica target "$program" "$source_port"
+        seconds_since "$begun" >>"$bench_work/seconds"
+        echo >>"$bench_work/seconds"
+        touch "$bench_work/copied"
+        wait "$load"
+        kill "$target_pid"
+        wait "$target_pid" 2>/dev/null || true
+        for _ in $(seq "$(wc -l <"$bench_work/longest")"); do waits; done >"$bench_work/longest-without"
+        for file in longest longest-without; do sort -n "$bench_work/$file" | tail -n 1 >"$bench_work/$file-of-all"; done
+        cat "$bench_work/longest-of-all" >>"$bench_work/with"
+        cat "$bench_work/longest-without-of-all" >>"$bench_work/without"
+        paste "$bench_work/longest-of-all" "$bench_work/longest-without-of-all" |
+            awk '{ printf "%.3f\n", $1 - $2 }' >>"$bench_work/differences"
+    done
+    table_row "$name" "$(median <"$bench_work/seconds")" "$(median <"$bench_work/with")" \
+        "$(median <"$bench_work/without")" "$(median <"$bench_work/differences")" "$(stood_still)"
     bench_cleanup_servers
 }
 copy ember "$(ember_server)"

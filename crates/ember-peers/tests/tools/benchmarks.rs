@@ -240,11 +240,22 @@ fn bench_encryption_sets_encrypted_beside_plain() {
 
 #[test]
 fn bench_replication_has_costs_lag_and_copies() {
-    let (tables, _) = tables("bench-replication.sh", &[("BENCH_REQUESTS", "4000")]);
+    let server = find_ember_server();
+    let variables =
+        [("BENCH_REQUESTS", "4000"), ("BENCH_SECONDS", "2"), ("EMBER_BEFORE", server.to_str().unwrap())];
+    let (tables, _) = tables("bench-replication.sh", &variables);
     let rows: Vec<usize> = tables.iter().map(Vec::len).collect();
-    assert_eq!(rows, [5, 2, 2, 2, 3]);
-    for (table, name) in [(0, "one replica"), (1, "sync-replicas 1"), (3, "replica applies"), (4, "seconds")]
-    {
+    // With one processor there are no two cores against two.
+    assert!(rows == [5, 5, 2, 3, 4, 3] || rows == [5, 5, 2, 3, 2, 3], "{tables:?}");
+    for (table, name) in [
+        (0, "this one"),
+        (1, "one replica"),
+        (2, "sync-replicas 1"),
+        (3, "p99, ms"),
+        (4, "replica applies"),
+        (5, "seconds"),
+        (5, "what the server says it stood still, ms"),
+    ] {
         assert!(column(&tables[table], name).iter().all(|figure| *figure > 0.0), "{tables:?}");
     }
 }

@@ -34,6 +34,7 @@ pub(super) fn begin_due(executor: &mut Executor) {
         return;
     }
     let Ok(claim) = Claim::take(server, Purpose::Sync) else { return };
+    let asked = Instant::now();
     let begun = executor.with_exclusive_access(|executor, _| {
         // The role may be another one by now.
         if !Link::of(server).has_data() {
@@ -59,6 +60,8 @@ pub(super) fn begin_due(executor: &mut Executor) {
     let Some((copy, point, database)) = begun else { return };
     server.journal.call_thread();
     let Some(point) = point else { return };
+    let waited_ms = asked.elapsed().as_secs_f64() * 1000.0;
+    tracing::info!("a copy of the data for replicas begins, which commands waited {waited_ms:.3} ms for");
     let is_packed = executor.config.rdbcompression;
     let written = Arc::clone(&copy);
     let write = move || {

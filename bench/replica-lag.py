@@ -1,0 +1,59 @@
+"""How late a replica has what its primary has answered: what bench-replication.sh runs beside a load.
+
+Arguments: the primary's port, the replica's, and for how many seconds. A marker is written to the primary and read at the
+replica until it is there, then the next one. Prints the median and the 99th percentile of the time from the primary's answer
+to that of the replica in ms, and how many markers there were. A look at the replica takes some 0.1 ms: so fine is it.
+"""
+
+import random
+import socket
+import sys
+import time
+
+KEY = b"lag:marker"
+PAUSE_SECONDS = 0.003
+LOOK_SECONDS = 0.0001
+LOST_SECONDS = 60
+
+
+class Client:
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", int(port)), timeout=LOST_SECONDS)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.replies = self.socket.makefile("rb")
+
+    def run(self, *words):
+        parts = [b"*%d\r\n" % len(words)] + [b"$%d\r\n%s\r\n" % (len(word), word) for word in words]
+        self.socket.sendall(b"".join(parts))
+        line = self.replies.readline()
+        if line[:1] == b"$" and line != b"$-1\r\n":
+            return self.replies.read(int(line[1:]) + 2)[:-2]
+        if line[:1] in b"-":
+            sys.exit(f"{words[0].decode()}: {line.decode().strip() or 'the server is gone'}")
+        return line
+
+
+def lag_of(primary, replica, marker):
+    """Milliseconds until the replica has a marker."""
+    primary.run(b"SET", KEY, marker)
+    answered = time.monotonic()
+    while replica.run(b"GET", KEY) != marker:
+        if time.monotonic() - answered > LOST_SECONDS:
+            sys.exit("the replica never got the marker")
+        time.sleep(LOOK_SECONDS)
+    return (time.monotonic() - answered) * 1000
+
+
+def main():
+    primary, replica = Client(sys.argv[1]), Client(sys.argv[2])
+    end = time.monotonic() + float(sys.argv[3])
+    lags = []
+    while time.monotonic() < end or not lags:
+        lags.append(lag_of(primary, replica, b"%d" % len(lags)))
+        # Not in step with what either server does periodically.
+        time.sleep(PAUSE_SECONDS * random.uniform(0.5, 1.5))
+    lags.sort()
+    print(f"{lags[len(lags) // 2]:.2f} {lags[len(lags) * 99 // 100]:.2f} {len(lags)}")
+
+
+main()
