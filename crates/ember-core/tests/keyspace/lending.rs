@@ -9,6 +9,7 @@ use emberkv_core::dispatch::loan::Loan;
 use emberkv_core::dispatch::{self, Access, Context, Waiting};
 use emberkv_core::events::EventClass;
 use emberkv_core::keys::Guards;
+use emberkv_core::linking::{self, Next};
 use emberkv_core::local::Local;
 use emberkv_core::spec::Flags;
 use emberkv_core::turn::Random;
@@ -27,7 +28,7 @@ fn batch(line: &str) -> OwnedBatch {
     call
 }
 
-/// Takes a loan for a call.
+/// Takes a loan for a call that is long.
 fn take(local: &mut Local, line: &str) -> Loan {
     let call = batch(line);
     let command = command(&line.split(' ').next().unwrap().to_ascii_lowercase());
@@ -127,6 +128,58 @@ fn what_is_lent_stays_as_it_was_and_its_key_does_not() {
     run(&mut local, "FLUSHALL");
     assert_eq!(reply_of(&local, &mut loan), "*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n");
     local.keyspace.check_invariants();
+}
+
+/// Whether a call is too long to be made here.
+fn is_long(local: &mut Local, line: &str) -> bool {
+    let call = batch(line);
+    let command = command(&line.split(' ').next().unwrap().to_ascii_lowercase());
+    let keyspace = Arc::clone(&local.keyspace);
+    let mut guards = Guards::None;
+    let (turn, database, waiting) = (&mut local.turn, local.database, Waiting::Allowed);
+    let mut context = Context { keyspace: &keyspace, guards: &mut guards, turn, database, waiting };
+    let access = Access::of(&command.spec);
+    let mut reply = Reply::new(Protocol::Resp2);
+    let attempt = dispatch::run(command, access, None, &mut context, call.command(0), &mut reply);
+    guards.release(&keyspace, turn);
+    matches!(attempt.unwrap_or_else(|_| panic!("{line} is a call")), Attempt::Offload)
+}
+
+#[test]
+fn a_search_is_as_long_as_the_vectors_and_attributes_that_it_may_look_at() {
+    const DIM: usize = 512;
+    let mut local = Local::new(Protocol::Resp2);
+    local.turn.settings.links_vectors_later = true;
+    let zeros = " 0".repeat(DIM - 2);
+    for id in 0..300 {
+        let line = format!("VADD v VALUES {DIM} {id} 1{zeros} e{id} NOQUANT M 4 EF 5 SETATTR {{\"a\":{id}}}");
+        assert_eq!(run(&mut local, &line), ":1\r\n");
+    }
+    while let Next::Linking(batch) = linking::begin(&local.keyspace, 0, b"v") {
+        linking::commit(&local.keyspace, 0, b"v", &linking::plan(&batch));
+    }
+    local.turn.settings.short_call_steps = 1000;
+    let search = format!("VECTOR.SEARCH v VALUES 1 1{zeros} K 10 EF 10");
+    let several = format!("VECTOR.MSEARCH v VECTORS [1{0}] [1{0}] K 10 EF 10", ",0".repeat(DIM - 1));
+    for (line, expected) in [
+        ("VSIM v ELE e7 EF 10", false),
+        ("VSIM v ELE e7 EF 50", true),
+        ("VSIM v ELE e7 TRUTH", true),
+        ("VSIM v ELE e7 TRUTH NOTHREAD", false),
+        ("VSIM v ELE e7 EF 10 FILTER .a==5", true),
+        ("VSIM v ELE e7 EF 10 FILTER .a==5 FILTER-EF 50", false),
+        ("VSIM v ELE e7 EF 10 FILTER .a==5 FILTER-EF 1000", true),
+        ("VSIM v ELE e7 EF 10 FILTER .a==5 FILTER-EF 50 TRUTH", true),
+        (&search, false),
+        (&format!("{search} FILTER a=5"), true),
+        (&several, false),
+        (&format!("{several} FILTER a=5"), true),
+        ("DUMP v", true),
+    ] {
+        assert_eq!(is_long(&mut local, line), expected, "{line}");
+    }
+    run(&mut local, &format!("RPUSH l {0} {0}", "x".repeat(100_000)));
+    assert!(is_long(&mut local, "DUMP l"), "of few elements, but many bytes");
 }
 
 #[test]

@@ -3,6 +3,11 @@
 use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::rdb;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::Aggregate;
+
+/// Bytes of a value that are written in one step of a call, about: they are encoded, copied, and looked at again for their
+/// checksum.
+const BYTES_PER_STEP: usize = 64;
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
@@ -26,10 +31,15 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Long(dump),
 )];
 
+/// How many steps it takes to write a value.
+fn steps(value: &Aggregate) -> usize {
+    value.len().max(value.footprint_bytes() / BYTES_PER_STEP)
+}
+
 fn dump(call: &mut Call<'_, '_>) -> AttemptResult {
     let steps_max = call.steps_max();
     match call.keys.read(1) {
-        Some(entry) if entry.aggregate().is_some_and(|value| value.len() > steps_max) => {
+        Some(entry) if entry.aggregate().is_some_and(|value| steps(value) > steps_max) => {
             return Ok(Attempt::Offload);
         }
         Some(entry) => call.reply.bulk(&rdb::dump(entry)),

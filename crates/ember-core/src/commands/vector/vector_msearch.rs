@@ -8,6 +8,7 @@ use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::commands::arguments::is_word;
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::Collection;
 use crate::types::vector_set::{Metric, Search, VectorSet};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -82,7 +83,10 @@ fn search(call: &mut Call<'_, '_>) -> AttemptResult {
         filter: options.filter.take(),
         filter_effort: None,
     };
-    if set.steps_of(&search).saturating_mul(vectors.len()) > steps_max {
+    let scored = vectors.len().saturating_mul(width.min(set.len()));
+    if set.steps_of(&search).saturating_add(set.steps_of_distances(scored)).saturating_mul(vectors.len())
+        > steps_max
+    {
         return Ok(Attempt::Offload);
     }
     let found: BTreeSet<u32> =

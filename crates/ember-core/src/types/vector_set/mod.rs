@@ -48,6 +48,13 @@ const PENDING_PER_NOTICE: usize = 32;
 /// The same of vectors that come to an index whose lists are due.
 const INSERTED_PER_NOTICE: u64 = 64;
 
+/// Bytes of vectors that are compared in one step of a call, about: so the default of `long-call-elements` is 4 MiB of them,
+/// which takes some 0.4 ms.
+const BYTES_PER_STEP: usize = 256;
+
+/// Steps in which a filter looks at the attributes of an element: they are a text, which is read each time.
+const STEPS_PER_FILTERED: usize = 4;
+
 /// Blocks of this many elements are freed together, about.
 const ELEMENTS_PER_BLOCK: usize = 64;
 
@@ -524,10 +531,27 @@ impl VectorSet {
         self.parts().index.distance_between(a, b)
     }
 
-    /// About how many distances a search computes.
+    /// How many steps a search takes at most, about ([`crate::call::Call::steps_max`]).
     pub fn steps_of(&self, search: &Search) -> usize {
         let index = &self.parts().index;
-        if search.is_exact { index.len() } else { index.distances_of_search(self.breadth(search)) }
+        let near =
+            if search.is_exact { index.len() } else { index.distances_of_search(self.breadth(search)) };
+        if search.filter.is_none() {
+            return self.steps_of_distances(near);
+        }
+        // However few match, all of them are found, unless the effort is bounded.
+        let filtered = match search.filter_effort {
+            Some(effort) if !search.is_exact => near.max(effort).min(index.len()),
+            _ => index.len(),
+        };
+        self.steps_of_distances(filtered).saturating_add(filtered.saturating_mul(STEPS_PER_FILTERED))
+    }
+
+    /// How many steps it takes to compute so many distances.
+    pub fn steps_of_distances(&self, distances: usize) -> usize {
+        let config = self.parts().index.config();
+        let bytes = distances.saturating_mul(config.scalar.bytes(config.dim));
+        distances.max(bytes / BYTES_PER_STEP)
     }
 
     /// How many near elements a search looks for, or how many lists it looks at.
