@@ -41,6 +41,15 @@ fn edit<R>(
     result
 }
 
+/// How much there is to do for a key: vectors to be linked, and slots to be given back. The caller holds no lock.
+pub fn left(keyspace: &Keyspace, database: usize, key: &[u8]) -> usize {
+    let hash = keyspace.hash(key);
+    let data = keyspace.lock(hash.shard());
+    let entry = data.find(database, hash, key).map(|at| data.entry(database, at));
+    let set = entry.and_then(|entry| entry.aggregate()).and_then(VectorSet::of);
+    set.map_or(0, VectorSet::left_to_linkers)
+}
+
 /// Takes a batch of a key's pending vectors and a view of its index. The caller holds no lock.
 pub fn begin(keyspace: &Keyspace, database: usize, key: &[u8]) -> Next {
     let hash = keyspace.hash(key);

@@ -88,6 +88,31 @@ fn what_is_removed_is_gone_before_its_slot_is() {
     assert_eq!(run(&mut local, "EXISTS k"), ":0");
 }
 
+#[test]
+fn a_call_links_nothing_itself_however_many_elements_it_adds_or_removes() {
+    const COUNT: usize = 5000;
+    let mut local = Local::new(Protocol::Resp2);
+    local.turn.settings.links_vectors_later = true;
+    let elements: Vec<String> = (0..COUNT).map(|id| format!(" e{id} {} {}", id % 71, id % 67 + 1)).collect();
+    let batch = format!("VADD_BATCH k DIM 2{}", elements.concat());
+    assert_eq!(run(&mut local, &batch), format!(":{COUNT}"));
+    assert_eq!(linking::left(&local.keyspace, 0, b"k"), COUNT);
+    assert_eq!(local.turn.notices.errands.len(), 1, "who links is told");
+    // What was answered is found.
+    assert_eq!(run(&mut local, "VSIM k 70 1 COUNT 1"), "*1 $5 e1206");
+    assert_eq!(run(&mut local, &batch), ":0");
+    assert_eq!(linking::left(&local.keyspace, 0, b"k"), 2 * COUNT, "replaced ones leave slots behind");
+    let names: Vec<String> = (0..COUNT - 1).map(|id| format!(" e{id}")).collect();
+    assert_eq!(run(&mut local, &format!("VECTOR.DEL k{}", names.concat())), format!(":{}", COUNT - 1));
+    assert_eq!(linking::left(&local.keyspace, 0, b"k"), 2 * COUNT);
+    assert_eq!(run(&mut local, "VRANGE k - +"), "*1 $5 e4999");
+    local.keyspace.check_invariants();
+    link_all(&local, b"k");
+    assert_eq!(linking::left(&local.keyspace, 0, b"k"), 0);
+    assert_eq!(run(&mut local, "VSIM k 70 1 COUNT 1"), "*1 $5 e4999");
+    local.keyspace.check_invariants();
+}
+
 /// Does what threads do beside commands.
 fn link_all(local: &Local, key: &[u8]) {
     while linking::bury(&local.keyspace, 0, key) > 0 {}

@@ -33,7 +33,7 @@ const PENDING_HOLD: usize = 1024;
 /// With so many left they go on.
 const PENDING_GO_ON: usize = 960;
 
-/// How long a key rests whose value a snapshot is writing.
+/// How long a key rests whose value a snapshot has no room for.
 const REST_TIME: Duration = Duration::from_millis(2);
 
 /// Batches after which it is the turn of another key.
@@ -53,8 +53,34 @@ type Place = (usize, Box<[u8]>);
 enum Left {
     Nothing,
     More,
-    /// A snapshot is writing the value.
+    /// A snapshot has no room for the value as it is.
     Later,
+}
+
+/// What has become of a batch of vectors.
+enum Batch {
+    /// There is none.
+    None,
+    /// A snapshot has no room for the value as it is.
+    Later,
+    /// It is linked; so much is left.
+    Done { left: usize },
+}
+
+/// Gives some slots of a key back, and links some of its vectors.
+fn link_batch(server: &Server, (database, key): &Place) -> Batch {
+    let dead = linking::bury(&server.keyspace, *database, key);
+    let batch = match linking::begin(&server.keyspace, *database, key) {
+        Next::Nothing if dead > 0 => return Batch::Done { left: dead },
+        Next::Nothing => return Batch::None,
+        Next::Later => return Batch::Later,
+        Next::Linking(batch) => batch,
+    };
+    let plans = linking::plan(&batch);
+    // Nothing is copied for a view that nobody looks at any more.
+    drop(batch);
+    let left = linking::commit(&server.keyspace, *database, key, &plans);
+    Batch::Done { left: left + dead }
 }
 
 /// A place, and lists that are being made for its index.
@@ -83,10 +109,18 @@ impl Links {
         server.services.get()
     }
 
-    /// Has what a key has to link linked.
+    /// Has what a key has to link linked, and keeps its callers away if it is much.
     pub(super) fn link(&self, server: &'static Server, place: Place) {
-        if let Err((_, error)) = self.pool.push_once(server, place) {
+        // Before the threads are told: who finds nothing to do any more lets the key go.
+        self.hold_with(server, &place.1, linking::left(&server.keyspace, place.0, &place.1));
+        self.tell(server, place);
+    }
+
+    /// Tells the threads of a key that has something to link.
+    fn tell(&self, server: &'static Server, place: Place) {
+        if let Err((place, error)) = self.pool.push_once(server, place) {
             tracing::warn!("vectors are linked later: the system gives no thread: {error}");
+            self.let_go(server, &place.1);
         }
     }
 
@@ -113,7 +147,7 @@ impl Links {
                     trainings.push_back((place, training));
                 }
             }
-            Left::More => self.link(server, place),
+            Left::More => self.tell(server, place),
             Left::Later => {
                 self.let_go(server, &place.1);
                 self.pool.put_back(place, REST_TIME);
@@ -133,28 +167,18 @@ impl Links {
             return Some((place, training));
         }
         // New lists may have left some vectors to be put into them.
-        self.link(server, place);
+        self.tell(server, place);
         None
     }
 
     /// Links vectors of a key for a while.
-    fn link_some(&self, server: &'static Server, (database, key): &Place) -> Left {
+    fn link_some(&self, server: &'static Server, place: &Place) -> Left {
         for _ in 0..TURN_BATCHES {
-            let dead = linking::bury(&server.keyspace, *database, key);
-            let batch = match linking::begin(&server.keyspace, *database, key) {
-                Next::Nothing if dead > 0 => {
-                    self.hold_with(server, key, dead);
-                    continue;
-                }
-                Next::Nothing => return Left::Nothing,
-                Next::Later => return Left::Later,
-                Next::Linking(batch) => batch,
-            };
-            let plans = linking::plan(&batch);
-            // Nothing is copied for a view that nobody looks at any more.
-            drop(batch);
-            let left = linking::commit(&server.keyspace, *database, key, &plans);
-            self.hold_with(server, key, left + dead);
+            match link_batch(server, place) {
+                Batch::None => return Left::Nothing,
+                Batch::Later => return Left::Later,
+                Batch::Done { left } => self.hold_with(server, &place.1, left),
+            }
         }
         Left::More
     }

@@ -98,7 +98,13 @@ impl Index {
             waiting.claim = Some(claim);
             claimed.push(*waiting);
         }
-        (!claimed.is_empty()).then(|| Linking { view: self.clone(), claim, claimed })
+        let newest = claimed.last()?.number;
+        // However many wait, only those that came before are looked at.
+        let pending = std::mem::take(&mut self.pending);
+        let mut view = self.clone();
+        view.pending = pending.up_to(newest);
+        self.pending = pending;
+        Some(Linking { view, claim, claimed })
     }
 
     /// Makes planned links. O(links²) comparisons of numbers nearly always.

@@ -43,6 +43,11 @@ impl Pending {
         }
     }
 
+    /// Those that came no later than this one, the number of an insertion.
+    pub(crate) fn up_to(&self, number: u64) -> Pending {
+        Pending(self.0.iter().take_while(|waiting| waiting.number <= number).copied().collect())
+    }
+
     pub(crate) fn push(&mut self, slot: u32, number: u64, width: usize) {
         let width = u32::try_from(width.max(1)).unwrap_or(u32::MAX);
         self.0.push_back(Waiting { slot, width, number, claim: None, failures: 0 });

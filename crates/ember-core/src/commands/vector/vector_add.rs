@@ -58,6 +58,7 @@ fn add(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
         let is_new = key.edit_value(Event::module("vector.add"), |set: &mut VectorSet| {
             let is_new = set.set(name, &prepared, payload, width, is_linked_later);
             has_news = set.has_news_for_linkers();
+            set.keep_up();
             is_new
         })?;
         let is_new = is_new.flatten().ok_or("ERR the index has as many elements as it can have")?;

@@ -35,6 +35,7 @@ fn del(call: &mut Call<'_, '_>) -> CommandResult {
     let removed = key.edit_value(Event::module("vector.del"), |set: &mut VectorSet| {
         let removed = (2..args.len()).filter(|&arg| set.remove(args.at(arg), is_mended_later)).count();
         has_news = removed > 0 && set.dead() > 0;
+        set.keep_up();
         removed
     })?;
     if has_news {

@@ -178,6 +178,7 @@ fn vadd(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
             }
             let is_new = set.set(name, &prepared, options.attributes, options.width, is_linked_later);
             has_news = set.has_news_for_linkers();
+            set.keep_up();
             is_new
         })?;
         if has_news {

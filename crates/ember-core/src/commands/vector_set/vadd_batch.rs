@@ -97,7 +97,8 @@ fn vadd_batch(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
                 let prepared = others.as_ref().unwrap_or(prepared);
                 added += set.set(name, prepared, None, options.width, is_linked_later).map(usize::from)?;
             }
-            has_news = set.pending() > 0 || set.dead() > 0;
+            has_news = set.left_to_linkers() > 0;
+            set.keep_up();
             Some(added)
         })?;
         let added = added.ok_or("ERR the vector set has as many elements as it can have")?;

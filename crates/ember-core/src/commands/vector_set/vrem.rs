@@ -34,6 +34,7 @@ fn vrem(call: &mut Call<'_, '_>) -> CommandResult {
     let removed = key.edit_value(Event::module("vrem"), |set: &mut VectorSet| {
         let removed = set.remove(name, is_mended_later);
         has_news = removed && set.has_news_for_linkers();
+        set.keep_up();
         removed
     })?;
     if has_news {

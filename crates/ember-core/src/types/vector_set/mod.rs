@@ -35,11 +35,10 @@ use crate::types::value::ValueType;
 /// Links of a node on each level but the lowest, unless told otherwise.
 pub const LINKS_DEFAULT: usize = 16;
 
-/// Vectors of a set that may wait to be linked. With more, each addition links one itself.
-const PENDING_MAX: usize = 2048;
-
-/// Slots of removed vectors that may wait to be given back. With more, each removal gives one back itself.
-const DEAD_MAX: usize = 2048;
+/// Vectors of a set that may wait to be linked, and slots of removed ones that may wait to be given back, before each call
+/// does one of either itself ([`VectorSet::keep_up`]). Those who do it later keep callers away from a set long before: this
+/// is for callers who cannot be kept away, and for a system that gives no threads.
+const LEFT_MAX: usize = 65_536;
 
 /// Of so many vectors that are not linked yet, or removed ones, one tells those who link that there are some: so they learn
 /// of a set that has come to another key meanwhile, and more of them come when there are many.
@@ -343,7 +342,6 @@ impl VectorSet {
                 elements.push_with(name, kept);
                 parts.index.kill(slot);
                 parts.index.add(vector, width);
-                self.bury_above(DEAD_MAX);
             }
             None => {
                 parts.index.add(vector, width);
@@ -354,8 +352,6 @@ impl VectorSet {
         if !is_linked_later {
             parts.index.train();
             self.link_pending(usize::MAX);
-        } else if parts.index.pending() > PENDING_MAX {
-            self.link_pending(1);
         }
         let parts = self.parts_mut();
         if let Some(attributes) = attributes
@@ -384,7 +380,6 @@ impl VectorSet {
         elements.take_out(slot);
         if is_mended_later && parts.index.is_mended() {
             parts.index.kill(slot);
-            self.bury_above(DEAD_MAX);
         } else {
             elements.free(slot);
             with_scratch(|scratch| parts.index.remove(slot, scratch));
@@ -402,10 +397,20 @@ impl VectorSet {
         }
     }
 
-    fn bury_above(&mut self, dead_max: usize) {
-        if self.dead() > dead_max {
+    /// Behind a call that has left others something to do, however much: does a little of it here and now if they are far
+    /// behind.
+    pub fn keep_up(&mut self) {
+        if self.pending() > LEFT_MAX {
+            self.link_pending(1);
+        }
+        if self.dead() > LEFT_MAX {
             self.bury(1);
         }
+    }
+
+    /// How much is left to those who link: vectors, and slots of removed ones.
+    pub fn left_to_linkers(&self) -> usize {
+        self.pending() + self.dead()
     }
 
     /// How many slots of removed vectors wait to be given back.
