@@ -3,7 +3,7 @@
 //!
 //! Who links holds a shard's lock for two moments, to take vectors and a view of the index, and to make the links that were
 //! chosen in the view. Nothing of what commands see changes by that, so it is neither told to anybody nor recorded; a
-//! snapshot that has still to save the value gets it as it was.
+//! snapshot that has still to save the value, or is writing it, has it as it was.
 
 use super::Keyspace;
 use crate::types::Variant;
@@ -18,7 +18,7 @@ pub const BATCH: usize = 4;
 pub enum Next {
     /// Nothing.
     Nothing,
-    /// Something, but a snapshot is writing the value.
+    /// Something, but a snapshot that has still to save the value has no room for it.
     Later,
     /// This.
     Linking(Box<Linking>),

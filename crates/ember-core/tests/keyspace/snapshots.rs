@@ -9,6 +9,7 @@ use ember_protocol::Protocol;
 use emberkv_core::defragmentation::Defragmentation;
 use emberkv_core::eviction::{ClockReading, EvictionPolicy};
 use emberkv_core::keyspace::{Keyspace, SHARDS};
+use emberkv_core::linking::{self, Next};
 use emberkv_core::local::Local;
 use emberkv_core::rdb::{
     EXPIRY_MS, Encoded, KeyForm, Kind, PayloadChecks, Reader, VERSION_MAX, Value, dump, read_value, restore,
@@ -365,4 +366,69 @@ fn what_is_held_back_is_counted_until_it_is_taken_out_and_is_no_more_than_may_be
         saved.keys.len()
     });
     assert_eq!((keys, held_back.bytes(), held_back.is_full()), (10_000, 0, false));
+}
+
+#[test]
+fn a_vector_set_changes_while_it_is_saved_and_nobody_waits() {
+    const ELEMENTS: usize = 300;
+    let zeros = " 0".repeat(198);
+    let vadd = |local: &mut Local, id: usize, turned: usize| {
+        let line = format!("VADD v VALUES 200 {id} {turned}{zeros} e{id} NOQUANT M 4 EF 5");
+        run(local, &line)
+    };
+    let link = |local: &Local| {
+        linking::bury(&local.keyspace, 0, b"v");
+        if let Next::Linking(batch) = linking::begin(&local.keyspace, 0, b"v") {
+            linking::commit(&local.keyspace, 0, b"v", &linking::plan(&batch));
+        }
+    };
+    // Once it is changed before it is saved, once while it is written.
+    for changes_before in [true, false] {
+        let mut local = Local::new(Protocol::Resp2);
+        local.turn.settings.links_vectors_later = true;
+        for id in 0..ELEMENTS {
+            assert_eq!(vadd(&mut local, id, 1), ":1\r\n");
+            if id % 2 == 0 {
+                link(&local);
+            }
+        }
+        let keyspace = Arc::clone(&local.keyspace);
+        let must_wait = || {
+            let hash = keyspace.hash(b"v");
+            keyspace.lock(hash.shard()).must_wait(hash, b"v")
+        };
+        let asked = ["VRANGE v - +", "VEMB v e7", "VEMB v e299", "VSIM v ELE e7 TRUTH WITHSCORES COUNT 300"];
+        let states = |local: &mut Local| asked.map(|line| run(local, line));
+        let expected = states(&mut local);
+        let change = |local: &mut Local| {
+            for id in 0..100 {
+                assert!(!must_wait(), "its call is made at once");
+                assert_eq!(vadd(local, id, 2), ":0\r\n");
+                assert_eq!(run(local, &format!("VREM v e{}", id + 100)), ":1\r\n");
+                assert_eq!(vadd(local, ELEMENTS + id, 1), ":1\r\n");
+                link(local);
+            }
+            assert!(keyspace.held_back().bytes() < 64 * 1024, "little is there twice");
+        };
+        let snapshot = keyspace.begin_snapshot(options(local.turn.now_ms));
+        if changes_before {
+            change(&mut local);
+        }
+        snapshot.walk(&keyspace);
+        let mut saver = Saver::new(Arc::clone(&snapshot), &keyspace, || {});
+        let piece = saver.next_piece().unwrap();
+        assert!(matches!(piece, Piece::Value(_)));
+        if !changes_before {
+            change(&mut local);
+        }
+        let mut saved = Saved::default();
+        saved.take(&piece);
+        drop(piece);
+        assert!(saver.next_piece().is_none());
+        local.keyspace.check_invariants();
+        assert_ne!(states(&mut local), expected);
+        let mut copy = with_keys(saved.keys, local.turn.now_ms);
+        assert_eq!(states(&mut copy), expected, "the file has what there was at the moment");
+        copy.keyspace.check_invariants();
+    }
 }

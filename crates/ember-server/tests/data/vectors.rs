@@ -323,3 +323,35 @@ fn lists_and_graphs_come_back_from_files() {
         }
     }
 }
+
+#[test]
+fn a_snapshot_that_is_written_keeps_nobody_from_a_vector_set() {
+    for mode in MODES {
+        let arguments = [mode, &["--enable-debug-command", "yes"]].concat();
+        let server = Server::start(env!("CARGO_BIN_EXE_ember-server"), &arguments);
+        let mut client = server.client();
+        let mut random = Random::new(23);
+        for id in 0..1200 {
+            vadd(&mut client, &format!("e{id}"), &blob(&mut random));
+        }
+        let names = client.run("VRANGE v - +");
+        let exact = client.run("VSIM v ELE e500 TRUTH WITHSCORES COUNT 1200");
+        // Each key takes ten seconds, unless somebody is in a hurry.
+        client.run("CONFIG SET rdb-key-save-delay 10000000");
+        assert!(!client.run("BGSAVE").is_error());
+        for id in 0..100 {
+            assert_eq!(client.run(&format!("VREM v e{id}")), Value::Integer(1), "{mode:?}");
+            assert_eq!(vadd(&mut client, &format!("e{}", 600 + id), &blob(&mut random)), Value::Integer(0));
+            assert_eq!(vadd(&mut client, &format!("n{id}"), &blob(&mut random)), Value::Integer(1));
+        }
+        wait_until("all vectors are linked", || pending(&mut client) == 0);
+        assert_eq!(client.info("rdb_bgsave_in_progress"), "1", "{mode:?}: nobody has waited for it");
+        client.run("CONFIG SET rdb-key-save-delay 0");
+        wait_until("it is saved", || client.info("rdb_bgsave_in_progress") == "0");
+        assert_eq!(client.info("rdb_last_bgsave_status"), "ok");
+        assert_ne!(client.run("VRANGE v - +"), names);
+        assert_eq!(client.run("DEBUG RELOAD NOSAVE"), Value::ok());
+        assert_eq!(client.run("VRANGE v - +"), names, "the file has what there was at the moment");
+        assert_eq!(client.run("VSIM v ELE e500 TRUTH WITHSCORES COUNT 1200"), exact);
+    }
+}

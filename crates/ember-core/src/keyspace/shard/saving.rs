@@ -8,9 +8,9 @@
 //! which new entries have from the beginning, so none is saved twice.
 //!
 //! Values that are *apart* (behind a pointer, and not small) are shared, not copied: under the lock this takes a moment
-//! whatever their size. Those of them that are *heavy* are left to [`crate::keyspace::snapshot::Saver`], which saves them
-//! one at a time, and calls that would change one of them wait meanwhile ([`ShardData::must_wait`]), so that it need not be
-//! copied.
+//! whatever their size. Those of them that are *heavy*, because changing them then would copy them as a whole, are left to
+//! [`crate::keyspace::snapshot::Saver`], which saves them one at a time, and calls that would change one of them wait
+//! meanwhile ([`ShardData::must_wait`]), so that it need not be copied.
 
 use std::sync::Arc;
 
@@ -21,10 +21,14 @@ use crate::entries::entry::{EntryRef, Generation, Slot};
 use crate::entries::hash::KeyHash;
 use crate::entries::table::{Position, Table};
 use crate::rdb::Encoded;
+use crate::types::Aggregate;
 use crate::types::value::StringValue;
 
 /// From this size on a string is heavy: copying a shorter one takes less than 0.1 ms.
 const HEAVY_STRING_BYTES: usize = 1024 * 1024;
+
+/// Of a value that is shared in parts one byte of so many is copied with the first change, about: pointers to its parts.
+const BYTES_PER_COPIED: usize = 256;
 
 /// Groups of entries, and bytes of them, that are saved in one go under the lock: some 50 µs.
 const STEP_GROUPS: usize = 8;
@@ -123,16 +127,25 @@ impl Cursor {
     }
 }
 
-/// Whether changing a value while it is shared would take long. It is apart then.
+/// Whether changing a value while it is shared would take long. It is apart then. Of one that is shared in parts only what
+/// changes is copied.
 fn is_heavy(entry: EntryRef<'_>) -> bool {
     match entry.aggregate() {
-        Some(aggregate) => aggregate.footprint_bytes() >= HEAVY_AGGREGATE_BYTES,
+        Some(aggregate) => {
+            aggregate.footprint_bytes() >= HEAVY_AGGREGATE_BYTES && !aggregate.is_shared_in_parts()
+        }
         None if entry.is_away() => false,
         None => match entry.string() {
             StringValue::Large(large) => large.bytes().len() >= HEAVY_STRING_BYTES,
             StringValue::Int(_) | StringValue::Inline(_) => false,
         },
     }
+}
+
+/// Bytes that are there twice when a value that is shared is changed: of one that is shared in parts a few at first.
+fn copied_bytes(entry: EntryRef<'_>) -> usize {
+    let is_shared_in_parts = entry.aggregate().is_some_and(Aggregate::is_shared_in_parts);
+    entry.footprint_bytes() / if is_shared_in_parts { BYTES_PER_COPIED } else { 1 }
 }
 
 impl Saving {
@@ -158,7 +171,7 @@ impl Saving {
             return;
         }
         if is_apart(slot.entry()) {
-            let bytes = slot.entry().footprint_bytes();
+            let bytes = copied_bytes(slot.entry());
             snapshot.count_handed(bytes);
             if let Some(key) = snapshot.share(number, slot) {
                 snapshot.push_handed(Piece::Value(key), bytes);
