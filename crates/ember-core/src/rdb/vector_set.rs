@@ -346,6 +346,44 @@ fn read_lists<R: Read>(reader: &mut Reader<R>, loading: &mut Loading) -> Result<
     loading.lists(&centres, trained_len, &lists).ok_or(wrong)
 }
 
+/// The slots of elements by their ids, which are close together unless most elements of a set were removed.
+enum Slots {
+    /// From the lowest id on; `u32::MAX` is none.
+    Dense {
+        lowest: u64,
+        slots: Vec<u32>,
+    },
+    Sparse(HashMap<u64, u32>),
+}
+
+impl Slots {
+    /// Ids for each element up to which a table of all ids takes no more than a map of those that are there.
+    const IDS_PER_ELEMENT: u64 = 8;
+
+    fn new(ids: &[u64]) -> Slots {
+        let (lowest, highest) =
+            (ids.iter().min().copied().unwrap_or(0), ids.iter().max().copied().unwrap_or(0));
+        if (highest - lowest) / Slots::IDS_PER_ELEMENT >= ids.len() as u64 {
+            return Slots::Sparse(ids.iter().copied().zip(0..).collect());
+        }
+        let mut slots = vec![u32::MAX; (highest - lowest) as usize + 1];
+        for (slot, id) in (0..).zip(ids) {
+            slots[(id - lowest) as usize] = slot;
+        }
+        Slots::Dense { lowest, slots }
+    }
+
+    fn of(&self, id: u64) -> Option<u32> {
+        match self {
+            Slots::Dense { lowest, slots } => {
+                let at = usize::try_from(id.checked_sub(*lowest)?).ok()?;
+                slots.get(at).copied().filter(|&slot| slot != u32::MAX)
+            }
+            Slots::Sparse(slots) => slots.get(&id).copied(),
+        }
+    }
+}
+
 /// Reads a vector set, behind the byte of its kind. Links that cannot be are left out, and what nothing leads to is linked
 /// anew.
 pub(super) fn read<R: Read>(reader: &mut Reader<R>) -> Result<VectorSet, LoadError> {
@@ -356,7 +394,7 @@ pub(super) fn read<R: Read>(reader: &mut Reader<R>) -> Result<VectorSet, LoadErr
     };
     let (shape, count, has_attributes) = read_shape(reader, own.as_ref())?;
     let mut loading = Loading::new(shape).ok_or(corrupt("a vector set has an impossible shape"))?;
-    let mut slots: HashMap<u64, u32> = HashMap::new();
+    let mut ids: Vec<u64> = Vec::new();
     let mut links: Vec<Vec<Vec<u64>>> = Vec::new();
     let mut inserted = own.as_ref().map_or(0, |own| own.inserted);
     for _ in 0..count {
@@ -366,7 +404,7 @@ pub(super) fn read<R: Read>(reader: &mut Reader<R>) -> Result<VectorSet, LoadErr
         let Node { id, level, norm, range, links: of_node } = read_node(reader)?;
         let saved = Saved { name: &name, attributes: &attributes, numbers, norm, range, level };
         loading.push(saved).ok_or(corrupt("an element of a vector set does not fit it"))?;
-        slots.insert(id, links.len() as u32);
+        ids.push(id);
         links.push(of_node);
         inserted = inserted.max(id);
     }
@@ -376,9 +414,10 @@ pub(super) fn read<R: Read>(reader: &mut Reader<R>) -> Result<VectorSet, LoadErr
     if reader.length()? != END {
         return Err(corrupt("a vector set goes on behind its end"));
     }
+    let slots = Slots::new(&ids);
     for (slot, of_node) in (0u32..).zip(&links) {
         for (level, ids) in of_node.iter().enumerate() {
-            loading.link(slot, level, ids.iter().filter_map(|id| slots.get(id).copied()));
+            loading.link(slot, level, ids.iter().filter_map(|&id| slots.of(id)));
         }
     }
     Ok(loading.finish(inserted))

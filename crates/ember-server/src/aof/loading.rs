@@ -14,7 +14,7 @@ use ember_persistence::repair::repair_command;
 use ember_protocol::{Args, OwnedBatch, Protocol, Reply, number};
 use ember_storage::stores::EngineKind;
 use emberkv_core::dispatch::{Context, Waiting};
-use emberkv_core::events::Notices;
+use emberkv_core::events::Errand;
 use emberkv_core::keys::Guards;
 use emberkv_core::turn::Turn;
 
@@ -23,6 +23,7 @@ use crate::aof::{importing, resuming};
 use crate::catalogue::registry::Handler;
 use crate::config::Config;
 use crate::executor::Executor;
+use crate::executor::linking::Links;
 use crate::journal::Reader;
 use crate::script_host::functions;
 use crate::server::Server;
@@ -91,7 +92,7 @@ pub(super) fn adopt_single(
 
 /// Loads all files, and begins the next increment behind them.
 fn play_and_go_on(
-    server: &Server,
+    server: &'static Server,
     config: &Config,
     mut directory: AofDirectory,
 ) -> Result<(AofDirectory, AofWriter), String> {
@@ -181,7 +182,7 @@ fn wait_until_written(server: &Server) -> Result<(), String> {
 
 /// Loads all files; what is to be cut off at the end of the last.
 pub(super) fn load_files(
-    server: &Server,
+    server: &'static Server,
     config: &Config,
     directory: &AofDirectory,
     mut between: Option<Between<'_>>,
@@ -231,7 +232,7 @@ pub(super) fn load_files(
 }
 
 fn load_file(
-    server: &Server,
+    server: &'static Server,
     config: &Config,
     path: &Path,
     ending: Ending,
@@ -296,11 +297,11 @@ fn load_file(
 const PROGRESS_COMMANDS: u64 = 4096;
 
 /// Runs the commands of an AOF.
-struct Player<'s> {
-    server: &'s Server,
-    config: &'s Config,
+struct Player<'c> {
+    server: &'static Server,
+    config: &'c Config,
     turn: Turn,
-    guards: Guards<'s>,
+    guards: Guards<'static>,
     database: usize,
     reply: Reply,
     /// Commands that were run, and those that failed.
@@ -310,13 +311,14 @@ struct Player<'s> {
     origin: Option<Origin>,
 }
 
-impl<'s> Player<'s> {
-    fn new(server: &'s Server, config: &'s Config) -> Player<'s> {
+impl<'c> Player<'c> {
+    fn new(server: &'static Server, config: &'c Config) -> Player<'c> {
         let now_ms = unix_ms();
         let mut turn = Turn::new(now_ms, 1);
         turn.settings.policy = config.maxmemory_policy;
         turn.settings.string_bytes_max = usize::MAX;
         turn.settings.encoding = config.encoding_limits();
+        turn.settings.links_vectors_later = true;
         turn.replay_at(now_ms);
         turn.checks_values = Storage::of(server).is_on();
         let reply = Reply::new(Protocol::Resp2);
@@ -350,7 +352,11 @@ impl<'s> Player<'s> {
         self.server.keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
         // Nobody waits for a key yet.
         if !self.turn.notices.is_empty() {
-            self.turn.notices = Notices::default();
+            for (errand, database, key) in std::mem::take(&mut self.turn.notices).errands {
+                if errand == Errand::Link {
+                    Links::of(self.server).link_loaded(self.server, (database, key));
+                }
+            }
         }
         Ok(())
     }

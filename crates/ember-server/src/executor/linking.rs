@@ -6,6 +6,9 @@
 //!          ─ makes them (a moment under the lock) ─ and so on, until none is left
 //! ```
 //!
+//! While files are loaded, commands that are read again tell the threads in the same way, and the loading thread helps above
+//! [`PENDING_HOLD`]. The server serves as soon as all is read: what is not linked by then is found like all new vectors.
+//!
 //! A removed vector is not found from then on; the threads mend the graph around it, under the lock, and give its slot back.
 //!
 //! Searches look at each vector that is not linked yet, and at what is left of removed ones, so there may not be many: above
@@ -105,7 +108,7 @@ impl Links {
     }
 
     /// Those of a server.
-    pub(super) fn of(server: &Server) -> &Links {
+    pub(crate) fn of(server: &Server) -> &Links {
         server.services.get()
     }
 
@@ -121,6 +124,17 @@ impl Links {
         if let Err((place, error)) = self.pool.push_once(server, place) {
             tracing::warn!("vectors are linked later: the system gives no thread: {error}");
             self.let_go(server, &place.1);
+        }
+    }
+
+    /// Has what a key has to link linked while files are loaded, when nobody can be kept away: the caller helps if it is
+    /// much.
+    pub(crate) fn link_loaded(&self, server: &'static Server, place: Place) {
+        self.tell(server, place.clone());
+        while linking::left(&server.keyspace, place.0, &place.1) > PENDING_HOLD {
+            if !matches!(link_batch(server, &place), Batch::Done { .. }) {
+                return;
+            }
         }
     }
 

@@ -355,3 +355,49 @@ fn a_snapshot_that_is_written_keeps_nobody_from_a_vector_set() {
         assert_eq!(client.run("VSIM v ELE e500 TRUTH WITHSCORES COUNT 1200"), exact);
     }
 }
+
+#[test]
+fn a_log_is_linked_while_it_is_read_and_nothing_is_lost() {
+    for mode in MODES {
+        let directory = Directory::new("vectors-log");
+        let start = || {
+            let builder = Server::builder(env!("CARGO_BIN_EXE_ember-server")).arguments(mode);
+            let builder = builder.arguments(&["--appendonly", "yes", "--appendfsync", "always"]);
+            builder.arguments(&["--aof-use-rdb-preamble", "no"]).directory(&directory.0).start()
+        };
+        let exact = "VSIM v ELE 2900 TRUTH WITHSCORES COUNT 3000";
+        let expected = {
+            let server = start();
+            let mut client = server.client();
+            let add = |id: u64, is_second: bool| -> Vec<Vec<u8>> {
+                let (blob, name) = (blob_of(&vector_of(id, is_second)), id.to_string());
+                let words: [&[u8]; 10] =
+                    [b"VADD", b"v", b"FP32", &blob, name.as_bytes(), b"NOQUANT", b"M", b"8", b"EF", b"40"];
+                words.map(<[u8]>::to_vec).to_vec()
+            };
+            let added: Vec<Vec<Vec<u8>>> = (0..3000).map(|id| add(id, false)).collect();
+            client.pipeline(&added).unwrap();
+            for id in 0..300 {
+                assert_eq!(client.run(&format!("VREM v {id}")), Value::Integer(1));
+                assert_eq!(client.command(&add(300 + id, true)), Value::Integer(0));
+            }
+            client.run(exact)
+        };
+        // It was killed, and the next one has all of it from commands.
+        let server = start();
+        let mut client = server.client();
+        assert_eq!(client.run(exact), expected, "{mode:?}");
+        for is_linked in [false, true] {
+            if is_linked {
+                wait_until("all vectors are linked", || pending(&mut client) == 0);
+            }
+            assert_eq!(client.run("VCARD v"), Value::Integer(2700));
+            let ids = (300..3000).step_by(23);
+            let missed = ids.filter(|&id| {
+                let vector = vector_of(id, id < 600);
+                found(&mut client, &vector, "1").first().is_none_or(|(first, _)| *first != id)
+            });
+            assert!(missed.count() <= 1, "{mode:?}: nearly all are found");
+        }
+    }
+}
