@@ -6,12 +6,14 @@ use emberkv_core::turn::Random;
 
 use crate::support::vectors::{check, run};
 
+const OF_GRAPHS: &str = "-ERR M, EF_CONSTRUCTION and EF_SEARCH are for indexes of type HNSW";
+
 #[test]
 fn indexes_are_created_listed_and_dropped() {
     check(&[
         ("VECTOR.CREATE films DIM 2", "+OK"),
         ("VECTOR.CREATE films DIM 3", "-ERR index already exists"),
-        ("VECTOR.CREATE flat DIM 2 TYPE flat DISTANCE l2 QUANT F16 EF_SEARCH 7", "+OK"),
+        ("VECTOR.CREATE flat DIM 2 TYPE flat DISTANCE l2 QUANT F16", "+OK"),
         ("VADD set VALUES 2 1 0 a", ":1"),
         ("SET text x", "+OK"),
         ("VECTOR.LIST", "*3 $5 films $4 flat $3 set"),
@@ -36,6 +38,9 @@ fn indexes_are_created_listed_and_dropped() {
         ("VECTOR.CREATE k DIM 2 TYPE IVF NPROBE x", "-ERR invalid NPROBE"),
         ("VECTOR.CREATE k DIM 2 NLIST 9", "-ERR NLIST and NPROBE are for indexes of type IVF"),
         ("VECTOR.CREATE k DIM 2 TYPE FLAT NPROBE 9", "-ERR NLIST and NPROBE are for indexes of type IVF"),
+        ("VECTOR.CREATE k DIM 2 TYPE FLAT M 9", OF_GRAPHS),
+        ("VECTOR.CREATE k DIM 2 EF_CONSTRUCTION 9 TYPE IVF", OF_GRAPHS),
+        ("VECTOR.CREATE k DIM 2 TYPE FLAT EF_SEARCH 9", OF_GRAPHS),
         ("EXISTS k", ":0"),
     ]);
 }
@@ -96,7 +101,7 @@ fn searches_return_what_is_asked_for() {
         for (line, expected) in [
             ("VECTOR.SEARCH films [1,0]", "*3 $5 alien $4 cube $6 brazil"),
             ("VECTOR.SEARCH films [1,0] TOP 1", "*1 $5 alien"),
-            ("VECTOR.SEARCH films VALUES 1 0 LIMIT 2 EF 9", "*2 $5 alien $4 cube"),
+            ("VECTOR.SEARCH films VALUES 1 0 LIMIT 2", "*2 $5 alien $4 cube"),
             ("VECTOR.SEARCH films [1,0] KNN 1 WITHSCORES", "*1 *2 $5 alien $1 1"),
             ("VECTOR.SEARCH films [1,0] K 1 WITHVECTORS", "*1 *2 $5 alien *2 $1 1 $1 0"),
             (
@@ -116,6 +121,19 @@ fn searches_return_what_is_asked_for() {
             ("VECTOR.MSEARCH films VECTORS [1,0] AGGREGATE SUM", "-ERR invalid AGGREGATE"),
         ] {
             assert_eq!(run(&mut local, line), expected, "{kind}: {line}");
+        }
+        // An option of another kind of index is a mistake.
+        for (line, of, expected) in [
+            ("VECTOR.SEARCH films VALUES 1 0 LIMIT 2 EF 9", "HNSW", "*2 $5 alien $4 cube"),
+            ("VECTOR.MSEARCH films VECTORS [1,0] K 1 EF 9", "HNSW", "*1 $5 alien"),
+            ("VECTOR.SEARCH films [1,0] K 1 NPROBE 9", "IVF", "*1 $5 alien"),
+        ] {
+            let reply = run(&mut local, line);
+            if kind.starts_with(of) {
+                assert_eq!(reply, expected, "{kind}: {line}");
+            } else {
+                assert!(reply.ends_with(&format!(" is for indexes of type {of}")), "{kind}: {line}: {reply}");
+            }
         }
     }
 }
@@ -198,6 +216,7 @@ fn scores_are_those_of_the_metric() {
         ("VECTOR.MSEARCH l2 VECTORS [0,0] [3,3] AGGREGATE MAX WITHSCORES", "*1 *2 $1 a $1 1"),
         ("VSIM l2 VALUES 2 0 0 WITHSCORES", "*2 $1 a $1 5"),
         ("VECTOR.CREATE ip DIM 2 DISTANCE IP", "+OK"),
+        ("VSIM ip VALUES 2 1 0 EPSILON 0.5", "-ERR EPSILON is a distance, which the inner product is not"),
         ("VECTOR.ADD ip a [3,4]", ":1"),
         ("VECTOR.SEARCH ip [1,2] WITHSCORES", "*1 *2 $1 a $2 11"),
     ]);

@@ -123,6 +123,9 @@ impl Options {
         if options.probes.is_some() && set.lists().is_none() {
             return Err("ERR NPROBE is for indexes of type IVF".into());
         }
+        if options.width.is_some() && set.links() == 0 {
+            return Err("ERR EF is for indexes of type HNSW".into());
+        }
         Ok(options)
     }
 

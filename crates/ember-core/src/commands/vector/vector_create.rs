@@ -9,7 +9,7 @@ use crate::effects::events::Event;
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::vector_set::{
-    DIM_MAX, Kind, LINKS_DEFAULT, LINKS_MAX, LINKS_MIN, LISTS_MAX, MADE_DEFAULT, Metric, Scalar, Shape,
+    DIM_MAX, Kind, LINKS_DEFAULT, LINKS_MAX, LINKS_MIN, LISTS_MAX, MADE_DEFAULT, Made, Metric, Scalar, Shape,
     VectorSet,
 };
 
@@ -47,9 +47,9 @@ fn shape(args: Args<'_>) -> Result<Shape, CommandError> {
         projection: None,
         made: Some(MADE_DEFAULT),
     };
-    let (mut links, mut kind) = (LINKS_DEFAULT, "HNSW");
+    let mut kind = "HNSW";
+    let (mut links, mut build_width, mut search_width) = (None, None, None);
     let (mut lists, mut probes) = (None, None);
-    let mut made = MADE_DEFAULT;
     for at in (2..args.len()).step_by(2) {
         if at + 1 == args.len() {
             return Err(CommandError::Syntax);
@@ -65,11 +65,11 @@ fn shape(args: Args<'_>) -> Result<Shape, CommandError> {
             let word = |word: &&str| is_word(args, at + 1, word);
             kind = ["HNSW", "IVF", "FLAT"].into_iter().find(word).ok_or("ERR invalid TYPE")?;
         } else if is_word(args, at, "M") {
-            links = within(LINKS_MIN as i64..=LINKS_MAX as i64).ok_or("ERR invalid M")?;
+            links = Some(within(LINKS_MIN as i64..=LINKS_MAX as i64).ok_or("ERR invalid M")?);
         } else if is_word(args, at, "EF_CONSTRUCTION") {
-            made.build_width = within(1..=WIDTH_MAX).ok_or("ERR invalid EF_CONSTRUCTION")?;
+            build_width = Some(within(1..=WIDTH_MAX).ok_or("ERR invalid EF_CONSTRUCTION")?);
         } else if is_word(args, at, "EF_SEARCH") {
-            made.search_width = within(1..=WIDTH_MAX).ok_or("ERR invalid EF_SEARCH")?;
+            search_width = Some(within(1..=WIDTH_MAX).ok_or("ERR invalid EF_SEARCH")?);
         } else if is_word(args, at, "NLIST") {
             lists = Some(within(1..=LISTS_MAX as i64).ok_or("ERR invalid NLIST")?);
         } else if is_word(args, at, "NPROBE") {
@@ -84,15 +84,21 @@ fn shape(args: Args<'_>) -> Result<Shape, CommandError> {
         return Err("ERR DIM is missing".into());
     }
     shape.kind = match kind {
-        "HNSW" => Kind::Hnsw { links },
+        "HNSW" => Kind::Hnsw { links: links.unwrap_or(LINKS_DEFAULT) },
         "IVF" => Kind::Ivf { lists: lists.unwrap_or(LISTS_DEFAULT) },
         _ => Kind::Flat,
     };
     if kind != "IVF" && (lists.is_some() || probes.is_some()) {
         return Err("ERR NLIST and NPROBE are for indexes of type IVF".into());
     }
-    made.probes = probes.unwrap_or(made.probes);
-    shape.made = Some(made);
+    if kind != "HNSW" && (links.is_some() || build_width.is_some() || search_width.is_some()) {
+        return Err("ERR M, EF_CONSTRUCTION and EF_SEARCH are for indexes of type HNSW".into());
+    }
+    shape.made = Some(Made {
+        build_width: build_width.unwrap_or(MADE_DEFAULT.build_width),
+        search_width: search_width.unwrap_or(MADE_DEFAULT.search_width),
+        probes: probes.unwrap_or(MADE_DEFAULT.probes),
+    });
     Ok(shape)
 }
 

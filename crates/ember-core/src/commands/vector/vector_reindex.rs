@@ -38,6 +38,7 @@ fn reindex(call: &mut Call<'_, '_>) -> AttemptResult {
     let is_later = args.len() == 3;
     let width = made(set).build_width;
     let steps = match set.kind() {
+        // Changes of a graph that is made beside would have to be made twice.
         Kind::Hnsw { .. } if is_later => return Err("ERR BACKGROUND is for indexes of type IVF".into()),
         Kind::Hnsw { links } => set.len().saturating_mul(width.saturating_mul(links)),
         Kind::Ivf { .. } if is_later && key.links_later() => {

@@ -78,6 +78,9 @@ fn vsim(call: &mut Call<'_, '_>) -> AttemptResult {
     };
     let (vector, next) = query(set, args)?;
     let options = Options::parse(args, next)?;
+    if set.metric() == Metric::InnerProduct && options.epsilon.is_finite() {
+        return Err("ERR EPSILON is a distance, which the inner product is not".into());
+    }
     if !options.is_in_place && set.steps_of(&options.search) > steps_max {
         return Ok(Attempt::Offload);
     }
@@ -86,6 +89,7 @@ fn vsim(call: &mut Call<'_, '_>) -> AttemptResult {
     let is_near = |distance: f32| match set.metric() {
         Metric::Cosine => distance / 2.0 <= options.epsilon,
         Metric::L2 => set.told(distance) <= options.epsilon,
+        // All are, without a limit.
         Metric::InnerProduct => true,
     };
     let count = hits.iter().take_while(|hit| is_near(hit.distance)).count();
