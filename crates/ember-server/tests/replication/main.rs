@@ -15,6 +15,7 @@ mod slow;
 mod stream;
 mod synchronous;
 mod together;
+mod vectors;
 
 use std::path::PathBuf;
 
