@@ -75,10 +75,14 @@ test-model: ## Model check of shard locks, forwarding between workers and parall
 	RUSTFLAGS="--cfg shuttle" $(CARGO) test -p emberkv-core --test model --target-dir target/model
 
 test-asan: ## The tests of the unsafe code under the address sanitizer (needs a nightly compiler).
-	RUSTFLAGS="-Zsanitizer=address" $(CARGO) +nightly test -p emberkv-core -p ember-protocol \
+	RUSTFLAGS="-Zsanitizer=address" $(CARGO) +nightly test -p emberkv-core -p ember-protocol -p ember-vector \
 		--lib --tests --target $(HOST) --target-dir target/asan
 	RUSTFLAGS="-Zsanitizer=address" $(CARGO) +nightly test -p ember-server --no-default-features --bin ember-server scripting \
 		--target $(HOST) --target-dir target/asan
+
+test-tsan: ## The tests of ember-vector's threads under the thread sanitizer (needs a nightly compiler with rust-src).
+	RUSTFLAGS="-Zsanitizer=thread" $(CARGO) +nightly test -Zbuild-std -p ember-vector --test index threads \
+		--target $(HOST) --target-dir target/tsan
 
 test-asan-server: ## The stress test against a server under the address sanitizer (needs a nightly compiler).
 	RUSTFLAGS="-Zsanitizer=address" $(CARGO) +nightly build -p ember-server --no-default-features \

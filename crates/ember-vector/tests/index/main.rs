@@ -6,3 +6,4 @@ mod building;
 mod data;
 mod model;
 mod recall;
+mod threads;
