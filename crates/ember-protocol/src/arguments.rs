@@ -379,9 +379,9 @@ impl StoredCommand {
         Args { spans: &self.spans, input: &self.bytes, buffers: &[] }
     }
 
-    /// The memory in bytes that it takes besides itself.
-    pub fn memory_bytes(&self) -> usize {
-        size_of_val(&self.spans[..]) + self.bytes.len()
+    /// The bytes of each of its allocations.
+    pub fn allocations(&self) -> [usize; 2] {
+        [size_of_val(&self.spans[..]), self.bytes.len()]
     }
 }
 

@@ -8,10 +8,13 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use ember_protocol::{OwnedBatch, Protocol};
+use ember_protocol::{Args, OwnedBatch, Protocol};
 
 use crate::effects::events::{ChangedKey, Notices};
-use crate::effects::live_query::{LiveQuery, Queries, TagFilter};
+use crate::effects::live_query::LiveQuery;
+use crate::effects::queries::Queries;
+pub(crate) use crate::effects::queries::TagFilter;
+use crate::memory::size_class;
 use crate::sync::AtomicBool;
 
 /// About what one observed key takes in the tables of its shard besides its name, in bytes.
@@ -201,9 +204,21 @@ impl Observers {
         self.wake_waiters(database, key, notices);
     }
 
-    /// The live queries of keys whose hashes have this tag.
-    pub fn queries(&self, tag: u32) -> impl Iterator<Item = &Arc<LiveQuery>> {
-        self.queries.of(tag)
+    /// The live query of keys whose hashes have this tag that is this call.
+    pub fn find_query(
+        &self,
+        tag: u32,
+        call: Args<'_>,
+        database: usize,
+        protocol: Protocol,
+    ) -> Option<&Arc<LiveQuery>> {
+        self.queries.find(tag, call, database, protocol)
+    }
+
+    /// The memory in bytes that live queries take here, with that of the observers themselves.
+    pub(crate) fn queries_bytes(&self) -> usize {
+        let own = size_class(size_of::<Observers>());
+        if self.queries.is_empty() { 0 } else { own + self.queries.memory_bytes() }
     }
 
     /// The live queries of all keys; one with several keys here comes several times.

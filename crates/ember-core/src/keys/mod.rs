@@ -6,7 +6,7 @@ mod key;
 
 use std::sync::Arc;
 
-use ember_protocol::Args;
+use ember_protocol::{Args, Protocol};
 
 pub use effect::{Edited, Effect};
 pub use guards::Guards;
@@ -170,23 +170,23 @@ impl<'c, 'k> Keys<'c, 'k> {
         shard.expire_all_of(self.database, hash, self.args.at(arg), self.turn);
     }
 
-    /// A live query of the key in argument `arg` for which `is_it` holds.
-    pub fn find_query(&self, arg: usize, is_it: impl Fn(&LiveQuery) -> bool) -> Option<Arc<LiveQuery>> {
+    /// The live query of the key in argument `arg` that is this call, in a protocol.
+    pub fn find_query(&self, arg: usize, protocol: Protocol) -> Option<Arc<LiveQuery>> {
         let hash = self.hash(arg);
         let observers = self.guards.data(hash.shard()).observers()?;
-        observers.queries(hash.tag()).find(|query| is_it(query)).cloned()
+        observers.find_query(hash.tag(), self.args, self.database, protocol).cloned()
     }
 
-    /// Enters a live query for the key in argument `arg`.
-    pub fn enter_query(&mut self, arg: usize, query: &Arc<LiveQuery>) {
+    /// Enters a live query for the key in argument `arg`; returns by how many bytes queries take more memory in its shard.
+    pub fn enter_query(&mut self, arg: usize, query: &Arc<LiveQuery>) -> isize {
         let hash = self.hash(arg);
-        self.guards.shard_mut(hash.shard()).enter_query(hash.tag(), query);
+        self.guards.shard_mut(hash.shard()).enter_query(hash.tag(), query)
     }
 
-    /// Takes a live query away from the key in argument `arg`.
-    pub fn leave_query(&mut self, arg: usize, query: &Arc<LiveQuery>) {
+    /// Takes a live query away from the key in argument `arg`; returns as [`Keys::enter_query`] does.
+    pub fn leave_query(&mut self, arg: usize, query: &Arc<LiveQuery>) -> isize {
         let hash = self.hash(arg);
-        self.guards.shard_mut(hash.shard()).leave_query(hash.tag(), query);
+        self.guards.shard_mut(hash.shard()).leave_query(hash.tag(), query)
     }
 
     /// Puts a waiter into the queue of the key in argument `arg`.

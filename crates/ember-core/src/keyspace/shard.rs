@@ -17,8 +17,8 @@ use super::expiry::{ExpiryIndex, Reference, TICK_MS};
 use super::names::OrderedNames;
 use crate::effects::events::{ChangedKey, Event, Notices};
 use crate::effects::journal::Names;
-use crate::effects::live_query::{LiveQuery, TagFilter};
-use crate::effects::observers::Observers;
+use crate::effects::live_query::LiveQuery;
+use crate::effects::observers::{Observers, TagFilter};
 use crate::entries::entry::{Dues, EntryRef, Generation, NewValue, SharedValue, Slot};
 use crate::entries::hash::KeyHash;
 use crate::entries::table::{Position, Table};
@@ -485,22 +485,30 @@ impl ShardData {
         self.edit_queries(|observers, _| edit(observers));
     }
 
-    fn edit_queries(&mut self, edit: impl FnOnce(&mut Observers, &mut TagFilter)) {
+    /// The same with the filter of live queries; returns by how many bytes these take more memory.
+    fn edit_queries(&mut self, edit: impl FnOnce(&mut Observers, &mut TagFilter)) -> isize {
         self.is_changed = true;
+        let before = self.queries_bytes();
         let observers = self.observers.get_or_insert_default();
         edit(observers, &mut self.queried);
         self.has_clients = observers.has_clients();
         self.observers.take_if(|observers| observers.is_empty());
+        self.queries_bytes().cast_signed() - before.cast_signed()
     }
 
-    /// Enters a live query for a key whose hash has this tag.
-    pub fn enter_query(&mut self, tag: u32, query: &Arc<LiveQuery>) {
-        self.edit_queries(|observers, queried| observers.enter_query(tag, query, queried));
+    fn queries_bytes(&self) -> usize {
+        let observers = self.observers.as_ref().map_or(0, |observers| observers.queries_bytes());
+        observers + self.queried.memory_bytes()
     }
 
-    /// Takes a live query away from the keys whose hashes have this tag.
-    pub fn leave_query(&mut self, tag: u32, query: &Arc<LiveQuery>) {
-        self.edit_queries(|observers, queried| observers.leave_query(tag, query, queried));
+    /// Enters a live query for a key whose hash has this tag; returns by how many bytes queries take more memory here.
+    pub fn enter_query(&mut self, tag: u32, query: &Arc<LiveQuery>) -> isize {
+        self.edit_queries(|observers, queried| observers.enter_query(tag, query, queried))
+    }
+
+    /// Takes a live query away from the keys whose hashes have this tag; returns as [`ShardData::enter_query`] does.
+    pub fn leave_query(&mut self, tag: u32, query: &Arc<LiveQuery>) -> isize {
+        self.edit_queries(|observers, queried| observers.leave_query(tag, query, queried))
     }
 
     /// The address of what a change of a key with this tag reads first of the live queries; to be fetched ahead, not to be

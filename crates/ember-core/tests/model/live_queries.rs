@@ -154,12 +154,12 @@ impl World {
             || (),
             |keys, result| {
                 let args = call.command(0);
-                let known = keys.find_query(1, |query| query.is_for(args, 0, Protocol::Resp2));
+                let known = keys.find_query(1, Protocol::Resp2);
                 let is_new = known.is_none();
                 let query = known
                     .unwrap_or_else(|| Arc::new(LiveQuery::new(args, 0, 0, Protocol::Resp2, 0).unwrap()));
                 if is_new {
-                    (1..=KEYS.len()).for_each(|arg| keys.enter_query(arg, &query));
+                    (1..=KEYS.len()).for_each(|arg| _ = keys.enter_query(arg, &query));
                 }
                 query.with_audience(|audience| {
                     audience.add(worker, receiver(worker), false);
@@ -190,7 +190,7 @@ impl World {
                     audience.is_empty()
                 });
                 if is_over {
-                    (1..=KEYS.len()).for_each(|arg| keys.leave_query(arg, query));
+                    (1..=KEYS.len()).for_each(|arg| _ = keys.leave_query(arg, query));
                 }
             },
         );

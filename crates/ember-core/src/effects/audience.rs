@@ -1,0 +1,235 @@
+//! Who is to be told of a live query's results.
+
+use std::collections::HashMap;
+
+use super::live_query::Receiver;
+use crate::memory::size_class;
+
+/// So many receivers are looked through one by one; where there are more, a table tells where each of them is.
+const LISTED_MAX: usize = 64;
+
+/// A receiver, its worker, and whether it wants equal results too.
+#[derive(Clone, Copy, Debug)]
+struct Seat {
+    receiver: Receiver,
+    worker: u16,
+    wants_equal: bool,
+}
+
+/// Who is to be told of a query's results.
+#[derive(Debug, Default)]
+pub struct Audience {
+    seats: Seats,
+    /// The hash of the result that all of them know, in halves, if there is one.
+    known: [u64; 2],
+    is_known: bool,
+}
+
+/// One, nearly always.
+#[derive(Debug, Default)]
+enum Seats {
+    #[default]
+    None,
+    One(Seat),
+    Many(Box<Crowd>),
+}
+
+/// Several receivers.
+#[derive(Debug, Default)]
+struct Crowd {
+    seats: Vec<Seat>,
+    /// The places of all of them in the list, by what they are; empty while there are few.
+    places: HashMap<Name, u32>,
+}
+
+/// What tells a receiver from all others: its client's id and its number there.
+type Name = (u64, u32);
+
+fn name_of(receiver: &Receiver) -> Name {
+    (receiver.client_id, receiver.number)
+}
+
+impl Crowd {
+    fn add(&mut self, seat: Seat) {
+        let Crowd { seats, places } = self;
+        seats.push(seat);
+        let is_begun = !places.is_empty();
+        if is_begun || seats.len() > LISTED_MAX {
+            let first = if is_begun { seats.len() - 1 } else { 0 };
+            places.extend((first..seats.len()).map(|at| (name_of(&seats[at].receiver), at as u32)));
+        }
+    }
+
+    fn remove(&mut self, receiver: Receiver) {
+        let Crowd { seats, places } = self;
+        let found = if places.is_empty() {
+            seats.iter().position(|seat| seat.receiver == receiver)
+        } else {
+            places.remove(&name_of(&receiver)).map(|at| at as usize)
+        };
+        let Some(at) = found else { return };
+        seats.swap_remove(at);
+        if let Some(place) = seats.get(at).and_then(|moved| places.get_mut(&name_of(&moved.receiver))) {
+            *place = at as u32;
+        }
+        if seats.len() < seats.capacity() / 4 {
+            seats.shrink_to_fit();
+            if seats.len() <= LISTED_MAX / 2 {
+                *places = HashMap::new();
+            } else {
+                places.shrink_to_fit();
+            }
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let buckets = (self.places.capacity() * 8 / 7).next_power_of_two();
+        let has_table = self.places.capacity() > 0;
+        let table = if has_table { buckets * (size_of::<(Name, u32)>() + 1) } else { 0 };
+        let list = self.seats.capacity() * size_of::<Seat>();
+        let sizes = [size_of::<Crowd>(), list, table];
+        sizes.into_iter().map(|bytes| if bytes == 0 { 0 } else { size_class(bytes) }).sum()
+    }
+}
+
+impl Audience {
+    fn seats(&self) -> &[Seat] {
+        match &self.seats {
+            Seats::None => &[],
+            Seats::One(seat) => std::slice::from_ref(seat),
+            Seats::Many(crowd) => &crowd.seats,
+        }
+    }
+
+    /// Whether nobody is to be told.
+    pub fn is_empty(&self) -> bool {
+        self.seats().is_empty()
+    }
+
+    /// Adds a receiver of a worker that is not there. O(1).
+    pub fn add(&mut self, worker: usize, receiver: Receiver, wants_equal: bool) {
+        let seat = Seat { receiver, worker: worker as u16, wants_equal };
+        match &mut self.seats {
+            Seats::None => self.seats = Seats::One(seat),
+            Seats::One(first) => {
+                let mut crowd = Box::<Crowd>::default();
+                [*first, seat].into_iter().for_each(|seat| crowd.add(seat));
+                self.seats = Seats::Many(crowd);
+            }
+            Seats::Many(crowd) => crowd.add(seat),
+        }
+    }
+
+    /// Takes a receiver away, if it is there. O(1).
+    pub fn remove(&mut self, receiver: Receiver) {
+        match &mut self.seats {
+            Seats::One(seat) if seat.receiver == receiver => self.seats = Seats::None,
+            Seats::None | Seats::One(_) => {}
+            Seats::Many(crowd) => {
+                crowd.remove(receiver);
+                if let [last] = crowd.seats[..] {
+                    self.seats = Seats::One(last);
+                }
+            }
+        }
+    }
+
+    /// The memory in bytes that it takes besides itself.
+    pub fn memory_bytes(&self) -> usize {
+        match &self.seats {
+            Seats::None | Seats::One(_) => 0,
+            Seats::Many(crowd) => crowd.memory_bytes(),
+        }
+    }
+
+    /// The receivers of a worker.
+    pub fn receivers_of(&self, worker: usize) -> impl Iterator<Item = Receiver> {
+        let seats = self.seats().iter().filter(move |seat| usize::from(seat.worker) == worker);
+        seats.map(|seat| seat.receiver)
+    }
+
+    /// The workers that have receivers, each once.
+    pub fn workers(&self) -> Vec<u16> {
+        let mut workers = Vec::new();
+        for seat in self.seats() {
+            if !workers.contains(&seat.worker) {
+                workers.push(seat.worker);
+            }
+        }
+        workers
+    }
+
+    /// Whether somebody wants equal results too.
+    pub fn wants_equal(&self) -> bool {
+        self.seats().iter().any(|seat| seat.wants_equal)
+    }
+
+    /// The hash of the result that all of them know; `None` if some know another.
+    pub fn known(&self) -> Option<u128> {
+        let [high, low] = self.known;
+        self.is_known.then_some(u128::from(high) << 64 | u128::from(low))
+    }
+
+    /// Notes which result all of them know.
+    pub fn set_known(&mut self, hash: Option<u128>) {
+        self.is_known = hash.is_some();
+        let hash = hash.unwrap_or_default();
+        self.known = [(hash >> 64) as u64, hash as u64];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receiver(client_id: u64) -> Receiver {
+        Receiver { client_id, token: 1, number: 7 }
+    }
+
+    #[test]
+    fn the_audience_is_told_by_workers_until_the_last_receiver_has_left() {
+        let mut audience = Audience::default();
+        audience.add(3, receiver(1), true);
+        audience.add(3, receiver(2), false);
+        audience.add(1, receiver(3), false);
+        assert!(audience.wants_equal() && audience.workers() == [3, 1]);
+        assert_eq!(audience.receivers_of(3).collect::<Vec<_>>(), [receiver(1), receiver(2)]);
+        audience.remove(receiver(1));
+        audience.add(3, receiver(1), false);
+        assert!(!audience.wants_equal() && audience.receivers_of(3).count() == 2);
+        (1..=3).for_each(|id| audience.remove(receiver(id)));
+        assert!(audience.is_empty() && audience.workers().is_empty());
+    }
+
+    #[test]
+    fn receivers_leave_a_crowd_in_any_order_without_a_search() {
+        let mut audience = Audience::default();
+        let count = 100_000;
+        (0..count).for_each(|id| audience.add(0, receiver(id), false));
+        let bytes = audience.memory_bytes();
+        // Searched one by one they take minutes. The steps go through all of them.
+        for (left, step) in (0..count).rev().zip(0..) {
+            audience.remove(receiver(step * 7919 % count));
+            audience.remove(receiver(count));
+            assert_eq!(audience.is_empty(), left == 0);
+            if left.is_power_of_two() {
+                let known: std::collections::HashSet<u64> =
+                    audience.receivers_of(0).map(|receiver| receiver.client_id).collect();
+                assert!(known.len() as u64 == left && !known.contains(&(step * 7919 % count)));
+            }
+        }
+        assert!(bytes <= 80 * count as usize && audience.memory_bytes() == 0, "{bytes}");
+    }
+
+    #[test]
+    fn hashes_are_kept_whole() {
+        let mut audience = Audience::default();
+        assert_eq!(audience.known(), None);
+        for hash in [0, 1, u128::MAX, 1 << 64] {
+            audience.set_known(Some(hash));
+            assert_eq!(audience.known(), Some(hash));
+        }
+        audience.set_known(None);
+        assert_eq!(audience.known(), None);
+    }
+}

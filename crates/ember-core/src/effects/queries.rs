@@ -1,0 +1,345 @@
+//! Which live queries read the keys of a shard.
+
+use std::sync::Arc;
+
+use ember_protocol::{Args, Protocol};
+
+use super::live_query::{LiveQuery, digest};
+use crate::entries::hash::TAG_BITS;
+use crate::memory::size_class;
+
+/// A query, with the tag of the hash of one of its keys and the hash of its words.
+struct Place {
+    tag: u32,
+    digest: u32,
+    query: Arc<LiveQuery>,
+}
+
+impl Place {
+    fn name(&self) -> (u32, u32) {
+        (self.tag, self.digest)
+    }
+}
+
+/// The most places of one piece of the list: what a new one moves at most, but for the pieces behind.
+const PIECE_MAX: usize = 512;
+
+/// The queries of a shard's keys, by the tags of their keys' hashes. Two keys may have the same tag: then a change of one
+/// runs the queries of the other too, whose results are the same as before.
+#[derive(Default)]
+pub(super) struct Queries {
+    /// By ascending tag and hash of their words, in pieces, none of them empty. Exact to within an eighth: a table with room
+    /// for growth takes twice the memory.
+    pieces: Vec<Vec<Place>>,
+    count: usize,
+    /// The memory in bytes of the pieces.
+    pieces_bytes: usize,
+}
+
+fn allocated<T>(list: &Vec<T>) -> usize {
+    if list.capacity() == 0 { 0 } else { size_class(list.capacity() * size_of::<T>()) }
+}
+
+impl Queries {
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// The memory in bytes that they take.
+    pub(super) fn memory_bytes(&self) -> usize {
+        allocated(&self.pieces) + self.pieces_bytes
+    }
+
+    /// The queries of all keys, some of them several times.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<LiveQuery>> {
+        self.pieces.iter().flatten().map(|place| &place.query)
+    }
+
+    /// Those of keys with this tag. O(log queries).
+    pub(super) fn of(&self, tag: u32) -> impl Iterator<Item = &Arc<LiveQuery>> {
+        self.from((tag, 0)).take_while(move |place| place.tag == tag).map(|place| &place.query)
+    }
+
+    /// The one of keys with this tag that is this call. O(log queries).
+    pub(super) fn find(
+        &self,
+        tag: u32,
+        call: Args<'_>,
+        database: usize,
+        protocol: Protocol,
+    ) -> Option<&Arc<LiveQuery>> {
+        self.named((tag, digest(call))).find(|query| query.is_for(call, database, protocol))
+    }
+
+    /// The piece that has the first place with this name or a later one, if there is such a place.
+    fn piece_of(&self, name: (u32, u32)) -> usize {
+        self.pieces.partition_point(|piece| piece.last().is_some_and(|last| last.name() < name))
+    }
+
+    /// The places with this name and those behind.
+    fn from(&self, name: (u32, u32)) -> impl Iterator<Item = &Place> {
+        let (first, behind) = self.pieces[self.piece_of(name)..].split_first().unzip();
+        let first =
+            first.map_or(&[][..], |piece| &piece[piece.partition_point(|place| place.name() < name)..]);
+        first.iter().chain(behind.into_iter().flatten().flatten())
+    }
+
+    fn named(&self, name: (u32, u32)) -> impl Iterator<Item = &Arc<LiveQuery>> {
+        self.from(name).take_while(move |place| place.name() == name).map(|place| &place.query)
+    }
+
+    /// Enters a query for a key with this tag, once; `filter` is the one of these queries. O(log queries), and a copy of one
+    /// piece.
+    pub(super) fn enter(&mut self, tag: u32, query: &Arc<LiveQuery>, filter: &mut TagFilter) {
+        let place = Place { tag, digest: query.digest(), query: Arc::clone(query) };
+        let name = place.name();
+        if self.named(name).any(|other| Arc::ptr_eq(other, query)) {
+            return;
+        }
+        if self.pieces.is_empty() {
+            self.pieces.push(Vec::new());
+        }
+        let mut at = self.piece_of(name).min(self.pieces.len() - 1);
+        self.pieces_bytes -= allocated(&self.pieces[at]);
+        if self.pieces[at].len() == PIECE_MAX {
+            let behind = self.pieces[at].split_off(PIECE_MAX / 2);
+            self.pieces[at].shrink_to_fit();
+            let is_behind = behind[0].name() < name;
+            self.pieces.insert(at + 1, behind);
+            self.pieces_bytes += allocated(&self.pieces[at + usize::from(!is_behind)]);
+            at += usize::from(is_behind);
+        }
+        let piece = &mut self.pieces[at];
+        if piece.len() == piece.capacity() {
+            piece.reserve_exact(1 + piece.len() / 8);
+        }
+        piece.insert(piece.partition_point(|other| other.name() < name), place);
+        self.pieces_bytes += allocated(piece);
+        self.count += 1;
+        filter.enter(tag, self);
+    }
+
+    /// Takes a query away from the keys with this tag; `filter` is the one of these queries. O(log queries), and a copy of
+    /// one piece.
+    pub(super) fn leave(&mut self, tag: u32, query: &Arc<LiveQuery>, filter: &mut TagFilter) {
+        let name = (tag, query.digest());
+        let mut at = self.piece_of(name);
+        // Different words nearly never have the same hash: it is in the first piece that may have it.
+        let within = loop {
+            let Some(piece) = self.pieces.get(at).filter(|piece| piece[0].name() <= name) else { return };
+            let from = piece.partition_point(|place| place.name() < name);
+            let mut same = piece[from..].iter().take_while(|place| place.name() == name);
+            if let Some(within) = same.position(|place| Arc::ptr_eq(&place.query, query)) {
+                break from + within;
+            }
+            at += 1;
+        };
+        let piece = &mut self.pieces[at];
+        self.pieces_bytes -= allocated(piece);
+        piece.remove(within);
+        if piece.len() < piece.capacity() / 2 {
+            piece.shrink_to_fit();
+        }
+        if piece.is_empty() {
+            self.pieces.remove(at);
+            if self.pieces.is_empty() || self.pieces.len() < self.pieces.capacity() / 2 {
+                self.pieces.shrink_to_fit();
+            }
+        } else {
+            self.pieces_bytes += allocated(piece);
+        }
+        self.count -= 1;
+        filter.leave(tag, self);
+    }
+}
+
+/// Says of nearly all tags that are not among those of a shard's queries that they are not, with one word of memory: a
+/// Bloom filter in blocks of one word. The higher bits of a tag choose the word, the lower ones two bits in it, which are
+/// set if the tag is there. There are 16 to 32 bits for each tag, so one in a hundred others is taken for one of them.
+///
+/// A write that nobody watches beside a million watches asks nothing else.
+#[derive(Default)]
+pub(crate) struct TagFilter {
+    /// None while there are no queries.
+    words: Box<[u64]>,
+}
+
+/// The most tags for each word, and for which there are so few that the words are made fewer.
+const WORD_TAGS_MAX: usize = 4;
+const WORD_TAGS_MIN: usize = 1;
+
+/// There is a bit for each tag then.
+const FILTER_WORDS_MAX: usize = 1 << (TAG_BITS - u64::BITS.trailing_zeros());
+
+impl TagFilter {
+    /// The number of a tag's word, and its bits there. Tags of one word are neighbours.
+    #[inline]
+    fn place(&self, tag: u32) -> (usize, u64) {
+        let scaled = u64::from(tag) * self.words.len() as u64;
+        let within = scaled << (u64::BITS - TAG_BITS);
+        let bits = 1 << (within >> 58) | 1 << (within >> 52 & 63);
+        ((scaled >> TAG_BITS) as usize, bits)
+    }
+
+    /// Whether a tag may be there. False is certain.
+    #[inline]
+    pub(crate) fn may_have(&self, tag: u32) -> bool {
+        let (at, bits) = self.place(tag);
+        self.words.get(at).is_some_and(|word| word & bits == bits)
+    }
+
+    /// The address of what [`TagFilter::may_have`] reads: to be fetched ahead, not to be read through.
+    #[inline]
+    pub(crate) fn address(&self, tag: u32) -> *const u8 {
+        self.words.as_ptr().wrapping_add(self.place(tag).0).cast()
+    }
+
+    /// The memory in bytes that it takes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        if self.words.is_empty() { 0 } else { size_class(size_of_val(&self.words[..])) }
+    }
+
+    fn rebuild(&mut self, queries: &Queries) {
+        let words = queries.count.div_ceil(WORD_TAGS_MAX).next_power_of_two().min(FILTER_WORDS_MAX);
+        self.words = vec![0; words].into();
+        queries.pieces.iter().flatten().for_each(|place| self.set(place.tag));
+    }
+
+    fn set(&mut self, tag: u32) {
+        let (at, bits) = self.place(tag);
+        self.words[at] |= bits;
+    }
+
+    /// Notes a tag that is among those of `queries` by now.
+    fn enter(&mut self, tag: u32, queries: &Queries) {
+        let words = self.words.len();
+        if queries.count > words * WORD_TAGS_MAX && words < FILTER_WORDS_MAX {
+            self.rebuild(queries);
+        } else {
+            self.set(tag);
+        }
+    }
+
+    /// Notes that a query with a tag is gone.
+    fn leave(&mut self, tag: u32, queries: &Queries) {
+        if queries.is_empty() {
+            *self = TagFilter::default();
+        } else if queries.count < self.words.len() * WORD_TAGS_MIN {
+            self.rebuild(queries);
+        } else if queries.of(tag).next().is_none() {
+            let at = self.place(tag).0;
+            // The lowest tag of this word; each tag that is there is looked at once, however many queries have it.
+            let mut next = ((at as u64) << TAG_BITS).div_ceil(self.words.len() as u64) as u32;
+            let mut bits = 0;
+            while let Some(place) =
+                queries.from((next, 0)).next().filter(|place| self.place(place.tag).0 == at)
+            {
+                bits |= self.place(place.tag).1;
+                next = place.tag + 1;
+            }
+            self.words[at] = bits;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ember_protocol::OwnedBatch;
+
+    use super::*;
+
+    fn query(name: &str) -> Arc<LiveQuery> {
+        let mut batch = OwnedBatch::new();
+        batch.push(&[b"GET", name.as_bytes()]);
+        Arc::new(LiveQuery::new(batch.command(0), 1, 0, Protocol::Resp2, 0).unwrap())
+    }
+
+    #[test]
+    fn queries_are_found_by_tag_until_the_last_has_left() {
+        let (mut queries, mut filter) = (Queries::default(), TagFilter::default());
+        let (a, b, c) = (query("a"), query("b"), query("c"));
+        for (tag, query) in [(1, &a), (1, &b), (1, &b), (2, &c)] {
+            queries.enter(tag, query, &mut filter);
+        }
+        let count = |queries: &Queries, tag: u32| queries.of(tag).count();
+        assert_eq!([1, 2, 3].map(|tag| count(&queries, tag)), [2, 1, 0]);
+        queries.leave(1, &a, &mut filter);
+        queries.leave(1, &c, &mut filter);
+        assert!(Arc::ptr_eq(queries.of(1).next().unwrap(), &b) && count(&queries, 1) == 1);
+        assert!(filter.may_have(1));
+        queries.leave(1, &b, &mut filter);
+        queries.leave(2, &c, &mut filter);
+        assert!(queries.is_empty() && !filter.may_have(1));
+    }
+
+    #[test]
+    fn the_filter_knows_every_tag_and_few_others() {
+        const TAGS: u32 = 1 << TAG_BITS;
+        // Spread over all tags, with neighbours that share words.
+        let tag = |number: u32| (number / 2).wrapping_mul(0x9E37_79B1) % TAGS + number % 2;
+        let (mut queries, mut filter, a) = (Queries::default(), TagFilter::default(), query("a"));
+        let check = |queries: &Queries, filter: &TagFilter, there: &[u32]| {
+            assert!(there.iter().all(|&tag| filter.may_have(tag) && queries.of(tag).count() == 1));
+            let mut sorted = there.to_vec();
+            sorted.sort_unstable();
+            let others = || (0..TAGS).step_by(97).filter(|tag| sorted.binary_search(tag).is_err());
+            let falsely = others().filter(|&tag| filter.may_have(tag)).count();
+            let tested = others().count();
+            assert!(falsely <= tested / 30, "{falsely} of {tested} beside {}", there.len());
+            let bits = filter.words.len() * 64;
+            assert!(bits <= 64 * there.len(), "{bits} bits for {}", there.len());
+        };
+        let mut tags: Vec<u32> = (0..3000).map(tag).collect();
+        assert_eq!(tags.iter().collect::<std::collections::HashSet<_>>().len(), tags.len());
+        for (count, &tag) in tags.iter().enumerate() {
+            queries.enter(tag, &a, &mut filter);
+            if (count + 1).is_power_of_two() && count > 100 {
+                check(&queries, &filter, &tags[..=count]);
+            }
+        }
+        check(&queries, &filter, &tags);
+        while let Some(tag) = tags.pop() {
+            queries.leave(tag, &a, &mut filter);
+            if tags.len().is_power_of_two() && tags.len() > 100 {
+                check(&queries, &filter, &tags);
+            }
+        }
+        assert!((0..TAGS).step_by(97).all(|tag| !filter.may_have(tag)));
+    }
+
+    #[test]
+    fn a_filter_of_very_many_tags_has_a_bit_for_each() {
+        let tags = (0..1 << TAG_BITS).step_by(3);
+        let queries = Queries::default();
+        let mut filter = TagFilter { words: vec![0; FILTER_WORDS_MAX].into() };
+        tags.clone().for_each(|tag| filter.enter(tag, &queries));
+        assert_eq!(filter.words.len(), FILTER_WORDS_MAX);
+        assert!(tags.clone().all(|tag| filter.may_have(tag)));
+        let falsely = tags.filter(|tag| filter.may_have(tag + 1)).count();
+        assert!(falsely <= FILTER_WORDS_MAX, "{falsely}");
+    }
+
+    #[test]
+    fn very_many_queries_of_one_key_are_entered_found_and_left() {
+        let (mut queries, mut filter) = (Queries::default(), TagFilter::default());
+        let all: Vec<_> = (0..100_000).map(|number| query(&number.to_string())).collect();
+        all.iter().for_each(|query| queries.enter(1, query, &mut filter));
+        all.iter().step_by(7).for_each(|query| queries.enter(1, query, &mut filter));
+        let names: Vec<_> = queries.pieces.iter().flatten().map(Place::name).collect();
+        assert!(names.len() == all.len() && names.is_sorted() && queries.count == all.len());
+        let bytes = queries.memory_bytes();
+        assert!(bytes <= 20 * all.len(), "{bytes}");
+        let pieces: usize = queries.pieces.iter().map(allocated).sum();
+        assert_eq!(queries.pieces_bytes, pieces);
+        for query in &all {
+            let found = queries.find(1, query.call(), 0, Protocol::Resp2).unwrap();
+            assert!(Arc::ptr_eq(found, query) && queries.find(1, query.call(), 1, Protocol::Resp2).is_none());
+        }
+        for (number, query) in all.iter().enumerate() {
+            queries.leave(1, query, &mut filter);
+            assert_eq!(filter.may_have(1), number + 1 < all.len());
+        }
+        assert!(queries.is_empty() && queries.count == 0 && queries.memory_bytes() == 0);
+    }
+}
