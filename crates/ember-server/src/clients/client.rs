@@ -122,6 +122,8 @@ pub(crate) struct ClientView {
     pub(crate) multi_bytes: AtomicU64,
     /// What its calls have left behind: keys that it watches or waits for, subscriptions, prefixes, names.
     pub(crate) kept_bytes: AtomicU64,
+    /// Bytes of the states of live queries that wait for it.
+    pub(crate) state_bytes: AtomicU64,
     /// The part of that that names take.
     pub(crate) names_bytes: AtomicU64,
     /// Set by `CLIENT KILL` and by eviction: the worker closes the connection.
@@ -248,6 +250,11 @@ impl Client {
     /// Whether it is a replica: it gets what its primary has for it.
     pub(crate) fn is_fed(&self) -> bool {
         self.replica.as_ref().is_some_and(|replica| replica.feed.is_some())
+    }
+
+    /// Bytes of the states of live queries that wait for the client.
+    pub(crate) fn waiting_states_bytes(&self) -> usize {
+        self.subscriptions.as_ref().map_or(0, |subscriptions| subscriptions.queries.waiting_bytes())
     }
 
     /// Bytes of what the client's calls have left behind.
@@ -388,7 +395,8 @@ impl ClientView {
 
     /// Bytes of memory the client takes.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let sizes = [&self.query_bytes, &self.output_bytes, &self.multi_bytes, &self.kept_bytes];
+        let sizes =
+            [&self.query_bytes, &self.output_bytes, &self.multi_bytes, &self.kept_bytes, &self.state_bytes];
         let fixed = size_of::<Self>() + self.connection_bytes;
         fixed as u64 + sizes.iter().map(|size| size.load(Ordering::Relaxed)).sum::<u64>()
     }

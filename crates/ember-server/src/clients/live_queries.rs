@@ -1,11 +1,13 @@
 //! What a connection watches: its interest in live queries, and their states on the way to it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use ember_cluster::replication::position::Position;
 use emberkv_core::live_query::LiveQuery;
+use emberkv_core::memory::size_class;
 
 use super::subscriptions::Name;
 
@@ -32,6 +34,73 @@ pub(crate) struct State {
     pub(crate) since: Instant,
     /// The result as the command replies it.
     pub(crate) body: Arc<Vec<u8>>,
+    pub(crate) memory: StateMemory,
+}
+
+/// The bytes of all states that there are, wherever they wait.
+#[derive(Debug, Default)]
+pub(crate) struct StatesAccount {
+    all: AtomicI64,
+    /// Those that wait for a client, for as long as that pleases.
+    kept: AtomicI64,
+}
+
+impl StatesAccount {
+    /// About the bytes of all states.
+    pub(crate) fn all(&self) -> u64 {
+        self.all.load(Ordering::Relaxed).max(0).unsigned_abs()
+    }
+
+    /// About the bytes of those that are on their way to clients, which takes the server no long time.
+    pub(crate) fn under_way(&self) -> u64 {
+        let kept = self.kept.load(Ordering::Relaxed);
+        (self.all.load(Ordering::Relaxed) - kept).max(0).unsigned_abs()
+    }
+}
+
+/// The place of a state in the account of all of them, for as long as it is there.
+#[derive(Debug)]
+pub(crate) struct StateMemory {
+    account: &'static StatesAccount,
+    bytes: i64,
+    is_kept: AtomicBool,
+}
+
+impl StateMemory {
+    /// That of a state with this result.
+    pub(crate) fn new(account: &'static StatesAccount, body: &[u8]) -> StateMemory {
+        let counts = 2 * size_of::<usize>();
+        let sizes = [counts + size_of::<State>(), counts + size_of::<Vec<u8>>(), body.len().max(1)];
+        let bytes = sizes.into_iter().map(size_class).sum::<usize>() as i64;
+        account.all.fetch_add(bytes, Ordering::Relaxed);
+        StateMemory { account, bytes, is_kept: AtomicBool::new(false) }
+    }
+
+    /// Its bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.unsigned_abs() as usize
+    }
+
+    /// Whether it is kept for a client already.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.is_kept.load(Ordering::Relaxed)
+    }
+
+    /// Notes that it is kept for a client.
+    fn keep(&self) {
+        if !self.is_kept.swap(true, Ordering::Relaxed) {
+            self.account.kept.fetch_add(self.bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for StateMemory {
+    fn drop(&mut self) {
+        self.account.all.fetch_sub(self.bytes, Ordering::Relaxed);
+        if *self.is_kept.get_mut() {
+            self.account.kept.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
+    }
 }
 
 /// A state, and the workers whose connections are to be told of it.
@@ -67,8 +136,8 @@ pub(crate) struct Pace {
 
 /// What a client is told first.
 pub(crate) enum First {
-    /// It was sent the state with this number and hash.
-    Sent(u64, u128),
+    /// It was sent the state with this number and hash, and this place in the stream of replication.
+    Sent(u64, u128, Option<Position>),
     /// The first state with this number or a higher one is run for it elsewhere.
     Awaited(u64, AwaitedFirst),
 }
@@ -92,7 +161,7 @@ pub(crate) struct Watcher {
     /// The generation of the users when its rights were looked at.
     pub(crate) generation: u64,
     /// The newest state, if that has to wait.
-    pub(crate) waiting: Option<Arc<State>>,
+    waiting: Option<Arc<State>>,
     /// States that it was sent, and those that newer ones have replaced before.
     pub(crate) sent: u64,
     pub(crate) coalesced: u64,
@@ -100,10 +169,24 @@ pub(crate) struct Watcher {
     wants_equal: bool,
     /// Whether it is told versions in every protocol.
     is_open: bool,
+    /// A newer state than it was sent was not kept, for want of memory: the query is run again when it may be sent one.
+    is_missed: bool,
+    /// Whether it stands in the queue of those whose states wait for the socket.
+    is_queued: bool,
+    /// Whether it has another number than its call.
+    is_displaced: bool,
+}
+
+/// A state that has waited, and may be sent now.
+#[derive(Debug)]
+pub(crate) enum Waited {
+    State(Arc<State>),
+    /// It was not kept: this query is to be run again.
+    Missed(Arc<LiveQuery>),
 }
 
 /// What few watchers have.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Extra {
     channel: Option<Name>,
     interval: Duration,
@@ -111,10 +194,15 @@ struct Extra {
     not_before: Option<Instant>,
     /// Until it is sent its first state.
     first: Option<AwaitedFirst>,
+    /// Where the state that it was sent last stands in the stream of replication, if there are replicas.
+    position: Option<Position>,
 }
 
-/// About what the place of a watcher takes in the tables of its connection and of its query, in bytes.
-const PLACE_BYTES: usize = 56;
+/// About what the place of a watcher takes in the table of its connection, in bytes: nodes of a B-tree are two thirds full.
+const PLACE_BYTES: usize = 27;
+
+/// About what the end of an interval takes in its worker's list, of which there may be two for each watcher, in bytes.
+const INTERVAL_BYTES: usize = 2 * 50;
 
 /// What becomes of a state that has come for a watcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,12 +233,14 @@ impl Watcher {
         generation: u64,
     ) -> Watcher {
         let channel = if let Form::Channel(name) = form { Some(Arc::clone(name)) } else { None };
-        let (sequence, hash, sent, first) = match first {
-            First::Sent(sequence, hash) => (sequence, hash, 1, None),
-            First::Awaited(sequence, first) => (sequence, 0, 0, Some(first)),
+        let (sequence, hash, sent, first, position) = match first {
+            First::Sent(sequence, hash, position) => (sequence, hash, 1, None, position),
+            First::Awaited(sequence, first) => (sequence, 0, 0, Some(first), None),
         };
-        let extra = (channel.is_some() || !pace.interval.is_zero() || first.is_some()).then(|| {
-            let mut extra = Box::new(Extra { channel, interval: pace.interval, not_before: None, first });
+        let interval = pace.interval;
+        let has_extra = channel.is_some() || !interval.is_zero() || first.is_some() || position.is_some();
+        let extra = has_extra.then(|| {
+            let mut extra = Box::new(Extra { channel, interval, not_before: None, first, position });
             if extra.first.is_none() {
                 extra.begin_interval(Instant::now());
             }
@@ -167,7 +257,18 @@ impl Watcher {
             extra,
             wants_equal: pace.wants_equal,
             is_open: *form == Form::Open,
+            is_missed: false,
+            is_queued: false,
+            is_displaced: false,
         }
+    }
+
+    /// The memory in bytes that one takes which is told like this, when it is told its first state at once.
+    pub(crate) fn bytes_of(form: &Form, pace: Pace) -> usize {
+        let has_extra = matches!(form, Form::Channel(_)) || !pace.interval.is_zero();
+        let extra = if has_extra { size_class(size_of::<Extra>()) } else { 0 };
+        let interval = if pace.interval.is_zero() { 0 } else { INTERVAL_BYTES };
+        size_class(size_of::<Watcher>()) + PLACE_BYTES + extra + interval
     }
 
     /// How its client is told.
@@ -184,10 +285,29 @@ impl Watcher {
         self.extra.as_ref()?.channel.as_ref()
     }
 
-    /// About the memory in bytes that it takes.
+    /// The memory in bytes that it takes, but for the state that waits.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let extra = if self.extra.is_some() { size_of::<Extra>() } else { 0 };
-        size_of::<Watcher>() + PLACE_BYTES + extra
+        let extra = self.extra.as_deref();
+        let interval = if extra.is_some_and(|extra| !extra.interval.is_zero()) { INTERVAL_BYTES } else { 0 };
+        let extra = if extra.is_some() { size_class(size_of::<Extra>()) } else { 0 };
+        size_class(size_of::<Watcher>()) + PLACE_BYTES + extra + interval
+    }
+
+    /// The memory in bytes of the state that waits.
+    fn waiting_bytes(&self) -> usize {
+        self.waiting.as_ref().map_or(0, |state| state.memory.bytes())
+    }
+
+    /// Takes the state that has waited.
+    fn take_waiting(&mut self) -> Option<Waited> {
+        let is_missed = std::mem::take(&mut self.is_missed);
+        let missed = || is_missed.then(|| Waited::Missed(Arc::clone(&self.query)));
+        self.waiting.take().map(Waited::State).or_else(missed)
+    }
+
+    /// Where the state that it was sent last stands in the stream of replication, if there are replicas.
+    pub(crate) fn position(&self) -> Option<Position> {
+        self.extra.as_ref()?.position
     }
 
     /// Whether it was sent nothing yet.
@@ -197,7 +317,8 @@ impl Watcher {
 
     /// Whether it waits for this end of its interval, with a state to be sent then.
     pub(crate) fn waits_until(&self, at: Instant) -> bool {
-        self.waiting.is_some() && self.extra.as_ref().is_some_and(|extra| extra.not_before == Some(at))
+        let has_news = self.waiting.is_some() || self.is_missed;
+        has_news && self.extra.as_ref().is_some_and(|extra| extra.not_before == Some(at))
     }
 
     /// Its call that is answered with the first state, as long as it was sent none.
@@ -205,15 +326,22 @@ impl Watcher {
         self.extra.as_mut()?.first.take()
     }
 
-    /// Receives a state; `is_congested` says that the client has much to read already.
-    pub(crate) fn receive(&mut self, state: &Arc<State>, is_congested: bool, now: Instant) -> Reception {
+    /// Receives a state; `is_congested` says that the client has much to read already. One that has to wait is kept if
+    /// `may_keep` says so.
+    pub(crate) fn receive(
+        &mut self,
+        state: &Arc<State>,
+        is_congested: bool,
+        now: Instant,
+        may_keep: impl FnOnce(&State) -> bool,
+    ) -> Reception {
         let is_new = self.is_new();
         if state.sequence < self.sequence || (state.sequence == self.sequence && !is_new) {
             return Reception::Known;
         }
         if state.hash == self.hash && !self.wants_equal && !is_new {
             // One that waits is older.
-            self.coalesced += u64::from(self.waiting.take().is_some());
+            self.coalesced += u64::from(self.take_waiting().is_some());
             return Reception::Known;
         }
         let not_before = self.extra.as_ref().and_then(|extra| extra.not_before).filter(|&time| time > now);
@@ -221,21 +349,30 @@ impl Watcher {
             return Reception::Send;
         }
         let newer = self.waiting.as_ref().is_none_or(|waiting| waiting.sequence < state.sequence);
-        self.coalesced += u64::from(self.waiting.is_some() || !newer);
-        if newer {
-            self.waiting = Some(Arc::clone(state));
+        self.coalesced += u64::from(self.waiting.is_some() || self.is_missed || !newer);
+        if newer && may_keep(state) {
+            state.memory.keep();
+            (self.waiting, self.is_missed) = (Some(Arc::clone(state)), false);
+        } else if newer {
+            (self.waiting, self.is_missed) = (None, true);
         }
         not_before.map_or(Reception::Waits, Reception::WaitsUntil)
     }
 
-    /// Notes that it was sent a state.
-    pub(crate) fn note_sent(&mut self, state: &State, now: Instant) {
+    /// Notes that it was sent a state; returns by how many bytes it takes more memory.
+    pub(crate) fn note_sent(&mut self, state: &State, now: Instant) -> usize {
+        let before = self.memory_bytes();
         (self.sequence, self.hash) = (state.sequence, state.hash);
         self.sent += 1;
-        self.waiting = None;
+        (self.waiting, self.is_missed) = (None, false);
+        if state.position.is_some() {
+            self.extra.get_or_insert_default();
+        }
         if let Some(extra) = &mut self.extra {
+            extra.position = state.position;
             extra.begin_interval(now);
         }
+        self.memory_bytes() - before
     }
 }
 
@@ -243,8 +380,15 @@ impl Watcher {
 #[derive(Debug, Default)]
 pub(crate) struct Watchers {
     by_number: BTreeMap<u32, Box<Watcher>>,
-    /// Those whose states wait for the socket, in the order they came.
+    /// How many have not the number of their call, because others had it.
+    displaced: usize,
+    /// Those whose states wait for the socket, in the order they came; some have left since, as many as `gone` says.
     waiting: VecDeque<u32>,
+    gone: usize,
+    /// The bytes of the states that wait.
+    waiting_bytes: usize,
+    /// The one whose query is run again, because its state was not kept. Others wait until it has got that.
+    asked: Option<u32>,
     /// Since when a call waits for the server to have what the client has seen of another.
     pub(crate) behind_since: Option<Instant>,
 }
@@ -265,43 +409,73 @@ impl Watchers {
         self.by_number.iter().map(|(&number, watcher)| (number, &**watcher))
     }
 
-    /// The watcher with a number.
+    /// The watcher with a number. What changes its states that wait goes through [`Watchers::edit`].
     pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut Watcher> {
         self.by_number.get_mut(&number).map(Box::as_mut)
     }
 
-    /// The number of the watcher of a query in a form; the forms of commands are alike.
+    /// Lets `edit` change the watcher with a number.
+    pub(crate) fn edit<R>(&mut self, number: u32, edit: impl FnOnce(&mut Watcher) -> R) -> Option<R> {
+        let watcher = self.by_number.get_mut(&number)?;
+        let before = watcher.waiting_bytes();
+        let returned = edit(watcher);
+        self.waiting_bytes = self.waiting_bytes + watcher.waiting_bytes() - before;
+        Some(returned)
+    }
+
+    /// The number of the watcher of a query in a form; the forms of commands are alike. `wanted` is the number of the call.
     pub(crate) fn number_of(&self, wanted: u32, query: &Arc<LiveQuery>, form: &Form) -> Option<u32> {
-        let is_it = |watcher: &Watcher| {
+        self.find(wanted, |watcher| {
             Arc::ptr_eq(&watcher.query, query)
                 && match form {
                     Form::Channel(name) => watcher.channel() == Some(name),
                     Form::Watch | Form::Open => watcher.channel().is_none(),
                 }
-        };
-        self.numbers_from(wanted)
-            .map_while(|number| Some((number, self.by_number.get(&number)?)))
-            .find_map(|(number, watcher)| is_it(watcher).then_some(number))
+        })
+    }
+
+    /// The number of a watcher for which `is_it` holds, whose call has the number `wanted`. O(log watchers), unless calls
+    /// have the same number.
+    fn find(&self, wanted: u32, is_it: impl Fn(&Watcher) -> bool) -> Option<u32> {
+        if self.by_number.get(&wanted).is_some_and(|watcher| is_it(watcher)) {
+            return Some(wanted);
+        }
+        let mut others = self.iter().filter(|_| self.displaced > 0);
+        others.find_map(|(number, watcher)| is_it(watcher).then_some(number))
     }
 
     /// The first free number from this one on.
     pub(crate) fn free_number(&self, wanted: u32) -> u32 {
-        let mut numbers = self.numbers_from(wanted);
+        let mut numbers = (0..=u32::MAX).map(|step| wanted.wrapping_add(step));
         numbers.find(|number| !self.by_number.contains_key(number)).unwrap_or(wanted)
     }
 
-    fn numbers_from(&self, wanted: u32) -> impl Iterator<Item = u32> + use<> {
-        (0..=u32::MAX).map(move |step| wanted.wrapping_add(step))
-    }
-
-    /// Enters a watcher; returns that which had its number.
-    pub(crate) fn enter(&mut self, number: u32, watcher: Watcher) -> Option<Box<Watcher>> {
-        self.by_number.insert(number, Box::new(watcher))
+    /// Enters a watcher whose call has the number `wanted`; returns that which had its number.
+    pub(crate) fn enter(&mut self, number: u32, wanted: u32, mut watcher: Watcher) -> Option<Box<Watcher>> {
+        watcher.is_displaced = number != wanted;
+        self.displaced += usize::from(watcher.is_displaced);
+        let before = self.by_number.insert(number, Box::new(watcher));
+        before.inspect(|before| self.forget(number, before))
     }
 
     /// Takes a watcher out.
     pub(crate) fn leave(&mut self, number: u32) -> Option<Box<Watcher>> {
-        self.by_number.remove(&number)
+        let watcher = self.by_number.remove(&number);
+        watcher.inspect(|watcher| self.forget(number, watcher))
+    }
+
+    /// Notes that a watcher is no longer among them.
+    fn forget(&mut self, number: u32, watcher: &Watcher) {
+        self.displaced -= usize::from(watcher.is_displaced);
+        self.waiting_bytes -= watcher.waiting_bytes();
+        self.asked.take_if(|asked| *asked == number);
+        self.gone += usize::from(watcher.is_queued);
+        if self.gone > self.waiting.len() / 2 {
+            let (by_number, mut seen) = (&self.by_number, HashSet::new());
+            let is_queued = |number: &u32| by_number.get(number).is_some_and(|watcher| watcher.is_queued);
+            self.waiting.retain(|number| is_queued(number) && seen.insert(*number));
+            self.gone = 0;
+        }
     }
 
     /// All of them, taken out.
@@ -309,15 +483,15 @@ impl Watchers {
         self.by_number.into_iter()
     }
 
-    /// The number of the watcher of a channel.
-    pub(crate) fn of_channel(&self, channel: &[u8]) -> Option<u32> {
-        let is_it = |watcher: &Watcher| watcher.channel().is_some_and(|name| **name == *channel);
-        self.iter().find(|(_, watcher)| is_it(watcher)).map(|(number, _)| number)
+    /// The number of the watcher of a channel, whose call has the number `wanted`.
+    pub(crate) fn of_channel(&self, wanted: u32, channel: &[u8]) -> Option<u32> {
+        self.find(wanted, |watcher| watcher.channel().is_some_and(|name| **name == *channel))
     }
 
     /// Lets the state of a watcher wait for the socket.
     pub(crate) fn wait(&mut self, number: u32) {
-        if !self.waiting.contains(&number) {
+        let Some(watcher) = self.by_number.get_mut(&number) else { return };
+        if !std::mem::replace(&mut watcher.is_queued, true) {
             self.waiting.push_back(number);
         }
     }
@@ -327,9 +501,43 @@ impl Watchers {
         !self.waiting.is_empty()
     }
 
-    /// The next watcher whose state waits for the socket.
-    pub(crate) fn next_waiting(&mut self) -> Option<u32> {
-        self.waiting.pop_front()
+    /// The bytes of the states that wait.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes
+    }
+
+    /// The next watcher whose state waits for the socket, and that; not one whose query is to be run again while another's
+    /// is.
+    pub(crate) fn next_waiting(&mut self) -> Option<(u32, Waited)> {
+        while let Some(&number) = self.waiting.front() {
+            let watcher = self.by_number.get_mut(&number).filter(|watcher| watcher.is_queued);
+            if watcher.as_ref().is_some_and(|watcher| watcher.is_missed) && self.asked.is_some() {
+                return None;
+            }
+            self.waiting.pop_front();
+            let Some(watcher) = watcher else {
+                self.gone = self.gone.saturating_sub(1);
+                continue;
+            };
+            watcher.is_queued = false;
+            if let Some(waited) = self.take_waiting(number) {
+                if matches!(waited, Waited::Missed(_)) {
+                    self.asked = Some(number);
+                }
+                return Some((number, waited));
+            }
+        }
+        None
+    }
+
+    /// Takes the state of a watcher that has waited.
+    pub(crate) fn take_waiting(&mut self, number: u32) -> Option<Waited> {
+        self.edit(number, Watcher::take_waiting).flatten()
+    }
+
+    /// Notes that a state has come for a watcher; true if that was asked for, and others may be.
+    pub(crate) fn end_asking(&mut self, number: u32) -> bool {
+        self.asked.take_if(|asked| *asked == number).is_some()
     }
 }
 
@@ -354,11 +562,18 @@ mod tests {
 
     fn state(query: &Arc<LiveQuery>, sequence: u64, hash: u128) -> Arc<State> {
         let (query, since) = (Arc::clone(query), Instant::now());
-        Arc::new(State { query, sequence, record: None, hash, position: None, since, body: Arc::default() })
+        let account: &'static StatesAccount = Box::leak(Box::default());
+        let memory = StateMemory::new(account, &[]);
+        let body = Arc::default();
+        Arc::new(State { query, sequence, record: None, hash, position: None, since, body, memory })
+    }
+
+    fn receive(watcher: &mut Watcher, state: &Arc<State>, is_congested: bool, now: Instant) -> Reception {
+        watcher.receive(state, is_congested, now, |_| true)
     }
 
     fn watcher(query: &Arc<LiveQuery>, pace: Pace) -> Watcher {
-        Watcher::new(query, &Form::Watch, pace, First::Sent(10, 1), 0)
+        Watcher::new(query, &Form::Watch, pace, First::Sent(10, 1, None), 0)
     }
 
     #[test]
@@ -371,12 +586,12 @@ mod tests {
         let query = query();
         let now = Instant::now();
         let mut watcher = watcher(&query, Pace::default());
-        assert_eq!(watcher.receive(&state(&query, 10, 2), false, now), Reception::Known);
-        assert_eq!(watcher.receive(&state(&query, 11, 1), false, now), Reception::Known);
-        assert_eq!(watcher.receive(&state(&query, 11, 2), false, now), Reception::Send);
+        assert_eq!(receive(&mut watcher, &state(&query, 10, 2), false, now), Reception::Known);
+        assert_eq!(receive(&mut watcher, &state(&query, 11, 1), false, now), Reception::Known);
+        assert_eq!(receive(&mut watcher, &state(&query, 11, 2), false, now), Reception::Send);
         watcher.wants_equal = true;
-        assert_eq!(watcher.receive(&state(&query, 12, 1), false, now), Reception::Send);
-        assert_eq!(watcher.receive(&state(&query, 10, 1), false, now), Reception::Known);
+        assert_eq!(receive(&mut watcher, &state(&query, 12, 1), false, now), Reception::Send);
+        assert_eq!(receive(&mut watcher, &state(&query, 10, 1), false, now), Reception::Known);
     }
 
     #[test]
@@ -386,14 +601,14 @@ mod tests {
         let awaited = || AwaitedFirst { begun: now, since: None };
         let pace = Pace { interval: Duration::from_secs(1), wants_equal: false };
         let mut watcher = Watcher::new(&query, &Form::Watch, pace, First::Awaited(10, awaited()), 0);
-        assert_eq!(watcher.receive(&state(&query, 9, 2), false, now), Reception::Known);
-        assert_eq!(watcher.receive(&state(&query, 10, 0), false, now), Reception::Send);
+        assert_eq!(receive(&mut watcher, &state(&query, 9, 2), false, now), Reception::Known);
+        assert_eq!(receive(&mut watcher, &state(&query, 10, 0), false, now), Reception::Send);
         assert!(watcher.take_first().is_some() && watcher.take_first().is_none());
         watcher.note_sent(&state(&query, 10, 0), now);
         assert!(!watcher.is_new());
-        assert_eq!(watcher.receive(&state(&query, 10, 3), false, now), Reception::Known);
+        assert_eq!(receive(&mut watcher, &state(&query, 10, 3), false, now), Reception::Known);
         let until = Reception::WaitsUntil(now + Duration::from_secs(1));
-        assert_eq!(watcher.receive(&state(&query, 11, 3), false, now), until);
+        assert_eq!(receive(&mut watcher, &state(&query, 11, 3), false, now), until);
     }
 
     #[test]
@@ -401,10 +616,10 @@ mod tests {
         let query = query();
         let now = Instant::now();
         let mut watcher = watcher(&query, Pace::default());
-        assert_eq!(watcher.receive(&state(&query, 11, 2), true, now), Reception::Waits);
-        assert_eq!(watcher.receive(&state(&query, 12, 3), true, now), Reception::Waits);
+        assert_eq!(receive(&mut watcher, &state(&query, 11, 2), true, now), Reception::Waits);
+        assert_eq!(receive(&mut watcher, &state(&query, 12, 3), true, now), Reception::Waits);
         assert_eq!((watcher.waiting.as_ref().unwrap().sequence, watcher.coalesced), (12, 1));
-        assert_eq!(watcher.receive(&state(&query, 13, 1), true, now), Reception::Known);
+        assert_eq!(receive(&mut watcher, &state(&query, 13, 1), true, now), Reception::Known);
         assert!(watcher.waiting.is_none(), "what it was sent last is the state again");
     }
 
@@ -416,19 +631,76 @@ mod tests {
         let mut watcher = watcher(&query, Pace { interval, wants_equal: false });
         watcher.note_sent(&state(&query, 11, 2), now);
         let until = Reception::WaitsUntil(now + interval);
-        assert_eq!(watcher.receive(&state(&query, 12, 3), false, now), until);
-        assert_eq!(watcher.receive(&state(&query, 13, 4), false, now + interval), Reception::Send);
+        assert_eq!(receive(&mut watcher, &state(&query, 12, 3), false, now), until);
+        assert_eq!(receive(&mut watcher, &state(&query, 13, 4), false, now + interval), Reception::Send);
     }
 
     #[test]
     fn numbers_of_different_queries_never_meet() {
         let (one, other) = (query(), query());
         let mut watchers = Watchers::default();
-        watchers.enter(7, watcher(&one, Pace::default()));
+        watchers.enter(7, 7, watcher(&one, Pace::default()));
         assert_eq!(watchers.number_of(7, &one, &Form::Open), Some(7));
         assert_eq!(watchers.number_of(7, &one, &Form::Channel(b"c".as_slice().into())), None);
         assert_eq!((watchers.number_of(7, &other, &Form::Watch), watchers.free_number(7)), (None, 8));
-        watchers.enter(8, watcher(&other, Pace::default()));
+        watchers.enter(8, 7, watcher(&other, Pace::default()));
         assert_eq!(watchers.number_of(7, &other, &Form::Watch), Some(8));
+    }
+
+    #[test]
+    fn who_has_another_number_than_its_call_is_found_when_that_is_free_again() {
+        let (one, other) = (query(), query());
+        let mut watchers = Watchers::default();
+        watchers.enter(7, 7, watcher(&one, Pace::default()));
+        watchers.enter(8, 7, watcher(&other, Pace::default()));
+        watchers.leave(7);
+        assert_eq!(watchers.number_of(7, &other, &Form::Watch), Some(8));
+        watchers.leave(8);
+        assert_eq!((watchers.number_of(7, &other, &Form::Watch), watchers.displaced), (None, 0));
+    }
+
+    #[test]
+    fn states_that_are_not_kept_are_asked_for_one_by_one() {
+        let query = query();
+        let now = Instant::now();
+        let mut watchers = Watchers::default();
+        for number in 0..3 {
+            watchers.enter(number, number, watcher(&query, Pace::default()));
+            let refuse = |_: &State| false;
+            let received = watchers.edit(number, |it| it.receive(&state(&query, 11, 2), true, now, refuse));
+            assert_eq!(received, Some(Reception::Waits));
+            watchers.wait(number);
+        }
+        let newer = state(&query, 12, 3);
+        watchers.edit(1, |it| receive(it, &newer, true, now));
+        assert_eq!(watchers.waiting_bytes(), newer.memory.bytes());
+        assert_eq!(newer.memory.account.under_way(), 0);
+        assert!(matches!(watchers.next_waiting(), Some((0, Waited::Missed(_)))));
+        assert!(matches!(watchers.next_waiting(), Some((1, Waited::State(_)))), "this one was kept");
+        assert!(watchers.next_waiting().is_none() && watchers.has_waiting() && watchers.waiting_bytes() == 0);
+        assert!(!watchers.end_asking(2) && watchers.end_asking(0));
+        assert!(matches!(watchers.next_waiting(), Some((2, Waited::Missed(_)))));
+        watchers.leave(2);
+        assert!(watchers.asked.is_none() && !watchers.has_waiting());
+        let account = newer.memory.account;
+        assert!(account.all() > 0);
+        drop(newer);
+        assert_eq!(account.all(), 0);
+    }
+
+    #[test]
+    fn the_queue_of_states_does_not_grow_by_those_who_leave() {
+        let query = query();
+        let mut watchers = Watchers::default();
+        for number in 0..20_000 {
+            watchers.enter(number % 100, number % 100, watcher(&query, Pace::default()));
+            watchers.wait(number % 100);
+            if number % 3 == 0 {
+                watchers.leave(number % 100);
+            }
+        }
+        assert!(watchers.waiting.len() <= 300, "{}", watchers.waiting.len());
+        while watchers.next_waiting().is_some() {}
+        assert_eq!((watchers.gone, watchers.has_waiting()), (0, false));
     }
 }

@@ -8,9 +8,9 @@ use emberkv_core::dispatch::live;
 use emberkv_core::dispatch::{Context, Waiting};
 use emberkv_core::keys::Guards;
 
-use super::{digest, long};
+use super::{LiveQueries, digest, long};
 use crate::catalogue::registry::{Command, Handler};
-use crate::clients::live_queries::{Marked, News, State};
+use crate::clients::live_queries::{Marked, News, State, StateMemory};
 use crate::executor::Executor;
 use crate::storage::Storage;
 
@@ -154,5 +154,6 @@ pub(crate) fn renew(executor: &mut Executor, marked: &Marked) -> Renewed {
     };
     let Evaluated { sequence, record, hash, body } = found;
     let (query, since, body) = (Arc::clone(query), *since, Arc::new(body));
-    Renewed::News((State { query, sequence, record, hash, position: None, since, body }, workers))
+    let memory = StateMemory::new(LiveQueries::of(executor.server).states(), &body);
+    Renewed::News((State { query, sequence, record, hash, position: None, since, body, memory }, workers))
 }

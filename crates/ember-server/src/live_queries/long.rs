@@ -13,8 +13,9 @@ use emberkv_core::dispatch::{Context, Waiting};
 use emberkv_core::keys::Guards;
 use emberkv_core::live_query::LiveQuery;
 
+use super::LiveQueries;
 use super::evaluation::{Question, Renewed, shown};
-use crate::clients::live_queries::{EndedRun, Marked, News, State};
+use crate::clients::live_queries::{EndedRun, Marked, News, State, StateMemory};
 use crate::executor::Executor;
 use crate::executor::jobs::{Effort, Job, Jobs, Settled};
 use crate::server::Server;
@@ -114,6 +115,8 @@ impl LongRun {
         });
         guards.unpin(&server.keyspace, &mut executor.turn);
         let body = Arc::new(body);
-        Some((State { query, sequence, record, hash, position: None, since, body }, workers?))
+        let workers = workers?;
+        let memory = StateMemory::new(LiveQueries::of(server).states(), &body);
+        Some((State { query, sequence, record, hash, position: None, since, body, memory }, workers))
     }
 }

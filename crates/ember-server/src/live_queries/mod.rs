@@ -24,15 +24,24 @@ pub(crate) mod writing;
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use crate::clients::live_queries::{State, StatesAccount};
 use crate::server::Server;
+
+/// States are kept for clients that do not read while all that live queries take is less than this share of what it may
+/// be, in eighths: the rest is for those who do.
+const KEPT_EIGHTHS: u64 = 6;
+
+/// Bytes of states that may be under way whatever else live queries take: so those who read are told all the same.
+const UNDER_WAY_MIN: u64 = 1 << 20;
 
 /// What there is of live queries.
 #[derive(Default)]
 pub(crate) struct LiveQueries {
-    /// Queries, watchers, and about the bytes that they take.
+    /// Queries, watchers, and the bytes that they take.
     queries: AtomicI64,
     watchers: AtomicI64,
     bytes: AtomicI64,
+    states: StatesAccount,
 }
 
 impl LiveQueries {
@@ -51,9 +60,32 @@ impl LiveQueries {
         self.watchers.load(Ordering::Relaxed).max(0).unsigned_abs()
     }
 
-    /// About the bytes that they take.
+    /// The bytes that they take, with the states that are not written yet.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed).max(0).unsigned_abs()
+        self.bytes.load(Ordering::Relaxed).max(0).unsigned_abs() + self.states.all()
+    }
+
+    /// The account of the states.
+    pub(crate) fn states(&self) -> &StatesAccount {
+        &self.states
+    }
+
+    /// Counts what a watcher takes more than before.
+    pub(crate) fn count_growth(&self, bytes: usize) {
+        if bytes > 0 {
+            self.count(0, 0, bytes as i64);
+        }
+    }
+
+    /// Whether a query may be run again, where all together may take so many bytes. What its state takes comes on top: one
+    /// of `watch-max-reply` bytes for each worker.
+    pub(crate) fn may_run(&self, bytes_max: u64) -> bool {
+        self.states.under_way() < UNDER_WAY_MIN || self.memory_bytes() < bytes_max
+    }
+
+    /// Whether a state may be kept for a client that does not read.
+    pub(crate) fn may_keep(&self, state: &State, bytes_max: u64) -> bool {
+        state.memory.is_kept() || self.memory_bytes() < bytes_max / 8 * KEPT_EIGHTHS
     }
 
     fn count(&self, queries: i64, watchers: i64, bytes: i64) {

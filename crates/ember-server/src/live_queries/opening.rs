@@ -13,11 +13,11 @@ use emberkv_core::live_query::{LiveQuery, Receiver};
 use emberkv_core::spec::Flags;
 use emberkv_core::turn::Turn;
 
-use super::LiveQueries;
 use super::evaluation::{Evaluated, Look, Question, look};
 use super::fingerprint::fingerprint;
 use super::version::{self, Version};
 use super::writing::{self, Told};
+use super::{LiveQueries, channel};
 use crate::catalogue::registry::{Command, Handler};
 use crate::clients::client::Client;
 use crate::clients::live_queries::{AwaitedFirst, First, Form, Pace, Watcher};
@@ -73,6 +73,16 @@ fn command_of(server: &'static Server, call: Args<'_>) -> Result<&'static Comman
         return Err(format!("ERR '{name}' cannot be watched without a key").into());
     }
     Ok(command)
+}
+
+/// The call of a command, the same whatever the case of its name, and whatever it is called here.
+fn named(command: &Command, call: Args<'_>) -> OwnedBatch {
+    let name = command.spec.name.to_ascii_uppercase();
+    let mut words = vec![name.as_bytes()];
+    words.extend(call.iter().skip(1));
+    let mut named = OwnedBatch::new();
+    named.push(&words);
+    named
 }
 
 /// Whether a client may watch a call of a command: it must be allowed the command, and its form that watches.
@@ -137,12 +147,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
             format!("ERR this client watches {has} queries: watch-max-per-client allows {most}").into()
         );
     }
-    // The same whatever the case of its name, and whatever the command is called here.
-    let name = command.spec.name.to_ascii_uppercase();
-    let mut words = vec![name.as_bytes()];
-    words.extend(call.iter().skip(1));
-    let mut named = OwnedBatch::new();
-    named.push(&words);
+    let named = named(command, *call);
     let call = &named.command(0);
     let keyspace = &server.keyspace;
     let positions: Vec<usize> = command.spec.key_positions(*call).collect();
@@ -153,7 +158,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
     let protocol = if matches!(form, Form::Channel(_)) { Protocol::Resp3 } else { reply.protocol() };
     let new = LiveQuery::new(*call, command.index, database, protocol, home);
     let new = Arc::new(new.ok_or("ERR the call is too long to be watched")?);
-    let bytes = new.memory_bytes(positions.len()) + size_of::<Watcher>();
+    let bytes = new.memory_bytes() + Watcher::bytes_of(form, *pace);
     let bytes_max = executor.config.watch_max_memory;
     if live.memory_bytes() + bytes as u64 > bytes_max {
         return Err(
@@ -192,19 +197,19 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
     }
     let mut keys =
         Keys::new(keyspace, &mut guards, *call, database, (0, keyspace.hash(&[])), &mut executor.turn);
-    let known = keys.find_query(first, |query| query.is_for(*call, database, protocol));
+    let known = keys.find_query(first, protocol);
     let is_new = known.is_none();
     let query = known.unwrap_or(new);
     if is_new {
-        positions.iter().for_each(|&arg| keys.enter_query(arg, &query));
-        live.count(1, 0, query.memory_bytes(positions.len()) as i64);
+        let places: isize = positions.iter().map(|&arg| keys.enter_query(arg, &query)).sum();
+        live.count(1, 0, query.memory_bytes() as i64 + places as i64);
     }
     let wanted = fingerprint(query.call());
     let numbers = &client.subscriptions.get_or_insert_default().queries;
     let number = numbers.number_of(wanted, &query, form).unwrap_or_else(|| numbers.free_number(wanted));
     let since_text = wish.since.and_then(|text| std::str::from_utf8(text).ok()).zip(since);
     let first = match hash {
-        Some(hash) => First::Sent(sequence, hash),
+        Some(hash) => First::Sent(sequence, hash, position),
         None => {
             let since = since_text.map(|(text, since)| (text.into(), since.hash));
             First::Awaited(sequence, AwaitedFirst { begun: executor.clock, since })
@@ -214,14 +219,16 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
     let numbers = &mut client.subscriptions.get_or_insert_default().queries;
     let watcher = Watcher::new(&query, form, *pace, first, client.identity.generation);
     let added = watcher.memory_bytes() as i64;
-    let before = numbers.enter(number, watcher);
-    query.with_audience(|audience| {
+    let before = numbers.enter(number, wanted, watcher);
+    let audience_added = query.with_audience(|audience| {
+        let before_bytes = audience.memory_bytes();
         if before.is_some() {
             audience.remove(receiver);
         }
         audience.add(worker, receiver, pace.wants_equal);
         let is_known = is_new || audience.known() == hash;
         audience.set_known(hash.filter(|_| is_known));
+        audience.memory_bytes() as i64 - before_bytes as i64
     });
     if hash.is_none() {
         query.mark();
@@ -229,7 +236,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
         query.not_before.store(0, Ordering::Relaxed);
     }
     let replaced = before.as_ref().map(|before| before.memory_bytes() as i64);
-    live.count(0, i64::from(replaced.is_none()), added - replaced.unwrap_or(0));
+    live.count(0, i64::from(replaced.is_none()), added - replaced.unwrap_or(0) + audience_added);
     guards.unpin(keyspace, &mut executor.turn);
     if let Form::Channel(name) = form {
         let subscriptions = client.subscriptions.get_or_insert_default();
@@ -287,15 +294,17 @@ pub(crate) fn leave(server: &'static Server, turn: &mut Turn, receiver: Receiver
     let mut guards = Guards::None;
     let mut shards = positions.iter().map(|&arg| keyspace.hash(call.at(arg)).shard()).collect();
     guards.pin(keyspace, turn, &mut shards);
-    let is_over = query.with_audience(|audience| {
+    let (is_over, audience_added) = query.with_audience(|audience| {
+        let before = audience.memory_bytes();
         audience.remove(receiver);
-        audience.is_empty()
+        (audience.is_empty(), audience.memory_bytes() as i64 - before as i64)
     });
+    live.count(0, 0, audience_added);
     if is_over {
         let mut keys =
             Keys::new(keyspace, &mut guards, call, query.database(), (0, keyspace.hash(&[])), turn);
-        positions.iter().for_each(|&arg| keys.leave_query(arg, query));
-        live.count(-1, 0, -(query.memory_bytes(positions.len()) as i64));
+        let places: isize = positions.iter().map(|&arg| keys.leave_query(arg, query)).sum();
+        live.count(-1, 0, places as i64 - query.memory_bytes() as i64);
     }
     guards.unpin(keyspace, turn);
 }
@@ -317,8 +326,15 @@ pub(crate) fn unwatch(session: &mut Session<'_>) -> SessionResult {
 }
 
 /// Ends the interest that a client has by a channel, if there is one.
-pub(crate) fn leave_channel(server: &'static Server, turn: &mut Turn, client: &mut Client, channel: &[u8]) {
-    let number = client.subscriptions.as_ref().and_then(|all| all.queries.of_channel(channel));
+pub(crate) fn leave_channel(server: &'static Server, turn: &mut Turn, client: &mut Client, name: &[u8]) {
+    let Some(subscriptions) = client.subscriptions.as_ref() else { return };
+    let Some((_, words)) = channel::parse(name) else { return };
+    let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+    let mut call = OwnedBatch::new();
+    call.push(&words);
+    let Ok(command) = command_of(server, call.command(0)) else { return };
+    let wanted = fingerprint(named(command, call.command(0)).command(0));
+    let number = subscriptions.queries.of_channel(wanted, name);
     if let Some(number) = number {
         end(server, turn, client, number);
     }

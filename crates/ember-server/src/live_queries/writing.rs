@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ember_protocol::{Protocol, Reply};
+use ember_protocol::{Protocol, Reply, SHARED_LEN_MIN};
 use emberkv_core::live_query::LiveQuery;
 
 use super::{json, version};
@@ -22,6 +22,8 @@ pub(crate) struct Told<'t> {
 pub(crate) enum Result<'t> {
     /// The result.
     Body(&'t Arc<Vec<u8>>),
+    /// Nothing: the result comes behind.
+    Apart,
     /// Nothing: it is the one whose version the client has named.
     Unchanged,
     /// An error.
@@ -46,7 +48,7 @@ impl Told<'_> {
     }
 
     /// Writes a later state.
-    pub(crate) fn push(&self, form: &Form, reply: &mut Reply) {
+    fn push(&self, form: &Form, reply: &mut Reply) {
         if !reply.is_resp3() || matches!(form, Form::Channel(_)) {
             return self.write_array(form, reply);
         }
@@ -85,6 +87,7 @@ impl Result<'_> {
     fn write(&self, reply: &mut Reply) {
         match self {
             Result::Body(body) => reply.raw_shared(body),
+            Result::Apart => {}
             Result::Unchanged => reply.null(),
             Result::Error(text) => reply.error_bytes(text),
         }
@@ -106,11 +109,50 @@ pub(crate) fn write_first(
     Told { number, query: &state.query, version: unchanged.unwrap_or(&current), result }.reply(form, reply);
 }
 
-/// Writes a later state to a connection.
-pub(crate) fn write_state(server: &Server, number: u32, form: &Form, state: &State, reply: &mut Reply) {
-    let version = version::text(server, state.sequence, state.hash, state.position);
-    let result = Result::Body(&state.body);
-    Told { number, query: &state.query, version: &version, result }.push(form, reply);
+/// A later state as it is written to connections that are told in the same way: they share it.
+#[derive(Debug)]
+pub(crate) struct Written {
+    number: u32,
+    form: Form,
+    is_resp3: bool,
+    /// What stands before the result, if that is long enough to be shared; else nothing.
+    head: Vec<u8>,
+    /// That result; else all.
+    body: Arc<Vec<u8>>,
+}
+
+impl Written {
+    /// A state for connections of `protocol` that know its query by a number and are told in a form.
+    pub(crate) fn new(
+        server: &Server,
+        number: u32,
+        form: Form,
+        protocol: Protocol,
+        state: &State,
+    ) -> Written {
+        let version = version::text(server, state.sequence, state.hash, state.position);
+        let mut reply = Reply::new(protocol);
+        let is_apart = state.body.len() >= SHARED_LEN_MIN && !matches!(form, Form::Channel(_));
+        let result = if is_apart { Result::Apart } else { Result::Body(&state.body) };
+        Told { number, query: &state.query, version: &version, result }.push(&form, &mut reply);
+        let is_resp3 = reply.is_resp3();
+        let (head, body) = match is_apart {
+            true => (reply.to_vec(), Arc::clone(&state.body)),
+            false => (Vec::new(), Arc::new(reply.to_vec())),
+        };
+        Written { number, form, is_resp3, head, body }
+    }
+
+    /// Whether it is for who is told like this.
+    pub(crate) fn is_for(&self, number: u32, form: &Form, protocol: Protocol) -> bool {
+        self.number == number && self.is_resp3 == (protocol == Protocol::Resp3) && self.form == *form
+    }
+
+    /// Writes it to a connection.
+    pub(crate) fn write(&self, reply: &mut Reply) {
+        reply.raw(&self.head);
+        reply.raw_shared(&self.body);
+    }
 }
 
 /// Writes that there will be no more states, and why.

@@ -171,6 +171,7 @@ impl OtherConnections<'_> {
             output_bytes: AtomicU64::new(0),
             multi_bytes: AtomicU64::new(0),
             kept_bytes: AtomicU64::new(0),
+            state_bytes: AtomicU64::new(0),
             names_bytes: AtomicU64::new(0),
             is_killed: AtomicBool::new(false),
             is_overrun: AtomicBool::new(false),

@@ -18,13 +18,14 @@ use super::waits::Ending;
 use super::{Worker, connection_of, list};
 use crate::clients::connection::Connection;
 use crate::clients::live_queries::{
-    AwaitedFirst, EndedRun, Marked, News, Reception, State, Watcher, Watchers,
+    AwaitedFirst, EndedRun, Marked, News, Reception, State, Waited, Watcher, Watchers,
 };
 use crate::clients::mailbox::Message;
 use crate::executor::jobs::{Finished, Settled};
+use crate::live_queries::LiveQueries;
 use crate::live_queries::evaluation::{Renewed, renew};
 use crate::live_queries::opening::{self, Refused};
-use crate::live_queries::writing;
+use crate::live_queries::writing::{self, Written};
 use crate::replication::primary::Primary;
 use crate::replication::primary::position::Standing;
 use crate::server::Server;
@@ -45,6 +46,9 @@ const KEYS_AWAITED: Duration = Duration::from_millis(10);
 /// How soon a state is looked at again that is not in the stream of replication.
 const PLACE_AWAITED: Duration = Duration::from_micros(500);
 
+/// How soon queries are run again that wait for states to be written, because all together take the memory they may.
+const ROOM_AWAITED: Duration = Duration::from_millis(5);
+
 /// Connections that are told of states in one turn.
 const TOLD_MAX: usize = 256;
 
@@ -62,6 +66,8 @@ const CONGESTED_BYTES: usize = 64 * 1024;
 pub(super) struct QueryWork {
     /// Queries to be run, the oldest first.
     marked: VecDeque<Marked>,
+    /// When they are tried again, if they wait for memory.
+    room_at: Option<Instant>,
     /// Those that are not to be run before a time.
     delayed: BTreeMap<(Instant, usize), Marked>,
     /// Queries that run on other threads, by their addresses, and those of them that were marked meanwhile.
@@ -120,19 +126,22 @@ struct Telling {
     receivers: Vec<Receiver>,
     /// How many of them were.
     told: usize,
+    /// The state as it was written last.
+    written: Option<Written>,
 }
 
 impl QueryWork {
     /// Whether there is something to do at once.
     pub(super) fn is_due(&self, server: &Server) -> bool {
         let has_states = self.telling.is_some() || !self.untold_order.is_empty();
-        has_states || !self.left.is_empty() || !(self.marked.is_empty() || server.is_loading())
+        let runs = !self.marked.is_empty() && self.room_at.is_none() && !server.is_loading();
+        has_states || !self.left.is_empty() || runs
     }
 
     /// When there is something to do next.
     pub(super) fn next_at(&self) -> Option<Instant> {
         let delayed = self.delayed.first_key_value().map(|(&(at, _), _)| at);
-        delayed.into_iter().chain(self.intervals.first()).chain(self.placed_at).min()
+        delayed.into_iter().chain(self.intervals.first()).chain(self.placed_at).chain(self.room_at).min()
     }
 
     fn is_idle(&self) -> bool {
@@ -158,7 +167,8 @@ impl Worker {
         while let Some(entry) = self.queries.delayed.first_entry().filter(|entry| entry.key().0 <= now) {
             self.queries.marked.push_back(entry.remove());
         }
-        if !self.queries.marked.is_empty() && !self.server.is_loading() {
+        self.queries.room_at.take_if(|at| *at <= now);
+        if !self.queries.marked.is_empty() && self.queries.room_at.is_none() && !self.server.is_loading() {
             self.run_marked(now);
         }
         self.end_intervals(now);
@@ -182,6 +192,10 @@ impl Worker {
         let mut now = begun;
         // Those that are marked meanwhile come in the next turn.
         for _ in 0..self.queries.marked.len() {
+            if !LiveQueries::of(self.server).may_run(self.executor.config.watch_max_memory) {
+                self.queries.room_at = Some(now + ROOM_AWAITED);
+                break;
+            }
             let Some(marked) = self.queries.marked.pop_front() else { break };
             let query = Arc::clone(&marked.query);
             let name = Arc::as_ptr(&query).addr();
@@ -275,15 +289,18 @@ impl Worker {
     fn tell_some(&mut self) {
         let mut left = TOLD_MAX;
         while left > 0
-            && let Some(Telling { state, receivers, told }) = self.next_telling()
+            && let Some(mut telling) = self.next_telling()
         {
-            let until = receivers.len().min(told + left);
-            for &receiver in &receivers[told..until] {
-                self.tell(&state, receiver);
+            let Telling { state, receivers, told, written } = &mut telling;
+            let until = receivers.len().min(*told + left);
+            let now = Instant::now();
+            for &receiver in &receivers[*told..until] {
+                self.tell(state, receiver, now, written);
             }
-            left -= until - told;
+            left -= until - *told;
+            *told = until;
             if until < receivers.len() {
-                self.queries.telling = Some(Telling { state, receivers, told: until });
+                self.queries.telling = Some(telling);
             }
         }
     }
@@ -297,27 +314,41 @@ impl Worker {
         let state = self.queries.untold.remove(&query)?;
         let worker = self.executor.index;
         let receivers = state.query.with_audience(|audience| audience.receivers_of(worker).collect());
-        Some(Telling { state, receivers, told: 0 })
+        Some(Telling { state, receivers, told: 0, written: None })
     }
 
-    /// Tells one connection of a state, now or later.
-    fn tell(&mut self, state: &Arc<State>, receiver: Receiver) {
+    /// Tells one connection of a state, now or later; `written` is the state as it was written last.
+    fn tell(&mut self, state: &Arc<State>, receiver: Receiver, now: Instant, written: &mut Option<Written>) {
         let Receiver { token, client_id, number } = receiver;
         let token = token as usize;
-        let now = Instant::now();
         let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
         let is_congested = connection.unsent_bytes() >= CONGESTED_BYTES;
+        let (live, bytes_max) = (LiveQueries::of(self.server), self.executor.config.watch_max_memory);
         let Some(watchers) = watchers_of(connection) else { return };
-        let Some(watcher) = watchers.get_mut(number) else { return };
-        if !Arc::ptr_eq(&watcher.query, &state.query) {
-            return; // another query has the number by now
+        let received = watchers.edit(number, |watcher| {
+            // Another query may have the number by now.
+            Arc::ptr_eq(&watcher.query, &state.query).then(|| {
+                let coalesced = watcher.coalesced;
+                let may_keep = |state: &State| live.may_keep(state, bytes_max);
+                let reception = watcher.receive(state, is_congested, now, may_keep);
+                (reception, watcher.coalesced - coalesced)
+            })
+        });
+        let Some((reception, coalesced)) = received.flatten() else { return };
+        let may_ask = watchers.end_asking(number);
+        let waiting_bytes = watchers.waiting_bytes();
+        self.executor.client_memory.set(&connection.client.view.state_bytes, waiting_bytes);
+        self.executor.stats.query_coalesced.add(coalesced);
+        if may_ask {
+            list(&mut self.ready, connection, token); // others have waited for this one
         }
-        let coalesced = watcher.coalesced;
-        let reception = watcher.receive(state, is_congested, now);
-        self.executor.stats.query_coalesced.add(watcher.coalesced - coalesced);
         match reception {
             Reception::Known => {}
-            Reception::Waits => watchers.wait(number),
+            Reception::Waits => {
+                if let Some(watchers) = watchers_of(connection) {
+                    watchers.wait(number);
+                }
+            }
             Reception::WaitsUntil(time) => {
                 let connections = &mut self.connections;
                 self.queries.intervals.insert(
@@ -329,12 +360,18 @@ impl Worker {
                     },
                 );
             }
-            Reception::Send => self.write_state(state, receiver, now),
+            Reception::Send => self.write_state(state, receiver, now, written),
         }
     }
 
     /// Writes a state to a connection, if its client may still see it.
-    fn write_state(&mut self, state: &Arc<State>, receiver: Receiver, now: Instant) {
+    fn write_state(
+        &mut self,
+        state: &Arc<State>,
+        receiver: Receiver,
+        now: Instant,
+        written: &mut Option<Written>,
+    ) {
         let Receiver { token, client_id, number } = receiver;
         let token = token as usize;
         let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
@@ -349,9 +386,8 @@ impl Worker {
             return;
         }
         let refused = opening::look_at_rights(self.server, client, number);
-        let Some(watcher) = client.subscriptions.as_mut().and_then(|all| all.queries.get_mut(number)) else {
-            return;
-        };
+        let Some(watchers) = client.subscriptions.as_mut().map(|all| &mut all.queries) else { return };
+        let Some(watcher) = watchers.get_mut(number) else { return };
         let is_new = watcher.is_new();
         if let Some(first) = watcher.take_first().filter(|_| !watcher.is_channel()) {
             return self.answer_first(state, receiver, &first, refused);
@@ -362,8 +398,14 @@ impl Worker {
             opening::end(self.server, &mut self.executor.turn, &mut connection.client, number);
             return;
         }
-        watcher.note_sent(state, now);
-        writing::write_state(self.server, number, &watcher.form(), state, &mut connection.output);
+        let form = watcher.form();
+        let grown = watchers.edit(number, |watcher| watcher.note_sent(state, now));
+        LiveQueries::of(self.server).count_growth(grown.unwrap_or(0));
+        let protocol = connection.output.protocol();
+        written.take_if(|written| !written.is_for(number, &form, protocol));
+        written
+            .get_or_insert_with(|| Written::new(self.server, number, form, protocol, state))
+            .write(&mut connection.output);
         self.executor.stats.query_sent.add(1);
         if !is_new {
             let lag = now.saturating_duration_since(state.since);
@@ -390,7 +432,7 @@ impl Worker {
             Ok(()) => {
                 let watcher = watchers_of(connection).and_then(|watchers| watchers.get_mut(number));
                 let Some(watcher) = watcher else { return };
-                watcher.note_sent(state, Instant::now());
+                LiveQueries::of(self.server).count_growth(watcher.note_sent(state, Instant::now()));
                 let since = first.since.as_ref().filter(|(_, hash)| *hash == state.hash);
                 let given = since.map(|(text, _)| &**text);
                 writing::write_first(self.server, number, &watcher.form(), state, given, &mut reply);
@@ -412,9 +454,9 @@ impl Worker {
     fn end_intervals(&mut self, now: Instant) {
         while let Some((_, token, client_id, number)) = self.queries.intervals.pop_due(now) {
             let Some(connection) = connection_of(&mut self.connections, token, client_id) else { continue };
-            let watcher = watchers_of(connection).and_then(|watchers| watchers.get_mut(number));
-            let Some(state) = watcher.and_then(|watcher| watcher.waiting.take()) else { continue };
-            self.tell(&state, Receiver { token: token as u32, client_id, number });
+            let waited = watchers_of(connection).and_then(|watchers| watchers.take_waiting(number));
+            let Some(waited) = waited else { continue };
+            self.tell_waited(waited, Receiver { token: token as u32, client_id, number });
         }
     }
 
@@ -426,14 +468,25 @@ impl Worker {
         {
             let client_id = connection.client.view.id;
             let Some(watchers) = watchers_of(connection) else { break };
-            let Some(number) = watchers.next_waiting() else { break };
-            let waiting = watchers.get_mut(number).and_then(|watcher| watcher.waiting.take());
-            if let Some(state) = waiting {
-                self.tell(&state, Receiver { token: token as u32, client_id, number });
-                has_written = true;
-            }
+            let Some((number, waited)) = watchers.next_waiting() else { break };
+            has_written |= matches!(waited, Waited::State(_));
+            self.tell_waited(waited, Receiver { token: token as u32, client_id, number });
         }
         has_written
+    }
+
+    /// Tells one connection of a state that has waited, or has its query run again if that was not kept.
+    fn tell_waited(&mut self, waited: Waited, receiver: Receiver) {
+        match waited {
+            Waited::State(state) => self.tell(&state, receiver, Instant::now(), &mut None),
+            Waited::Missed(query) => {
+                // All are told, whatever they know.
+                query.with_audience(|audience| audience.set_known(None));
+                if query.mark() {
+                    self.executor.send_home(query);
+                }
+            }
+        }
     }
 
     /// Lets the interests of a connection that closes be taken back, in this turn and those that follow.

@@ -227,6 +227,7 @@ impl Worker {
         client_memory.set(&view.query_bytes, query);
         client_memory.set(&view.multi_bytes, multi);
         client_memory.set(&view.kept_bytes, kept);
+        client_memory.set(&view.state_bytes, connection.client.waiting_states_bytes());
         client_memory.set(&view.output_bytes, connection.output_bytes());
         let is_client = connection.client.primary.is_none();
         if is_client && (query + multi + kept) as u64 > config.client_query_buffer_limit {

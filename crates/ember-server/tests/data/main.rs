@@ -7,6 +7,7 @@ mod dicedb;
 mod expired;
 mod import_mode;
 mod live_queries;
+mod live_queries_memory;
 mod long_calls;
 mod long_live_queries;
 mod migration;

@@ -68,6 +68,8 @@ fn a_version_is_good_at_the_primary_and_at_its_replica() {
             ("2".to_owned(), words(&version)[3]),
             "{mode:?}: {newer}"
         );
+        let list = there.run("WATCH.LIST");
+        assert_eq!(list.elements().unwrap()[0].get("version").unwrap().text(), newer, "as it was sent");
         assert_eq!(open(&mut resp3(&servers[0]), &newer, "GET a").unwrap(), (newer.clone(), Value::Null));
         let (_, result) = open(&mut resp3(&servers[0]), &version, "GET a").unwrap();
         assert_eq!(result.text(), "2");

@@ -42,7 +42,8 @@ fn list(session: &mut Session<'_>) -> SessionResult {
         match watcher.is_new() {
             true => reply.null(),
             false => {
-                reply.bulk(version::text(session.server, watcher.sequence, watcher.hash, None).as_bytes());
+                let (sequence, hash) = (watcher.sequence, watcher.hash);
+                reply.bulk(version::text(session.server, sequence, hash, watcher.position()).as_bytes());
             }
         }
         reply.bulk(b"sent");

@@ -71,7 +71,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Memory { range: 0..=BYTES_MAX, field: field!(watch_max_memory) },
         default: "256mb",
         mutable: true,
-        about: "How much memory live queries and those who watch them may take, without the results that are on their way. \
+        about: "How much memory live queries, those who watch them and the results that are on their way may take. \
                 It is not a part of what `maxmemory` limits.",
     },
     Parameter {

@@ -1,0 +1,109 @@
+//! Live queries: what they take is counted as the allocator counts it, and bounded whoever reads.
+
+use std::collections::HashMap;
+use std::thread;
+use std::time::Duration;
+
+use ember_testkit::{RawClient, Server};
+
+use crate::live_queries::{next_result, pushed, resp3};
+use crate::{MODES, start};
+
+/// Watches that are made by the measurements; fewer where a build for debugging makes them.
+const WATCHES: usize = if cfg!(debug_assertions) { 20_000 } else { 100_000 };
+
+/// Commands sent at once.
+const BATCH: usize = 1000;
+
+/// Has each of these connections watch its share of the keys; returns the bytes taken by the allocator's count, and by that
+/// of `mem_watches`.
+fn taken(server: &Server, connections: usize, key_of: impl Fn(usize, usize) -> String) -> (u64, u64) {
+    let mut admin = server.client();
+    let mut watching: Vec<RawClient> = (0..connections).map(|_| server.client()).collect();
+    assert!(watching.iter_mut().all(|client| client.run("PING").text() == "PONG"));
+    let before = used_memory(&mut admin);
+    for (number, client) in watching.iter_mut().enumerate() {
+        let keys: Vec<String> = (0..WATCHES / connections).map(|key| key_of(number, key)).collect();
+        for some in keys.chunks(BATCH) {
+            let calls: Vec<[&str; 2]> = some.iter().map(|key| ["GET.WATCH", key.as_str()]).collect();
+            assert!(client.pipeline(&calls).unwrap().iter().all(|reply| !reply.is_error()));
+        }
+    }
+    assert_eq!(admin.info_number("ember_live_watchers"), WATCHES as u64);
+    let counted = admin.info_number("mem_watches");
+    (used_memory(&mut admin) - before, counted)
+}
+
+/// What the allocator has handed out.
+fn used_memory(admin: &mut RawClient) -> u64 {
+    // What INFO tells of that is up to 100 ms old.
+    thread::park_timeout(Duration::from_millis(200));
+    admin.info_number("used_memory")
+}
+
+fn assert_near((taken, counted): (u64, u64)) {
+    println!("{} bytes for each watch, {} counted", taken / WATCHES as u64, counted / WATCHES as u64);
+    assert!(taken.abs_diff(counted) <= taken / 20, "{taken} bytes are taken, {counted} are counted");
+}
+
+#[test]
+fn what_watches_of_different_keys_take_is_counted() {
+    assert_near(taken(&start(MODES[0]), 10, |client, key| format!("key:{client:03}:{key:09}")));
+}
+
+#[test]
+fn what_many_watchers_of_the_same_keys_take_is_counted() {
+    assert_near(taken(&start(MODES[0]), 500, |_, key| format!("key:{key:09}")));
+}
+
+/// Keys that the client watches that does not read, and the length of their values.
+const LARGE_KEYS: usize = 48;
+const LARGE_BYTES: usize = 512 * 1024;
+const MEMORY_MAX: u64 = 8 << 20;
+
+fn large(key: usize, round: usize) -> String {
+    format!("{round}:{key}:{}", "x".repeat(LARGE_BYTES))
+}
+
+#[test]
+fn a_client_that_does_not_read_takes_no_more_than_all_may_and_gets_the_newest_states() {
+    for mode in MODES {
+        let server = start(mode);
+        let (mut stalled, mut other) = (resp3(&server), resp3(&server));
+        let (mut writer, mut admin) = (server.client(), server.client());
+        admin.run(&format!("CONFIG SET watch-max-memory {MEMORY_MAX}"));
+        let mut names = HashMap::new();
+        for key in 0..LARGE_KEYS {
+            let interval = if key % 2 == 0 { "" } else { "INTERVAL 50 " };
+            let reply = stalled.run(&format!("WATCH.OPEN {interval}COMMAND GET large{key}"));
+            names.insert(reply.get("fingerprint").unwrap().text(), key);
+        }
+        assert!(!other.run("GET.WATCH small").is_error());
+        let mut most = 0;
+        for round in 0..3 {
+            for key in 0..LARGE_KEYS {
+                writer.command(&["SET", &format!("large{key}"), &large(key, round)]);
+                most = most.max(admin.info_number("mem_watches"));
+            }
+            writer.run(&format!("SET small {round}"));
+            assert_eq!(next_result(&mut other).text(), round.to_string(), "who reads is told beside it");
+        }
+        let under_way = 3 * (LARGE_BYTES as u64 + 4096);
+        assert!((MEMORY_MAX / 2..MEMORY_MAX + under_way).contains(&most), "{mode:?}: {most}");
+        let clients = admin.run("CLIENT LIST").text();
+        let line = clients.lines().find(|line| line.contains(&format!("queries={LARGE_KEYS}"))).unwrap();
+        let total: u64 = line.split("tot-mem=").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        assert!((2 << 20..MEMORY_MAX + under_way).contains(&total), "{mode:?}: {line}");
+        let mut last = HashMap::new();
+        let newest: Vec<String> = (0..LARGE_KEYS).map(|key| large(key, 2)).collect();
+        while last.len() < LARGE_KEYS
+            || last.iter().any(|(&key, text): (&usize, &String)| newest[key] != *text)
+        {
+            let (fingerprint, _, result) = pushed(&mut stalled);
+            last.insert(names[&fingerprint], result.text());
+        }
+        writer.run("SET large0 end");
+        assert_eq!(next_result(&mut stalled).text(), "end");
+        ember_testkit::wait_until("no state is kept", || admin.info_number("mem_watches") < 100_000);
+    }
+}
