@@ -15,6 +15,7 @@ use ember_persistence::rdb_file::{
 use ember_protocol::Protocol;
 use emberkv_core::keyspace::entry::{EntryRef, NewValue, Slot};
 use emberkv_core::local::Local;
+use emberkv_core::rdb::VALKEY_VERSION;
 use emberkv_core::turn::Turn;
 use emberkv_core::types::limits::EncodingLimits;
 use proptest::prelude::*;
@@ -289,6 +290,17 @@ fn files_of_valkey_are_read() {
     }
     let (mut local, _) = read(&valkey_file(80, &body)).unwrap();
     assert_eq!(must(&mut local, "HLEN h").integer(), Some(100_000));
+}
+
+#[test]
+fn files_for_valkey_have_the_expiry_of_fields_in_its_form() {
+    let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::new(1));
+    let path = Path::new("data/dump.rdb");
+    let mut local = sample(true);
+    let written = save(&local, &disk, path, VALKEY_VERSION);
+    assert_eq!(&written.header, b"VALKEY080");
+    let (mut loaded, _) = load_file(disk.as_ref(), path, 0).unwrap();
+    assert_same(&seen(&mut loaded), &seen(&mut local));
 }
 
 #[test]

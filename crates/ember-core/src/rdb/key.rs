@@ -160,7 +160,7 @@ impl Encoded {
     ) -> Result<(), LoadError> {
         const TAKES_ALL: &str = "a vector takes all bytes";
         match self.form {
-            KeyForm::Rdb { version, .. } if kind.version() <= version || !kind.has_older_form() => {
+            KeyForm::Rdb { version, .. } if kind.is_written_for(version) => {
                 write_facts(&mut self.writer, facts)
                     .and_then(|()| self.writer.byte(kind as u8))
                     .and_then(|()| self.writer.string(name))
@@ -214,5 +214,38 @@ impl Encoded {
     pub fn clear(&mut self) {
         self.writer.sink_mut().clear();
         (self.needed, self.keys) = (self.form.version(), 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kind::VALKEY_VERSION;
+    use super::super::{Value, kind_of};
+    use super::*;
+
+    /// A hash of a field that expires.
+    fn expiring_hash() -> Value {
+        let value = [&b"\x02\x01f\x01v"[..], &4_000_000_000_000_i64.to_le_bytes(), b"\x01g\x01w", &[0xFF; 8]];
+        read_value(&mut Reader::new(&*value.concat()), Kind::HashOfValkey, &EncodingLimits::DEFAULT)
+            .expect("this is such a hash")
+    }
+
+    #[test]
+    fn a_value_that_was_encoded_before_is_written_in_the_form_of_the_reader() {
+        let value = expiring_hash();
+        let kind = kind_of(value.as_value());
+        assert_eq!(kind, Kind::HashTriplets);
+        let mut stored = Writer::new(Vec::new());
+        write_value_as(&mut stored, value.as_value(), kind).expect("a vector takes all bytes");
+        for version in [12, VALKEY_VERSION] {
+            let form = KeyForm::Rdb { version, is_packed: false };
+            let (mut copied, mut built) = (Encoded::new(form), Encoded::new(form));
+            let facts = KeyFacts::default();
+            copied.push_encoded(&facts, b"h", (kind, stored.sink())).expect("it is a value");
+            built.push(&facts, b"h", value.as_value());
+            assert_eq!(copied.bytes(), built.bytes());
+            assert_eq!(copied.version_needed(), version);
+            assert_eq!(copied.bytes()[0], if version == 12 { 25 } else { 22 });
+        }
     }
 }

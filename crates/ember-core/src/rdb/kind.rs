@@ -5,7 +5,8 @@ use crate::types::value::ValueType;
 /// The newest version of the format that is understood: that of Redis 7.4, which has hashes whose fields expire.
 pub const VERSION_MAX: u16 = 12;
 
-/// The only version of Valkey's own that is understood: that of Valkey 9.0. Its number is in no order with those of Redis.
+/// The only version of Valkey's own that is understood and written: that of Valkey 9.0. Its number is in no order with those
+/// of Redis.
 pub const VALKEY_VERSION: u16 = 80;
 
 /// The version that every Redis since 2.6 reads.
@@ -125,9 +126,13 @@ impl Kind {
         }
     }
 
-    /// Whether an older kind says the same.
-    pub(super) fn has_older_form(self) -> bool {
-        matches!(self, Kind::SetListpack | Kind::Stream3)
+    /// Whether readers of a version take values of this kind as they are: else another kind says the same to them.
+    pub(super) fn is_written_for(self, version: u16) -> bool {
+        match self {
+            Kind::SetListpack | Kind::Stream3 => self.version() <= version,
+            Kind::HashExpiring | Kind::HashTriplets => version != VALKEY_VERSION,
+            _ => true,
+        }
     }
 
     /// The version of the format that has this kind first; at least the one that all read.

@@ -8,7 +8,7 @@ use ember_protocol::number;
 
 use super::format::{LoadError, NOT_UNPACKED, Reader, StringForm};
 use super::kind::Kind;
-use super::write::{NODE_LARGE, NODE_PACKED};
+use super::write::{NEVER_OF_VALKEY, NODE_LARGE, NODE_PACKED};
 use super::{stream, vector_set, ziplist, zipmap};
 use crate::algorithms::lzf;
 use crate::effects::journal::Names;
@@ -334,7 +334,7 @@ fn read_hash<R: Read>(
         };
         let (name, value) = (reader.string()?, reader.string()?);
         let expire_at_ms = match kind {
-            Kind::HashOfValkey => Some(reader.time_ms()?).filter(|&at_ms| at_ms != -1),
+            Kind::HashOfValkey => Some(reader.time_ms()?).filter(|&at_ms| at_ms != NEVER_OF_VALKEY),
             _ => expire_at_ms,
         };
         add_field(&mut hash, (&name, &value), expiry_of(expire_at_ms), limits)?;

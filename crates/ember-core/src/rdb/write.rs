@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::format::Writer;
-use super::kind::Kind;
+use super::kind::{Kind, VALKEY_VERSION};
 use super::{stream, vector_set};
 use crate::entries::entry::ValueRef;
 use crate::types::hash::{Field, Hash};
@@ -22,6 +22,9 @@ pub(super) const NODE_PACKED: u64 = 2;
 /// No time has come yet: what [`Hash::for_each`] is asked with so that it leaves nothing out.
 const EVER_MS: i64 = i64::MIN;
 
+/// What [`Kind::HashOfValkey`] has for a field that does not expire.
+pub(super) const NEVER_OF_VALKEY: i64 = -1;
+
 /// The kind that a value, of an entry for instance, is written as.
 pub fn kind_of<'v>(value: impl Into<ValueRef<'v>>) -> Kind {
     let ValueRef::Aggregate(aggregate) = value.into() else { return Kind::String };
@@ -39,9 +42,11 @@ pub fn kind_of<'v>(value: impl Into<ValueRef<'v>>) -> Kind {
 }
 
 /// The kind that a value is written as for readers of `version` of the format, 10 or newer: an older form
-/// where one says the same. Hashes with fields that expire have none; they stay what they are.
+/// where one says the same. Hashes with fields that expire have none; they stay what they are, but for readers of
+/// Valkey's version, which has a form of its own.
 pub fn kind_for<'v>(value: impl Into<ValueRef<'v>>, version: u16) -> Kind {
     match kind_of(value) {
+        Kind::HashExpiring | Kind::HashTriplets if version == VALKEY_VERSION => Kind::HashOfValkey,
         Kind::SetListpack if version < Kind::SetListpack.version() => Kind::Set,
         Kind::Stream3 if version < Kind::Stream3.version() => Kind::Stream2,
         kind => kind,
@@ -82,6 +87,9 @@ pub fn write_value_as<'v, W: Write>(
         ValueRef::Aggregate(Aggregate::List(list)) => write_list(writer, list),
         ValueRef::Aggregate(Aggregate::Set(set)) => write_set(writer, set, kind),
         ValueRef::Aggregate(Aggregate::SortedSet(set)) => write_sorted_set(writer, set),
+        ValueRef::Aggregate(Aggregate::Hash(hash)) if kind == Kind::HashOfValkey => {
+            write_hash_of_valkey(writer, hash)
+        }
         ValueRef::Aggregate(Aggregate::Hash(hash)) => write_hash(writer, hash),
         ValueRef::Aggregate(Aggregate::Stream(value)) => stream::write(writer, value, kind),
         ValueRef::Aggregate(Aggregate::VectorSet(set)) => vector_set::write(writer, set),
@@ -167,6 +175,19 @@ fn write_hash<W: Write>(writer: &mut Writer<W>, hash: &Hash) -> io::Result<()> {
     hash.for_each(EVER_MS, |field| {
         if result.is_ok() {
             result = write_field(writer, field, first_ms);
+        }
+    });
+    result
+}
+
+fn write_hash_of_valkey<W: Write>(writer: &mut Writer<W>, hash: &Hash) -> io::Result<()> {
+    writer.length(hash.len() as u64)?;
+    let mut result = Ok(());
+    hash.for_each(EVER_MS, |field| {
+        if result.is_ok() {
+            result = string(writer, field.name)
+                .and_then(|()| string(writer, field.value))
+                .and_then(|()| writer.time_ms(field.expire_at_ms.unwrap_or(NEVER_OF_VALKEY)));
         }
     });
     result

@@ -15,7 +15,7 @@
 //! candidate of 7.0. Files of version 4 and less end at 0xFF; a checksum of 0 is not checked.
 //!
 //! Files of Valkey 9 begin with "VALKEY" and three digits, 080, and have a kind of their own for hashes with fields that
-//! expire. They are read, and never written.
+//! expire. They are read, and written for replicas alone: [`emberkv_core::rdb::VALKEY_VERSION`].
 //!
 //! **Which version is written.** redis-server 7.0 refuses files above version 10, 7.2 those above 11. Everything can be
 //! said in version 10 but the expiries of single hash fields, and when consumers of streams were last active (they count
@@ -41,6 +41,7 @@ mod spans;
 mod writer;
 
 pub use batch::{BATCH_BYTES, BATCH_KEYS, Batch, VALUE_BYTES_MAX};
+use emberkv_core::rdb::VALKEY_VERSION;
 pub use emberkv_core::rdb::{Encoded, KeyFacts, KeyForm};
 pub use error::{RdbError, RdbProblem};
 pub use inserting::{Inserted, Inserter};
@@ -80,6 +81,9 @@ const CHECKSUM_SINCE: u16 = 5;
 
 /// How a file of a version begins.
 fn header(version: u16) -> [u8; HEADER_BYTES] {
+    if version == VALKEY_VERSION {
+        return *b"VALKEY080";
+    }
     let mut header = *b"REDIS0000";
     let digits = format!("{:04}", version % 10_000);
     header[MAGIC.len()..].copy_from_slice(digits.as_bytes());

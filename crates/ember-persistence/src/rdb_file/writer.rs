@@ -85,8 +85,8 @@ pub struct RdbWriter<W> {
 }
 
 impl<W: Write> RdbWriter<W> {
-    /// Begins a file of `version`, 10 or newer, at the beginning of `sink`; with `is_packed` strings that get shorter by
-    /// LZF are packed.
+    /// Begins a file of `version`, 10 or newer or that of Valkey, at the beginning of `sink`; with `is_packed` strings that
+    /// get shorter by LZF are packed.
     ///
     /// # Errors
     /// Those of the sink; so for all of these functions.
