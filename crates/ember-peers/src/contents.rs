@@ -27,6 +27,32 @@ pub fn contents(server: &Server, left_out: &[&str]) -> BTreeMap<String, String> 
     lines
 }
 
+/// When the fields of hashes expire, by database and key: those that do. O(all data); the server has to know such fields.
+pub fn field_expiries(server: &Server) -> BTreeMap<String, String> {
+    let mut client = server.client();
+    let mut lines = BTreeMap::new();
+    for database in 0..DATABASES {
+        client.run(&format!("SELECT {database}"));
+        let keys = client.run("KEYS *");
+        for key in keys.elements().unwrap_or_default().iter().filter_map(Value::bytes) {
+            let fields = client.command(&[b"HKEYS", key]);
+            let mut fields: Vec<&[u8]> =
+                fields.elements().unwrap_or_default().iter().filter_map(Value::bytes).collect();
+            fields.sort_unstable();
+            let count = fields.len().to_string();
+            let mut words = vec![b"HPEXPIRETIME".as_slice(), key, b"FIELDS", count.as_bytes()];
+            words.extend(&fields);
+            // Another type has no fields.
+            let times = client.command(&words);
+            let times = fields.iter().zip(times.elements().unwrap_or_default());
+            for (field, time) in times.filter(|(_, time)| time.integer() != Some(-1)) {
+                lines.insert(format!("{database} {} {}", quote(key), quote(field)), render(time));
+            }
+        }
+    }
+    lines
+}
+
 /// The first lines that are not the same.
 pub fn differences(one: &BTreeMap<String, String>, other: &BTreeMap<String, String>) -> String {
     let keys = one.keys().chain(other.keys().filter(|key| !one.contains_key(*key)));

@@ -14,7 +14,7 @@ mod programs;
 mod walk;
 mod writer;
 
-pub use contents::{contents, differences};
+pub use contents::{contents, differences, field_expiries};
 pub use driver::{Plan, Protocol, compare_servers};
 pub use exceptions::{COMMAND_FACT_EXCEPTIONS, FactException};
 pub use generate::{COMMANDS, Generator};

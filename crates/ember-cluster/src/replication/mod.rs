@@ -6,6 +6,7 @@
 
 pub mod answers;
 pub mod backlog;
+pub mod command_names;
 pub mod history;
 pub mod milestones;
 pub mod position;

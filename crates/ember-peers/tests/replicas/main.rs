@@ -6,6 +6,7 @@ mod busy;
 mod chains;
 mod cuts;
 mod failover;
+mod fields;
 mod matrix;
 mod older;
 mod replica;

@@ -34,7 +34,7 @@ pub(crate) fn replicaof(replica: &Server, primary: SocketAddr) {
     assert_eq!(replica.client().run(&line), Value::ok());
 }
 
-fn wait_for_link(replica: &Server) {
+pub(crate) fn wait_for_link(replica: &Server) {
     let mut client = replica.client();
     wait_until("the link is up", || {
         assert_not_stopped(replica, &mut client);

@@ -41,12 +41,37 @@ pub(crate) enum Contents {
     Nothing,
 }
 
+/// What ember says that it can do, as a replica: all that ember does as a primary.
+pub(crate) const EMBER_CAPABILITY: &[u8] = b"ember";
+
+/// What kind of server a replica is, as far as it says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Program {
+    /// It says nothing: Redis, of whatever version.
+    #[default]
+    Unknown,
+    /// Redis 8 or later.
+    Redis8,
+    /// Valkey 9 or later.
+    Valkey9,
+    Ember,
+}
+
+impl Program {
+    /// That of a server which has said what this is, and so at least that it is this one.
+    pub(crate) fn or(self, other: Program) -> Program {
+        // ember names a version of Valkey, too, for a primary that is Valkey.
+        if self == Program::Ember || other == Program::Unknown { self } else { other }
+    }
+}
+
 /// What a client says of itself before it becomes a replica, and what it gets then.
 #[derive(Default)]
 pub(crate) struct Replica {
     /// The port that it listens to, and its address if it is another one than its connection's.
     pub(crate) port: u16,
     pub(crate) address: Box<str>,
+    pub(crate) program: Program,
     /// It knows that a history may go on under another name.
     pub(crate) knows_new_names: bool,
     /// It takes a copy of the data whose length is not known beforehand: a mark is behind it.

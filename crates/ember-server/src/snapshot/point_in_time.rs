@@ -157,6 +157,13 @@ pub(crate) fn begin(claim: &Claim, executor: &Executor) -> PointInTime {
     take(claim, &executor.config, executor.turn.now_ms)
 }
 
+/// The same of what replicas get: of this version of RDB.
+pub(crate) fn begin_for_replicas(claim: &Claim, executor: &Executor, version: u16) -> PointInTime {
+    assert!(executor.section == Section::Exclusive, "a snapshot is taken with exclusive access");
+    let form = KeyForm::Rdb { version, is_packed: executor.config.rdbcompression };
+    take_as(claim, form, &executor.config, executor.turn.now_ms)
+}
+
 /// The same while data is loaded: no command runs, and the caller is the only one who changes anything.
 pub(crate) fn begin_while_loading(claim: &Claim, config: &Config) -> PointInTime {
     assert!(claim.0.is_loading(), "later a snapshot is taken with exclusive access");
@@ -164,13 +171,17 @@ pub(crate) fn begin_while_loading(claim: &Claim, config: &Config) -> PointInTime
 }
 
 fn take(claim: &Claim, config: &Config, now_ms: i64) -> PointInTime {
+    let form = match claim.1 {
+        Purpose::AofBase => base_form(claim.0, config),
+        Purpose::Save | Purpose::Sync => rdb_form(claim.0, config),
+    };
+    take_as(claim, form, config, now_ms)
+}
+
+fn take_as(claim: &Claim, form: KeyForm, config: &Config, now_ms: i64) -> PointInTime {
     let server = claim.0;
     let options = SnapshotOptions {
-        form: match claim.1 {
-            Purpose::AofBase => base_form(server, config),
-            Purpose::Save => rdb_form(server, config),
-            Purpose::Sync => KeyForm::Rdb { version: FILE_VERSION, is_packed: config.rdbcompression },
-        },
+        form,
         clocks: ClockReading {
             policy: config.maxmemory_policy,
             lfu_decay_minutes: config.lfu_decay_time,

@@ -487,15 +487,93 @@ fn a_copy_of_known_length_comes_when_it_is_whole() {
         client.run("CONFIG SET repl-diskless-sync no");
         assert!(head(&server, 4, "capa eof").1.starts_with("$1"));
         client.run("CONFIG SET repl-diskless-sync yes");
-        // Whether a reader has to know such values stands in the first bytes.
-        client.run("EXPIRE h 1000");
-        assert!(head(&server, 5, "capa eof").1.starts_with("$EOF:"));
-        client.run("HPEXPIRE h 2000000 FIELDS 1 a");
-        let (mut replica, length) = head(&server, 6, "capa eof");
-        assert!(length.starts_with("$1"));
-        assert_eq!(replica.read_bytes(9).unwrap(), b"REDIS0012");
-        client.run("HPERSIST h FIELDS 1 a");
-        assert!(head(&server, 7, "capa eof").1.starts_with("$EOF:"));
+    }
+}
+
+#[test]
+fn a_copy_is_in_a_form_that_the_replica_reads() {
+    for mode in MODES {
+        let server = start(mode, &["--repl-diskless-sync-delay", "1"]);
+        let programs = [
+            ("capa eof", ["REDIS0010", "REDIS0012"]),
+            ("version 8.1.0 capa eof", ["REDIS0010", "REDIS0012"]),
+            ("version 9.1.2 capa eof", ["VALKEY080", "VALKEY080"]),
+            ("capa eof capa rdb-channel-repl", ["REDIS0012", "REDIS0012"]),
+            ("version 9.0.0 capa eof capa ember", ["REDIS0012", "REDIS0012"]),
+            ("capa eof capa ember version 9.0.0", ["REDIS0012", "REDIS0012"]),
+        ];
+        let mut client = server.client();
+        for (number, line) in ["HSET h a 1", "HPEXPIRE h 2000000 FIELDS 1 a"].into_iter().enumerate() {
+            client.run(line);
+            // All ask at the same time: only those share a copy who read the same.
+            let mut replicas: Vec<RawClient> = programs.iter().map(|_| server.client()).collect();
+            for (port, (replica, (says, _))) in replicas.iter_mut().zip(programs).enumerate() {
+                assert_eq!(replica.run(&format!("REPLCONF listening-port {} {says}", port + 1)), Value::ok());
+                replica.send_command(&["PSYNC", "?", "-1"]).unwrap();
+            }
+            for (replica, (says, begins)) in replicas.iter_mut().zip(programs) {
+                assert!(self::line(replica).starts_with("+FULLRESYNC "));
+                let copy = copy(replica);
+                assert!(copy.starts_with(begins[number].as_bytes()), "{says}: {}", copy[..9].escape_ascii());
+            }
+        }
+    }
+}
+
+/// A replica that says this of itself and asks for what is behind a position of a history, and what it is answered.
+fn ask(server: &Server, says: &str, id: &str, position: u64) -> (RawClient, String) {
+    let mut client = server.client();
+    assert_eq!(client.run(&format!("REPLCONF {says} capa eof capa psync2")), Value::ok());
+    client.send_command(&["PSYNC", id, &(position + 1).to_string()]).unwrap();
+    let answer = line(&mut client);
+    (client, answer)
+}
+
+#[test]
+fn who_does_not_know_a_command_is_not_told_it_and_needs_a_copy() {
+    for mode in MODES {
+        let server = start(mode, &[]);
+        let mut client = server.client();
+        let (mut old, copy_of_old) = Follower::with_copy(&server);
+        assert!(copy_of_old.starts_with(b"REDIS0010"));
+        let (own, answer) = ask(&server, "listening-port 8 capa ember", &old.id, old.position);
+        assert!(answer.starts_with("+CONTINUE"), "{answer}");
+        let mut own = Follower { client: own, id: old.id.clone(), position: old.position };
+        client.run("HSET h f HPEXPIREAT");
+        let calls = ["SELECT 0", "HSET h f HPEXPIREAT"];
+        old.expect(&calls);
+        own.expect(&calls);
+        old.acknowledge();
+        let known_to_all = old.position;
+        client.run("SET behind 1");
+        client.run("HPEXPIREAT h 4000000000000 FIELDS 1 f");
+        old.client.read_bytes(1 << 20).unwrap_err();
+        own.expect(&["SET behind 1", "HPEXPIREAT h 4000000000000 FIELDS 1 f"]);
+        let told = "127.0.0.1:7 is not told HPEXPIREAT, which Redis 7.4, Valkey 9 and ember know";
+        assert!(server.log().contains(told), "{}", server.log());
+        // What it lacks is there, and would not do.
+        let (mut again, answer) = ask(&server, "listening-port 7", &old.id, known_to_all);
+        assert!(answer.starts_with("+FULLRESYNC "), "{answer}");
+        let position: u64 = answer.rsplit(' ').next().unwrap().parse().unwrap();
+        // It is to show that it knows such fields.
+        assert!(copy(&mut again).starts_with(b"REDIS0012"));
+        let mut again = Follower { client: again, id: old.id.clone(), position };
+        again.acknowledge();
+        client.run("HPERSIST h FIELDS 1 f");
+        again.expect(&["SELECT 0", "HPERSIST h FIELDS 1 f"]);
+        again.acknowledge();
+        // It has shown it.
+        let (client_again, answer) = ask(&server, "listening-port 7", &old.id, again.position);
+        assert!(answer.starts_with("+CONTINUE"), "{answer}");
+        let mut again = Follower { client: client_again, ..again };
+        client.run("HPEXPIREAT h 4000000000001 FIELDS 1 f");
+        again.expect(&["HPEXPIREAT h 4000000000001 FIELDS 1 f"]);
+        // Valkey says which version it has, and has no vector sets.
+        let (mut valkey, answer) = ask(&server, "listening-port 9 version 9.1.2", &old.id, again.position);
+        assert!(answer.starts_with("+CONTINUE"), "{answer}");
+        client.run("VADD v VALUES 1 1 a");
+        valkey.read_bytes(1 << 20).unwrap_err();
+        assert!(server.log().contains("127.0.0.1:9 is not told VADD"), "{}", server.log());
     }
 }
 

@@ -6,7 +6,7 @@ use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
-use crate::clients::replica::Contents;
+use crate::clients::replica::{Contents, EMBER_CAPABILITY, Program};
 use crate::executor::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
 use crate::replication::failover;
 use crate::replication::primary::Primary;
@@ -106,6 +106,7 @@ fn replconf(session: &mut Session<'_>) -> SessionResult {
         } else if is_word(args, arg, "CAPA") {
             replica.knows_new_names |= value.eq_ignore_ascii_case(b"psync2");
             replica.knows_marks |= value.eq_ignore_ascii_case(b"eof");
+            replica.program = replica.program.or(program_with(value));
         } else if is_word(args, arg, "RDB-ONLY") {
             replica.wants_copy_only = match parse_i64(value) {
                 Some(number @ (0 | 1)) => number == 1,
@@ -114,12 +115,30 @@ fn replconf(session: &mut Session<'_>) -> SessionResult {
             };
         } else if is_word(args, arg, "RDB-FILTER-ONLY") {
             replica.contents = contents(value)?;
-        } else if !is_word(args, arg, "VERSION") {
+        } else if is_word(args, arg, "VERSION") {
+            replica.program = replica.program.or(program_of_version(value));
+        } else {
             return Err(CommandError::quoting("ERR Unrecognized REPLCONF option: ", args.at(arg), ""));
         }
     }
     session.reply.ok();
     Ok(Outcome::Done)
+}
+
+/// The program that says what it can do with this word.
+fn program_with(capability: &[u8]) -> Program {
+    match capability {
+        EMBER_CAPABILITY => Program::Ember,
+        // Copies over a connection of their own came with Redis 8.
+        b"rdb-channel-repl" => Program::Redis8,
+        _ => Program::Unknown,
+    }
+}
+
+/// The program that says its version: Valkey does, from 8.0 on.
+fn program_of_version(version: &[u8]) -> Program {
+    let major = version.split(|&byte| byte == b'.').next().and_then(parse_i64);
+    if major.is_some_and(|major| major >= 9) { Program::Valkey9 } else { Program::Unknown }
 }
 
 /// What REPLCONF rdb-filter-only leaves of a copy: the parts that are named, of which there is one.

@@ -7,6 +7,7 @@ use ember_cluster::replication::answers::Answer;
 
 use super::channel::Channel;
 use super::{Link, Phase};
+use crate::clients::replica::EMBER_CAPABILITY;
 use crate::config::Config;
 
 /// What a primary is told, so that one of Valkey sends data in its own format: in that of older replicas fields would be
@@ -51,7 +52,7 @@ pub(super) fn introduce(channel: &mut Channel, config: &Config) -> Result<(), St
     if !address.is_empty() {
         facts.push(vec![b"REPLCONF", b"ip-address", address]);
     }
-    facts.push(vec![b"REPLCONF", b"capa", b"eof", b"capa", b"psync2"]);
+    facts.push(vec![b"REPLCONF", b"capa", b"eof", b"capa", b"psync2", b"capa", EMBER_CAPABILITY]);
     facts.push(vec![b"REPLCONF", b"version", VALKEY_VERSION]);
     for words in &facts {
         let answer = ask(words)?;

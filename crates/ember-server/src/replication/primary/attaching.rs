@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 
 use super::Primary;
 use super::absent::Fault;
-use super::copy::Copy;
+use super::copy::{Copy, Form};
 use super::feed::ReplicaFeed;
 use super::replica::{ReplicaView, Stage};
 use super::taking;
+use super::vocabulary::{Vocabulary, Words};
 use crate::clients::client::{Client, ReplyMode};
 use crate::clients::mailbox::Message;
 use crate::clients::primary::PrimaryOrder;
@@ -60,22 +61,27 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
         view.copied = u64::MAX.into();
     }
     let view = Arc::new(view);
-    let knows_new_names = replica.knows_new_names;
+    let (knows_new_names, program) = (replica.knows_new_names, replica.program);
+    let said = Words::of(program);
+    let (learnt, missed) = primary.learnt_words.lock().of(&view.name(), now_ms);
+    let vocabulary = Vocabulary { program, known: said.and(learnt), missed: missed.without(said) };
     if let Some(held) = held.filter(|_| !is_copied_only) {
-        if let Some(id) = go_on(primary, &held, &view) {
+        let has_all = vocabulary.missed == Words::NONE;
+        if let Some(id) = has_all.then(|| go_on(primary, &held, &view)).flatten() {
             reply.simple(&if knows_new_names { format!("CONTINUE {id}") } else { "CONTINUE".to_owned() });
             primary.counts.partial.fetch_add(1, Ordering::Relaxed);
             tracing::info!("the replica {} goes on at {}", view.name(), held.position);
-            let feed = ReplicaFeed::following(server, view, held.position);
+            let feed = ReplicaFeed::following(server, view, vocabulary, held.position);
             become_replica(client, Box::new(feed), &executor.config);
             return Ok(Outcome::Done);
         }
         primary.counts.partial_refused.fetch_add(1, Ordering::Relaxed);
         tracing::info!(
-            "the replica {} cannot go on at {} of {}: that is not kept, or another history",
+            "the replica {} cannot go on at {} of {}: {}",
             view.name(),
             held.position,
-            held.id
+            held.id,
+            if has_all { "that is not kept, or another history" } else { "it was not told all" }
         );
     }
     if let Some((left_ms, fault)) = primary.absent.lock().held_back_ms(&view.name(), now_ms) {
@@ -98,9 +104,12 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
     let copy = match &part {
         Some(part) if is_copied_only => Arc::clone(part),
         // Even who wants a part of it needs to know where the stream goes on.
-        _ => Copy::join(primary, &executor.config, &view),
+        _ => {
+            let form = Form::of(program, vocabulary.known.and(vocabulary.missed));
+            Copy::join(primary, &executor.config, &view, form)
+        }
     };
-    let feed = ReplicaFeed::with_copy(server, view, copy, part, (is_old, knows_marks));
+    let feed = ReplicaFeed::with_copy(server, view, vocabulary, (copy, part), (is_old, knows_marks));
     become_replica(client, Box::new(feed), &executor.config);
     taking::begin_due(executor);
     Ok(Outcome::Done)

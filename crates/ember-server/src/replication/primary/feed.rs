@@ -9,6 +9,7 @@ use ember_protocol::Reply;
 use super::copy::{Copy, Spooled};
 use super::replica::{ReplicaView, Stage};
 use super::spool::Portion;
+use super::vocabulary::{Reader, Vocabulary, Words};
 use super::{Primary, good_replicas};
 use crate::clients::replica::{Feed, Over};
 use crate::server::Server;
@@ -46,6 +47,11 @@ pub(super) struct ReplicaFeed {
     view: Arc<ReplicaView>,
     /// What it gets in place of the copy's file, if it wants a part of the data.
     part: Option<Arc<Copy>>,
+    vocabulary: Vocabulary,
+    /// What looks through the stream if it does not know all.
+    reader: Option<Reader>,
+    /// It has shown to know these commands when it confirms that it has loaded its copy.
+    shows: Option<Words>,
     /// It knows a mark for the end of a copy.
     knows_marks: bool,
     /// It has got all of its copy.
@@ -58,24 +64,76 @@ impl ReplicaFeed {
     pub(super) fn with_copy(
         server: &'static Server,
         view: Arc<ReplicaView>,
-        copy: Arc<Copy>,
-        part: Option<Arc<Copy>>,
+        vocabulary: Vocabulary,
+        (copy, part): (Arc<Copy>, Option<Arc<Copy>>),
         (is_told, knows_marks): (bool, bool),
     ) -> ReplicaFeed {
         let next_sign = Instant::now() + SIGN_INTERVAL;
         let state = State::Waiting { copy, is_told, next_sign };
-        ReplicaFeed { server, view, part, knows_marks, has_copy: false, state }
+        let mut feed = ReplicaFeed::new(server, view, vocabulary, state);
+        (feed.part, feed.knows_marks) = (part, knows_marks);
+        feed
     }
 
     /// That of a replica that goes on at a position, from which the stream is kept.
-    pub(super) fn following(server: &'static Server, view: Arc<ReplicaView>, position: u64) -> ReplicaFeed {
-        let state = State::Following { position };
-        ReplicaFeed { server, view, part: None, knows_marks: false, has_copy: false, state }
+    pub(super) fn following(
+        server: &'static Server,
+        view: Arc<ReplicaView>,
+        vocabulary: Vocabulary,
+        position: u64,
+    ) -> ReplicaFeed {
+        ReplicaFeed::new(server, view, vocabulary, State::Following { position })
+    }
+
+    fn new(
+        server: &'static Server,
+        view: Arc<ReplicaView>,
+        vocabulary: Vocabulary,
+        state: State,
+    ) -> ReplicaFeed {
+        let reader = Reader::new(vocabulary.known);
+        ReplicaFeed {
+            server,
+            view,
+            part: None,
+            vocabulary,
+            reader,
+            shows: None,
+            knows_marks: false,
+            has_copy: false,
+            state,
+        }
+    }
+
+    /// It has got a copy of this version. Who does not know what is in there does not load it, and gets nothing more.
+    fn has_got_copy(&mut self, version: u16) {
+        let Vocabulary { program, known, missed } = self.vocabulary;
+        let shown = Words::shown_by_copy(program, version, missed);
+        self.reader = Reader::new(known.and(shown));
+        self.shows = Some(shown);
+        self.has_copy = true;
+    }
+
+    /// Looks through what it is about to get, from this byte of the output on.
+    fn look_through(&mut self, output: &mut Reply, from: usize) -> Result<(), Over> {
+        let primary = Primary::of(self.server);
+        if let Some(shown) = self.shows.filter(|_| self.view.has_confirmed()) {
+            self.shows = None;
+            primary.learnt_words.lock().note_loaded(self.view.name(), shown, unix_ms());
+        }
+        let Some(reader) = &mut self.reader else { return Ok(()) };
+        reader.read(output, from).map_err(|unsent| {
+            output.clear();
+            self.view.is_dropped.store(true, Ordering::Relaxed);
+            primary.learnt_words.lock().note_missed(self.view.name(), unsent.words, unix_ms());
+            format!("{} {}", self.view.name(), unsent.reason).into()
+        })
     }
 
     /// Reads what comes next of the stream.
     fn follow(&mut self, position: u64, output: &mut Reply) -> Result<(), Over> {
         let primary = Primary::of(self.server);
+        let from = output.len_bytes();
         let (in_memory, on_disk) = {
             let stream = primary.stream.lock();
             // Its connection is closed because the history has branched, perhaps: what comes now has a name that it does
@@ -99,6 +157,7 @@ impl ReplicaFeed {
                 return Err(TOO_FAR_BEHIND.to_owned().into());
             }
         };
+        self.look_through(output, from)?;
         let position = position + count as u64;
         self.view.position.store(position, Ordering::Relaxed);
         self.state = State::Following { position };
@@ -144,7 +203,7 @@ impl Feed for ReplicaFeed {
             }
             State::Copying { copy, sent, mark, position } => {
                 let position = *position;
-                let Some(Ok(Spooled { spool, .. })) = copy.begun() else {
+                let Some(Ok(Spooled { spool, version, .. })) = copy.begun() else {
                     return Err("its copy of the data is lost".to_owned().into());
                 };
                 match spool.read(*sent, PORTION_BYTES).map_err(|error| has_no_copy(&error))? {
@@ -157,7 +216,7 @@ impl Feed for ReplicaFeed {
                     Portion::None => return Ok(()),
                     Portion::End => {}
                 }
-                let is_marked = mark.is_some();
+                let (is_marked, version) = (mark.is_some(), *version);
                 if let Some(mark) = mark.take() {
                     output.raw(mark.as_bytes());
                     // What it has got is sent before the connection is closed.
@@ -171,7 +230,7 @@ impl Feed for ReplicaFeed {
                     return Err(Over::Served);
                 }
                 tracing::info!("the replica {} has got a copy of the data", self.view.name());
-                self.has_copy = true;
+                self.has_got_copy(version);
                 if is_marked {
                     self.state = State::Marked { position };
                     return Ok(());

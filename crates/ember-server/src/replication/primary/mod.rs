@@ -5,6 +5,7 @@
 //! spill.rs       what is kept of the stream beyond memory; absent.rs for whom
 //! feed.rs        what a replica's connection is given in place of replies: a copy of the data, then the stream
 //! copy.rs        the data set at one moment, for replicas that have nothing it could go on from; taking.rs takes it
+//! vocabulary.rs  commands that not all replicas know
 //! attaching.rs   PSYNC and SYNC: whether a replica goes on or gets a copy
 //! relay.rs       the stream of a server that is a replica itself: what its primary sends
 //! waiting.rs     clients that wait until replicas have what they have written
@@ -37,6 +38,7 @@ mod spool;
 mod subscriber;
 mod taking;
 pub(crate) mod upkeep;
+mod vocabulary;
 pub(crate) mod waiting;
 
 use std::collections::BTreeMap;
@@ -64,6 +66,7 @@ use orders::Order;
 use replica::ReplicaView;
 use spill::Spill;
 pub(crate) use subscriber::StreamSubscriber;
+use vocabulary::LearntWords;
 use waiting::Waits;
 
 /// The stream, as far as it is kept.
@@ -122,8 +125,9 @@ pub(crate) struct Primary {
     absent: Mutex<AbsentReplicas>,
     listeners: Box<[CachePadded<Listener>]>,
     orders: OrderQueue<Order>,
-    /// The copy that waits for more replicas before it begins.
-    gathering: Mutex<Option<Arc<Copy>>>,
+    /// The copies that wait for more replicas before they begin: one of each form at most.
+    gathering: Mutex<Vec<Arc<Copy>>>,
+    learnt_words: Mutex<LearntWords>,
     /// Replicas are to be asked what they have.
     wants_acks: AtomicBool,
     waits: Waits,
@@ -173,6 +177,7 @@ impl Primary {
             listeners: (0..workers).map(|_| CachePadded::default()).collect(),
             orders: OrderQueue::default(),
             gathering: Mutex::default(),
+            learnt_words: Mutex::default(),
             wants_acks: AtomicBool::new(false),
             waits: Waits::default(),
             sync_wishes: SyncWishes::default(),

@@ -51,7 +51,7 @@ pub(crate) struct ReplicaView {
     pub(super) position: AtomicU64,
     /// That of the first byte it gets: what lies before it has.
     begins_at: AtomicU64,
-    /// It was too slow, and needs a copy.
+    /// It was too slow, or could not be told all, and needs a copy.
     pub(super) is_dropped: AtomicBool,
     /// Up to which position it has run the stream, and has that on its disk, as it said at this Unix time in ms.
     acknowledged: AtomicU64,

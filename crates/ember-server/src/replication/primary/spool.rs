@@ -80,13 +80,6 @@ impl Spool {
         self.state.lock().end = Some(end);
     }
 
-    /// Writes over its beginning, which nobody has read.
-    pub(super) fn overwrite_beginning(&self, bytes: &[u8]) {
-        if let Some(Piece::Memory(piece)) = self.state.lock().pieces.front_mut() {
-            piece[..bytes.len()].copy_from_slice(bytes);
-        }
-    }
-
     /// Nobody reads what lies before `position` any more.
     pub(super) fn forget_before(&self, position: u64) {
         let mut state = self.state.lock();
@@ -214,7 +207,6 @@ mod tests {
         }
         assert_eq!((spool.len(), spool.whole()), (total as u64, None));
         assert!(spool.state.lock().file.is_some());
-        spool.overwrite_beginning(&bytes_at(0, 9));
         let mut all = Vec::new();
         assert_eq!(read_all(&spool, &mut all), Portion::None);
         assert_eq!(all, bytes_at(0, total));

@@ -21,7 +21,13 @@ use crate::system::abort_on_panic::AbortOnPanic;
 
 impl Primary {
     fn has_due_copy(&self, config: &Config) -> bool {
-        self.gathering.lock().as_ref().is_some_and(|copy| copy.is_due(config))
+        self.gathering.lock().iter().any(|copy| copy.is_due(config))
+    }
+
+    fn take_due_copy(&self, config: &Config) -> Option<Arc<Copy>> {
+        let mut gathering = self.gathering.lock();
+        let due = gathering.iter().position(|copy| copy.is_due(config))?;
+        Some(gathering.remove(due))
     }
 }
 
@@ -40,13 +46,13 @@ pub(super) fn begin_due(executor: &mut Executor) {
         if !Link::of(server).has_data() {
             return None;
         }
-        let copy = primary.gathering.lock().take()?;
+        let copy = primary.take_due_copy(&executor.config)?;
         executor.publish();
-        let point = copy.is_wanted().then(|| point_in_time::begin(&claim, executor));
+        // The beginning of the file says what a reader has to know, which depends on such values alone.
+        let version = copy.form().version(server.keyspace.has_expiring_elements());
+        let point = copy.is_wanted().then(|| point_in_time::begin_for_replicas(&claim, executor, version));
         if point.is_some() {
-            // The beginning of the file says what a reader has to know, which depends on such values alone.
-            let is_streamed = executor.config.repl_diskless_sync && !server.keyspace.has_expiring_elements();
-            copy.begin(new_spool(server), is_streamed);
+            copy.begin(new_spool(server), version, executor.config.repl_diskless_sync);
         }
         let database = Link::of(server).database();
         if database.is_some() {
@@ -67,10 +73,11 @@ pub(super) fn begin_due(executor: &mut Executor) {
     let write = move || {
         let _guard = AbortOnPanic;
         let begun = Instant::now();
-        let Some(Ok(Spooled { spool, is_streamed })) = written.begun() else {
+        let Some(Ok(spooled)) = written.begun() else {
             unreachable!("it was begun with the snapshot");
         };
-        match write(server, point, (spool, *is_streamed), is_packed, database) {
+        let spool = &spooled.spool;
+        match write(server, point, spooled, is_packed, database) {
             Ok(()) => {
                 let (bytes, seconds) = (spool.len(), begun.elapsed().as_secs_f64());
                 tracing::info!(
@@ -102,7 +109,7 @@ fn write_without_keys(server: &Server, has_functions: bool, now_ms: i64) -> io::
     let libraries = server.scripting.libraries.snapshot();
     let used_bytes = server.keyspace.used_bytes() as u64;
     let spool = new_spool(server);
-    fill_spool(server, (&spool, false), false, |writer| {
+    fill_spool(server, &spool, (FILE_VERSION, false), false, |writer| {
         writer.usual_aux(env!("CARGO_PKG_VERSION"), now_ms / 1000, used_bytes, false)?;
         libraries.all().filter(|_| has_functions).try_for_each(|library| writer.function(&library.code))
     })?;
@@ -114,11 +121,11 @@ fn write_without_keys(server: &Server, has_functions: bool, now_ms: i64) -> io::
 fn write(
     server: &Server,
     point: PointInTime,
-    spool: (&Spool, bool),
+    spooled: &Spooled,
     is_packed: bool,
     database: Option<usize>,
 ) -> io::Result<()> {
-    fill_spool(server, spool, is_packed, |writer| {
+    fill_spool(server, &spooled.spool, (spooled.version, spooled.is_streamed), is_packed, |writer| {
         if let Some(database) = database {
             writer.aux(b"repl-stream-db", database.to_string().as_bytes())?;
         }
@@ -131,22 +138,19 @@ fn new_spool(server: &Server) -> Spool {
     Spool::new(!server.encryption().is_on())
 }
 
-/// Writes an RDB file to a spool; `fill` writes its middle. One that is streamed keeps its beginning.
+/// Writes an RDB file of a version to a spool; `fill` writes its middle. Who reads one that is streamed is told of what is
+/// new.
 fn fill_spool(
     server: &Server,
-    (spool, is_streamed): (&Spool, bool),
+    spool: &Spool,
+    (version, is_streamed): (u16, bool),
     is_packed: bool,
     fill: impl FnOnce(&mut RdbWriter<Telling<'_>>) -> io::Result<()>,
 ) -> io::Result<()> {
     let telling = Telling { server, writer: SpoolWriter(spool), is_streamed, untold: 0 };
-    let mut writer = RdbWriter::new(telling, FILE_VERSION, is_packed)?;
+    let mut writer = RdbWriter::new(telling, version, is_packed)?;
     fill(&mut writer)?;
-    if is_streamed {
-        writer.finish_as_begun()?;
-    } else {
-        let (_, written) = writer.finish()?;
-        spool.overwrite_beginning(&written.header);
-    }
+    writer.finish_as_begun()?;
     Ok(())
 }
 

@@ -1,0 +1,172 @@
+//! The names of the commands in a stream that comes in pieces, which may end anywhere.
+
+/// Longer names are those of no command. That of one is remembered while its piece ends within it.
+const NAME_BYTES_MAX: usize = 64;
+
+/// Longer lines are none that say a number.
+const LINE_BYTES_MAX: usize = 32;
+
+/// Digits of the greatest length of an argument: all servers take less than 2^39 bytes.
+const DIGITS_MAX: usize = 12;
+
+/// Reads a stream of commands as arrays of bulk strings, and looks at nothing but their names.
+#[derive(Debug, Default)]
+pub struct CommandNames {
+    /// Arguments that are still to come of the command.
+    arguments: u64,
+    /// The next argument is a name.
+    is_name: bool,
+    /// Bytes of the argument that are still to come, with the end of its line.
+    left: u64,
+    /// What has come of a name, or of a line that says a number, when a piece ends within it.
+    begun: Vec<u8>,
+}
+
+/// What was read is no stream of commands, or does not begin with one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoCommands;
+
+impl CommandNames {
+    /// Reads the next bytes, and returns what `find` makes of the first name for which that is anything. Nothing behind that
+    /// name is read. O(arguments).
+    ///
+    /// # Errors
+    /// If these bytes cannot follow the ones before.
+    pub fn find<T>(
+        &mut self,
+        mut bytes: &[u8],
+        mut find: impl FnMut(&[u8]) -> Option<T>,
+    ) -> Result<Option<T>, NoCommands> {
+        while !bytes.is_empty() {
+            if self.left == 0 {
+                bytes = self.read_number(bytes)?;
+                continue;
+            }
+            let (part, behind) = bytes.split_at(self.left.min(bytes.len() as u64) as usize);
+            self.left -= part.len() as u64;
+            bytes = behind;
+            if self.is_name
+                && let Some(found) = self.read_name(part, &mut find)
+            {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads the line that says how many arguments, or bytes of one, follow; what lies behind it.
+    fn read_number<'b>(&mut self, bytes: &'b [u8]) -> Result<&'b [u8], NoCommands> {
+        let end = bytes.iter().take(LINE_BYTES_MAX).position(|&byte| byte == b'\n');
+        let (line, behind) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
+        if self.begun.len() + line.len() > LINE_BYTES_MAX {
+            return Err(NoCommands);
+        }
+        if end.is_none() || !self.begun.is_empty() {
+            self.begun.extend_from_slice(line);
+        }
+        if end.is_none() {
+            return Ok(behind);
+        }
+        let whole = if self.begun.is_empty() { line } else { &self.begun };
+        let (&sign, digits) = whole.strip_suffix(b"\r\n").and_then(<[u8]>::split_first).ok_or(NoCommands)?;
+        let number = number(digits).ok_or(NoCommands)?;
+        self.begun.clear();
+        match (sign, self.arguments) {
+            (b'*', 0) => (self.arguments, self.is_name) = (number, true),
+            (b'$', 1..) => {
+                self.arguments -= 1;
+                self.left = number + 2;
+            }
+            _ => return Err(NoCommands),
+        }
+        Ok(behind)
+    }
+
+    /// Reads a part of a name with the end of its line.
+    fn read_name<T>(&mut self, part: &[u8], find: &mut impl FnMut(&[u8]) -> Option<T>) -> Option<T> {
+        let is_whole = self.left == 0;
+        let name = if is_whole && self.begun.is_empty() {
+            part
+        } else {
+            let room = NAME_BYTES_MAX - self.begun.len();
+            self.begun.extend_from_slice(&part[..part.len().min(room)]);
+            &self.begun
+        };
+        if !is_whole {
+            return None;
+        }
+        let found = find(name.strip_suffix(b"\r\n").unwrap_or(name));
+        self.is_name = false;
+        self.begun.clear();
+        found
+    }
+}
+
+/// What digits say, if these are not more than any argument has.
+fn number(digits: &[u8]) -> Option<u64> {
+    let is_number = (1..=DIGITS_MAX).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
+    is_number.then(|| digits.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STREAM: &[u8] =
+        b"*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*1\r\n$5\r\nMULTI\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n\
+        $16\r\n*1\r\n$4\r\nNONE\r\n\r\n\r\n*1\r\n$4\r\nEXEC\r\n*2\r\n$0\r\n\r\n$1\r\na\r\n";
+
+    #[test]
+    fn names_are_found_wherever_the_pieces_end() {
+        for piece in [1, 2, 3, 7, 20, STREAM.len()] {
+            let (mut names, mut found) = (CommandNames::default(), Vec::new());
+            for bytes in STREAM.chunks(piece) {
+                let none: Option<()> = names
+                    .find(bytes, |name| {
+                        found.push(String::from_utf8_lossy(name).into_owned());
+                        None
+                    })
+                    .expect("it is a stream");
+                assert_eq!(none, None);
+            }
+            assert_eq!(found, ["SELECT", "MULTI", "SET", "EXEC", ""], "{piece}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_read_behind_a_name_that_is_looked_for() {
+        let mut names = CommandNames::default();
+        let mut many = 0;
+        let found = names.find(STREAM, |name| {
+            many += 1;
+            (name == b"MULTI").then_some("here")
+        });
+        assert_eq!((found, many), (Ok(Some("here")), 2));
+    }
+
+    #[test]
+    fn what_is_no_stream_is_an_error() {
+        for bytes in [
+            &b"SET k v\r\n"[..],
+            b"*1\n",
+            b"$3\r\nSET\r\n",
+            b"*1\r\n*1\r\n",
+            b"*1\r\n$18446744073709551615\r\n",
+            b"*1\r\n$-1\r\n",
+            b"*11111111111111111111111111111111111111",
+        ] {
+            let read = CommandNames::default().find(bytes, |_| None::<()>);
+            assert_eq!(read, Err(NoCommands), "{}", bytes.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_long_name_takes_no_memory() {
+        let mut names = CommandNames::default();
+        names.find(b"*1\r\n$1000000\r\n", |_| None::<()>).expect("it is a stream");
+        for _ in 0..1000 {
+            names.find(&[b'x'; 1000], |_| None::<()>).expect("it is a stream");
+        }
+        assert!(names.begun.capacity() <= 2 * NAME_BYTES_MAX);
+    }
+}

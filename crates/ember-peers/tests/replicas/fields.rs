@@ -1,0 +1,101 @@
+//! Fields that expire: Valkey 9 has them as ember does, and an older Redis is not left without them unawares.
+
+use std::collections::BTreeMap;
+
+use ember_peers::{field_expiries, require_program, require_valkey};
+use ember_testkit::{Server, Value, becomes_true, wait_until};
+
+use crate::matrix::{assert_same_contents, in_both_modes};
+use crate::replica::{link, replicaof, start_other, wait_for_link};
+
+/// Fields whose hash is no listpack any more.
+const MANY: usize = 1000;
+
+fn run(server: &Server, lines: &[&str]) {
+    let mut client = server.client();
+    for line in lines {
+        let reply = client.run(line);
+        assert!(!matches!(reply, Value::Error(_)), "{line}: {reply:?}");
+    }
+}
+
+/// Hashes of both encodings, of whose fields some expire late and some soon.
+fn write_hashes(server: &Server, name: &str) {
+    let mut client = server.client();
+    let soon = format!("HPEXPIRE small{name} 300 FIELDS 1 c");
+    for line in
+        [&format!("HSET small{name} a 1 b 2 c 3"), &format!("HPEXPIRE small{name} 900000 FIELDS 1 a"), &soon]
+    {
+        client.run(line);
+    }
+    for number in 0..MANY {
+        client.run(&format!("HSET large{name} field{number} {number}"));
+        if number % 3 == 0 {
+            client.run(&format!("HPEXPIRE large{name} {} FIELDS 1 field{number}", 100 + number * number));
+        }
+    }
+}
+
+fn assert_same_fields(primary: &Server, replica: &Server) {
+    assert_same_contents(primary, replica);
+    let mut found = [BTreeMap::new(), BTreeMap::new()];
+    // What has just expired one of them may have removed already.
+    let is_same = becomes_true(|| {
+        found = [field_expiries(primary), field_expiries(replica)];
+        found[0] == found[1]
+    });
+    assert!(is_same && found[0].len() > MANY / 6, "{found:#?}");
+}
+
+fn follow(primary: &Server, replica: &Server) {
+    write_hashes(primary, "before");
+    run(primary, &["DEBUG POPULATE 100000 key 100"]);
+    replicaof(replica, primary.address());
+    // While the copy is made, and behind it.
+    write_hashes(primary, "meanwhile");
+    wait_for_link(replica);
+    write_hashes(primary, "behind");
+    run(
+        primary,
+        &[
+            "HPERSIST smallbefore FIELDS 1 a",
+            "HPEXPIRE smallbefore 700000 FIELDS 1 b",
+            "HSET smallbehind a 2",
+            "HDEL smallmeanwhile a",
+            "HPEXPIRE largebefore 1 FIELDS 1 field999",
+            "HSETEX largebehind PX 800000 FIELDS 2 field1 1 new 2",
+            "HGETEX largebehind PX 900000 FIELDS 1 field2",
+            "COPY largebehind copied",
+            "RENAME largemeanwhile renamed",
+        ],
+    );
+    assert_same_fields(primary, replica);
+    assert_eq!(primary.client().info("sync_full"), "1", "{}{}", primary.log(), replica.log());
+}
+
+#[test]
+fn valkey_has_the_expiry_of_fields_that_ember_has() {
+    in_both_modes(Some(require_valkey), &[], true, |_, primary, replica| follow(primary, replica));
+}
+
+#[test]
+fn ember_has_the_expiry_of_fields_that_valkey_has() {
+    in_both_modes(Some(require_valkey), &[], false, |_, primary, replica| follow(primary, replica));
+}
+
+#[test]
+fn a_redis_without_such_fields_is_disconnected_and_refuses_the_copy() {
+    in_both_modes(Some(|| require_program("redis-server")), &[], true, |_, ember, redis| {
+        run(ember, &["HSET h a 1 b 2"]);
+        link(redis, ember.address());
+        let valkey = start_other(require_valkey(), &[]);
+        link(&valkey, ember.address());
+        run(ember, &["SET before 1", "HPEXPIRE h 900000 FIELDS 1 a", "HSET h c 3"]);
+        wait_until("it is disconnected", || ember.log().contains("is not told HPEXPIREAT"));
+        wait_until("it refuses the copy", || redis.log().contains("Can't handle RDB format version 12"));
+        assert!(!redis.log().contains("unknown command"), "{}", redis.log());
+        assert_ne!(redis.client().info("master_link_status"), "up");
+        assert_same_contents(ember, &valkey);
+        assert_eq!(field_expiries(ember), field_expiries(&valkey));
+    });
+}

@@ -1,0 +1,248 @@
+//! The commands that not all replicas know: what one does not know it is never told.
+//!
+//! The stream is in words of Redis 7.0, but for what that has no words for. A replica that was told one of those would have
+//! other data from then on, with a line in its own log at most. So the stream is looked through for each replica that may
+//! not know all, before it is sent; at the first such command the replica is disconnected, and needs a copy of the data. Who
+//! loads a copy in which that stands knows it: Redis, which says nothing of itself, is found out in this way.
+
+use std::collections::BTreeMap;
+
+use ember_cluster::replication::command_names::CommandNames;
+use ember_persistence::rdb_file::FILE_VERSION;
+use ember_protocol::Reply;
+
+use crate::clients::replica::Program;
+
+/// Groups of commands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Words(u8);
+
+impl Words {
+    pub(super) const NONE: Words = Words(0);
+    /// The expiry of a hash's fields.
+    pub(super) const FIELDS: Words = Words(1);
+    /// Vector sets as those of Redis.
+    pub(super) const VECTORS: Words = Words(2);
+    /// What only ember has.
+    pub(super) const OWN: Words = Words(4);
+    const ALL: Words = Words(7);
+
+    pub(super) const fn and(self, other: Words) -> Words {
+        Words(self.0 | other.0)
+    }
+
+    pub(super) fn without(self, other: Words) -> Words {
+        Words(self.0 & !other.0)
+    }
+
+    pub(super) fn contains(self, other: Words) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Those that a replica knows, as far as it says what it is.
+    pub(super) fn of(program: Program) -> Words {
+        match program {
+            Program::Unknown => Words::NONE,
+            Program::Redis8 => Words::FIELDS.and(Words::VECTORS),
+            Program::Valkey9 => Words::FIELDS,
+            Program::Ember => Words::ALL,
+        }
+    }
+
+    /// The group of a command, in any case; none for those that all know.
+    fn with(command: &[u8]) -> Words {
+        const FIELDS: [&[u8]; 7] =
+            [b"hpexpireat", b"hpersist", b"hsetex", b"hexpire", b"hpexpire", b"hexpireat", b"hgetex"];
+        const VECTORS: [&[u8]; 3] = [b"vadd", b"vrem", b"vsetattr"];
+        const OWN_PREFIX: &[u8] = b"vector.";
+        let is_one_of = |names: &[&[u8]]| names.iter().any(|name| command.eq_ignore_ascii_case(name));
+        match command.first().map(u8::to_ascii_lowercase) {
+            Some(b'h') if is_one_of(&FIELDS) => Words::FIELDS,
+            Some(b'v') if is_one_of(&VECTORS) => Words::VECTORS,
+            Some(b'v') if is_one_of(&[b"vadd_batch"]) => Words::OWN,
+            Some(b'v')
+                if command
+                    .get(..OWN_PREFIX.len())
+                    .is_some_and(|begin| begin.eq_ignore_ascii_case(OWN_PREFIX)) =>
+            {
+                Words::OWN
+            }
+            _ => Words::NONE,
+        }
+    }
+
+    /// Those that a copy shows a replica to know which loads it, with values of this version and after these were missed.
+    /// Whoever says what it is knows nothing beside that.
+    pub(super) fn shown_by_copy(program: Program, version: u16, missed: Words) -> Words {
+        match program {
+            Program::Unknown if version > FILE_VERSION => missed.without(Words::OWN).and(Words::FIELDS),
+            Program::Unknown => missed.without(Words::OWN).without(Words::FIELDS),
+            Program::Redis8 | Program::Valkey9 | Program::Ember => Words::NONE,
+        }
+    }
+
+    /// Who knows the commands of a group.
+    fn who_knows(self) -> &'static str {
+        match self {
+            Words::FIELDS => "Redis 7.4, Valkey 9 and ember",
+            Words::VECTORS => "Redis 8 and ember",
+            _ => "ember",
+        }
+    }
+}
+
+/// What a replica knows beside the commands of Redis 7.0.
+#[derive(Clone, Copy)]
+pub(super) struct Vocabulary {
+    pub(super) program: Program,
+    pub(super) known: Words,
+    /// What it could not be told, and needs a copy for.
+    pub(super) missed: Words,
+}
+
+/// Looks through what a replica is sent that does not know all.
+pub(super) struct Reader {
+    known: Words,
+    names: CommandNames,
+}
+
+/// A replica cannot be sent what comes next.
+pub(super) struct Unsent {
+    /// The group of the command that it does not know, if it is that.
+    pub(super) words: Words,
+    pub(super) reason: String,
+}
+
+impl Reader {
+    /// That of a replica which knows these commands beside those of Redis 7.0; none if it knows all. What it is sent begins
+    /// with a command.
+    pub(super) fn new(known: Words) -> Option<Reader> {
+        (known != Words::ALL).then(|| Reader { known, names: CommandNames::default() })
+    }
+
+    /// Looks through the bytes of `output` from `from` on, which come next.
+    pub(super) fn read(&mut self, output: &Reply, from: usize) -> Result<(), Unsent> {
+        let known = self.known;
+        for bytes in output.slices(from) {
+            let found = self.names.find(bytes, |name| {
+                let words = Words::with(name);
+                (!known.contains(words)).then(|| (words, String::from_utf8_lossy(name).into_owned()))
+            });
+            let (words, reason) = match found {
+                Ok(None) => continue,
+                Ok(Some((words, name))) => {
+                    let who = words.who_knows();
+                    (words, format!("is not told {name}, which {who} know, and needs a copy of the data"))
+                }
+                Err(_) => (Words::NONE, "wants what begins within a command".to_owned()),
+            };
+            return Err(Unsent { words, reason });
+        }
+        Ok(())
+    }
+}
+
+/// Replicas that are remembered.
+const MANY: usize = 64;
+
+/// What a replica did not know so long ago it need not know in its next copy, in ms.
+const MISSED_FOR_MS: i64 = 1_800_000;
+
+#[derive(Clone, Copy, Default)]
+struct Learnt {
+    /// The commands that it knows although it does not say so.
+    known: Words,
+    /// Those that it could not be told, since it last had a copy.
+    missed: Words,
+    /// When that was, Unix time in ms.
+    at_ms: i64,
+}
+
+/// What was learnt of replicas, which are known by their addresses and ports.
+#[derive(Default)]
+pub(super) struct LearntWords(BTreeMap<String, Learnt>);
+
+impl LearntWords {
+    fn change(&mut self, name: String, now_ms: i64, change: impl FnOnce(&mut Learnt)) {
+        if self.0.len() >= MANY
+            && !self.0.contains_key(&name)
+            && let Some(oldest) =
+                self.0.iter().min_by_key(|(_, learnt)| learnt.at_ms).map(|(name, _)| name.clone())
+        {
+            self.0.remove(&oldest);
+        }
+        let learnt = self.0.entry(name).or_default();
+        learnt.at_ms = now_ms;
+        change(learnt);
+    }
+
+    /// A replica has loaded a copy, which has shown that it knows these commands.
+    pub(super) fn note_loaded(&mut self, name: String, words: Words, now_ms: i64) {
+        self.change(name, now_ms, |learnt| {
+            learnt.known = learnt.known.and(words);
+            learnt.missed = Words::NONE;
+        });
+    }
+
+    /// A replica was not told these.
+    pub(super) fn note_missed(&mut self, name: String, words: Words, now_ms: i64) {
+        self.change(name, now_ms, |learnt| learnt.missed = learnt.missed.and(words));
+    }
+
+    /// The commands that a replica is known to know, and those that its copy is to show it knows.
+    pub(super) fn of(&self, name: &str, now_ms: i64) -> (Words, Words) {
+        self.0.get(name).map_or_else(Default::default, |learnt| {
+            let is_recent = now_ms - learnt.at_ms < MISSED_FOR_MS;
+            (learnt.known, if is_recent { learnt.missed } else { Words::NONE })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ember_protocol::Protocol;
+
+    use super::*;
+
+    #[test]
+    fn commands_are_in_their_groups_in_any_case() {
+        for (name, words) in [
+            ("HPEXPIREAT", Words::FIELDS),
+            ("hsetex", Words::FIELDS),
+            ("VADD", Words::VECTORS),
+            ("VADD_BATCH", Words::OWN),
+            ("vector.Create", Words::OWN),
+            ("HSET", Words::NONE),
+            ("VECTOR", Words::NONE),
+            ("", Words::NONE),
+        ] {
+            assert_eq!(Words::with(name.as_bytes()), words, "{name}");
+        }
+    }
+
+    #[test]
+    fn who_knows_all_is_not_looked_after_and_others_are_told_nothing_unknown() {
+        assert!(Reader::new(Words::of(Program::Ember)).is_none());
+        let mut output = Reply::new(Protocol::Resp2);
+        output.raw(b"+before\r\n*1\r\n$4\r\nVADD\r\n");
+        let read = |known| Reader::new(known).expect("it does not know all").read(&output, 9).err();
+        assert!(read(Words::of(Program::Redis8)).is_none());
+        let unsent = read(Words::of(Program::Valkey9)).expect("it does not know that");
+        assert_eq!(unsent.words, Words::VECTORS);
+        assert!(unsent.reason.contains("VADD, which Redis 8 and ember know"), "{}", unsent.reason);
+    }
+
+    #[test]
+    fn what_was_missed_is_learnt_or_forgotten() {
+        let mut learnt = LearntWords::default();
+        learnt.note_missed("a:1".to_owned(), Words::FIELDS, 0);
+        assert_eq!(learnt.of("a:1", 10), (Words::NONE, Words::FIELDS));
+        assert_eq!(learnt.of("a:1", MISSED_FOR_MS), (Words::NONE, Words::NONE));
+        learnt.note_loaded("a:1".to_owned(), Words::FIELDS, 20);
+        assert_eq!(learnt.of("a:1", 30), (Words::FIELDS, Words::NONE));
+        for number in 0..MANY {
+            learnt.note_missed(format!("b:{number}"), Words::OWN, 40);
+        }
+        assert_eq!((learnt.0.len(), learnt.of("a:1", 50)), (MANY, (Words::NONE, Words::NONE)));
+    }
+}
