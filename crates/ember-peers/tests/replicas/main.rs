@@ -5,6 +5,7 @@
 mod busy;
 mod chains;
 mod cuts;
+mod encrypted;
 mod failover;
 mod fields;
 mod matrix;

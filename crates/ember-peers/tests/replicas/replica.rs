@@ -1,12 +1,10 @@
 //! ember as a replica of redis-server.
 
-use std::fs;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use ember_peers::{Mode, Writer, contents, differences, require_program, start_ember};
-use ember_testkit::{Proxy, RawClient, Server, Value, becomes_true, free_port, wait_until};
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use ember_testkit::{Proxy, RawClient, Server, Value, becomes_true, wait_until};
 
 pub(crate) const MODES: [Mode; 2] = [Mode::Concurrent, Mode::Sharded];
 
@@ -156,87 +154,6 @@ fn a_password_is_shown_and_a_wrong_one_is_told() {
         ember.client().run("REPLICAOF NO ONE");
         ember.client().run("CONFIG SET masteruser copier masterauth other");
         link(&ember, redis.address());
-    }
-}
-
-/// An authority, and a certificate that it has given to a server on this machine, in a directory that is removed with it.
-struct Files(PathBuf);
-
-impl Files {
-    fn new() -> Files {
-        let directory = std::env::temp_dir().join(format!("ember-peers-link-{}", std::process::id()));
-        fs::create_dir_all(&directory).unwrap();
-        for authority in ["ca", "other"] {
-            let mut params = CertificateParams::new(Vec::new()).unwrap();
-            params.distinguished_name.push(DnType::CommonName, authority);
-            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-            let key = KeyPair::generate().unwrap();
-            let own = params.self_signed(&key).unwrap();
-            fs::write(directory.join(format!("{authority}.crt")), own.pem()).unwrap();
-            if authority == "ca" {
-                let issuer = Issuer::new(params, key);
-                let key = KeyPair::generate().unwrap();
-                let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
-                fs::write(directory.join("server.crt"), params.signed_by(&key, &issuer).unwrap().pem())
-                    .unwrap();
-                fs::write(directory.join("server.key"), key.serialize_pem()).unwrap();
-            }
-        }
-        Files(directory)
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Files {
-    fn drop(&mut self) {
-        // A file left over is only untidy.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-#[test]
-fn an_encrypted_link_needs_certificates_that_fit() {
-    let files = Files::new();
-    for mode in MODES {
-        let port = free_port();
-        let [ca, other, certificate, key] =
-            ["ca.crt", "other.crt", "server.crt", "server.key"].map(|name| files.path(name));
-        let redis = start_redis(&[
-            "--tls-port",
-            &port.to_string(),
-            "--tls-cert-file",
-            &certificate,
-            "--tls-key-file",
-            &key,
-            "--tls-ca-cert-file",
-            &ca,
-        ]);
-        let mut writer = Writer::new(&redis, 11);
-        writer.write(COMMANDS / 4);
-        let ember = start_ember(mode);
-        let mut client = ember.client();
-        for (name, value) in [
-            ("tls-replication", "yes"),
-            ("tls-ca-cert-file", &other),
-            ("tls-client-cert-file", &certificate),
-            ("tls-client-key-file", &key),
-        ] {
-            assert_eq!(client.command(&["CONFIG", "SET", name, value]), Value::ok());
-        }
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        replicaof(&ember, address);
-        wait_until("the log says why", || ember.log().contains("UnknownIssuer"));
-        assert_eq!(client.command(&["CONFIG", "SET", "tls-ca-cert-file", &ca]), Value::ok());
-        wait_for_link(&ember);
-        writer.write(COMMANDS);
-        assert_same(&redis, &ember);
-        assert_eq!(client.run("REPLICAOF NO ONE"), Value::ok());
-        // The certificate is for an address, not for this name.
-        assert_eq!(client.run(&format!("REPLICAOF localhost {port}")), Value::ok());
-        wait_until("the log says why", || ember.log().contains("not valid for name"));
     }
 }
 
