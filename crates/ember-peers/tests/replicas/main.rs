@@ -11,4 +11,5 @@ mod fields;
 mod matrix;
 mod older;
 mod replica;
+mod restarts;
 mod sentinel;
