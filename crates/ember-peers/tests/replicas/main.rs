@@ -13,3 +13,4 @@ mod older;
 mod replica;
 mod restarts;
 mod sentinel;
+mod told;
