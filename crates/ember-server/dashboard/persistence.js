@@ -3,7 +3,7 @@
 
 import { ReplyError, overview, permitted, run, runAll } from "./api.js";
 import { el, facts, refused, renew, tell, tile } from "./dom.js";
-import { count, moment, percent, size, span, things } from "./format.js";
+import { count, micros, moment, percent, size, span, things } from "./format.js";
 
 const PERIOD_MS = 1000;
 const SETTINGS = ["save", "dir", "dbfilename", "appendfsync", "appenddirname", "aof-use-rdb-preamble"];
@@ -142,15 +142,21 @@ function tiers(figures) {
     figures.demotion_stuck ? el("p", { class: "refused" }, "Nothing can be sent away: the server's log says why.") : null,
     facts([
       ["values in memory", count(figures.hot_keys)],
+      ["memory of the data set", size(figures.hot_bytes)],
       ["pinned there", count(figures.pinned_keys)],
       ["values away", count(figures.cold_keys)],
+      ["memory that they would take", size(figures.cold_bytes)],
       ["files", things(figures.segments, "file")],
-      ["what they take", `${size(figures.stored_bytes)} of at most ${size(figures.limit_bytes)}`],
+      ["what they take", figures.limit_bytes
+        ? `${size(figures.stored_bytes)} of at most ${size(figures.limit_bytes)}` : size(figures.stored_bytes)],
       ["still referred to", size(figures.live_bytes)],
       ["waits to be written", size(figures.buffered_bytes)],
       ["sent away since the start", count(figures.demotions + figures.free_drops)],
       ["brought back since the start", count(figures.fetches)],
       ["reads that wait", count(figures.reads_waiting)],
+      ["took to come, on average", micros(figures.fetch_usec / (figures.fetches + figures.fetches_unwanted))],
+      ["joined a read under way", count(figures.fetches_joined)],
+      ["pauses of sending away", count(figures.demotion_pauses)],
       ["could not be read", count(figures.read_errors)],
       ["could not be written", count(figures.write_errors)],
     ]));

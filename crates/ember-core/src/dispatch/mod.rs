@@ -170,21 +170,23 @@ fn call_without_locks<'c>(
     KeyspaceCall { args, keyspace, database: *database, turn, reply, waiting: *waiting }
 }
 
-/// Asks for the values that a call lacks ([`Turn::lacking`]), for `arrival` to be told. Returns those that are to be read;
-/// others are being read. Takes the locks one after the other that are not held.
-pub fn ask_for_lacking(context: &mut Context<'_, '_>, arrival: &Arc<Arrival>) -> Vec<FetchOrder> {
+/// Asks for the values that a call lacks ([`Turn::lacking`]), for `arrival` to be told. Returns those that are to be read,
+/// and how many are being read for somebody else. Takes the locks one after the other that are not held.
+pub fn ask_for_lacking(context: &mut Context<'_, '_>, arrival: &Arc<Arrival>) -> (Vec<FetchOrder>, u64) {
     let Context { keyspace, guards, turn, .. } = context;
-    let mut orders = Vec::new();
+    let (mut orders, mut joined) = (Vec::new(), 0);
     for (database, key) in std::mem::take(&mut turn.lacking) {
         let hash = keyspace.hash(&key);
         if !guards.holds(hash.shard()) {
             guards.hold_one(keyspace, turn, hash);
         }
-        if let Asked::Begun(order) = guards.shard_mut(hash.shard()).ask(database, hash, &key, Some(arrival)) {
-            orders.push(order);
+        match guards.shard_mut(hash.shard()).ask(database, hash, &key, Some(arrival)) {
+            Asked::Begun(order) => orders.push(order),
+            Asked::Joined => joined += 1,
+            Asked::Here => {}
         }
     }
-    orders
+    (orders, joined)
 }
 
 /// Asks for the values ahead that a call will need; nobody waits for them yet. Returns those that are to be read.

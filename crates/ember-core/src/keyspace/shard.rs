@@ -20,6 +20,7 @@ use crate::effects::journal::Names;
 use crate::effects::live_query::LiveQuery;
 use crate::effects::observers::{Observers, TagFilter};
 use crate::entries::entry::{Dues, EntryRef, Generation, NewValue, SharedValue, Slot};
+use crate::entries::external::Facts;
 use crate::entries::hash::KeyHash;
 use crate::entries::table::{Position, Table};
 use crate::turn::Turn;
@@ -131,6 +132,11 @@ static NO_DATABASE: Database = Database::new(0);
 /// Whether there is a record of an entry's value, which may be here or not, or will be.
 fn is_kept_away(entry: EntryRef<'_>) -> bool {
     entry.is_away() || entry.is_copied() || entry.is_pending()
+}
+
+/// What is known of an entry's value, if that is away.
+fn known_of_away(entry: EntryRef<'_>) -> Option<Facts> {
+    entry.external().map(|external| external.facts)
 }
 
 impl ShardData {
@@ -253,7 +259,7 @@ impl ShardData {
         expire_at_ms: Option<i64>,
         clock: u32,
     ) -> Position {
-        let is_away = matches!(value, NewValue::External(_));
+        let away = if let NewValue::External(external) = &value { Some(external.facts) } else { None };
         let mut slot = Slot::new(hash.tag(), key, value, expire_at_ms, clock);
         slot.set_generation(self.generation);
         slot.set_cut(self.cut);
@@ -269,9 +275,9 @@ impl ShardData {
         if let Some(due_ms) = dues.next_ms() {
             self.refer(database, hash.tag(), due_ms);
         }
-        if is_away {
+        if let Some(facts) = away {
             let name = self.database_name(database);
-            self.aside.get_or_insert_default().count_in(name);
+            self.aside.get_or_insert_default().count_in(name, facts);
         }
         at
     }
@@ -294,7 +300,7 @@ impl ShardData {
             self.save_before_change(database, at);
         }
         let is_kept_away = self.aside.is_some() && is_kept_away(self.entry(database, at));
-        let was_away = is_kept_away && self.entry(database, at).is_away();
+        let was_away = if is_kept_away { known_of_away(self.entry(database, at)) } else { None };
         let target = self.database_mut(database);
         let slot = target.table.slot_mut(at);
         let bytes_before = slot.entry().footprint_bytes();
@@ -324,7 +330,7 @@ impl ShardData {
 
     /// A value was changed that was kept away, or its expiry.
     #[cold]
-    fn note_replaced(&mut self, database: usize, at: Position, was_away: bool) {
+    fn note_replaced(&mut self, database: usize, at: Position, was_away: Option<Facts>) {
         if self.entry(database, at).is_away() {
             // A store has the value still, and not what the key says of it.
             let slot = self.slot_mut(database, at);
@@ -335,16 +341,16 @@ impl ShardData {
         }
     }
 
-    /// The value of an entry is away no more, or will not be.
+    /// The value of an entry is away no more, of which this was known, or will not be.
     #[cold]
-    fn forget_away(&mut self, database: usize, at: Position, was_away: bool) {
+    fn forget_away(&mut self, database: usize, at: Position, was_away: Option<Facts>) {
         let ShardData { first, others, aside, .. } = self;
         let database = if database == 0 { first } else { &mut others[database - 1] };
         let slot = database.table.slot_mut(at);
         if let Some(aside) = aside {
             let (name, key) = (database.expiry_name, slot.entry().key());
-            if was_away {
-                aside.count_out(name);
+            if let Some(facts) = was_away {
+                aside.count_out(name, facts);
                 aside.end_ticket(name, slot.tag(), key);
             } else {
                 aside.take_copy(name, key);
@@ -432,7 +438,7 @@ impl ShardData {
     fn forget_aside(&mut self, database: usize, at: Position) {
         let entry = self.entry(database, at);
         if is_kept_away(entry) {
-            self.forget_away(database, at, entry.is_away());
+            self.forget_away(database, at, known_of_away(entry));
         }
         self.note_unsaved_removal(database, at);
     }

@@ -806,6 +806,7 @@ fn values_away_from_memory_are_counted() {
     shows("values in memory", 2);
     shows("pinned there", 1);
     shows("values away", 1);
+    shows("memory that they would take", 24);
     client.run("GET b");
     shows("brought back since the start", 1);
     shows("values away", 0);

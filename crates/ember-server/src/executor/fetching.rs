@@ -4,6 +4,8 @@
 //! values of the commands behind it in its batch are asked for too: a pipeline waits for the disk once, not once for each
 //! command.
 
+use std::sync::atomic::Ordering;
+
 use ember_protocol::{Args, Batch};
 use emberkv_core::dispatch::{self, Context, Waiting};
 use emberkv_core::error::CommandError;
@@ -33,8 +35,10 @@ impl Executor {
             server.workers[worker].mailbox.send(message);
         });
         let mut context = self.context(guards, database);
-        let orders = dispatch::ask_for_lacking(&mut context, &arrival);
-        Storage::of(server).order(orders);
+        let (orders, joined) = dispatch::ask_for_lacking(&mut context, &arrival);
+        let storage = Storage::of(server);
+        storage.counters.joined.fetch_add(joined, Ordering::Relaxed);
+        storage.order(orders);
         arrival.is_complete();
     }
 

@@ -1,6 +1,7 @@
 //! Metrics of values that go away when memory has no room for them: where they are, and how many go and come.
 
 use super::metric::{Kind, Metric, counter, gauge, labelled};
+use crate::storage::FETCH_TIMES;
 
 pub(super) const METRICS: &[Metric] = &[
     labelled(
@@ -13,12 +14,24 @@ pub(super) const METRICS: &[Metric] = &[
             samples.add(&["cold"], scene.tiers.cold_keys as f64);
         },
     ),
+    labelled(
+        Kind::Gauge,
+        "ember_tier_bytes",
+        &["tier"],
+        "Memory of the data set (hot), and what the values that are away would take of it (cold)",
+        |scene, samples| {
+            samples.add(&["hot"], scene.tiers.hot_bytes as f64);
+            samples.add(&["cold"], scene.tiers.cold_bytes as f64);
+        },
+    ),
     gauge("ember_tier_pinned_keys", "Keys whose values stay in memory", |scene| {
         scene.tiers.pinned_keys as f64
     }),
     gauge("ember_tier_segments", "Files that values are in", |scene| scene.tiers.segments as f64),
-    gauge("ember_tier_stored_bytes", "What these files take", |scene| scene.tiers.stored_bytes as f64),
-    gauge("ember_tier_live_bytes", "The part of it that is still referred to", |scene| {
+    gauge("ember_tier_stored_bytes", "What these files or those of a store take", |scene| {
+        scene.tiers.stored_bytes as f64
+    }),
+    gauge("ember_tier_live_bytes", "The part of files of tiers that is still referred to", |scene| {
         scene.tiers.live_bytes as f64
     }),
     gauge("ember_tier_buffered_bytes", "What waits to be written to them", |scene| {
@@ -42,6 +55,31 @@ pub(super) const METRICS: &[Metric] = &[
         "ember_tier_unwanted_fetches_total",
         "Values that nobody wanted any more when they were read",
         |scene| scene.tiers.fetches_unwanted as f64,
+    ),
+    counter(
+        "ember_tier_joined_fetches_total",
+        "Values that a call lacked and that were being read for another one",
+        |scene| scene.tiers.fetches_joined as f64,
+    ),
+    labelled(
+        Kind::Histogram,
+        "ember_tier_fetch_duration_seconds",
+        &[],
+        "How long values took to come back from being asked for, whether they were wanted then or could be read or not",
+        |scene, samples| {
+            let times = &scene.tiers.fetch_times;
+            let mut at_most = 0;
+            let bounds = times[..FETCH_TIMES - 1].iter().enumerate().map(|(part, count)| {
+                at_most += count;
+                ((1_u64 << part) as f64 / 1e6, at_most)
+            });
+            samples.histogram(&[], bounds, times.iter().sum(), scene.tiers.fetch_usec as f64 / 1e6);
+        },
+    ),
+    counter(
+        "ember_tier_demotion_pauses_total",
+        "Times that values could no longer be sent away: nothing could go, or a write had failed",
+        |scene| scene.tiers.demotion_pauses as f64,
     ),
     counter("ember_tier_script_reads_total", "Values for which a worker had to wait", |scene| {
         scene.tiers.script_reads as f64

@@ -288,7 +288,10 @@ impl Worker {
 
     /// Notes whether nothing can be sent away: the policy decides then what happens at the limit.
     fn set_stuck(&self, is_stuck: bool) {
-        self.storage.is_stuck.store(is_stuck, Ordering::Relaxed);
+        let was_stuck = self.storage.is_stuck.swap(is_stuck, Ordering::Relaxed);
+        if is_stuck && !was_stuck {
+            self.storage.counters.pauses.fetch_add(1, Ordering::Relaxed);
+        }
         self.storage.end_waiting_for_room();
     }
 

@@ -33,6 +33,9 @@ use records::Records;
 /// So long values wait for room before they come back, at most: nothing can go away before the next checkpoint, perhaps.
 const ROOM_WAIT_MAX: Duration = Duration::from_millis(100);
 
+/// Parts of the times that values take to come: powers of two of microseconds up to 8 seconds, and what is longer.
+pub(crate) const FETCH_TIMES: usize = 25;
+
 /// What is counted of values that go and come.
 #[derive(Default)]
 pub(crate) struct StorageCounters {
@@ -40,6 +43,13 @@ pub(crate) struct StorageCounters {
     pub(crate) fetched: AtomicU64,
     /// Those that nobody wanted any more when they did.
     pub(crate) unwanted: AtomicU64,
+    /// Values that a call lacked and that were being read for another one.
+    pub(crate) joined: AtomicU64,
+    /// How long they took to come, from being asked for: element b counts those of at most 2^b µs and more than the
+    /// element before, the last one all longer ones. Failed reads count, too.
+    pub(crate) fetch_times: [AtomicU64; FETCH_TIMES],
+    /// The same in sum, in µs.
+    pub(crate) fetch_us: AtomicU64,
     /// Keys that TIERING MIGRATE has found or put where they are to be.
     pub(crate) migrated: AtomicU64,
     /// Values that could not be read.
@@ -52,14 +62,24 @@ pub(crate) struct StorageCounters {
     pub(crate) moved: AtomicU64,
     /// Writes that have failed.
     pub(crate) write_errors: AtomicU64,
+    /// How often sending values away has paused: nothing could go, or a write had failed.
+    pub(crate) pauses: AtomicU64,
     /// Reads for which a worker has waited.
     pub(crate) script_reads: AtomicU64,
+}
+
+/// The reads that wait, and when each was asked for.
+#[derive(Default)]
+struct Queue {
+    orders: VecDeque<(Instant, FetchOrder)>,
+    /// Nobody takes one: DEBUG TIER-HOLD-READS.
+    is_held: bool,
 }
 
 /// Where values are that are away, and the reads that wait.
 pub(crate) struct Storage {
     pub(crate) records: Records,
-    queue: Mutex<VecDeque<FetchOrder>>,
+    queue: Mutex<Queue>,
     has_orders: Condvar,
     pub(crate) counters: StorageCounters,
     /// Nothing can be sent away for now.

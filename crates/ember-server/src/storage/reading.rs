@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use ember_protocol::{Args, Reply};
 use emberkv_core::call::{Attempt, AttemptResult, CommandResult, DataCommand};
@@ -12,7 +13,7 @@ use emberkv_core::keyspace::shard::aside::FetchOrder;
 use emberkv_core::keyspace::shard::away::{Arrived, Fetched};
 use emberkv_core::types::limits::EncodingLimits;
 
-use super::Storage;
+use super::{FETCH_TIMES, Storage};
 use crate::server::Server;
 use crate::system::abort_on_panic::AbortOnPanic;
 
@@ -33,9 +34,10 @@ pub(crate) fn start(server: &'static Server, threads: usize) -> std::io::Result<
             let storage = Storage::of(server);
             let mut bytes = Vec::new();
             loop {
-                let order = storage.next_order();
+                let (asked_at, order) = storage.next_order();
                 storage.wait_for_room(server);
                 storage.fetch(server, &order, &mut bytes);
+                storage.note_time(asked_at.elapsed());
             }
         })?;
     }
@@ -48,8 +50,8 @@ impl Storage {
         if orders.is_empty() {
             return;
         }
-        let count = orders.len();
-        self.queue.lock().extend(orders);
+        let (count, now) = (orders.len(), Instant::now());
+        self.queue.lock().orders.extend(orders.into_iter().map(|order| (now, order)));
         if count == 1 {
             self.has_orders.notify_one();
         } else {
@@ -59,17 +61,32 @@ impl Storage {
 
     /// How many reads wait.
     pub(crate) fn waiting(&self) -> usize {
-        self.queue.lock().len()
+        self.queue.lock().orders.len()
     }
 
-    fn next_order(&self) -> FetchOrder {
+    /// Has reads wait in the queue, or lets those go on that do: for tests.
+    pub(crate) fn hold_reads(&self, is_held: bool) {
+        self.queue.lock().is_held = is_held;
+        self.has_orders.notify_all();
+    }
+
+    fn next_order(&self) -> (Instant, FetchOrder) {
         let mut queue = self.queue.lock();
         loop {
-            if let Some(order) = queue.pop_front() {
+            if !queue.is_held
+                && let Some(order) = queue.orders.pop_front()
+            {
                 return order;
             }
             self.has_orders.wait(&mut queue);
         }
+    }
+
+    fn note_time(&self, time: Duration) {
+        let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let part = us.max(1).next_power_of_two().trailing_zeros() as usize;
+        self.counters.fetch_times[part.min(FETCH_TIMES - 1)].fetch_add(1, Ordering::Relaxed);
+        self.counters.fetch_us.fetch_add(us, Ordering::Relaxed);
     }
 
     fn fetch(&self, server: &Server, order: &FetchOrder, bytes: &mut Vec<u8>) {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use emberkv_core::keyspace::SHARDS;
 
-use super::Storage;
+use super::{FETCH_TIMES, Storage};
 use crate::server::Server;
 
 /// How it is now, and what has been since the start. All is zero where no values go away.
@@ -14,9 +14,12 @@ pub(crate) struct Figures {
     /// Keys whose values are in memory, and those whose values are not.
     pub(crate) hot_keys: u64,
     pub(crate) cold_keys: u64,
+    /// Memory of the data set, and what the values that are away would take of it.
+    pub(crate) hot_bytes: u64,
+    pub(crate) cold_bytes: u64,
     /// Keys whose values stay in memory.
     pub(crate) pinned_keys: u64,
-    /// Files, what they take, and how much of that is still referred to.
+    /// Files of tiers, what they or those of a store take, and how much of those of tiers is still referred to.
     pub(crate) segments: u64,
     pub(crate) stored_bytes: u64,
     pub(crate) live_bytes: u64,
@@ -30,9 +33,14 @@ pub(crate) struct Figures {
     pub(crate) free_drops: u64,
     pub(crate) fetches: u64,
     pub(crate) fetches_unwanted: u64,
+    /// Calls that have waited for what was being read already, and how long reads took: in sum, and each.
+    pub(crate) fetches_joined: u64,
+    pub(crate) fetch_usec: u64,
+    pub(crate) fetch_times: [u64; FETCH_TIMES],
     pub(crate) script_reads: u64,
     pub(crate) read_errors: u64,
     pub(crate) write_errors: u64,
+    pub(crate) demotion_pauses: u64,
     pub(crate) migrations: u64,
     pub(crate) records_moved: u64,
     pub(crate) bytes_written: u64,
@@ -42,24 +50,31 @@ impl Figures {
     /// Those of a server. O(shards).
     pub(crate) fn of(server: &Server) -> Figures {
         let storage = Storage::of(server);
-        let (mut keys, mut away, mut pinned) = (0, 0, 0);
+        let (mut keys, mut away, mut away_bytes, mut pinned) = (0, 0, 0, 0);
         for shard in 0..SHARDS {
             let data = server.keyspace.lock(shard);
             keys += (0..data.databases_used()).map(|at| data.database(at).table().len()).sum::<usize>();
             away += data.away();
+            away_bytes += data.away_bytes();
             pinned += data.pinned();
         }
         let segments = storage.records.segments();
         let log = storage.records.statistics().unwrap_or_default();
+        // Files that are just being replaced are told of the next time.
+        let of_store = storage.store().and_then(|store| store.statistics().ok());
+        let in_segments = || segments.iter().map(|segment| segment.stored_bytes).sum::<u64>();
+        let stored_bytes = of_store.map_or_else(in_segments, |statistics| statistics.file_bytes);
         let counters = &storage.counters;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Figures {
             is_on: storage.is_on(),
             hot_keys: (keys - away) as u64,
             cold_keys: away as u64,
+            hot_bytes: server.keyspace.used_bytes() as u64,
+            cold_bytes: away_bytes as u64,
             pinned_keys: pinned as u64,
             segments: segments.len() as u64,
-            stored_bytes: segments.iter().map(|segment| segment.stored_bytes).sum(),
+            stored_bytes,
             live_bytes: segments.iter().map(|segment| segment.live_bytes).sum(),
             buffered_bytes: log.buffer_bytes,
             limit_bytes: log.limit_bytes,
@@ -69,9 +84,13 @@ impl Figures {
             free_drops: count(&counters.dropped),
             fetches: count(&counters.fetched),
             fetches_unwanted: count(&counters.unwanted),
+            fetches_joined: count(&counters.joined),
+            fetch_usec: count(&counters.fetch_us),
+            fetch_times: std::array::from_fn(|part| count(&counters.fetch_times[part])),
             script_reads: count(&counters.script_reads),
             read_errors: count(&counters.read_errors),
             write_errors: count(&counters.write_errors),
+            demotion_pauses: count(&counters.pauses),
             migrations: count(&counters.migrated),
             records_moved: count(&counters.moved),
             bytes_written: log.written_bytes,
@@ -85,6 +104,8 @@ impl Figures {
             ("hot_keys", self.hot_keys),
             ("cold_keys", self.cold_keys),
             ("pinned_keys", self.pinned_keys),
+            ("hot_bytes", self.hot_bytes),
+            ("cold_bytes", self.cold_bytes),
             ("segments", self.segments),
             ("stored_bytes", self.stored_bytes),
             ("live_bytes", self.live_bytes),
@@ -102,9 +123,12 @@ impl Figures {
             ("free_drops", self.free_drops),
             ("fetches", self.fetches),
             ("fetches_unwanted", self.fetches_unwanted),
+            ("fetches_joined", self.fetches_joined),
+            ("fetch_usec", self.fetch_usec),
             ("script_reads", self.script_reads),
             ("read_errors", self.read_errors),
             ("write_errors", self.write_errors),
+            ("demotion_pauses", self.demotion_pauses),
             ("migrations", self.migrations),
             ("records_moved", self.records_moved),
             ("bytes_written", self.bytes_written),

@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::ShardData;
 use super::unsaved::Unsaved;
-use crate::entries::external::{ExternalRef, Record};
+use crate::entries::external::{ExternalRef, Facts, Record};
 use crate::entries::hash::KeyHash;
 use crate::memory::size_class;
 
@@ -125,11 +125,19 @@ pub enum Asked {
     Begun(FetchOrder),
 }
 
+/// Values of a database that are away.
+#[derive(Clone, Copy, Default)]
+struct Away {
+    count: usize,
+    /// Memory that they would take, with their keys.
+    bytes: usize,
+}
+
 /// What a shard knows of values that are away.
 #[derive(Default)]
 pub(super) struct Aside {
-    /// How many values are away, by name of their database.
-    away: Vec<usize>,
+    /// Those of each database, by its name.
+    away: Vec<Away>,
     tickets: Vec<Ticket>,
     /// The records of values that are here, too, by key, with the name of the key's database. A key of which two databases
     /// have such a value has one here.
@@ -148,29 +156,32 @@ impl Aside {
             && self.copies.is_empty()
             && self.pinned.is_empty()
             && self.unsaved.is_none()
-            && self.away.iter().all(|&count| count == 0)
+            && !self.has_away()
     }
 
-    pub(super) fn count_in(&mut self, name: usize) {
+    /// A value is away of which this is known.
+    pub(super) fn count_in(&mut self, name: usize, facts: Facts) {
         if self.away.len() <= name {
-            self.away.resize(name + 1, 0);
+            self.away.resize(name + 1, Away::default());
         }
-        self.away[name] += 1;
+        self.away[name].count += 1;
+        self.away[name].bytes += facts.memory_bytes();
     }
 
-    /// A value is away no more.
-    pub(super) fn count_out(&mut self, name: usize) {
-        self.away[name] -= 1;
+    /// It is away no more.
+    pub(super) fn count_out(&mut self, name: usize, facts: Facts) {
+        self.away[name].count -= 1;
+        self.away[name].bytes -= facts.memory_bytes();
     }
 
     pub(super) fn away_in(&self, name: usize) -> usize {
-        self.away.get(name).copied().unwrap_or(0)
+        self.away.get(name).map_or(0, |away| away.count)
     }
 
     /// Whether values are away.
     #[inline]
     fn has_away(&self) -> bool {
-        self.away.iter().any(|&count| count > 0)
+        self.away.iter().any(|away| away.count > 0)
     }
 
     fn place(&self, name: usize, tag: u32, key: &[u8]) -> Option<usize> {
@@ -189,8 +200,8 @@ impl Aside {
         for ticket in self.tickets.extract_if(.., |ticket| ticket.name == name) {
             ticket.waiting.iter().for_each(|arrival| arrival.came(None));
         }
-        if let Some(count) = self.away.get_mut(name) {
-            *count = 0;
+        if let Some(away) = self.away.get_mut(name) {
+            *away = Away::default();
         }
         self.pinned.remove(&name);
         if let Some(unsaved) = &mut self.unsaved {
@@ -260,7 +271,12 @@ impl Aside {
 impl ShardData {
     /// How many values are away.
     pub fn away(&self) -> usize {
-        self.aside.as_ref().map_or(0, |aside| aside.away.iter().sum())
+        self.aside.as_ref().map_or(0, |aside| aside.away.iter().map(|away| away.count).sum())
+    }
+
+    /// Memory that those would take, with their keys.
+    pub fn away_bytes(&self) -> usize {
+        self.aside.as_ref().map_or(0, |aside| aside.away.iter().map(|away| away.bytes).sum())
     }
 
     /// Whether the value of a key is away that is there for who sees what expires after `expired_ms`. O(1) with hardly any

@@ -216,7 +216,7 @@ impl ShardData {
         let name = self.database_name(database);
         let external = NewValue::External(External { value_type, facts, record });
         let old = self.exchange_value(database, at, external);
-        self.aside.get_or_insert_default().count_in(name);
+        self.aside.get_or_insert_default().count_in(name, facts);
         Demoted::Gone(old)
     }
 
@@ -226,16 +226,18 @@ impl ShardData {
             return Arrived::Unwanted;
         };
         let database = self.database_of(order.database_name);
-        let found =
-            database.and_then(|database| Some((database, self.find(database, order.hash, &order.key)?)));
+        let found = database.and_then(|database| {
+            let at = self.find(database, order.hash, &order.key)?;
+            Some((database, at, self.entry(database, at).external()?.facts))
+        });
         let arrived = match found {
-            Some((database, at)) if self.entry(database, at).is_away() => {
-                let name = self.entry(database, at).encoding_name();
+            Some((database, at, facts)) => {
+                let name = facts.encoding_name();
                 let mut buffer = Vec::new();
                 drop(self.exchange_value(database, at, fetched.into_new(name, &mut buffer)));
                 let has_store = self.has_store();
                 if let Some(aside) = &mut self.aside {
-                    aside.count_out(order.database_name);
+                    aside.count_out(order.database_name, facts);
                     if has_store {
                         self.slot_mut(database, at).set_fetched();
                         self.tell_arrived(&waiting);
@@ -248,7 +250,7 @@ impl ShardData {
                 }
                 Arrived::InPlace
             }
-            _ => Arrived::Unwanted,
+            None => Arrived::Unwanted,
         };
         self.tell_arrived(&waiting);
         self.forget_aside_if_empty();
@@ -272,7 +274,7 @@ impl ShardData {
         let Some(database) = self.database_of(name) else { return false };
         let Some(at) = self.find(database, hash, key) else { return false };
         self.is_changed = true;
-        self.forget_away(database, at, false);
+        self.forget_away(database, at, None);
         true
     }
 

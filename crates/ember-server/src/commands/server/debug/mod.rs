@@ -96,6 +96,8 @@ const HELP: &[&str] = &[
     "    Let nobody access the data for <seconds>; decimals are allowed.",
     "STRINGMATCH-LEN <pattern> <string>",
     "    Tell whether a glob-like <pattern> matches <string>.",
+    "TIER-HOLD-READS <0|1>",
+    "    Whether values that are asked for stay away for now: what needs them waits.",
     "TIER [DEMOTE] <key>",
     "    Tell where the record of <key>'s value is; DEMOTE sends the value away before, whatever its size.",
 ];
@@ -128,6 +130,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     ("SLEEP", 1, 1, sleep),
     ("STRINGMATCH-LEN", 2, 2, stringmatch_len),
     ("TIER", 1, 2, keys::tier),
+    ("TIER-HOLD-READS", 1, 1, switches::tier_hold_reads),
 ];
 
 fn debug(session: &mut Session<'_>) -> SessionResult {

@@ -8,6 +8,7 @@ use emberkv_core::types::list;
 use crate::executor::session::{Outcome, Session, SessionResult};
 use crate::replication::primary::Primary;
 use crate::server::debug_switches::DebugSwitches;
+use crate::storage::Storage;
 use crate::system::random_name::random_name;
 
 /// Above this Redis takes no size of large elements.
@@ -42,6 +43,13 @@ pub(super) fn set_skip_checksum_validation(session: &mut Session<'_>) -> Session
     session.turn.settings.payload_checks.checksum =
         !session.server.debug.skips_checksums.load(Ordering::Relaxed);
     outcome
+}
+
+pub(super) fn tier_hold_reads(session: &mut Session<'_>) -> SessionResult {
+    let is_held = number::parse_i64(session.args.at(2)).is_some_and(|number| number != 0);
+    Storage::of(session.server).hold_reads(is_held);
+    session.reply.ok();
+    Ok(Outcome::Done)
 }
 
 pub(super) fn change_repl_id(session: &mut Session<'_>) -> SessionResult {
