@@ -71,9 +71,13 @@ fn sessions_in_documents_print_what_they_show() {
         if blocks.is_empty() {
             continue;
         }
-        // A document is one story: its sessions go to one server, in order, each on a connection of its own.
-        let server = Server::start(server_program(), &["--save", ""]);
+        // A document is one story: its sessions go to one server, in order, each on a connection of its own, until one is
+        // of a server with other arguments.
+        let mut server = Server::start(server_program(), &["--save", ""]);
         for block in blocks {
+            if !block.arguments.is_empty() {
+                server = Server::builder(server_program()).arguments(&block.arguments).start();
+            }
             let exchanges = session_exchanges(&block);
             assert!(!exchanges.is_empty(), "{path} line {}: a session without a prompt", block.line);
             commands += exchanges.len();

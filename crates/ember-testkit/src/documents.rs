@@ -9,6 +9,8 @@
 //! (integer) ~59
 //! ```
 //!
+//! Behind the word `session` may stand what a server is started with for it: ` ```session --store btree `.
+//!
 //! A number behind `~` stands for any number at most 5 % (and at least 1) away; `...` alone on a line ends the
 //! comparison.
 
@@ -22,6 +24,8 @@ use crate::replies::render;
 pub struct Block {
     /// The word behind the opening fence; empty without one.
     pub language: String,
+    /// The words behind that.
+    pub arguments: Vec<String>,
     /// Line number of the first line inside, from 1.
     pub line: usize,
     /// The text between the fences.
@@ -46,9 +50,11 @@ pub fn code_blocks(document: &str) -> Vec<Block> {
     for (index, line) in document.lines().enumerate() {
         let fence = line.trim_start().strip_prefix("```");
         match (&mut open, fence) {
-            (None, Some(language)) => {
+            (None, Some(words)) => {
+                let mut words = words.split_whitespace().map(str::to_owned);
                 open = Some(Block {
-                    language: language.trim().to_owned(),
+                    language: words.next().unwrap_or_default(),
+                    arguments: words.collect(),
                     line: index + 2,
                     text: String::new(),
                 });
@@ -137,12 +143,16 @@ mod tests {
 
     const DOCUMENT: &str = "text\n```session\n127.0.0.1:6379> GET a\n\"1\"\n\
                             127.0.0.1:6379[2]> KEYS *\n1) \"x\"\n2) \"y\"\n\
-                            ```\n```sh\nmake test\n```\n";
+                            ```\n```sh\nmake test\n```\n```session --store btree\n```\n";
 
     #[test]
     fn blocks_and_exchanges_know_their_lines() {
         let blocks = code_blocks(DOCUMENT);
-        assert_eq!(blocks.len(), 2);
+        assert_eq!(blocks.len(), 3);
+        assert_eq!(
+            (blocks[2].language.as_str(), blocks[2].arguments.join(" ")),
+            ("session", "--store btree".into())
+        );
         assert_eq!((blocks[0].language.as_str(), blocks[0].line), ("session", 3));
         assert_eq!((blocks[1].language.as_str(), blocks[1].text.as_str()), ("sh", "make test\n"));
         let exchanges = session_exchanges(&blocks[0]);

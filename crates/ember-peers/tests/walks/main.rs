@@ -246,6 +246,47 @@ fn redis_is_left_and_come_back_to_under_load() {
 }
 
 #[test]
+fn data_moves_into_stores_and_out_of_them() {
+    let (mut walk, all) = with_data("stores", "redis-server --port 6379 --dir redis", REDIS);
+    let text = document("docs/migration.md");
+    let text = section(&text, "Into a store, and out of it");
+    let (into, rest) = text.split_once("With `cp").unwrap();
+    let (from_map, out) = rest.split_once("Out of a store").unwrap();
+    assert_eq!(walk.follow(into, |_| false), 5);
+    let mut ember = walk.client(EMBER);
+    assert_eq!((ember.info("ember_store").as_str(), contents(&mut ember)), ("redb", all.clone()));
+    // What is written there is moved on.
+    assert_eq!(ember.run("SET written-in-redb yes"), Value::ok());
+    let more = contents(&mut ember);
+    assert_eq!(walk.follow(from_map, |_| false), 6);
+    let mut ember = walk.client(EMBER);
+    let found = (ember.info("ember_store"), ember.run("GET kept-by").text());
+    assert_eq!(found, ("redb".to_owned(), "map".to_owned()));
+    assert_eq!(walk.follow(out, |_| false), 7);
+    let mut ember = walk.client(EMBER);
+    assert_eq!((ember.info("ember_store").as_str(), contents(&mut ember)), ("lmdb", more));
+    // The copy is still what `map` opens.
+    walk.run("ember-server --port 6380 --store map --path ember/copy");
+    assert_eq!(walk.client(EMBER).run("GET kept-by"), Value::from("map"));
+    end(walk);
+}
+
+#[test]
+fn tiers_are_begun_with_and_done_without() {
+    let mut walk = walk("tiers");
+    walk.run("mkdir ember");
+    let text = document("docs/migration.md");
+    let (with, without) =
+        section(&text, "To tiers, and back").split_once("ember-cli -p 6380 SHUTDOWN").unwrap();
+    assert_eq!(walk.follow(with, |_| false), 2);
+    let tier = |walk: &Walk| walk.client(EMBER).run("TIERING TIER page:1").text();
+    wait_until("the value is away", || tier(&walk) != "hot");
+    assert_eq!(walk.follow(&format!("```sh\nember-cli -p 6380 SHUTDOWN{without}"), |_| false), 3);
+    assert_eq!(walk.client(EMBER).run("GET page:1"), Value::from("sent away and still there"));
+    end(walk);
+}
+
+#[test]
 fn redis_moves_to_ember_by_rdb_file() {
     let (mut walk, all) = with_data("rdb", "redis-server --port 6379 --dir redis", REDIS);
     let text = document("docs/migration.md");
