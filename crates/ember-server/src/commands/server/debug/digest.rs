@@ -3,7 +3,7 @@
 use emberkv_core::error::CommandError;
 use emberkv_core::keyspace::entry::EntryRef;
 
-use super::keys::{bring, with_entry};
+use super::keys::with_value;
 use super::signature::Digest;
 use crate::executor::session::{Outcome, Session, SessionResult};
 use crate::server::Server;
@@ -56,12 +56,13 @@ fn add_value(
 pub(super) fn digest_value(session: &mut Session<'_>) -> SessionResult {
     let keys = session.args.skip(2);
     let now_ms = session.turn.now_ms;
-    keys.iter().try_for_each(|key| bring(session, key))?;
-    session.reply.array(keys.len());
+    let mut digests = Vec::with_capacity(keys.len());
     for key in keys.iter() {
         let mut digest = Digest::default();
-        with_entry(session, key, |entry| digest.add_value(entry, entry.into(), now_ms));
-        session.reply.simple(&digest.text());
+        with_value(session, key, |entry| digest.add_value(entry, entry.into(), now_ms))?;
+        digests.push(digest.text());
     }
+    session.reply.array(digests.len());
+    digests.iter().for_each(|digest| session.reply.simple(digest));
     Ok(Outcome::Done)
 }

@@ -27,21 +27,32 @@ pub(super) fn with_entry<R>(
     data.find(database, hash, key).map(|at| look(data.entry(database, at)))
 }
 
-/// Puts the value of a key in its place, if it is away. The worker waits for the disk: this is for tools.
+/// As [`with_entry`], with the value in its place, if it was away. The worker waits for the disk: this is for tools.
 ///
 /// # Errors
 /// If it cannot be read.
-pub(super) fn bring(session: &Session<'_>, key: &[u8]) -> Result<(), CommandError> {
+pub(super) fn with_value<R>(
+    session: &Session<'_>,
+    key: &[u8],
+    look: impl FnOnce(EntryRef<'_>) -> R,
+) -> Result<Option<R>, CommandError> {
     let (server, database) = (session.server, session.client.database);
     let hash = server.keyspace.hash(key);
     let mut data = server.keyspace.lock(hash.shard());
     if let Some(order) = data.order_now(database, hash, key) {
         let limits = &session.turn.settings.encoding;
-        let fetched = Storage::of(server).read(&order, limits, &mut Vec::new())?;
-        data.arrive(&order, fetched);
-        server.keyspace.publish_bytes(server.keyspace.release(hash.shard(), data));
+        match Storage::of(server).read(&order, limits, &mut Vec::new()) {
+            Ok(fetched) => _ = data.arrive(&order, fetched),
+            Err(reason) => {
+                data.fail(&order, &reason);
+                return Err(reason.into());
+            }
+        }
     }
-    Ok(())
+    // Under the same lock, or the value could have gone away again.
+    let found = data.find(database, hash, key).map(|at| look(data.entry(database, at)));
+    server.keyspace.publish_bytes(server.keyspace.release(hash.shard(), data));
+    Ok(found)
 }
 
 /// The bytes of a payload of DUMP that are not the value's: its kind, version and checksum.
@@ -75,9 +86,8 @@ pub(super) fn tier(session: &mut Session<'_>) -> SessionResult {
 
 pub(super) fn object(session: &mut Session<'_>) -> SessionResult {
     let key = session.args.at(2);
-    bring(session, key)?;
     let hash = session.server.keyspace.hash(key);
-    let line = with_entry(session, key, |entry| {
+    let line = with_value(session, key, |entry| {
         // Where Redis tells an address, this tells shard and tag: enough to see whether two keys are neighbours.
         format!(
             "Value at:0x{:03x}{:05x} refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}{}",
@@ -89,7 +99,7 @@ pub(super) fn object(session: &mut Session<'_>) -> SessionResult {
             session.turn.idle_seconds(entry.clock()),
             nodes_line(entry, &session.turn.settings.encoding),
         )
-    });
+    })?;
     session.reply.simple(&line.ok_or(CommandError::NoSuchKey)?);
     Ok(Outcome::Done)
 }
@@ -142,11 +152,10 @@ pub(super) fn htstats(session: &mut Session<'_>) -> SessionResult {
 
 pub(super) fn htstats_key(session: &mut Session<'_>) -> SessionResult {
     let now_ms = session.turn.now_ms;
-    bring(session, session.args.at(2))?;
-    let found = with_entry(session, session.args.at(2), |entry| {
+    let found = with_value(session, session.args.at(2), |entry| {
         let is_table = matches!(entry.encoding_name(), "hashtable" | "skiplist");
         (!entry.is_expired(now_ms)).then(|| entry.aggregate().filter(|_| is_table).map(Aggregate::len))
-    });
+    })?;
     let elements = found
         .flatten()
         .ok_or(CommandError::NoSuchKey)?
@@ -197,8 +206,7 @@ pub(super) fn populate(session: &mut Session<'_>) -> SessionResult {
 /// is told of the value.
 pub(super) fn sdslen(session: &mut Session<'_>) -> SessionResult {
     let key = session.args.at(2);
-    bring(session, key)?;
-    let found = with_entry(session, key, |entry| {
+    let found = with_value(session, key, |entry| {
         let is_string = entry.value_type() == ValueType::String;
         let length = match is_string.then(|| entry.string()) {
             Some(StringValue::Inline(bytes)) => Some(bytes.len()),
@@ -206,7 +214,7 @@ pub(super) fn sdslen(session: &mut Session<'_>) -> SessionResult {
             Some(StringValue::Int(_)) | None => None,
         };
         length.map(|length| (length, entry.footprint_bytes()))
-    });
+    })?;
     let (length, footprint) =
         found.ok_or(CommandError::NoSuchKey)?.ok_or("ERR Not an sds encoded string.")?;
     session.reply.simple(&format!(
