@@ -23,6 +23,8 @@ REPLICA_COMMANDS ?= 100000
 LINK_CUTS ?= 200
 COPY_MEGABYTES ?= 5000
 STOPPED_SECONDS ?= 60
+# Where values go in tests of servers that keep none in memory longer than they must (ember-testkit's `VALUES_AWAY`).
+VALUE_PLACES = tiers redb lmdb fjall
 # The programs of ember-peers, which need others installed. All targets choose the whole workspace and name what they run:
 # with other packages dependencies would have other features, and be built again.
 PEERS_PROGRAMS = $(patsubst crates/ember-peers/tests/%/main.rs,%,$(wildcard crates/ember-peers/tests/*/main.rs))
@@ -66,6 +68,7 @@ build-tests: ## Build all test programs and benchmarks, and the server and comma
 
 test: ## All tests that need nothing but Rust and a C compiler.
 	$(CARGO) test --workspace --no-fail-fast
+	EMBER_VALUES=tiers $(CARGO) test --workspace --test data --no-fail-fast
 
 test-peers: build-tests ## Tests beside redis-server, under real clients and in a browser; installs those first.
 	scripts/setup-peers.sh
@@ -92,12 +95,18 @@ test-asan-server: ## The stress test against a server under the address sanitize
 
 test-long: ## The tests with many more random cases (half an hour).
 	STRESS_SECONDS=$(STRESS_SECONDS) CRASH_KILLS=$(CRASH_KILLS) CRASH_SEEDS=$(CRASH_SEEDS) PROPTEST_CASES=20000 \
+		DAMAGED_PLACES=1000000 REGISTRY_ROWS=all \
 		LIVE_CHANGES=$(LIVE_CHANGES) LIVE_WATCHERS=$(LIVE_WATCHERS) LIVE_KILLS=$(LIVE_KILLS) \
 		$(CARGO) test --profile test-long --workspace --no-fail-fast
+	for place in $(VALUE_PLACES); do \
+		EMBER_VALUES=$$place $(CARGO) test --profile test-long --workspace --test data --no-fail-fast || exit 1; done
 	scripts/setup-peers.sh
 	$(CARGO) build --release -p ember-server
 	PEERS_COMMANDS=5000000 EMBER_SERVER="$$(scripts/server-path.sh release)" \
 		$(CARGO) test --profile test-long --workspace --test comparison differential
+	for place in $(VALUE_PLACES); do \
+		EMBER_VALUES=$$place PEERS_COMMANDS=500000 EMBER_SERVER="$$(scripts/server-path.sh release)" \
+		$(CARGO) test --profile test-long --workspace --test comparison differential || exit 1; done
 	PEERS_COMMANDS=$(REPLICA_COMMANDS) PEERS_CUTS=$(LINK_CUTS) EMBER_SERVER="$$(scripts/server-path.sh release)" \
 		COPY_MEGABYTES=$(COPY_MEGABYTES) STOPPED_SECONDS=$(STOPPED_SECONDS) \
 		$(CARGO) test --profile test-long --workspace --test replicas -- --nocapture matrix cuts busy

@@ -15,6 +15,7 @@ mod proxy;
 mod random;
 mod replies;
 mod server;
+mod values_away;
 mod waiting;
 
 pub use client::{RawClient, encode};
@@ -30,4 +31,5 @@ pub use proxy::Proxy;
 pub use random::Random;
 pub use replies::{read_frame, render};
 pub use server::{Server, ServerBuilder, Usage, find_ember_cli, find_ember_server, refusal};
+pub use values_away::VALUES_AWAY;
 pub use waiting::{OnDrop, becomes_true, wait_until};

@@ -12,6 +12,7 @@ use ember_protocol::client::Value;
 
 use crate::client::RawClient;
 use crate::ports::free_port;
+use crate::values_away;
 
 /// How long a server may take to answer its first PING, or to stop when told.
 const START_STOP_TIMEOUT: Duration = Duration::from_secs(60);
@@ -47,6 +48,7 @@ pub struct ServerBuilder {
     unix_socket: bool,
     has_metrics: bool,
     has_watch: bool,
+    keeps_values: bool,
     port: Option<u16>,
 }
 
@@ -82,6 +84,7 @@ impl Server {
             unix_socket: false,
             has_metrics: false,
             has_watch: false,
+            keeps_values: false,
             port: None,
         }
     }
@@ -251,6 +254,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Keeps its values in memory wherever those of others go ([`crate::VALUES_AWAY`]): for tests of what they take there.
+    pub fn keeps_values(mut self) -> Self {
+        self.keeps_values = true;
+        self
+    }
+
     /// Starts it and waits for the answer to PING.
     ///
     /// # Panics
@@ -295,7 +304,10 @@ impl ServerBuilder {
         let child = log
             .try_clone()
             .and_then(|copy| {
-                let command = command.args(&self.arguments).current_dir(&directory);
+                if !self.keeps_values {
+                    command.args(values_away::arguments(&self.program, &self.arguments));
+                }
+                command.args(&self.arguments).current_dir(&directory);
                 command.envs(self.environment.iter().map(|(name, value)| (name, value)));
                 command.stdin(Stdio::null()).stdout(copy).stderr(log).spawn()
             })

@@ -263,6 +263,8 @@ config! {
     rdb_key_save_delay: i32,
     /// In microseconds.
     key_load_delay: i32,
+    /// A percentage of `maxmemory`.
+    tiered_goal: u64,
     active_expire_effort: usize,
     no_appendfsync_on_rewrite: bool,
     /// Of the parameters without effect.

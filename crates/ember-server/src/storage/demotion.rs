@@ -60,7 +60,7 @@ pub(crate) fn start(server: &'static Server) -> std::io::Result<()> {
 
 /// Up to this part of `maxmemory` nothing goes away.
 fn goal_bytes(config: &Config) -> usize {
-    usize::try_from(config.maxmemory / 10 * 9).unwrap_or(usize::MAX)
+    usize::try_from(config.maxmemory / 100 * config.tiered_goal).unwrap_or(usize::MAX)
 }
 
 /// What may go away by a configuration.

@@ -3,7 +3,7 @@
 use ember_testkit::{RawClient, Server, Value, split_arguments, wait_until};
 
 use crate::blocking::shown;
-use crate::{MODES, clients, start};
+use crate::{MODES, clients, start, start_with_values};
 
 fn ask(client: &mut RawClient, line: &str) -> String {
     shown(&client.command(&split_arguments(line).unwrap()))
@@ -185,7 +185,8 @@ fn a_watched_key_that_expires_ends_the_transaction() {
 #[test]
 fn nothing_is_evicted() {
     for mode in MODES {
-        let server = start(&[mode, &["--import-mode", "yes", "--maxmemory-policy", "allkeys-lru"]].concat());
+        let more = ["--import-mode", "yes", "--maxmemory-policy", "allkeys-lru"];
+        let server = start_with_values(&[mode, &more].concat());
         let mut client = source(&server);
         for number in 0..100 {
             client.run(&format!("SET k{number} v"));

@@ -525,6 +525,8 @@ fn what_is_loaded_again_is_told() {
         let server = Server::builder(env!("CARGO_BIN_EXE_ember-server"))
             .arguments(mode)
             .arguments(&["--enable-debug-command", "yes"])
+            // With a log states are told when it has what they show, which is not so of what DEBUG loads.
+            .keeps_values()
             .start();
         let (mut client, mut writer) = (resp3(&server), server.client());
         writer.run("SET a saved");

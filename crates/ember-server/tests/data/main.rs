@@ -30,6 +30,11 @@ fn start(mode: &[&str]) -> Server {
     Server::start(env!("CARGO_BIN_EXE_ember-server"), mode)
 }
 
+/// The same, whose values stay in memory in every run of the tests.
+fn start_with_values(mode: &[&str]) -> Server {
+    Server::builder(env!("CARGO_BIN_EXE_ember-server")).arguments(mode).keeps_values().start()
+}
+
 /// Clients of both protocols.
 fn clients(server: &Server) -> [RawClient; 2] {
     let (two, mut three) = (server.client(), server.client());

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ember_testkit::{RawClient, Server, Value, wait_until};
 
-use crate::{MODES, start};
+use crate::{MODES, start, start_with_values};
 
 fn resp3(server: &Server) -> RawClient {
     let mut client = server.client();
@@ -98,7 +98,7 @@ fn expiry_eviction_and_flushes_are_told() {
 #[test]
 fn what_goes_before_a_command_is_told_before_its_reply() {
     for mode in MODES {
-        let server = start(mode);
+        let server = start_with_values(mode);
         let (mut client, mut other) = (resp3(&server), server.client());
         client.run("CLIENT TRACKING ON");
         for _ in 0..20 {

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use ember_testkit::{Random, RawClient, Server, Value};
+use ember_testkit::{Random, RawClient, Server, VALUES_AWAY, Value};
 
 use crate::batch::{Batch, ask, words};
 use crate::book::{Bag, Book, items};
@@ -84,12 +84,42 @@ const ACTS: [Act; 9] = [
 
 #[test]
 fn nothing_is_lost_or_doubled_in_concurrent_mode() {
-    stress("yes");
+    stress("yes", &[]);
 }
 
 #[test]
 fn nothing_is_lost_or_doubled_in_sharded_mode() {
-    stress("no");
+    stress("no", &[]);
+}
+
+#[test]
+fn nothing_is_lost_or_doubled_in_concurrent_mode_while_values_go_away() {
+    values_away("yes", "tiers");
+}
+
+#[test]
+fn nothing_is_lost_or_doubled_in_sharded_mode_while_values_go_away() {
+    values_away("no", "tiers");
+}
+
+#[test]
+fn nothing_is_lost_or_doubled_in_redb() {
+    values_away("yes", "redb");
+}
+
+#[test]
+fn nothing_is_lost_or_doubled_in_lmdb() {
+    values_away("no", "lmdb");
+}
+
+#[test]
+fn nothing_is_lost_or_doubled_in_fjall() {
+    values_away("yes", "fjall");
+}
+
+fn values_away(concurrent: &str, place: &str) {
+    let (_, arguments) = VALUES_AWAY.iter().find(|(name, _)| *name == place).unwrap();
+    stress(concurrent, arguments);
 }
 
 fn program() -> PathBuf {
@@ -130,13 +160,24 @@ impl Drop for Report<'_> {
     }
 }
 
-fn stress(concurrent: &str) {
+/// `away` says where values go, if they do.
+fn stress(concurrent: &str, away: &[&str]) {
     let duration = Duration::from_secs(number("STRESS_SECONDS").unwrap_or(SECONDS));
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let seed = number("STRESS_SEED").unwrap_or(now.as_micros() as u64);
-    let mut server =
-        Server::builder(program()).arguments(&["--concurrent", concurrent]).arguments(&ARGUMENTS).start();
+    let builder = Server::builder(program()).arguments(&["--concurrent", concurrent]).arguments(&ARGUMENTS);
+    let mut server = builder.arguments(away).start();
     run(&server, duration, seed);
+    if !away.is_empty() {
+        let mut client = connect(&server, false);
+        let figures = ask(&mut client, &words!["TIERING", "STATS"]);
+        let went = items(&figures)
+            .chunks_exact(2)
+            .filter(|pair| ["demotions", "free_drops"].contains(&pair[0].text().as_str()));
+        let went: i64 = went.map(|pair| if let Value::Integer(count) = pair[1] { count } else { 0 }).sum();
+        println!("{went} values have gone away");
+        assert!(went > 100, "values have gone away: {figures:?}");
+    }
     server.signal("TERM");
     let status = server.wait();
     assert!(status.success(), "the server ended with {status}:\n{}", server.log());

@@ -43,6 +43,14 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         mutable: true,
         about: "The same for each key and command when a file is read.",
     },
+    Parameter {
+        name: "tiered-goal",
+        aliases: &[],
+        kind: integer!(tiered_goal, 0..=90),
+        default: "90",
+        mutable: true,
+        about: "From which percentage of `maxmemory` on values are sent away; 0 sends all away that may go, all the time.",
+    },
     Parameter::without_effect(
         "use-exit-on-panic",
         Form::YesNo,
