@@ -1,9 +1,10 @@
-/* Makes files fail or take long to write: loaded before a server (LD_PRELOAD), it looks before each read, write and fsync
- * of a file with the text of the variable FAULTY in its path into the file that the variable FAULTS names. That says "read
- * ERRNO", "write ERRNO", "sync ERRNO", "slow MS" (each fsync takes so long) or nothing. */
+/* Makes files fail or take long to write: loaded before a server (LD_PRELOAD), it looks before each read, write, fsync and
+ * msync of a file with the text of the variable FAULTY in its path into the file that the variable FAULTS names. That says
+ * "read ERRNO", "write ERRNO", "sync ERRNO", "slow MS" (each sync takes so long) or nothing. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,12 +30,13 @@ static int wanted(int fd, const char *name) {
     return found == 2 && !strcmp(word, name) ? number : 0;
 }
 
+/* Waits or fails as wanted, and calls the function of this name otherwise, if there is one. */
 static int synced(int fd, const char *name) {
-    int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, name);
+    int (*real)(int) = name ? (int (*)(int))dlsym(RTLD_NEXT, name) : NULL;
     int ms = wanted(fd, "slow"), error = wanted(fd, "sync");
     struct timespec time = {ms / 1000, ms % 1000 * 1000000L};
     if (ms) nanosleep(&time, NULL);
-    if (!error) return real(fd);
+    if (!error) return real ? real(fd) : 0;
     errno = error;
     return -1;
 }
@@ -45,6 +47,26 @@ int fsync(int fd) {
 
 int fdatasync(int fd) {
     return synced(fd, "fdatasync");
+}
+
+/* Of a mapped file: the one whose mapping begins at or before an address, and goes on behind it. */
+int msync(void *address, size_t length, int flags) {
+    int (*real)(void *, size_t, int) = (int (*)(void *, size_t, int))dlsym(RTLD_NEXT, "msync");
+    char line[4200], path[4096];
+    unsigned long from, to, at = (unsigned long)address;
+    int fd = -1, result, error;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (maps && fd < 0 && fgets(line, sizeof line, maps)) {
+        if (sscanf(line, "%lx-%lx %*s %*s %*s %*s %4095[^\n]", &from, &to, path) == 3 && from <= at && at < to)
+            fd = open(path, O_RDONLY | O_CLOEXEC);
+    }
+    if (maps) fclose(maps);
+    if (fd < 0) return real(address, length, flags);
+    result = synced(fd, NULL);
+    error = errno;
+    close(fd);
+    errno = error;
+    return result ? result : real(address, length, flags);
 }
 
 /* Whether a call is to fail; errno says why. */

@@ -248,6 +248,62 @@ fn a_slow_disk_delays_writes_no_longer_than_the_limit_and_reads_not_at_all() {
     write_until(&mut client, |reply| !is_refused(reply));
 }
 
+/// How long a client may be kept from its answer while a store is told of changes.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// While each sync of an engine's files takes five seconds, a checkpoint is under way and nobody waits for it.
+fn nobody_waits_for_a_commit(engine: &'static str, file: &'static str) {
+    let name = format!("slow-{engine}");
+    let arguments = ["--store", engine, "--path", "data", "--maxmemory", "64mb"];
+    let faulty = Faulty::start_with(file, &name, &arguments);
+    let (mut client, mut other) = (faulty.client(), faulty.client());
+    let is_under_way = |client: &mut RawClient| client.info("aof_rewrite_in_progress") == "1";
+    let checkpoint = |client: &mut RawClient| {
+        while is_under_way(client) {}
+        assert!(!client.run("BGREWRITEAOF").is_error());
+    };
+    for _ in 0..2 {
+        assert_eq!(set_until_refused(&mut client, 0, 400).1, None);
+        checkpoint(&mut client);
+        while is_under_way(&mut client) {}
+    }
+    faulty.tell("slow 5000");
+    assert_eq!(set_until_refused(&mut client, 200, 400).1, None);
+    checkpoint(&mut client);
+    let begun = Instant::now();
+    let (mut slowest, mut number) = (Duration::ZERO, 0);
+    while begun.elapsed() < Duration::from_secs(4) {
+        let away = format!("key:{}", number % 200);
+        other.command(&["TIERING", "MIGRATE", &away, "COLD"]);
+        for call in [["SET", "key", "new"].as_slice(), &["GET", "key"], &["GET", &away]] {
+            let asked = Instant::now();
+            assert!(!client.command(call).is_error(), "{call:?}");
+            assert!(asked.elapsed() < ANSWER_TIME_MAX, "{engine}: {:?} for {call:?}", asked.elapsed());
+            slowest = slowest.max(asked.elapsed());
+        }
+        number += 1;
+    }
+    assert!(is_under_way(&mut client), "{engine}: the checkpoint is slow");
+    println!("{engine}: {number} rounds beside a checkpoint, at most {slowest:?} for an answer");
+    faulty.tell("");
+    let waiting = Instant::now();
+    while is_under_way(&mut client) {
+        assert!(waiting.elapsed() < PATIENCE, "the checkpoint does not end");
+    }
+    assert_eq!(client.info("aof_last_bgrewrite_status"), "ok");
+    assert_all_there(&mut client, 400, engine);
+}
+
+#[test]
+fn nobody_waits_for_a_commit_of_lmdb() {
+    nobody_waits_for_a_commit("lmdb", "store.lmdb");
+}
+
+#[test]
+fn nobody_waits_for_a_commit_of_fjall() {
+    nobody_waits_for_a_commit("fjall", "store.fjall");
+}
+
 /// Sets keys from `from` on until one is refused or `to` is reached; how many there are then.
 fn set_until_refused(client: &mut RawClient, from: usize, to: usize) -> (usize, Option<String>) {
     for number in from..to {

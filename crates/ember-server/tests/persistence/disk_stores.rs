@@ -447,3 +447,52 @@ fn a_copy_of_a_primary_is_in_the_store_as_a_whole_or_not_at_all() {
         }
     }
 }
+
+/// Bytes of values that are set at a time, and how large their files may be at any time after the first.
+const FILLED_BYTES: u64 = 16 << 20;
+const FILES_BYTES_MAX: u64 = 6 * FILLED_BYTES;
+
+#[test]
+fn files_of_a_store_use_the_room_again_of_what_was_removed() {
+    // fjall's files grow until it merges them.
+    for engine in ["redb", "lmdb"] {
+        let directory = Directory::new("disk-store-room");
+        let server = start(&directory.0, MODES[0], engine, &["--fsync", "no", "--maxmemory", "256mb"]);
+        let mut client = server.client();
+        let mut sizes = Vec::new();
+        for round in 0..8 {
+            // Other keys and values each time, of sizes that do not fit into the room of others by chance.
+            let pad = "v".repeat(1000 + 37 * round);
+            for numbers in (0..FILLED_BYTES / 1000).collect::<Vec<_>>().chunks(512) {
+                let set = |number: &u64| [format!("{round}:{number}"), format!("{number}{pad}")];
+                let calls: Vec<_> =
+                    numbers.iter().map(set).map(|[key, value]| ["SET".to_owned(), key, value]).collect();
+                assert!(client.pipeline(&calls).unwrap().iter().all(|reply| !reply.is_error()));
+            }
+            checkpoint(&mut client);
+            let filled = figure(&mut client, "stored_bytes");
+            if round % 2 == 0 {
+                assert_eq!(run(&mut client, "FLUSHALL"), "OK");
+            } else {
+                for numbers in (0..FILLED_BYTES / 1000).collect::<Vec<_>>().chunks(512) {
+                    let calls: Vec<_> = numbers
+                        .iter()
+                        .map(|number| ["DEL".to_owned(), format!("{round}:{number}")])
+                        .collect();
+                    client.pipeline(&calls).unwrap();
+                }
+            }
+            checkpoint(&mut client);
+            sizes.push((filled >> 20, figure(&mut client, "stored_bytes") >> 20));
+        }
+        println!(
+            "{engine}: MiB of {} MiB with values, and when they are removed: {sizes:?}",
+            FILLED_BYTES >> 20
+        );
+        let most = sizes.iter().map(|&(filled, emptied)| filled.max(emptied)).max().unwrap();
+        assert!(most <= FILES_BYTES_MAX >> 20, "{engine}: {sizes:?}");
+        // As much as the first times is enough for all the others.
+        let first = sizes[..4].iter().map(|&(filled, _)| filled).max().unwrap();
+        assert!(sizes[4..].iter().all(|&(filled, _)| filled <= first * 5 / 4), "{engine}: {sizes:?}");
+    }
+}

@@ -1,6 +1,9 @@
 //! The limit of memory holds with more data than it allows, and so do the limits of the files.
 
-use ember_testkit::{RawClient, Value, wait_until};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use ember_testkit::{OnDrop, RawClient, Value, wait_until};
 
 use crate::{MODES, builder, figure, shown};
 
@@ -54,6 +57,66 @@ fn four_times_as_much_data_as_memory_is_all_there() {
         client.run("FLUSHALL");
         wait_until("nothing is left", || figure(&mut client, "live_bytes") == 0);
         assert_eq!(figure(&mut client, "read_errors"), 0);
+    }
+}
+
+/// How late answers may be while values go away and segments are reclaimed.
+const ANSWER_TIME_MAX: Duration = Duration::from_millis(100);
+
+/// What is asked for all the time.
+const CALLS: [&[&str]; 2] = [&["GET", "hot"], &["SET", "set", "a short value"]];
+
+/// The longest time that an answer takes from `server`, in turn to the calls, until `is_over`.
+fn slowest(client: &mut RawClient, calls: &[&[&str]], is_over: &AtomicBool) -> (Duration, u64) {
+    let (mut slowest, mut count) = (Duration::ZERO, 0);
+    while !is_over.load(Ordering::Relaxed) {
+        for call in calls {
+            let asked = Instant::now();
+            assert!(!client.command(call).is_error(), "{call:?}");
+            slowest = slowest.max(asked.elapsed());
+            count += 1;
+        }
+    }
+    (slowest, count)
+}
+
+#[test]
+fn nobody_stalls_while_values_go_and_segments_are_reclaimed() {
+    for mode in MODES {
+        let server = builder(mode)
+            .arguments(&["--maxmemory", &format!("{LIMIT_MB}mb"), "--tiered-max-size", "512mb"])
+            .start();
+        // A server with nothing to do says how late answers are on this machine now.
+        let idle = builder(mode).start();
+        let (mut client, mut hot, mut beside) = (server.client(), server.client(), idle.client());
+        client.command(&["SET", "hot", &value(0)]);
+        let is_over = AtomicBool::new(false);
+        let (found, of_idle) = std::thread::scope(|scope| {
+            let found = scope.spawn(|| slowest(&mut hot, &CALLS, &is_over));
+            let of_idle = scope.spawn(|| slowest(&mut beside, &[&["PING"]], &is_over));
+            let _end = OnDrop(|| is_over.store(true, Ordering::Relaxed));
+            let count = 64 * 1024;
+            fill(&mut client, 0, count);
+            // Three of four are replaced: what is left in their segments moves.
+            let kept = (0..count).filter(|number| number % 4 != 0).collect::<Vec<_>>();
+            for numbers in kept.chunks(256) {
+                let set = |number: &usize| ["SET".to_owned(), format!("key:{number}"), value(number + 1)];
+                let calls: Vec<_> = numbers.iter().map(set).collect();
+                client.pipeline(&calls).unwrap();
+            }
+            wait_until("records are moved", || figure(&mut client, "records_moved") > 0);
+            is_over.store(true, Ordering::Relaxed);
+            (found.join().unwrap(), of_idle.join().unwrap())
+        });
+        println!(
+            "{mode:?}: at most {:?} of {} answers; idle: {:?} of {}",
+            found.0, found.1, of_idle.0, of_idle.1
+        );
+        assert!(figure(&mut client, "cold_keys") > 32 * 1024);
+        assert!(
+            found.0 < ANSWER_TIME_MAX + 2 * of_idle.0,
+            "{mode:?}: {found:?}, beside {of_idle:?} of an idle server"
+        );
     }
 }
 
