@@ -126,7 +126,7 @@ impl ReplicaFeed {
             output.clear();
             self.view.is_dropped.store(true, Ordering::Relaxed);
             primary.learnt_words.lock().note_missed(self.view.name(), unsent.words, unix_ms());
-            format!("{} {}", self.view.name(), unsent.reason).into()
+            unsent.reason.into()
         })
     }
 

@@ -132,9 +132,9 @@ impl Reader {
                 Ok(None) => continue,
                 Ok(Some((words, name))) => {
                     let who = words.who_knows();
-                    (words, format!("is not told {name}, which {who} know, and needs a copy of the data"))
+                    (words, format!("it is not told {name}, which {who} know, and needs a copy of the data"))
                 }
-                Err(_) => (Words::NONE, "wants what begins within a command".to_owned()),
+                Err(_) => (Words::NONE, "it wants what begins within a command".to_owned()),
             };
             return Err(Unsent { words, reason });
         }
