@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What it costs that values may be away from memory, and what data larger than memory cost: the server's CPU time for each
-# operation with tiers switched on while everything fits, and beside an older server; GETs and SETs of four times as much
-# data as memory beside the same all in memory, with GETs of hot keys beside them; resident memory second by second while
+# operation with tiers switched on while everything fits, beside a limit of memory without tiers, which has clocks and
+# accounts too, and no limit, and beside an older server; GETs and SETs of four times as much data as memory beside the same
+# all in memory, with GETs of hot keys beside them; resident memory second by second while
 # ten times as much is loaded and then used; and the bytes written for it. Values have 1 KiB; 95 of 100 requests are GETs of
 # keys drawn by Zipf's law. Settings: TIERS_MIB (256, the limit of memory), TIERS_FOLDER (where tiers are made: the disk
 # that is measured; default: the folder of the results), TIERS_BEFORE (none: an older ember-server to compare with),
@@ -86,9 +87,10 @@ PYTHON
 echo "CPU time of an operation, ns, while all values are in memory:"
 echo
 describe "clients=$BENCH_CLIENTS rounds=$BENCH_ROUNDS memory=${TIERS_MIB}mb seconds=$BENCH_SECONDS cores=$(nproc)"
-servers=(off on)
-columns=("tiers off" "tiers on" "on / off")
+servers=(off limited on)
+columns=("no limit" "maxmemory alone" "tiers on" "on / maxmemory alone" "on / no limit")
 start_pinned off "$(ember_server)" --shards 1
+start_pinned limited "$(ember_server)" --shards 1 --maxmemory "${TIERS_MIB}mb"
 start_pinned on "$(ember_server)" --shards 1 --maxmemory "${TIERS_MIB}mb" --tiered-path "$tiers/on"
 if [ -n "${TIERS_BEFORE:-}" ]; then
     start_pinned before "$TIERS_BEFORE" --shards 1
@@ -102,8 +104,9 @@ for pipeline in 1 16 64; do
         for name in "${servers[@]}"; do cpu_ns "$name" "$pipeline" >>"$bench_work/$name-ns"; done
     done
     off=$(median <"$bench_work/off-ns")
+    limited=$(median <"$bench_work/limited-ns")
     on=$(median <"$bench_work/on-ns")
-    cells=("P=$pipeline" "$off" "$on" "$(ratio "$on" "$off")")
+    cells=("P=$pipeline" "$off" "$limited" "$on" "$(ratio "$on" "$limited")" "$(ratio "$on" "$off")")
     if [ -n "${TIERS_BEFORE:-}" ]; then
         before=$(median <"$bench_work/before-ns")
         cells+=("$before" "$(ratio "$off" "$before")")
