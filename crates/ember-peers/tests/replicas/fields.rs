@@ -31,7 +31,8 @@ fn write_hashes(server: &Server, name: &str) {
     for number in 0..MANY {
         client.run(&format!("HSET large{name} field{number} {number}"));
         if number % 3 == 0 {
-            client.run(&format!("HPEXPIRE large{name} {} FIELDS 1 field{number}", 100 + number * number));
+            let expires_ms = if number % 2 == 0 { 900_000 + number } else { 1 + number };
+            client.run(&format!("HPEXPIRE large{name} {expires_ms} FIELDS 1 field{number}"));
         }
     }
 }
@@ -49,7 +50,7 @@ fn assert_same_fields(primary: &Server, replica: &Server) {
 
 fn follow(primary: &Server, replica: &Server) {
     write_hashes(primary, "before");
-    run(primary, &["DEBUG POPULATE 100000 key 100"]);
+    run(primary, &["DEBUG POPULATE 2000 key 10000"]);
     replicaof(replica, primary.address());
     // While the copy is made, and behind it.
     write_hashes(primary, "meanwhile");
