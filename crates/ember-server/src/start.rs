@@ -136,7 +136,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         .with(LiveQueries::default())
         .with(History::default())
         .with(LastFigures::default())
-        .with(Primary::new(workers, run_id.clone(), !encryption.current().is_on()));
+        .with(Primary::new(workers, run_id.clone(), encryption.current().is_on()));
     let parts =
         Parts { config: handle, tls, encryption, keyspace, mailboxes, registry, services, run_id, log };
     let server = Server::new(parts);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// Bytes of a chunk. Memory is taken and given back in these.
-const CHUNK_BYTES: usize = 64 * 1024;
+pub const CHUNK_BYTES: usize = 64 * 1024;
 
 /// The last part of a replication stream.
 #[derive(Debug)]

@@ -1,10 +1,12 @@
 //! Replicas that are slower than the writes, for a while or for ever: they cost no memory, and go on where they are as
 //! long as what they lack fits on the disk.
 
+use std::fs;
+
 use ember_testkit::{RawClient, Server, Value, wait_until};
 
 use crate::pairs::{ARGUMENTS, assert_same, follow};
-use crate::{MODES, start};
+use crate::{MODES, program, start};
 
 /// A primary that keeps 1 MiB in memory and so much on the disk, and its replica.
 fn pair(mode: &[&str], spill: &str) -> [Server; 2] {
@@ -46,6 +48,36 @@ fn a_replica_that_stops_reading_goes_on_from_the_disk() {
             write(&mut one, 1);
             one.info_number("repl_backlog_spilled_bytes") == 0 && files_of(&primary) == 0
         });
+    }
+}
+
+#[test]
+fn with_encryption_at_rest_what_a_replica_lacks_is_on_the_disk_and_encrypted() {
+    const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+    for mode in MODES {
+        let kept = ["--repl-backlog-size", "1mb", "--repl-backlog-spill", "1gb", "--save", ""];
+        let builder = Server::builder(program()).arguments(mode).arguments(&ARGUMENTS).arguments(&kept);
+        let primary = builder.environment("EMBER_ENCRYPTION_KEY", KEY).start();
+        let replica = start(mode, &ARGUMENTS);
+        let [mut one, mut other] = [primary.client(), replica.client()];
+        follow(&mut other, &primary);
+        replica.signal("STOP");
+        write(&mut one, 80);
+        assert!(one.info_number("mem_replication_backlog") < 3 << 20);
+        assert!(one.info_number("repl_backlog_spilled_bytes") > 60 << 20);
+        let files: Vec<_> = fs::read_dir(format!("/proc/{}/fd", primary.pid()))
+            .unwrap()
+            .map(|file| file.unwrap().path())
+            .filter(|path| fs::read_link(path).is_ok_and(|to| to.to_string_lossy().contains("temp-repl-")))
+            .collect();
+        assert!(!files.is_empty());
+        for file in files {
+            let bytes = fs::read(file).unwrap();
+            assert!(bytes.len() > 1 << 20 && !bytes.windows(8).any(|part| part == b"xxxxxxxx"));
+        }
+        replica.signal("CONT");
+        assert_same(&mut one, &mut other);
+        assert_eq!((one.info("sync_full"), one.info("sync_partial_ok")), ("1".into(), "0".into()));
     }
 }
 

@@ -222,8 +222,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         default: "1gb",
         mutable: true,
         about: "How much is kept beyond that, in files without names, while a replica lacks it that is there or has lost its \
-                link. With 0, or with encryption at rest, it is kept in memory for replicas that are there, as far as \
-                `client-output-buffer-limit replica` allows.",
+                link. With 0 it is kept in memory for replicas that are there, as far as `client-output-buffer-limit \
+                replica` allows.",
     },
     Parameter {
         name: "repl-backlog-ttl",

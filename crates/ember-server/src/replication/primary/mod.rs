@@ -3,6 +3,7 @@
 //! ```text
 //! subscriber.rs  a subscriber of the journal: records → backlog, and PING and GETACK between them
 //! spill.rs       what is kept of the stream beyond memory; absent.rs for whom
+//! nameless.rs    files for what memory has no room for
 //! feed.rs        what a replica's connection is given in place of replies: a copy of the data, then the stream
 //! copy.rs        the data set at one moment, for replicas that have nothing it could go on from; taking.rs takes it
 //! vocabulary.rs  commands that not all replicas know
@@ -28,6 +29,7 @@ pub(crate) mod attaching;
 mod copy;
 mod feed;
 pub(crate) mod good_replicas;
+mod nameless;
 mod orders;
 pub(crate) mod place;
 pub(crate) mod position;
@@ -111,8 +113,8 @@ struct Listener {
 
 /// See the module.
 pub(crate) struct Primary {
-    /// What is encrypted at rest does not get to a disk unencrypted.
-    may_use_files: AtomicBool,
+    /// What gets to a disk is encrypted.
+    encrypts: AtomicBool,
     history: Mutex<History>,
     stream: Mutex<Stream>,
     /// The position behind the last byte of the stream.
@@ -164,9 +166,9 @@ impl Counts {
 
 impl Primary {
     /// That of a server with so many workers, whose data has this name.
-    pub(crate) fn new(workers: usize, id: String, may_use_files: bool) -> Primary {
+    pub(crate) fn new(workers: usize, id: String, encrypts: bool) -> Primary {
         Primary {
-            may_use_files: AtomicBool::new(may_use_files),
+            encrypts: AtomicBool::new(encrypts),
             history: Mutex::new(History::new(id)),
             stream: Mutex::new(Stream::new(0, 0)),
             end: AtomicU64::new(0),
@@ -350,7 +352,8 @@ impl Primary {
         let end = stream.backlog.end();
         let kept_from = end.saturating_sub(config.repl_backlog_size);
         let needed = self.needed(config);
-        if self.spills(config) {
+        if config.repl_backlog_spill > 0 {
+            let encrypts = self.encrypts.load(Ordering::Relaxed);
             while let Some((first, chunk)) = stream.backlog.oldest() {
                 let behind = first + chunk.len() as u64;
                 if behind > kept_from {
@@ -358,7 +361,7 @@ impl Primary {
                 }
                 if needed >= behind {
                     stream.spill.clear();
-                } else if let Err(error) = stream.spill.append(first, chunk) {
+                } else if let Err(error) = stream.spill.append(first, chunk, encrypts) {
                     tracing::warn!(
                         "replicas that are behind need a copy: the stream cannot be kept for them: {error}"
                     );
@@ -377,18 +380,13 @@ impl Primary {
         self.absent.lock().forget(first, i64::MIN);
     }
 
-    /// Whether what somebody needs is kept on the disk.
-    fn spills(&self, config: &Config) -> bool {
-        config.repl_backlog_spill > 0 && self.may_use_files.load(Ordering::Relaxed)
-    }
-
     /// The position from which on somebody needs the stream, who is there or is to come back.
     fn needed(&self, config: &Config) -> u64 {
         let replicas = self.replicas.lock();
         let slowest = replicas.values().map(|view| view.needed()).min();
         drop(replicas);
         // They are remembered for the spill alone.
-        let absent = if self.spills(config) { self.absent.lock().needed() } else { None };
+        let absent = if config.repl_backlog_spill > 0 { self.absent.lock().needed() } else { None };
         slowest.into_iter().chain(absent).min().unwrap_or(u64::MAX)
     }
 

@@ -2,21 +2,23 @@
 //! written once from its beginning to its end, so that whoever reads needs no lock.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use super::spool::nameless_file;
+use ember_cluster::replication::backlog::CHUNK_BYTES;
+
+use super::nameless::{BLOCK_BYTES, NamelessFile};
 
 /// Bytes of a file. They are given back in these.
 const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
+
+const _: () = assert!(CHUNK_BYTES.is_multiple_of(BLOCK_BYTES));
 
 struct Segment {
     /// The position of its first byte.
     first: u64,
     len: u64,
-    file: Arc<File>,
+    file: Arc<NamelessFile>,
 }
 
 impl Segment {
@@ -33,7 +35,7 @@ pub(super) struct Spill {
 
 /// A part of it, to be read whenever.
 pub(super) struct Part {
-    file: Arc<File>,
+    file: Arc<NamelessFile>,
     at: u64,
     len: u64,
 }
@@ -44,9 +46,7 @@ impl Part {
     /// # Errors
     /// Those of the file.
     pub(super) fn read(&self, max: usize) -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0; self.len.min(max as u64) as usize];
-        self.file.read_exact_at(&mut bytes, self.at)?;
-        Ok(bytes)
+        self.file.read(self.at, self.len.min(max as u64) as usize)
     }
 }
 
@@ -61,28 +61,29 @@ impl Spill {
         self.segments.iter().map(|segment| segment.len).sum()
     }
 
-    /// Adds bytes that stand at a position. What does not end there is forgotten.
+    /// Adds chunks of the backlog that stand at a position. What does not end there is forgotten. A file that is begun is
+    /// encrypted if that is said.
     ///
     /// # Errors
     /// Those of the disk; then nothing is kept.
-    pub(super) fn append(&mut self, position: u64, bytes: &[u8]) -> io::Result<()> {
+    pub(super) fn append(&mut self, position: u64, bytes: &[u8], is_encrypted: bool) -> io::Result<()> {
         if self.segments.back().is_some_and(|last| last.end() != position) {
             self.segments.clear();
         }
-        let written = self.write(position, bytes);
+        let written = self.write(position, bytes, is_encrypted);
         if written.is_err() {
             self.segments.clear();
         }
         written
     }
 
-    fn write(&mut self, position: u64, bytes: &[u8]) -> io::Result<()> {
+    fn write(&mut self, position: u64, bytes: &[u8], is_encrypted: bool) -> io::Result<()> {
         if self.segments.back().is_none_or(|last| last.len >= SEGMENT_BYTES) {
-            let file = Arc::new(nameless_file("repl")?);
+            let file = Arc::new(NamelessFile::create("repl", is_encrypted)?);
             self.segments.push_back(Segment { first: position, len: 0, file });
         }
         let Some(last) = self.segments.back_mut() else { return Ok(()) };
-        last.file.write_all_at(bytes, last.len)?;
+        last.file.write(last.len, bytes)?;
         last.len += bytes.len() as u64;
         Ok(())
     }
@@ -117,7 +118,7 @@ mod tests {
         let chunk: Vec<u8> = (0..1 << 20).map(|at: u32| (at % 251) as u8).collect();
         let (mut spill, first) = (Spill::default(), 1000);
         for number in 0..130 {
-            spill.append(first + (number << 20), &chunk).unwrap();
+            spill.append(first + (number << 20), &chunk, false).unwrap();
         }
         assert_eq!((spill.first(), spill.bytes(), spill.segments.len()), (Some(1000), 130 << 20, 3));
         for at in [0, 5, (64 << 20) - 1, 64 << 20, (130 << 20) - 1] {
@@ -131,7 +132,7 @@ mod tests {
         assert_eq!(spill.first(), Some(first + (64 << 20)));
         assert_eq!(part.read(3).unwrap(), chunk[..3], "who has it may still read it");
         // What does not follow begins anew.
-        spill.append(5, b"other").unwrap();
-        assert_eq!((spill.first(), spill.bytes()), (Some(5), 5));
+        spill.append(5, &chunk[..BLOCK_BYTES], false).unwrap();
+        assert_eq!((spill.first(), spill.bytes()), (Some(5), BLOCK_BYTES as u64));
     }
 }

@@ -1,20 +1,20 @@
 //! A data set on its way to replicas: written once, read by each at its own pace, perhaps while it is written.
 
 use std::collections::VecDeque;
-use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::system::random_name::random_name;
+use super::nameless::{BLOCK_BYTES, NamelessFile};
 
 /// Pieces that are kept in memory.
 const PIECES_IN_MEMORY_MAX: usize = 64;
 
 /// The bytes of each piece but the last.
 const PIECE_BYTES: usize = 1024 * 1024;
+
+const _: () = assert!(PIECE_BYTES.is_multiple_of(BLOCK_BYTES));
 
 /// A part of it.
 #[derive(Debug)]
@@ -33,8 +33,10 @@ struct State {
     in_memory: usize,
     /// All bytes, those that are not kept any more, too.
     len: u64,
-    file: Option<Arc<File>>,
+    file: Option<Arc<NamelessFile>>,
     in_file: u64,
+    /// The block of the file that is not full yet: its bytes up to `len`, and perhaps those that are being written.
+    tail: Vec<u8>,
     /// How writing has ended.
     end: Option<Result<(), String>>,
 }
@@ -44,6 +46,8 @@ struct State {
 pub(super) struct Spool {
     state: Mutex<State>,
     pieces_in_memory_max: usize,
+    /// Its file is encrypted.
+    is_encrypted: bool,
 }
 
 /// What was read of a spool.
@@ -58,10 +62,9 @@ pub(super) enum Portion {
 }
 
 impl Spool {
-    /// An empty one. Without `may_use_file` all of it stays in memory.
-    pub(super) fn new(may_use_file: bool) -> Spool {
-        let pieces_in_memory_max = if may_use_file { PIECES_IN_MEMORY_MAX } else { usize::MAX };
-        Spool { state: Mutex::default(), pieces_in_memory_max }
+    /// An empty one. What of it is in a file is encrypted if that is said.
+    pub(super) fn new(is_encrypted: bool) -> Spool {
+        Spool { state: Mutex::default(), pieces_in_memory_max: PIECES_IN_MEMORY_MAX, is_encrypted }
     }
 
     /// Its bytes so far.
@@ -113,13 +116,19 @@ impl Spool {
                     let at = at as usize;
                     return Ok(Portion::Bytes(bytes[at..at + left].to_vec()));
                 }
-                (Some(Piece::File(begin)), Some(file)) => (Arc::clone(file), begin + at, left),
+                (Some(Piece::File(begin)), Some(file)) => {
+                    // Behind that lies the last block. If that is in another piece, all of this one is written.
+                    let written = state.len - state.len % BLOCK_BYTES as u64;
+                    if position >= written {
+                        let at = (position - written) as usize;
+                        return Ok(Portion::Bytes(state.tail[at..at + left].to_vec()));
+                    }
+                    (Arc::clone(file), begin + at, left.min((written - position) as usize))
+                }
                 _ => return Err("it is not kept".to_owned()),
             }
         };
-        let mut bytes = vec![0; count];
-        file.read_exact_at(&mut bytes, at).map_err(|error| error.to_string())?;
-        Ok(Portion::Bytes(bytes))
+        Ok(Portion::Bytes(file.read(at, count).map_err(|error| error.to_string())?))
     }
 
     /// Appends bytes, as many as fit into the last piece; how many.
@@ -132,7 +141,7 @@ impl Spool {
                 Piece::Memory(Vec::with_capacity(PIECE_BYTES))
             } else {
                 if state.file.is_none() {
-                    state.file = Some(Arc::new(nameless_file("sync")?));
+                    state.file = Some(Arc::new(NamelessFile::create("sync", self.is_encrypted)?));
                 }
                 let begin = state.in_file;
                 state.in_file += PIECE_BYTES as u64;
@@ -140,17 +149,22 @@ impl Spool {
             };
             state.pieces.push_back(piece);
         }
-        let count = bytes.len().min(PIECE_BYTES - filled);
-        let State { pieces, file, .. } = &mut *state;
+        let mut count = bytes.len().min(PIECE_BYTES - filled);
+        let State { pieces, file, tail, .. } = &mut *state;
         match (pieces.back_mut(), file) {
             (Some(Piece::Memory(piece)), _) => piece.extend_from_slice(&bytes[..count]),
             (Some(Piece::File(begin)), Some(file)) => {
-                let (file, at) = (Arc::clone(file), *begin + filled as u64);
-                // Readers do not wait for the disk: they look no further than `len`.
-                drop(state);
-                file.write_all_at(&bytes[..count], at)?;
-                self.state.lock().len += count as u64;
-                return Ok(count);
+                count = count.min(BLOCK_BYTES - tail.len());
+                tail.extend_from_slice(&bytes[..count]);
+                if tail.len() == BLOCK_BYTES {
+                    let (file, block) = (Arc::clone(file), tail.clone());
+                    let at = *begin + (filled + count - BLOCK_BYTES) as u64;
+                    // Readers do not wait for the disk: they look no further than `len`.
+                    drop(state);
+                    file.write(at, &block)?;
+                    state = self.state.lock();
+                    state.tail.clear();
+                }
             }
             _ => return Err(io::Error::other("the last piece is not kept")),
         }
@@ -172,15 +186,6 @@ impl Write for SpoolWriter<'_> {
     }
 }
 
-/// A file in the data folder that is gone when it is closed, however that comes. `what` is it for?
-pub(super) fn nameless_file(what: &str) -> io::Result<File> {
-    let random = random_name().map_err(|error| io::Error::other(error.to_string()))?;
-    let name = format!("temp-{what}-{random}.rdb");
-    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&name)?;
-    fs::remove_file(&name)?;
-    Ok(file)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,11 +205,21 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_in_memory_is_read_from_the_file() {
-        let spool = Spool { pieces_in_memory_max: 2, ..Spool::new(true) };
+        for is_encrypted in [false, cfg!(feature = "encryption")] {
+            write_more_than_fits(is_encrypted);
+        }
+    }
+
+    fn write_more_than_fits(is_encrypted: bool) {
+        let spool = Spool { pieces_in_memory_max: 2, ..Spool::new(is_encrypted) };
         let total = 3 * PIECE_BYTES + 12_345;
+        let mut while_written = Vec::new();
         for part in bytes_at(0, total).chunks(77_777) {
             SpoolWriter(&spool).write_all(part).unwrap();
+            assert_eq!(read_all(&spool, &mut while_written), Portion::None);
+            assert_eq!(while_written.len() as u64, spool.len());
         }
+        assert_eq!(while_written, bytes_at(0, total));
         assert_eq!((spool.len(), spool.whole()), (total as u64, None));
         assert!(spool.state.lock().file.is_some());
         let mut all = Vec::new();
@@ -217,7 +232,7 @@ mod tests {
 
     #[test]
     fn what_all_have_got_makes_room_in_memory() {
-        let spool = Spool { pieces_in_memory_max: 2, ..Spool::new(true) };
+        let spool = Spool { pieces_in_memory_max: 2, ..Spool::new(false) };
         let mut all = Vec::new();
         for part in 0..40 {
             let bytes = bytes_at(part * 300_000, 300_000);

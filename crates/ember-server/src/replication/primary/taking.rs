@@ -134,8 +134,7 @@ fn write(
 }
 
 fn new_spool(server: &Server) -> Spool {
-    // What is encrypted at rest does not get to a disk unencrypted.
-    Spool::new(!server.encryption().is_on())
+    Spool::new(server.encryption().is_on())
 }
 
 /// Writes an RDB file of a version to a spool; `fill` writes its middle. Who reads one that is streamed is told of what is

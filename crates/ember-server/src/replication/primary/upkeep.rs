@@ -18,7 +18,7 @@ pub(crate) fn work(executor: &mut Executor) {
     let server = executor.server;
     let primary = Primary::of(server);
     // Encryption may begin while the server runs.
-    primary.may_use_files.store(!server.encryption().is_on(), Ordering::Relaxed);
+    primary.encrypts.store(server.encryption().is_on(), Ordering::Relaxed);
     taking::begin_due(executor);
     close_lost(server, primary, &executor.config);
     primary.serve_waits(server);
