@@ -47,17 +47,41 @@ fn is_left_out(words: &Words) -> bool {
         || (is(&words[0], b"LSET") && words.get(2).is_some_and(|index| index.len() >= "2147483648".len()))
 }
 
+/// Commands about the expiry of a hash's fields: in some hours, and at once.
+const EXPIRING_FIELDS: [&str; 8] = [
+    "HPEXPIRE {hash} {milliseconds} FIELDS 1 {field}",
+    "HEXPIRE {hash} {seconds} NX FIELDS 2 {field} {field}",
+    "HPEXPIREAT {hash} {at_milliseconds} GT FIELDS 1 {field}",
+    "HPEXPIRE {hash} 20 FIELDS 1 {field}",
+    "HPERSIST {hash} FIELDS 2 {field} {field}",
+    "HSETEX {hash} PX {milliseconds} FIELDS 1 {field} {value}",
+    "HGETEX {hash} PX {milliseconds} FIELDS 1 {field}",
+    "HGETEX {hash} PERSIST FIELDS 1 {field}",
+];
+
+/// Of a hundred batches so many have one of them.
+const EXPIRING_FIELDS_PERCENT: usize = 70;
+
 /// Random commands over several connections.
 pub struct Writer {
     draw: Draw,
     connections: Vec<RawClient>,
+    expires_fields: bool,
 }
 
 impl Writer {
     /// Equal seeds give equal commands.
     pub fn new(server: &Server, seed: u64) -> Writer {
         let draw = Draw::new(seed, arities(&mut server.client()));
-        Writer { draw, connections: (0..CONNECTION_COUNT).map(|_| server.client()).collect() }
+        let connections = (0..CONNECTION_COUNT).map(|_| server.client()).collect();
+        Writer { draw, connections, expires_fields: false }
+    }
+
+    /// One that lets fields of hashes expire, too, which the server and its replicas have to know.
+    #[must_use]
+    pub fn with_expiring_fields(mut self) -> Writer {
+        self.expires_fields = true;
+        self
     }
 
     /// Writes so many commands or a few more.
@@ -75,6 +99,10 @@ impl Writer {
                 if steps.iter().all(|step| step.outcome == Outcome::Reply && !is_left_out(&step.words)) {
                     batch.extend(steps.into_iter().map(|step| step.words));
                 }
+            }
+            if self.expires_fields && self.draw.random.chance(EXPIRING_FIELDS_PERCENT) {
+                let steps = self.draw.any(&EXPIRING_FIELDS);
+                batch.extend(steps.into_iter().map(|step| step.words));
             }
             if self.draw.random.chance(TRANSACTIONS_PERCENT) {
                 batch.insert(0, vec![b"MULTI".to_vec()]);

@@ -48,10 +48,20 @@ pub(crate) fn assert_same_contents(primary: &Server, replica: &Server) {
     panic!("not the same data:\n{found}{}", replica.log());
 }
 
+/// What writes to a primary, fields that expire included if both servers know them.
+pub(crate) fn writer_for(primary: &Server, replica: &Server, seed: u64) -> Writer {
+    let knows_fields = |server: &Server| {
+        let info = server.client().run("COMMAND INFO hpexpire");
+        info.elements().is_some_and(|commands| commands[0].elements().is_some())
+    };
+    let writer = Writer::new(primary, seed);
+    if knows_fields(primary) && knows_fields(replica) { writer.with_expiring_fields() } else { writer }
+}
+
 fn follow(primary: &Server, replica: &Server) {
     let seed = number("PEERS_SEED", SEED);
     let commands = number("PEERS_COMMANDS", COMMANDS) as usize;
-    let mut writer = Writer::new(primary, seed);
+    let mut writer = writer_for(primary, replica, seed);
     writer.write(commands / 10);
     link(replica, primary.address());
     writer.write(commands - commands / 10);
