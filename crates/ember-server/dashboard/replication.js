@@ -1,4 +1,5 @@
-// Replication: the role of the server and why, its primary, its replicas with what they lack, and what is kept of the stream.
+// Replication: the role of the server and why, its primary, its replicas with what they lack, and what is kept of the
+// stream.
 
 import { ReplyError, overview } from "./api.js";
 import { el, facts, refused, renew, table, tile } from "./dom.js";
@@ -77,7 +78,8 @@ function linkState(info) {
 function topology({ info, replication, now_ms: nowMs }, replicas) {
   const isReplica = info.role === "slave";
   const since = `since ${moment(replication.since_ms / 1000)}, ${span((nowMs - replication.since_ms) / 1000)} ago`;
-  const own = node("This server", mark(isReplica ? "replica" : "primary"), `${replication.why}; ${since}`, { id: "own-role" });
+  const role = mark(isReplica ? "replica" : "primary");
+  const own = node("This server", role, `${replication.why}; ${since}`, { id: "own-role" });
   const below = replicas.length > 0
     ? el("ul", {}, replicas.map((replica) => el("li", {}, replicaNode(replica))))
     : el("p", { class: "faint", id: "no-replicas" }, "It has no replicas.");

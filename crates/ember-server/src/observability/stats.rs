@@ -189,8 +189,8 @@ pub(crate) struct WorkerStats {
     pub(crate) busy_nanoseconds: Counter,
     /// Time the worker waited for something to do, in ns, in the same way.
     pub(crate) idle_nanoseconds: Counter,
-    /// Times that a connection's replies were held with `sync-replicas`, and connections closed because too few replicas have
-    /// confirmed in time.
+    /// Times that a connection's replies were held with `sync-replicas`, and connections closed because too few replicas
+    /// have confirmed in time.
     pub(crate) sync_waits: Counter,
     pub(crate) sync_timeouts: Counter,
     /// By the registry's index.

@@ -143,8 +143,8 @@ impl ReplicaView {
         position.min(self.begins_at.load(Ordering::Relaxed).max(self.acknowledged()))
     }
 
-    /// Bytes of the stream that it has not confirmed, if that ends at `end`. One that waits for a copy of the data lacks none:
-    /// its copy begins at the end.
+    /// Bytes of the stream that it has not confirmed, if that ends at `end`. One that waits for a copy of the data lacks
+    /// none: its copy begins at the end.
     pub(crate) fn lag_bytes(&self, end: u64) -> u64 {
         end.saturating_sub(self.needed())
     }
