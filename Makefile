@@ -27,12 +27,14 @@ STOPPED_SECONDS ?= 60
 VALUE_PLACES = tiers redb lmdb fjall
 # The programs of ember-peers, which need others installed. All targets choose the whole workspace and name what they run:
 # with other packages dependencies would have other features, and be built again.
-PEERS_PROGRAMS = $(patsubst crates/ember-peers/tests/%/main.rs,%,$(wildcard crates/ember-peers/tests/*/main.rs))
+PEERS_MAINS = $(wildcard crates/ember-peers/tests/*/main.rs)
+PEERS_PROGRAMS = $(filter-out redis8,$(patsubst crates/ember-peers/tests/%/main.rs,%,$(PEERS_MAINS)))
 PEERS_TESTS = $(addprefix --test ,$(PEERS_PROGRAMS))
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 IMAGE ?= ember
 
-.PHONY: help run build release check fmt lint build-tests test test-peers test-model test-asan test-asan-server test-long \
+.PHONY: help run build release check fmt lint build-tests test test-peers test-redis8 test-model \
+	test-asan test-tsan test-asan-server test-long \
 	deb fuzz-short bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-replication \
 	bench-latency bench-persistence bench-tails bench-neighbours bench-live-queries bench-cache bench-limit bench-memtier \
 	bench-stores bench-engines bench-tiers bench-kvbench bench-vectors bench-vector-latency charts \
@@ -74,6 +76,11 @@ test-peers: build-tests ## Tests beside redis-server, under real clients and in 
 	scripts/setup-peers.sh
 	EMBER_SERVER="$$(scripts/server-path.sh debug)" CARGO=$(CARGO) scripts/test-peers.sh $(PEERS_PROGRAMS)
 
+test-redis8: ## Vector sets beside a redis-server 8, which is built first (a minute of processor time).
+	$(CARGO) build -p ember-server -p ember-cli
+	EMBER_SERVER="$$(scripts/server-path.sh debug)" REDIS8_SERVER="$$(scripts/setup-redis8.sh)" \
+		$(CARGO) test --workspace --test redis8
+
 test-model: ## Model check of shard locks, forwarding between workers and parallel apply: thousands of schedules of each.
 	RUSTFLAGS="--cfg shuttle" $(CARGO) test -p emberkv-core --test model --target-dir target/model
 
@@ -113,6 +120,7 @@ test-long: ## The tests with many more random cases (half an hour).
 	$(CARGO) build -p ember-server -p ember-cli
 	SENTINEL_FAILOVERS=$(SENTINEL_FAILOVERS) $(CARGO) test -p ember-peers --test replicas sentinel -- --nocapture
 	WALK_BUILDS=yes $(CARGO) test -p ember-peers --test walks the_readme
+	$(MAKE) test-redis8
 
 fuzz-short: ## Each fuzz target for FUZZ_SECONDS (needs a nightly compiler and cargo-fuzz).
 	scripts/fuzz-short.sh $(FUZZ_SECONDS)
