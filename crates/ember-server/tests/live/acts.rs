@@ -7,7 +7,14 @@ const KEYS: usize = 4;
 pub(crate) const DATABASES: usize = 3;
 
 /// First letters of keys by type.
-const TYPES: [&str; 7] = ["s", "h", "l", "t", "z", "x", "p"];
+const TYPES: [&str; 9] = ["s", "h", "l", "t", "z", "x", "p", "g", "v"];
+
+/// The functions that are called.
+pub(crate) const LIBRARY: &str = "#!lua name=acts
+    redis.register_function('both', function(keys, args)
+        redis.call('SET', keys[1], args[1])
+        return redis.call('LPUSH', keys[2], args[1])
+    end)";
 
 fn key(random: &mut Random, kind: &str) -> String {
     format!("{kind}{}", random.below(KEYS))
@@ -86,6 +93,31 @@ const WRITES: &[&str] = &[
     "SWAPDB 0 1",
     "SORT {l} ALPHA STORE {l}",
     "BITOP OR {s} {s} {s}",
+    "GEOADD {g} #.# #.# a# #.# #.# b#",
+    "ZREM {g} a#",
+    "BLPOP {l} {l} 0.001",
+    "BRPOP {l} 0.001",
+    "BLMOVE {l} {l} LEFT RIGHT 0.001",
+    "BZPOPMIN {z} {z} 0.001",
+    "BZMPOP 0.001 1 {z} MAX COUNT 2",
+    "LMOVE {l} {l} RIGHT LEFT",
+    "LMPOP 2 {l} {l} LEFT COUNT 2",
+    "LSET {l} 0 c#",
+    "ZMPOP 2 {z} {z} MAX",
+    "ZRANGESTORE {z} {z} 0 5",
+    "XGROUP CREATE {x} group $ MKSTREAM",
+    "XREADGROUP GROUP group c# COUNT 2 STREAMS {x} >",
+    "XACK {x} group 1-1",
+    "XDEL {x} 1-#",
+    "XADD {x} 1-# f #",
+    "BITFIELD {s} SET u8 # # INCRBY i5 # 1",
+    "VADD {v} VALUES 2 # 7 e#",
+    "VADD {v} VALUES 2 # 1.5 e# SETATTR a#",
+    "VREM {v} e#",
+    "VSETATTR {v} e# b#",
+    "FCALL both 2 {s} {l} #",
+    "EVAL \"local d = redis.call('DUMP', KEYS[1]) \
+     if d then redis.call('RESTORE', KEYS[2], 0, d, 'REPLACE') end\" 2 {any} {any}",
     "EVAL \"for _, key in ipairs(KEYS) do redis.call('SET', key, ARGV[1]) end\" 2 {s} {s} #",
     "EVAL \"redis.call('INCR', 's0') redis.call('HSET', 'h0', 'f', '1') redis.call('RPUSH', 'l0', 'e')\" 0",
 ];
@@ -116,7 +148,8 @@ pub(crate) fn final_write(random: &mut Random) -> String {
     }
 }
 
-/// What may be watched, and whether the elements of the result have no order.
+/// What may be watched, and whether the elements of the result have no order. None has numbers of many digits: the parser
+/// that reads the messages of channels is not exact in the last one.
 const READS: &[(&str, bool)] = &[
     ("GET {s}", false),
     ("STRLEN {any}", false),
@@ -152,6 +185,36 @@ const READS: &[(&str, bool)] = &[
     ("ZSCORE {z} b2", false),
     ("HGET {h} f2", false),
     ("ZINTER 2 {z} {z} WITHSCORES", false),
+    ("ZUNION 2 {z} {z} WITHSCORES", false),
+    ("ZDIFF 2 {z} {z}", false),
+    ("ZINTERCARD 2 {z} {z}", false),
+    ("ZRANGEBYSCORE {z} 2 9 WITHSCORES", false),
+    ("ZREVRANGEBYSCORE {z} 9 2 LIMIT 0 2", false),
+    ("ZRANGEBYLEX {z} - +", false),
+    ("ZLEXCOUNT {z} - +", false),
+    ("ZREVRANGE {z} 0 2", false),
+    ("ZREVRANK {z} a1", false),
+    ("ZMSCORE {z} a1 b1", false),
+    ("GEOSEARCH {g} FROMLONLAT 5 5 BYBOX 2000 2000 km ASC WITHDIST", false),
+    ("GEODIST {g} a1 b2", false),
+    ("GEOHASH {g} a1", false),
+    ("XREVRANGE {x} + - COUNT 2", false),
+    ("LPOS {l} 7", false),
+    ("LCS {s} {s}", false),
+    ("SINTERCARD 2 {t} {t}", false),
+    ("SMISMEMBER {t} 7 m7", false),
+    ("SUBSTR {s} 0 2", false),
+    ("BITPOS {s} 1", false),
+    ("GETBIT {s} 3", false),
+    ("BITFIELD_RO {s} GET u8 0", false),
+    ("HEXISTS {h} f1", false),
+    ("HSTRLEN {h} f1", false),
+    ("HVALS {h}", true),
+    ("HEXPIRETIME {h} FIELDS 1 f1", false),
+    ("VCARD {v}", false),
+    ("VDIM {v}", false),
+    ("VISMEMBER {v} e2", false),
+    ("VGETATTR {v} e1", false),
 ];
 
 /// A random command to watch, and whether the elements of its result have no order.

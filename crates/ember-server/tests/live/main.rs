@@ -4,13 +4,14 @@
 //! Random writers of all types, transactions and scripts run beside connections that watch random commands, in RESP2, RESP3
 //! and as channels, some of which stall. `LIVE_CHANGES`, `LIVE_WATCHERS` and `LIVE_SEED` change the number of writes, of
 //! watchers, and the seed. Others come back with what they have seen when the server was killed (`killed.rs`);
-//! `LIVE_KILLS` is how often it is.
+//! `LIVE_KILLS` is how often it is. Servers without a file are held against the numbers that are written (`unrecorded.rs`).
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
 mod acts;
 mod killed;
 mod oracle;
+mod unrecorded;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -198,6 +199,7 @@ fn run(mode: &[&str]) {
         .arguments(mode)
         .arguments(&["--appendonly", "yes", "--auto-aof-rewrite-percentage", "0", "--save", ""])
         .start();
+    assert!(!server.client().command(&["FUNCTION", "LOAD", acts::LIBRARY]).is_error());
     let states: States = Arc::default();
     let (is_over, finals) = (AtomicBool::new(false), Mutex::new(HashMap::new()));
     let connections: Vec<Watching> = (0..watchers as usize / QUERIES_EACH)
@@ -280,4 +282,9 @@ fn every_state_is_that_after_its_record_in_the_sharded_mode() {
 #[test]
 fn every_state_is_that_after_its_record_where_threads_run_the_queries() {
     run(&["--shards", "3", "--concurrent", "yes", "--long-call-elements", "2"]);
+}
+
+#[test]
+fn every_state_is_that_after_its_record_where_threads_run_the_queries_of_shards() {
+    run(&["--shards", "3", "--concurrent", "no", "--long-call-elements", "2"]);
 }
