@@ -166,7 +166,12 @@ fn follow(steps: Vec<Step>, encrypted: bool) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+    // 12 of 256: each writes many megabytes. `PROPTEST_CASES` makes more of them.
+    #![proptest_config(ProptestConfig {
+        cases: ProptestConfig::default().cases.div_ceil(22),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn a_log_holds_what_a_map_holds(steps in prop::collection::vec(step(), 1..150)) {

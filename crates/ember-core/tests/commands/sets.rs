@@ -595,7 +595,7 @@ fn run_step(script: &mut Script, model: &mut Model, step: &Step) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.div_ceil(8) * 5))]
 
     #[test]
     fn sets_hold_what_a_model_holds_in_any_encoding(

@@ -78,7 +78,7 @@ fn draws_reach_every_bucket_equally() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(12))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.div_ceil(22)))]
 
     #[test]
     fn a_scan_returns_what_stays_while_buckets_are_divided_and_united(

@@ -387,7 +387,7 @@ fn compare(local: &mut Local, model: &Model) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.div_ceil(8) * 5))]
     #[test]
     fn random_commands_do_to_the_keyspace_what_they_do_to_a_map(
         steps in prop::collection::vec(step(), 1..250),

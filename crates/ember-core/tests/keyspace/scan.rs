@@ -74,7 +74,7 @@ fn a_call_returns_about_count_keys() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.div_ceil(11)))]
     #[test]
     fn keys_that_stay_are_returned_exactly_once_while_tables_grow_and_shrink(
         stay in 1usize..6000,

@@ -150,7 +150,12 @@ fn follow(kind: EngineKind, steps: &[Step], encrypted: bool) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 5, failure_persistence: None, ..ProptestConfig::default() })]
+    // 5 of 256: each syncs files. `PROPTEST_CASES` makes more of them.
+    #![proptest_config(ProptestConfig {
+        cases: ProptestConfig::default().cases.div_ceil(52),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn redb_holds_what_a_map_holds(steps in prop::collection::vec(step(), 1..12), encrypted: bool) {

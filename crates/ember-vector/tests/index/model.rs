@@ -262,7 +262,12 @@ fn run(config: Config, steps: &[Step]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    // With `PROPTEST_CASES` so many.
+    #![proptest_config(ProptestConfig {
+        cases: ProptestConfig::default().cases.max(300),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn an_index_is_a_list_of_vectors_whatever_is_done_with_it(config in configs(), steps in vec(step(), 1..300)) {

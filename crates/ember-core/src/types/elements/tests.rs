@@ -101,7 +101,7 @@ fn check_equal(elements: &Elements, model: &Model) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(200)))]
 
     #[test]
     fn elements_are_what_a_map_holds(changes in prop::collection::vec(change(), 1..120), seed in any::<u64>()) {

@@ -146,7 +146,7 @@ fn compare(steps: Vec<Step>, limits: EncodingLimits) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.div_ceil(4)))]
 
     #[test]
     fn a_packed_hash_does_what_a_map_does(steps in prop::collection::vec(step(), 1..80)) {
