@@ -94,7 +94,7 @@ impl<'r> Rest<'r> {
 
 impl Facts<'_> {
     /// Makes the row of `name` in `out`.
-    pub(super) fn encode(&self, name: &[u8], out: &mut Vec<u8>) {
+    pub fn encode(&self, name: &[u8], out: &mut Vec<u8>) {
         let is_named = parse_name(name).is_some_and(|(_, key)| key.is_some());
         let flag = |is_set: bool, flag| if is_set { flag } else { 0 };
         let flags = flag(self.expiry.is_some(), HAS_EXPIRY)
@@ -113,7 +113,10 @@ impl Facts<'_> {
     }
 
     /// What the row of `name` says.
-    pub(super) fn decode<'r>(name: &'r [u8], row: &'r [u8]) -> Result<Facts<'r>, StoreError> {
+    ///
+    /// # Errors
+    /// If it is not the row of such a name.
+    pub fn decode<'r>(name: &'r [u8], row: &'r [u8]) -> Result<Facts<'r>, StoreError> {
         let read = || {
             let (database, named) = parse_name(name)?;
             let mut rest = Rest(row);
@@ -121,7 +124,11 @@ impl Facts<'_> {
             let (memory_bytes, stored_bytes) = (rest.leb128()?, rest.leb128()?);
             let expiry = if flags & HAS_EXPIRY > 0 { Some(rest.eight()?) } else { None };
             let element_expiry = if flags & HAS_ELEMENT_EXPIRY > 0 { Some(rest.eight()?) } else { None };
-            let key = if flags & HAS_KEY > 0 { rest.0 } else { named? };
+            let key = match named {
+                None if flags & HAS_KEY > 0 => rest.0,
+                Some(key) if flags & HAS_KEY == 0 && rest.0.is_empty() => key,
+                _ => return None,
+            };
             Some(Facts { database, key, kind, encoding, memory_bytes, stored_bytes, expiry, element_expiry })
         };
         read().ok_or_else(|| StoreError::damaged(Table::Keys, name))
@@ -129,7 +136,8 @@ impl Facts<'_> {
 }
 
 impl Position {
-    pub(super) fn encode(&self) -> Vec<u8> {
+    /// Its row.
+    pub fn encode(&self) -> Vec<u8> {
         let mut row = Vec::with_capacity(17 + self.notes.len());
         row.extend_from_slice(&self.number.to_le_bytes());
         row.extend_from_slice(&self.increment.to_le_bytes());
@@ -138,7 +146,8 @@ impl Position {
         row
     }
 
-    pub(super) fn decode(row: &[u8]) -> Option<Position> {
+    /// What its row says; `None` if that is none.
+    pub fn decode(row: &[u8]) -> Option<Position> {
         let mut rest = Rest(row);
         Some(Position {
             number: rest.eight()?,
