@@ -13,7 +13,8 @@ amount=(-n "$BENCH_REQUESTS")
 
 file=$bench_results/bench-stores-$bench_time.csv
 "$(ember_cli)" benchmark --matrix stores --server-program "$(ember_server)" --folder "$STORES_FOLDER" --threads "$(nproc)" \
-    "${amount[@]}" -r "$BENCH_REQUESTS" --csv >"$file"
+    "${amount[@]}" -r "$BENCH_REQUESTS" --csv >"$file" 2>"$bench_work/said" || { cat "$bench_work/said" >&2; exit 1; }
+grep -v '^The last two columns' "$bench_work/said" >&2 || true
 bench_files+=("$file")
 
 # Cells are without commas and line ends; those of the first line are names.
@@ -23,6 +24,9 @@ awk -F '","' '{
     print line
     if (NR == 1) { line = "|"; for (column = 1; column <= NF; column++) line = line "---|"; print line }
 }' "$file"
+# What the figures of KVBench mean.
+echo
+grep '^The last two columns' "$bench_work/said"
 
 chart() { # name, column of ember, column of KVBench
     local chart=${file%.csv}-$1

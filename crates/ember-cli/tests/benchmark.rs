@@ -475,9 +475,9 @@ fn the_matrix_of_stores_has_all_rows_of_kvbench() {
     assert_eq!(rows[0][..3], ["KVBench", "Store", "Pipeline"]);
     let of_kvbench = rows[2..].iter().filter(|row| row.len() == 13 && row[11] != "–");
     assert_eq!(of_kvbench.count(), 39, "{}", table.out);
-    for store in ["map", "btree"] {
+    for (store, count) in [("map", 9), ("btree", 9), ("redb", 6), ("lmdb", 6), ("fjall", 6)] {
         let own: Vec<_> = rows.iter().filter(|row| row.len() == 13 && row[1] == store).collect();
-        assert_eq!(own.len(), 9);
+        assert_eq!(own.len(), count, "{store}: {}", table.out);
         for row in own {
             assert!(row[6].parse::<u64>().unwrap() > 0 && row[7].parse::<u64>().unwrap() > 0, "{row:?}");
             assert_eq!(row[8], "100 %");
@@ -487,6 +487,13 @@ fn the_matrix_of_stores_has_all_rows_of_kvbench() {
     }
     assert!(table.out.contains("(35855)") && table.out.contains("In brackets"), "{}", table.out);
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "servers and their folders are gone");
+    let csv = run(&[&common[..], &["--csv"]].concat());
+    assert!(
+        csv.out.lines().count() == rows.len() - 3 && csv.err.contains("In brackets"),
+        "{}{}",
+        csv.out,
+        csv.err
+    );
     let missing = folder.join("none");
     let nowhere = ["--matrix", "stores", "-n", "5", "--server-program", missing.to_str().unwrap()];
     let table = run(&nowhere);

@@ -72,7 +72,10 @@ const SLEEPING_FILES: &[(&str, &str)] = &[
 /// Library files that may print, each with its reason.
 const PRINTING_FILES: &[(&str, &str)] = &[
     ("crates/ember-benchmark/src/lib.rs", "a tool of the command line, whose figures are printed"),
-    ("crates/ember-benchmark/src/matrix/stores.rs", "a store that is left out is named"),
+    (
+        "crates/ember-benchmark/src/matrix/stores.rs",
+        "a store that is left out is named, and what figures mean that are read by programs",
+    ),
     ("crates/ember-client/src/address.rs", "who types a password is warned that others see it"),
     ("crates/ember-testkit/src/random.rs", "a failing test prints its seed"),
     ("crates/ember-peers/src/driver.rs", "differences are shown as they are found"),

@@ -104,7 +104,10 @@ pub(crate) fn run(
     let mut all = vec![COLUMNS.map(str::to_owned).to_vec()];
     all.extend(rows.into_iter().map(|(_, row)| row));
     show(arguments, &all, 2);
-    if !arguments.output.csv && !arguments.output.json {
+    if arguments.output.csv || arguments.output.json {
+        // What reads these takes cells only.
+        eprint!("{REMARK}");
+    } else {
         put(REMARK.as_bytes());
     }
     Ok(errors)
