@@ -151,6 +151,8 @@ function tiers(figures) {
         ? `${size(figures.stored_bytes)} of at most ${size(figures.limit_bytes)}` : size(figures.stored_bytes)],
       ["still referred to", size(figures.live_bytes)],
       ["waits to be written", size(figures.buffered_bytes)],
+      ["memory beside the data", size(figures.beside_bytes)],
+      ["data in memory before values go", size(figures.goal_bytes)],
       ["sent away since the start", count(figures.demotions + figures.free_drops)],
       ["brought back since the start", count(figures.fetches)],
       ["reads that wait", count(figures.reads_waiting)],

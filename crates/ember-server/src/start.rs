@@ -33,7 +33,6 @@ use crate::executor::linking::Links;
 use crate::files::encryption::FileEncryption;
 use crate::journal::Reader;
 use crate::live_queries::LiveQueries;
-use crate::metrics::memory_report;
 use crate::metrics::system_figures::LastFigures;
 use crate::migration::Migrations;
 use crate::replication::failover::stage::Failover;
@@ -47,11 +46,12 @@ use crate::snapshot::background;
 use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
 use crate::storage::records::Records;
-use crate::storage::{Storage, demotion, reading};
+use crate::storage::{Storage, demotion, memory, reading};
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::clock::unix_ms;
 use crate::system::driver::Driver;
 use crate::system::full_path::full_path;
+use crate::system::heap;
 #[cfg(feature = "jemalloc")]
 use crate::system::huge_pages;
 use crate::system::log::LogHandle;
@@ -152,12 +152,14 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     announcement::files(&config);
     control_sockets.serve(server)?;
     watch_signals(server)?;
-    server.startup_memory_bytes.store(memory_report::allocator().allocated, Ordering::Relaxed);
+    server.startup_memory_bytes.store(heap::allocator().allocated, Ordering::Relaxed);
     #[cfg(feature = "jemalloc")]
     huge_pages::start();
     if Storage::of(server).is_on() {
         let threads = reading::threads(config.storage_io_threads);
-        let started = reading::start(server, threads).and_then(|()| demotion::start(server));
+        let started = memory::start(server)
+            .and_then(|()| reading::start(server, threads))
+            .and_then(|()| demotion::start(server));
         started.map_err(|error| format!("cannot start a thread: {error}"))?;
     }
     let (tell, loaded) = channel();

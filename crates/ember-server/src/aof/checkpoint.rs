@@ -54,6 +54,7 @@ impl Cut {
         let storage = Storage::of(server);
         storage.store()?;
         storage.wants_checkpoint.store(false, Ordering::Relaxed);
+        storage.is_checkpointing.store(true, Ordering::Relaxed);
         Some(Cut { gone: server.keyspace.take_gone(), names: server.keyspace.database_names() })
     }
 }

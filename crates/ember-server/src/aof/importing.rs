@@ -13,8 +13,7 @@
 use std::fmt::{self, Display};
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ember_persistence::aof::{AofDirectory, AofWriter};
 use ember_storage::stores::{Import, Position, Store};
@@ -24,9 +23,6 @@ use crate::config::Config;
 use crate::server::Server;
 use crate::snapshot;
 use crate::storage::Storage;
-
-/// How often whoever waits for memory looks whether there is some.
-const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// What is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,11 +115,9 @@ fn make_room(server: &'static Server, config: &Config) -> Result<(), String> {
         if storage.wants_checkpoint.load(Ordering::Relaxed) {
             checkpoint::make(server, config, 0, Import::UnderWay)?;
         }
-        let limit = server.config.snapshot().maxmemory;
-        if limit == 0 || server.keyspace.used_bytes() as u64 <= limit || !storage.can_demote() {
+        storage.wait_to_load(server);
+        if !storage.wants_checkpoint.load(Ordering::Relaxed) {
             return Ok(());
         }
-        storage.wake_demoter();
-        thread::park_timeout(LOOK_INTERVAL);
     }
 }

@@ -265,6 +265,7 @@ fn load_file(
         match reader.next(&mut batch).map_err(|error| shown(&error))? {
             Part::Unit => {
                 player.play(&batch, path, reader.offset(), reader.is_checked())?;
+                Storage::of(server).wait_to_load(server);
                 if let Some(between) = &mut between {
                     between()?;
                 }

@@ -10,11 +10,11 @@ use emberkv_core::defragmentation::Defragmentation;
 use super::ActiveDefrag;
 use super::effort::Effort;
 use crate::config::Config;
-use crate::metrics::memory_report;
 use crate::server::Server;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::allocator::{SlabQuery, leave_thread_cache};
 use crate::system::clock::unix_ms;
+use crate::system::heap;
 
 /// How often the thread looks how much memory is unused, and at the configuration.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
@@ -112,7 +112,7 @@ impl Defragmenter {
     fn look(&mut self) -> Option<u64> {
         self.looked_at = Instant::now();
         self.config = self.server.config.snapshot();
-        let now = memory_report::allocator();
+        let now = heap::allocator();
         let rests = self.server.is_loading() || self.rests_until.is_some_and(|until| Instant::now() < until);
         let effort = Effort::of(&self.config).percent(now.active, now.allocated, self.config.maxmemory);
         let effort = effort.filter(|_| !rests);

@@ -6,6 +6,8 @@
 //! What a snapshot holds back in memory counts. To evict a key that it has still to save makes that more: while it is as
 //! much as may be, calls wait that would have to evict, and nothing else evicts.
 
+use std::sync::atomic::Ordering;
+
 use ember_protocol::Reply;
 use emberkv_core::error::CommandError;
 use emberkv_core::eviction::EvictionPolicy;
@@ -34,9 +36,20 @@ impl Executor {
     /// but only keys are evicted here.
     #[inline]
     fn exceeds_limit(&self, incoming: usize) -> bool {
+        self.exceeds(self.limit_bytes(), incoming)
+    }
+
+    /// Whether they are more than there is room for: with values that can go away the limit is one of all that is resident.
+    #[inline]
+    fn exceeds_room(&self, incoming: usize) -> bool {
+        self.exceeds(self.limit_bytes().min(self.server.room_bytes.load(Ordering::Relaxed)), incoming)
+    }
+
+    #[inline]
+    fn exceeds(&self, limit: usize, incoming: usize) -> bool {
         let growth = usize::try_from(self.turn.growth_bytes).unwrap_or(0);
         let used = (self.server.keyspace.used_bytes() + growth).saturating_add(self.beside_keys_bytes());
-        used.saturating_add(incoming) > self.limit_bytes()
+        used.saturating_add(incoming) > limit
     }
 
     /// What counts beside the keys: what clients make the server keep, and what a snapshot holds back. That is a small part
@@ -65,8 +78,8 @@ impl Executor {
         guards: &mut Guards<'static>,
         incoming: usize,
     ) -> Result<(), CommandError> {
-        // A replica leaves eviction to its primary.
-        if self.is_replica {
+        // A replica leaves eviction to its primary, but values go away here.
+        if self.is_replica && !self.turn.checks_values {
             return Ok(());
         }
         // The write may be of a key that may go.
@@ -76,10 +89,11 @@ impl Executor {
         if self.turn.growth_bytes.abs() > GROWTH_PUBLISHED_BYTES {
             keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
         }
-        if !self.exceeds_limit(incoming) {
+        if !self.exceeds_room(incoming) || (self.turn.checks_values && self.leaves_to_demotion(incoming)) {
             return Ok(());
         }
-        if self.turn.checks_values && self.leaves_to_demotion(incoming) {
+        // Nothing is refused or evicted for memory that is not counted.
+        if self.is_replica || !self.exceeds_limit(incoming) {
             return Ok(());
         }
         if self.leaves_expiry_to_others() {

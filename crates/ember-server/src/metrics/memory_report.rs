@@ -6,20 +6,7 @@ use std::sync::atomic::Ordering;
 
 use super::system_figures::SystemFigures;
 use crate::server::Server;
-use crate::system::proc_file;
-
-/// What the allocator says about itself, in bytes; zeros for an allocator that says nothing.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Allocator {
-    /// Asked for by the program.
-    pub(crate) allocated: u64,
-    /// In pages that hold what was asked for.
-    pub(crate) active: u64,
-    /// In the machine's memory; what is mapped by itself counts as a whole, whether it was written or not.
-    pub(crate) resident: u64,
-    /// Address space kept though its pages were given back.
-    pub(crate) retained: u64,
-}
+use crate::system::heap::Allocator;
 
 /// What `INFO memory` and `MEMORY` tell, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -103,86 +90,6 @@ pub(crate) fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// The name of the allocator.
-pub(crate) const ALLOCATOR_NAME: &str = if cfg!(feature = "jemalloc") { "jemalloc-5.3.1" } else { "system" };
-
-/// What the allocator says now.
-#[cfg(feature = "jemalloc")]
-pub(crate) fn allocator() -> Allocator {
-    use tikv_jemalloc_ctl::{epoch, stats};
-
-    use crate::system::allocator::mapped_bytes;
-
-    // The numbers are those of the last epoch: begin a new one. Should that fail they are old, no more.
-    let _ = epoch::advance();
-    let bytes = |read: Result<usize, tikv_jemalloc_ctl::Error>| read.unwrap_or(0) as u64;
-    let mapped = mapped_bytes() as u64;
-    Allocator {
-        allocated: bytes(stats::allocated::read()) + mapped,
-        active: bytes(stats::active::read()) + mapped,
-        resident: bytes(stats::resident::read()) + mapped,
-        retained: bytes(stats::retained::read()),
-    }
-}
-
-/// The system's allocator says nothing.
-#[cfg(not(feature = "jemalloc"))]
-pub(crate) fn allocator() -> Allocator {
-    Allocator::default()
-}
-
-/// Gives pages without anything allocated back to the system.
-///
-/// # Errors
-/// What the allocator says.
-#[cfg(feature = "jemalloc")]
-pub(crate) fn purge() -> Result<(), String> {
-    use tikv_jemalloc_ctl::{Access, AsName};
-
-    let arenas: u32 = b"arenas.narenas\0".name().read().map_err(|error| error.to_string())?;
-    for arena in 0..arenas {
-        // A decay time of zero gives all dirty pages back at once. An arena that no thread has used does not exist.
-        let name = format!("arena.{arena}.dirty_decay_ms\0");
-        let before: Result<isize, _> = name.name().update(0);
-        if let Ok(before) = before {
-            name.name().write(before).map_err(|error| error.to_string())?;
-        }
-    }
-    Ok(())
-}
-
-/// The system's allocator decides by itself.
-///
-/// # Errors
-/// None.
-#[cfg(not(feature = "jemalloc"))]
-pub(crate) fn purge() -> Result<(), String> {
-    Ok(())
-}
-
-/// The allocator's own report, in its own words.
-#[cfg(feature = "jemalloc")]
-pub(crate) fn allocator_statistics() -> String {
-    let mut report = Vec::new();
-    match tikv_jemalloc_ctl::stats_print::stats_print(&mut report, Default::default()) {
-        Ok(()) => String::from_utf8_lossy(&report).into_owned(),
-        Err(error) => format!("the allocator does not report: {error}\n"),
-    }
-}
-
-/// The system's allocator says nothing.
-#[cfg(not(feature = "jemalloc"))]
-pub(crate) fn allocator_statistics() -> String {
-    "Stats not supported for the current allocator".to_owned()
-}
-
-/// What the process has in the machine's memory, where the system tells.
-pub(crate) fn resident_bytes() -> Option<u64> {
-    let statm = proc_file::read_line("/proc/self/statm")?;
-    let pages: u64 = statm.split(' ').nth(1)?.parse().ok()?;
-    Some(pages * rustix::param::page_size() as u64)
-}
-
 /// The machine's memory, where the system tells.
 pub(crate) fn system_bytes() -> Option<u64> {
     static BYTES: LazyLock<Option<u64>> = LazyLock::new(|| {
@@ -223,10 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_system_and_the_allocator_tell() {
-        assert!(resident_bytes().is_some_and(|bytes| bytes > 100_000));
+    fn the_system_tells() {
         assert!(system_bytes().is_some_and(|bytes| bytes > 1 << 20));
-        assert_eq!(purge(), Ok(()));
-        assert!(!allocator_statistics().is_empty());
     }
 }

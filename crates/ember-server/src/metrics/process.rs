@@ -8,7 +8,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::metric::{Kind, Metric, counter, gauge, labelled};
 use super::system_figures::SystemFigures;
-use crate::metrics::memory_report::ALLOCATOR_NAME;
+use crate::system::heap::ALLOCATOR_NAME;
 use crate::system::processor_time::ProcessorTime;
 
 pub(super) const METRICS: &[Metric] = &[

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::memory_report::{Allocator, allocator, resident_bytes};
 use crate::server::Server;
+use crate::system::heap::{Allocator, allocator, resident_bytes};
 use crate::system::processor_time::ProcessorTime;
 
 /// For so long they are not asked again.

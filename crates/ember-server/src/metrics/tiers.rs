@@ -38,6 +38,14 @@ pub(super) const METRICS: &[Metric] = &[
         scene.tiers.buffered_bytes as f64
     }),
     gauge("ember_tier_limit_bytes", "What the files may take", |scene| scene.tiers.limit_bytes as f64),
+    gauge(
+        "ember_tier_beside_bytes",
+        "What is in memory beside an empty server and what is counted",
+        |scene| scene.tiers.beside_bytes as f64,
+    ),
+    gauge("ember_tier_goal_bytes", "What may be counted before values go away", |scene| {
+        scene.tiers.goal_bytes as f64
+    }),
     gauge("ember_tier_reads_waiting", "Values that are to be read", |scene| scene.tiers.reads_waiting as f64),
     gauge("ember_tier_demotion_stuck", "1 while no value can be sent away, else 0", |scene| {
         f64::from(u8::from(scene.tiers.demotion_stuck))

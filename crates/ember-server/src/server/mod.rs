@@ -99,6 +99,8 @@ pub(crate) struct Server {
     /// Bytes that all clients take, as far as workers have told
     /// ([`ClientMemory`](crate::clients::memory::ClientMemory)).
     pub(crate) client_bytes: AtomicI64,
+    /// What keys and clients may take while values can go away: the rest of `maxmemory` is taken by what else is in memory.
+    pub(crate) room_bytes: AtomicUsize,
     /// Gives one worker exclusive access to the keyspace.
     pub(crate) gate: Gate,
     /// Clients in a blocking command.
@@ -168,6 +170,7 @@ impl Server {
             encryption,
             clients: Clients::default(),
             client_bytes: AtomicI64::new(0),
+            room_bytes: AtomicUsize::new(usize::MAX),
             gate,
             blocked_clients: AtomicU64::new(0),
             waiting_in_time: AtomicU64::new(0),

@@ -25,6 +25,7 @@ use crate::script_host::functions;
 use crate::server::Server;
 use crate::snapshot::delay;
 use crate::snapshot::state::SnapshotState;
+use crate::storage::Storage;
 use crate::system::clock::unix_ms;
 
 /// Threads that insert keys beside the one that reads: more would wait for it.
@@ -335,6 +336,7 @@ fn insert_into<'s>(
     }
     let mut inserter = Inserter::new(&server.keyspace, turn, config.encoding_limits())
         .replacing(present == Present::Replaced);
+    let storage = Storage::of(server);
     move |batch| {
         // The file says so before its first key.
         if !keeps_expired && SnapshotState::of(server).loading.keeps_expired.load(Ordering::Relaxed) {
@@ -342,6 +344,7 @@ fn insert_into<'s>(
             inserter.keep_expired();
         }
         let inserted = inserter.insert(batch)?;
+        storage.wait_to_load(server);
         SnapshotState::of(server).loaded.fetch_add(inserted.loaded, Ordering::Relaxed);
         SnapshotState::of(server).expired.fetch_add(inserted.expired, Ordering::Relaxed);
         Ok(())

@@ -1,7 +1,8 @@
 //! The thread that sends values away while memory is short, and reclaims segments.
 //!
-//! It begins at nine tenths of `maxmemory`. Writes that need memory wait above the limit until it has made room
-//! ([`Condition::MEMORY_BEHIND`]); where it can do nothing, `maxmemory-policy` says what happens, as without it.
+//! It begins at nine tenths of `maxmemory`, or earlier if much else is in memory (`memory.rs`). Writes that need memory wait
+//! above the limit until it has made room ([`Condition::MEMORY_BEHIND`]); where it can do nothing, `maxmemory-policy` says
+//! what happens, as without it.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -56,11 +57,6 @@ pub(crate) fn start(server: &'static Server) -> std::io::Result<()> {
         Worker::new(server).run();
     })?;
     Ok(())
-}
-
-/// Up to this part of `maxmemory` nothing goes away.
-fn goal_bytes(config: &Config) -> usize {
-    usize::try_from(config.maxmemory / 100 * config.tiered_goal).unwrap_or(usize::MAX)
 }
 
 /// What may go away by a configuration.
@@ -169,10 +165,15 @@ impl Worker {
         self.paused_until.is_none_or(|until| Instant::now() >= until)
     }
 
+    /// Whether values are to go.
+    fn is_memory_short(&self) -> bool {
+        used_bytes(self.server) as u64 > self.storage.resident.goal_bytes()
+    }
+
     /// Sends values away while memory is short.
     fn demote(&mut self, config: &Config) {
-        let (goal, rules) = (goal_bytes(config), rules(config));
-        while used_bytes(self.server) > goal {
+        let rules = rules(config);
+        while self.is_memory_short() {
             if !self.may_write() {
                 return;
             }
@@ -218,6 +219,7 @@ impl Worker {
             }
             self.has_helped |= found;
             if !found && self.awaits_checkpoint() {
+                storage.awaits_checkpoint.store(true, Ordering::Relaxed);
                 self.set_stuck(false);
                 return;
             }
@@ -228,6 +230,7 @@ impl Worker {
             }
             self.end_waiting(config);
         }
+        self.storage.awaits_checkpoint.store(false, Ordering::Relaxed);
     }
 
     /// Whether a checkpoint will let values go that the store does not have yet; one is asked for.
@@ -295,14 +298,20 @@ impl Worker {
         self.storage.end_waiting_for_room();
     }
 
+    /// Whether values may be written: half of what is between the goal and the limit is free.
+    fn has_room(&self, config: &Config) -> bool {
+        let room = self.server.room_bytes.load(Ordering::Relaxed) as u64;
+        let goal = self.storage.resident.goal_bytes();
+        config.maxmemory == 0 || used_bytes(self.server) as u64 <= goal + room.saturating_sub(goal) / 2
+    }
+
     /// Lets writes go on that wait for room, when there is some or there will not be.
     fn end_waiting(&self, config: &Config) {
         let conditions = &self.server.conditions;
         if !conditions.get().contains(Condition::MEMORY_BEHIND) {
             return;
         }
-        let has_room = config.maxmemory == 0 || used_bytes(self.server) as u64 <= config.maxmemory / 100 * 95;
-        if has_room || self.storage.is_stuck.load(Ordering::Relaxed) {
+        if self.has_room(config) || self.storage.is_stuck.load(Ordering::Relaxed) {
             conditions.set(Condition::MEMORY_BEHIND, false);
             self.server.workers.iter().for_each(|worker| worker.mailbox.send(Message::TryAgain));
         }

@@ -14,12 +14,14 @@
 //! does not declare ([`Storage::read`], counted).
 
 pub(crate) mod demotion;
+pub(crate) mod memory;
 pub(crate) mod reading;
 pub(crate) mod records;
 pub(crate) mod report;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use ember_storage::stores::Store;
@@ -28,6 +30,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::server::Server;
 use crate::system::clock::unix_ms;
+use memory::Resident;
 use records::Records;
 
 /// So long values wait for room before they come back, at most: nothing can go away before the next checkpoint, perhaps.
@@ -35,6 +38,10 @@ const ROOM_WAIT_MAX: Duration = Duration::from_millis(100);
 
 /// Parts of the times that values take to come: powers of two of microseconds up to 8 seconds, and what is longer.
 pub(crate) const FETCH_TIMES: usize = 25;
+
+/// Bytes that come back in a second, for each thread that reads, while memory is full of what a checkpoint has to save: what
+/// is read can go again, but has to be found among that.
+const FULL_BYTES_PER_SECOND: u64 = 32 << 20;
 
 /// What is counted of values that go and come.
 #[derive(Default)]
@@ -82,12 +89,17 @@ pub(crate) struct Storage {
     queue: Mutex<Queue>,
     has_orders: Condvar,
     pub(crate) counters: StorageCounters,
+    pub(crate) resident: Resident,
     /// Nothing can be sent away for now.
     pub(crate) is_stuck: AtomicBool,
     /// Keys whose values are to go away, with their databases, whether memory is short or not.
     wishes: Mutex<Vec<(usize, Box<[u8]>)>>,
+    /// Memory is full of what can go only when the next checkpoint has been made, which was asked for.
+    awaits_checkpoint: AtomicBool,
     /// Values have to be saved before they can be sent away.
     pub(crate) wants_checkpoint: AtomicBool,
+    /// One is being made.
+    pub(crate) is_checkpointing: AtomicBool,
     /// Checkpoints that have ended, well or not.
     pub(crate) checkpoints: AtomicU64,
     /// When the last one has, or the server has started: Unix time in ms.
@@ -108,9 +120,12 @@ impl Storage {
             queue: Mutex::default(),
             has_orders: Condvar::new(),
             counters: StorageCounters::default(),
+            resident: Resident::default(),
             is_stuck: AtomicBool::new(false),
             wishes: Mutex::default(),
+            awaits_checkpoint: AtomicBool::new(false),
             wants_checkpoint: AtomicBool::new(false),
+            is_checkpointing: AtomicBool::new(false),
             checkpoints: AtomicU64::new(0),
             checkpointed_ms: AtomicI64::new(unix_ms()),
             is_awaited: Mutex::default(),
@@ -139,6 +154,8 @@ impl Storage {
     pub(crate) fn note_checkpoint(&self) {
         self.checkpointed_ms.store(unix_ms(), Ordering::Relaxed);
         self.checkpoints.fetch_add(1, Ordering::Relaxed);
+        self.awaits_checkpoint.store(false, Ordering::Relaxed);
+        self.is_checkpointing.store(false, Ordering::Relaxed);
         self.wake_demoter();
     }
 
@@ -156,7 +173,7 @@ impl Storage {
         *is_awaited = false;
     }
 
-    /// Waits until memory has room for what comes back, or can have none: values may come as fast as they go.
+    /// Waits until memory has room for what comes, or can have none soon: values may come as fast as they go.
     fn wait_for_room(&self, server: &Server) {
         if !is_above_limit(server) {
             return;
@@ -164,13 +181,33 @@ impl Storage {
         let until = Instant::now() + ROOM_WAIT_MAX;
         let mut waiting = self.waits_for_room.lock();
         *waiting += 1;
-        while is_above_limit(server) && self.can_demote() {
+        while is_above_limit(server) && self.makes_room() {
             self.wake_demoter();
             if self.has_room.wait_until(&mut waiting, until).timed_out() {
                 break;
             }
         }
         *waiting -= 1;
+    }
+
+    /// Waits behind reading a value of so many bytes, if there is no room before the next checkpoint.
+    fn pace_without_room(&self, server: &Server, bytes: usize) {
+        if self.awaits_checkpoint.load(Ordering::Relaxed) && is_above_limit(server) {
+            let nanoseconds = bytes as u64 * 1_000_000_000 / FULL_BYTES_PER_SECOND;
+            thread::sleep(Duration::from_nanos(nanoseconds).min(ROOM_WAIT_MAX));
+        }
+    }
+
+    /// Whether waiting for room is worth it: values go, and not only when the next checkpoint has been made.
+    fn makes_room(&self) -> bool {
+        self.can_demote() && !self.awaits_checkpoint.load(Ordering::Relaxed)
+    }
+
+    /// Waits until there is room for what is loaded, as far as values can go away. The caller holds no lock.
+    pub(crate) fn wait_to_load(&self, server: &Server) {
+        while is_above_limit(server) && self.makes_room() && !server.is_stopping() {
+            self.wait_for_room(server);
+        }
     }
 
     /// Has those look again who wait for room.
@@ -191,7 +228,7 @@ fn used_bytes(server: &Server) -> usize {
     server.keyspace.used_bytes() + server.client_bytes.load(Ordering::Relaxed).max(0) as usize
 }
 
+/// Whether what is counted takes more room than there is.
 fn is_above_limit(server: &Server) -> bool {
-    let limit = server.config.snapshot().maxmemory;
-    limit > 0 && used_bytes(server) as u64 > limit
+    used_bytes(server) > server.room_bytes.load(Ordering::Relaxed)
 }

@@ -38,6 +38,7 @@ pub(crate) fn start(server: &'static Server, threads: usize) -> std::io::Result<
                 storage.wait_for_room(server);
                 storage.fetch(server, &order, &mut bytes);
                 storage.note_time(asked_at.elapsed());
+                storage.pace_without_room(server, bytes.len());
             }
         })?;
     }

@@ -26,6 +26,9 @@ pub(crate) struct Figures {
     /// What waits to be written, and what files may take.
     pub(crate) buffered_bytes: u64,
     pub(crate) limit_bytes: u64,
+    /// What is in memory beside what `maxmemory` counts, and from how much of that on values go.
+    pub(crate) beside_bytes: u64,
+    pub(crate) goal_bytes: u64,
     pub(crate) reads_waiting: u64,
     /// Nothing can be sent away for now.
     pub(crate) demotion_stuck: bool,
@@ -78,6 +81,8 @@ impl Figures {
             live_bytes: segments.iter().map(|segment| segment.live_bytes).sum(),
             buffered_bytes: log.buffer_bytes,
             limit_bytes: log.limit_bytes,
+            beside_bytes: storage.resident.beside_bytes(),
+            goal_bytes: storage.resident.goal_bytes(),
             reads_waiting: storage.waiting() as u64,
             demotion_stuck: storage.is_on() && !storage.can_demote(),
             demotions: count(&counters.demoted),
@@ -111,6 +116,8 @@ impl Figures {
             ("live_bytes", self.live_bytes),
             ("buffered_bytes", self.buffered_bytes),
             ("limit_bytes", self.limit_bytes),
+            ("beside_bytes", self.beside_bytes),
+            ("goal_bytes", self.goal_bytes),
             ("reads_waiting", self.reads_waiting),
             ("demotion_stuck", u64::from(self.demotion_stuck)),
         ]

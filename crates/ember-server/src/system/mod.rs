@@ -8,6 +8,7 @@ pub(crate) mod clock;
 pub(crate) mod daemon;
 pub(crate) mod driver;
 pub(crate) mod full_path;
+pub(crate) mod heap;
 #[cfg(feature = "jemalloc")]
 pub(crate) mod huge_pages;
 pub(crate) mod log;

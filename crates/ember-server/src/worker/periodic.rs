@@ -18,6 +18,7 @@ use crate::replication::primary::upkeep;
 use crate::replication::shutdown;
 use crate::snapshot::background::begin_bgsave;
 use crate::snapshot::state::SnapshotState;
+use crate::system::heap;
 
 /// References that active expiry looks at in one turn with the least effort: about 0.1 ms, so that a million keys due at
 /// once delay no batch by more; what is left goes on in the next turn.
@@ -123,7 +124,7 @@ impl Worker {
     /// Looks at what INFO tells the course of: counters for rates, memory for its peak.
     pub(super) fn sample(&self) {
         let server = self.server;
-        memory_report::note_peak(server, memory_report::allocator().allocated);
+        memory_report::note_peak(server, heap::allocator().allocated);
         let maxmemory = self.executor.config.maxmemory;
         let keyspace = &server.keyspace;
         let held_back = keyspace.held_back().bytes() as u64;

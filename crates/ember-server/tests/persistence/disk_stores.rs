@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use ember_testkit::{RawClient, Server, wait_until};
+use ember_testkit::{RawClient, Server, Value, wait_until};
 
 use crate::{Directory, MODES, digest, fill, refusal, start_in};
 
@@ -495,4 +495,44 @@ fn files_of_a_store_use_the_room_again_of_what_was_removed() {
         let first = sizes[..4].iter().map(|&(filled, _)| filled).max().unwrap();
         assert!(sizes[4..].iter().all(|&(filled, _)| filled <= first * 5 / 4), "{engine}: {sizes:?}");
     }
+}
+
+#[test]
+fn cold_values_come_back_at_once_while_nothing_can_go() {
+    let directory = Directory::new("store-cold");
+    let server = start(&directory.0, MODES[0], "redb", &["--fsync", "no", "--maxmemory", "32mb"]);
+    let mut client = server.client();
+    let write = |client: &mut RawClient, name: &str, count: usize| {
+        for numbers in (0..count).collect::<Vec<_>>().chunks(500) {
+            let value = "v".repeat(1000);
+            let calls =
+                numbers.iter().map(|number| ["SET".to_owned(), format!("{name}:{number}"), value.clone()]);
+            let replies = client.pipeline(&calls.collect::<Vec<_>>()).unwrap();
+            assert!(replies.iter().all(|reply| !reply.is_error()));
+        }
+    };
+    write(&mut client, "cold", 60_000);
+    checkpoint(&mut client);
+    // The next checkpoint takes a while, and what it has to save fills the memory.
+    client.run("CONFIG SET rdb-key-save-delay 20000");
+    let mut other = server.client();
+    write(&mut client, "small", 9_000);
+    let writing = std::thread::spawn(move || {
+        for number in 0..20 {
+            assert!(!other.command(&["SET", &format!("large:{number}"), &"v".repeat(3_000_000)]).is_error());
+        }
+    });
+    wait_until("memory is full", || {
+        let goal = figure(&mut client, "goal_bytes");
+        client.info("aof_rewrite_in_progress") == "1"
+            && client.info_number("used_memory_dataset") > goal + (1 << 20)
+    });
+    let begun = std::time::Instant::now();
+    for number in 0..300 {
+        assert_eq!(client.command(&["STRLEN", &format!("cold:{number}")]), Value::Integer(1000));
+    }
+    assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
+    assert_eq!(client.info("aof_rewrite_in_progress"), "1", "it has all been during a checkpoint");
+    client.run("CONFIG SET rdb-key-save-delay 0");
+    writing.join().unwrap();
 }

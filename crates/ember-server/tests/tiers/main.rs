@@ -5,6 +5,7 @@ mod copies;
 mod limits;
 mod registry;
 mod residency;
+mod resident;
 mod waiting;
 
 use ember_testkit::{RawClient, Server, ServerBuilder, Value};

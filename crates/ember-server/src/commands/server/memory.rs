@@ -16,6 +16,7 @@ use crate::live_queries::LiveQueries;
 use crate::metrics::memory_report::{self, MemoryReport};
 use crate::metrics::system_figures::SystemFigures;
 use crate::replication::primary::Primary;
+use crate::system::heap;
 
 const TEMPLATE: Spec = Spec {
     since: "4.0.0",
@@ -268,12 +269,12 @@ fn doctor(session: &mut Session<'_>) -> SessionResult {
 }
 
 fn malloc_stats(session: &mut Session<'_>) -> SessionResult {
-    session.reply.verbatim(b"txt", memory_report::allocator_statistics().as_bytes());
+    session.reply.verbatim(b"txt", heap::allocator_statistics().as_bytes());
     Ok(Outcome::Done)
 }
 
 fn purge(session: &mut Session<'_>) -> SessionResult {
-    memory_report::purge().map_err(|error| format!("ERR Error purging dirty pages: {error}"))?;
+    heap::purge().map_err(|error| format!("ERR Error purging dirty pages: {error}"))?;
     // Whoever asks now wants to see what it has brought.
     SystemFigures::renewed(session.server);
     session.reply.ok();

@@ -7,11 +7,11 @@ use emberkv_core::keyspace::SHARDS;
 use parking_lot::Mutex;
 use serde_json::{Value as Json, json};
 
-use crate::metrics::memory_report;
 use crate::observability::own_traffic::OwnCounts;
 use crate::observability::stats::{CommandTotals, LATENCY_BUCKETS};
 use crate::server::Server;
 use crate::system::clock::unix_ms;
+use crate::system::heap;
 
 /// Between two samples.
 const PERIOD: Duration = Duration::from_secs(10);
@@ -92,7 +92,7 @@ impl Totals {
             input_bytes: without(server.input_bytes(), input_bytes),
             output_bytes: without(server.sum(|stats| &stats.output_bytes), output_bytes),
             latency,
-            memory_bytes: memory_report::allocator().allocated.max(server.keyspace.used_bytes() as u64),
+            memory_bytes: heap::allocator().allocated.max(server.keyspace.used_bytes() as u64),
             clients: server.clients.count() as u64,
             keys: (0..SHARDS).map(keys).sum(),
         }

@@ -23,6 +23,7 @@ use crate::replication::shutdown::stage::Shutdown;
 use crate::snapshot::state::SnapshotState;
 use crate::storage::report::Figures;
 use crate::system::clock::unix_ms;
+use crate::system::heap;
 use crate::system::supervisor;
 use crate::tls::CertificateFact;
 
@@ -193,7 +194,7 @@ pub(super) fn memory(report: &mut Report<'_>) {
     report.line("mem_snapshot_buffer", numbers.held_back);
     report.line("mem_watches", LiveQueries::of(report.server).memory_bytes());
     report.line("mem_aof_buffer", waiting.load(Ordering::Relaxed));
-    report.line("mem_allocator", memory_report::ALLOCATOR_NAME);
+    report.line("mem_allocator", heap::ALLOCATOR_NAME);
     report.line("active_defrag_running", ActiveDefrag::of(report.server).effort_percent());
     report.line("lazyfree_pending_objects", reclaim::pending());
     report.line("lazyfreed_objects", reclaim::freed());
