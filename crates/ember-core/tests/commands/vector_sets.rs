@@ -74,6 +74,16 @@ fn what_is_removed_is_gone_before_its_slot_is() {
             assert_eq!(found, names, "{line}");
         }
         assert!(!run(&mut local, "VRANDMEMBER k -1000").contains("e001"));
+        for name in &names {
+            let own = name.trim_start_matches("$4 ");
+            let links = run(&mut local, &format!("VLINKS k {own}"));
+            let mut linked = links.split('$').skip(1).map(|link| format!("${}", link.trim()));
+            let is_other = |link: String| {
+                let link = link.split(" *").next().unwrap().to_owned();
+                link != *name && names.contains(&link)
+            };
+            assert!(links.contains("$4") && linked.all(is_other), "{own}: {links}");
+        }
         // What is saved has no trace of them.
         let payload = dump(&mut local, "k");
         assert_eq!(reply(&mut local, &[b"RESTORE", b"copy", b"0", &payload, b"REPLACE"]), "+OK");

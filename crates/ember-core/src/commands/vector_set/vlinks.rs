@@ -32,16 +32,18 @@ fn vlinks(call: &mut Call<'_, '_>) -> AttemptResult {
         return Err(CommandError::WrongArity("vlinks".into()));
     }
     let set = call.keys.read_value::<VectorSet>(1)?;
-    let Some((set, slot)) = set.and_then(|set| Some((set, set.find(args.at(2))?))) else {
+    let Some(set) = set.filter(|set| set.find(args.at(2)).is_some()) else {
         call.reply.null();
         return Ok(Attempt::Done);
     };
-    // Those that are not linked yet may be neighbours of this one.
-    if set.pending() > 0 && call.waiting == Waiting::Allowed {
+    // Those that are not linked yet may be neighbours of this one, and so may those of removed ones.
+    if set.left_to_linkers() > 0 && call.waiting == Waiting::Allowed {
         return Ok(Attempt::Offload);
     }
     let linked = set.linked();
     let set = &*linked;
+    // Where removed ones were are others now.
+    let slot = set.find(args.at(2)).expect("what is linked has the same elements");
     call.reply.array(set.level(slot) + 1);
     for level in (0..=set.level(slot)).rev() {
         let neighbours = set.neighbours(slot, level);
