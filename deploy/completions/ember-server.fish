@@ -111,7 +111,7 @@ complete -c ember-server -l client-query-buffer-limit -d 'How much of a client\'
 complete -c ember-server -l maxmemory-clients -d 'How much memory all clients may take together: requests, transactions, subscriptions, replies which wait. From there on those which take most are disconnected, but not those with CLIENT NO-EVICT; 0 for no limit. (default: 0)' -r
 complete -c ember-server -l proto-max-bulk-len -d 'The longest argument of a command, and the longest string value. (default: 512mb)' -r
 complete -c ember-server -l watch-max-per-client -d 'How many live queries one client may watch; 0 for none. (default: 10000)' -r
-complete -c ember-server -l watch-max-memory -d 'How much memory live queries and those who watch them may take, without the results that are on their way. It is not a part of what maxmemory limits. (default: 256mb)' -r
+complete -c ember-server -l watch-max-memory -d 'How much memory live queries, those who watch them and the results that are on their way may take. It is not a part of what maxmemory limits. (default: 256mb)' -r
 complete -c ember-server -l watch-max-reply -d 'The longest result that a live query sends; in place of a longer one it sends an error that tells the length. (default: 1mb)' -r
 complete -c ember-server -l busy-reply-threshold -l lua-time-limit -d 'Milliseconds after which a script that still runs can be ended with SCRIPT KILL or FUNCTION KILL, and other clients are told that the server is busy; 0 for never. (default: 5000) Also --lua-time-limit.' -r
 complete -c ember-server -l script-memory-limit -d 'How much memory the scripts of each worker may take, and how long the reply to one may be; one that asks for more gets an error. (default: 256mb)' -r
@@ -236,11 +236,11 @@ complete -c ember-server -l replica-read-only -l slave-read-only -d 'Whether a r
 complete -c ember-server -l replica-apply -d 'How a replica applies what its primary sends: on all cores, each key in order and each transaction whole, or on one, so that readers never see a later write without all before it. (default: serial)' -r -f -a "parallel\t''
 serial\t''"
 complete -c ember-server -l replica-ignore-maxmemory -l slave-ignore-maxmemory -d 'Whether a replica leaves eviction to its primary. (default: yes) Also --slave-ignore-maxmemory.' -r -f -a "yes\t''"
-complete -c ember-server -l replica-lazy-flush -l slave-lazy-flush -d 'Whether a replica frees its old data set in the background when it gets a new one. No effect: replication does without it in this version. (default: no) Also --slave-lazy-flush.' -r -f -a "yes\t''
+complete -c ember-server -l replica-lazy-flush -l slave-lazy-flush -d 'Whether a replica frees its old data set in the background when it gets a new one. (default: no) Also --slave-lazy-flush.' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l replica-announced -d 'Whether Sentinel is told of this replica. (default: yes)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l replica-ignore-disk-write-errors -d 'Whether a replica goes on when it cannot write to its disk. No effect: replication does without it in this version. (default: no)' -r -f -a "yes\t''
+complete -c ember-server -l replica-ignore-disk-write-errors -d 'Whether a replica goes on when it cannot write to its disk. No effect: a replica whose append-only file cannot be written applies nothing until it can. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l replica-priority -l slave-priority -d 'Which replica Sentinel promotes first: the one with the lowest number; 0 for never. (default: 100) Also --slave-priority.' -r
 complete -c ember-server -l replica-announce-ip -l slave-announce-ip -d 'The address that a replica tells its primary; empty for the one that it connects from. (default: empty) Also --slave-announce-ip.' -r
@@ -252,12 +252,12 @@ complete -c ember-server -l repl-diskless-sync-max-replicas -d 'With how many re
 complete -c ember-server -l repl-diskless-load -d 'How a replica loads the data of its primary: as it comes, without a file, in the place of its own. (default: disabled)' -r -f -a "disabled\t''
 on-empty-db\t''
 flush-before-load\t''"
-complete -c ember-server -l repl-disable-tcp-nodelay -d 'Whether fewer and larger packets go to replicas, later. No effect: replication does without it in this version. (default: no)' -r -f -a "yes\t''
+complete -c ember-server -l repl-disable-tcp-nodelay -d 'Whether fewer and larger packets go to replicas, later. For replicas that come from now on. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l repl-ping-replica-period -l repl-ping-slave-period -d 'Every how many seconds a primary sends PING to its replicas. (default: 10) Also --repl-ping-slave-period.' -r
 complete -c ember-server -l repl-timeout -d 'After how many seconds of silence primary and replica take their connection for broken. (default: 60)' -r
 complete -c ember-server -l repl-backlog-size -d 'How much of what was sent to replicas is kept in memory for those that come back. (default: 16mb)' -r
-complete -c ember-server -l repl-backlog-spill -d 'How much is kept beyond that, in files without names, while a replica lacks it that is there or has lost its link. With 0, or with encryption at rest, it is kept in memory for replicas that are there, as far as client-output-buffer-limit replica allows. (default: 1gb)' -r
+complete -c ember-server -l repl-backlog-spill -d 'How much is kept beyond that, in files without names, while a replica lacks it that is there or has lost its link. With 0 it is kept in memory for replicas that are there, as far as client-output-buffer-limit replica allows. (default: 1gb)' -r
 complete -c ember-server -l repl-backlog-ttl -d 'For how many seconds it is kept when there are no replicas; 0 for ever. (default: 3600)' -r
 complete -c ember-server -l min-replicas-to-write -l min-slaves-to-write -d 'Without this many replicas a primary refuses writes. (default: 0) Also --min-slaves-to-write.' -r
 complete -c ember-server -l min-replicas-max-lag -l min-slaves-max-lag -d 'How many seconds ago those replicas must have been heard. (default: 10) Also --min-slaves-max-lag.' -r
@@ -265,9 +265,9 @@ complete -c ember-server -l sync-replicas -d 'How many replicas must have a writ
 complete -c ember-server -l sync-level -d 'Where those replicas must have it: in memory, or on disk, in their append-only files. (default: memory)' -r -f -a "memory\t''
 disk\t''"
 complete -c ember-server -l sync-timeout -d 'After how many milliseconds without their confirmation a client\'s connection is closed, since nobody knows what has become of its write. (default: 5000)' -r
-complete -c ember-server -l rdb-del-sync-files -d 'Whether RDB files that were written for replication only are removed. No effect: replication does without it in this version. (default: no)' -r -f -a "yes\t''
+complete -c ember-server -l rdb-del-sync-files -d 'Whether RDB files that were written for replication only are removed. No effect: copies of the data are in files without names, which are gone by themselves. (default: no)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l propagation-error-behavior -d 'What happens when a command from the primary or a file fails. No effect: replication does without it in this version. (default: ignore)' -r -f -a "ignore\t''
+complete -c ember-server -l propagation-error-behavior -d 'What happens when a command from the primary or a file fails. No effect: a command of the primary that fails stops the link. (default: ignore)' -r -f -a "ignore\t''
 panic\t''
 panic-on-replicas\t''"
 complete -c ember-server -l tls-replication -d 'Whether a replica speaks TLS with its primary, whose certificate must be of an authority of tls-ca-cert-file or tls-ca-cert-dir and for the host that replicaof names. (default: no)' -r -f -a "yes\t''
@@ -275,10 +275,10 @@ no\t''"
 complete -c ember-server -l tls-client-cert-file -d 'The certificate that a replica shows to its primary; empty for that of tls-cert-file. (default: empty)' -r -F
 complete -c ember-server -l tls-client-key-file -d 'The private key of that certificate. (default: empty)' -r -F
 complete -c ember-server -l tls-client-key-file-pass -d 'The password of that key. (default: empty)' -r
-complete -c ember-server -l replica-full-sync-buffer-limit -d 'How much of what the primary sends during a full synchronization a replica keeps; 0 for the limit of client-output-buffer-limit. No effect: replication does without it in this version. (default: 0)' -r
-complete -c ember-server -l dual-channel-replication-enabled -d 'Whether the data set of a full synchronization comes over a connection of its own. No effect: replication does without it in this version. (default: no)' -r -f -a "yes\t''
+complete -c ember-server -l replica-full-sync-buffer-limit -d 'How much of what the primary sends during a full synchronization a replica keeps; 0 for the limit of client-output-buffer-limit. No effect: the primary keeps what follows a copy of its data. (default: 0)' -r
+complete -c ember-server -l dual-channel-replication-enabled -d 'Whether the data set of a full synchronization comes over a connection of its own. No effect: data and stream come over one connection. (default: no)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l repl-mptcp -d 'Whether a replica speaks Multipath TCP with its primary. No effect: replication does without it in this version. (default: no)' -r -f -a "yes\t''
+complete -c ember-server -l repl-mptcp -d 'Whether a replica speaks Multipath TCP with its primary. No effect: the link is TCP. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l cluster-enabled -d 'Whether the server is a node of a cluster. (default: no)' -r -f -a "no\t''"
 complete -c ember-server -l cluster-config-file -d 'The file in which a node keeps what it knows of the others. No effect: cluster mode is not available in this version. (default: nodes.conf)' -r
@@ -374,6 +374,7 @@ complete -c ember-server -l loading-process-events-interval-bytes -d 'After how 
 complete -c ember-server -l cluster-ping-interval -d 'Every how many milliseconds nodes send PING to each other; 0 for the usual time. No effect: cluster mode is not available in this version. (default: 0)' -r
 complete -c ember-server -l rdb-key-save-delay -d 'How many microseconds each key takes longer when an RDB file is written; if negative, how many keys take one microsecond longer. A key takes ten seconds at most. (default: 0)' -r
 complete -c ember-server -l key-load-delay -d 'The same for each key and command when a file is read. (default: 0)' -r
+complete -c ember-server -l tiered-goal -d 'From which percentage of maxmemory on values are sent away; 0 sends all away that may go, all the time. (default: 90)' -r
 complete -c ember-server -l use-exit-on-panic -d 'Whether a failed assertion ends the process without a core dump. No effect: a panic always aborts the process. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l watchdog-period -d 'After how many milliseconds a call that still runs is told in the log; 0 for never. No effect: the slow log and LATENCY tell of what takes long. (default: 0)' -r

@@ -170,7 +170,7 @@ mod tests {
         let mib = |count: u64| count << 20;
         let limit = mib(320);
         for (beside, room, goal) in
-            [(0, 320, 287), (10, 310, 287), (40, 280, 270), (230, 90, 80), (400, 80, 77)]
+            [(0, 320, 287), (10, 310, 287), (40, 280, 260), (230, 90, 75), (400, 80, 75)]
         {
             let found = room_and_goal(limit, limit / 100 * 90, mib(beside));
             assert_eq!((found.0 >> 20, found.1 >> 20), (room, goal), "{beside}");

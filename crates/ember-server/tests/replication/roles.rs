@@ -344,7 +344,7 @@ fn a_replica_says_what_it_is() {
             "PING",
             "REPLCONF listening-port 77",
             "REPLCONF ip-address 10.1.2.3",
-            "REPLCONF capa eof capa psync2",
+            "REPLCONF capa eof capa psync2 capa ember",
             "REPLCONF version 9.0.0",
         ];
         assert_eq!(said, expected);
