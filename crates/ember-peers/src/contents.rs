@@ -81,7 +81,11 @@ fn line(client: &mut RawClient, key: &[u8], left_out: &[&str]) -> String {
         "hash" => &[b"HGETALL", key],
         _ => &[b"GET", key],
     };
-    let value = render(&comparable_contents(&kind, &ask(words)));
+    let mut value = render(&comparable_contents(&kind, &ask(words)));
+    if kind == "zset" {
+        // Small sorted sets have no sign of zero, large ones have: a copy may be the smaller form of what had become large.
+        value = value.replace("\"-0\"", "\"0\"");
+    }
     format!("{kind} expires {expires}: {value}")
 }
 

@@ -89,7 +89,15 @@ impl Executor {
         if self.turn.growth_bytes.abs() > GROWTH_PUBLISHED_BYTES {
             keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
         }
-        if !self.exceeds_room(incoming) || (self.turn.checks_values && self.leaves_to_demotion(incoming)) {
+        if !self.exceeds_room(incoming) {
+            return Ok(());
+        }
+        // Up to the limit a write does not wait where nothing can go; at the limit it is looked again before it is refused.
+        let waits = |executor: &Executor| {
+            executor.turn.checks_values
+                && (!Storage::of(executor.server).is_spent() || executor.exceeds_limit(incoming))
+        };
+        if waits(self) && self.leaves_to_demotion(incoming) {
             return Ok(());
         }
         // Nothing is refused or evicted for memory that is not counted.

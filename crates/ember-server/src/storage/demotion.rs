@@ -46,6 +46,10 @@ const UNSAVED_WISHES_MAX: usize = 100_000;
 /// After this time without anything that could go away it is looked again.
 const STUCK_PAUSE: Duration = Duration::from_millis(100);
 
+/// Below this part of `maxmemory` in hundredths writes go on though nothing can be sent away: keys alone may take more than
+/// what else is in memory leaves for values.
+const STUCK_PERCENT: u64 = 90;
+
 /// After one that has not helped the next checkpoint is asked for so much later: each walks through all keys.
 const CHECKPOINTS_APART: Duration = Duration::from_secs(1);
 
@@ -223,14 +227,19 @@ impl Worker {
                 self.set_stuck(false);
                 return;
             }
-            self.set_stuck(!found);
-            if !found {
+            storage.is_spent.store(!found, Ordering::Relaxed);
+            let is_stuck = !found && used_bytes(self.server) as u64 > config.maxmemory / 100 * STUCK_PERCENT;
+            self.set_stuck(is_stuck);
+            if is_stuck {
                 thread::park_timeout(STUCK_PAUSE);
+            }
+            if !found {
                 return;
             }
             self.end_waiting(config);
         }
         self.storage.awaits_checkpoint.store(false, Ordering::Relaxed);
+        self.storage.is_spent.store(false, Ordering::Relaxed);
     }
 
     /// Whether a checkpoint will let values go that the store does not have yet; one is asked for.
@@ -311,7 +320,9 @@ impl Worker {
         if !conditions.get().contains(Condition::MEMORY_BEHIND) {
             return;
         }
-        if self.has_room(config) || self.storage.is_stuck.load(Ordering::Relaxed) {
+        let [is_stuck, is_spent] =
+            [&self.storage.is_stuck, &self.storage.is_spent].map(|flag| flag.load(Ordering::Relaxed));
+        if self.has_room(config) || is_stuck || is_spent {
             conditions.set(Condition::MEMORY_BEHIND, false);
             self.server.workers.iter().for_each(|worker| worker.mailbox.send(Message::TryAgain));
         }

@@ -36,6 +36,10 @@ const SPARE_SHARE: u64 = 16;
 /// Whatever else is in memory, keys and values may have one part in so many: else nothing could be held for a call.
 const ROOM_SHARE_MIN: u64 = 4;
 
+/// With less as `maxmemory` only what is counted is limited: buffers and what files need are as large as for more, and would
+/// leave nothing for values.
+const RESIDENT_LIMIT_MIN: u64 = 96 << 20;
+
 /// A first checkpoint is taken to need one part in so many of the limit.
 const FIRST_CHECKPOINT_SHARE: u64 = 8;
 
@@ -118,7 +122,10 @@ impl Observer {
         }
         self.interval = if without_base > limit / 2 { LOOK_INTERVAL } else { IDLE_LOOK_INTERVAL };
         let beside = without_base.saturating_sub(used);
-        let beside_soon = beside + self.for_checkpoint(storage, limit, beside);
+        let beside_soon = match limit {
+            ..RESIDENT_LIMIT_MIN => 0,
+            _ => beside + self.for_checkpoint(storage, limit, beside),
+        };
         let (room, goal) = room_and_goal(limit, limit / 100 * config.tiered_goal, beside_soon);
         storage.resident.beside_bytes.store(beside, Ordering::Relaxed);
         storage.resident.goal_bytes.store(goal, Ordering::Relaxed);

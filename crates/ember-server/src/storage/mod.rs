@@ -90,8 +90,10 @@ pub(crate) struct Storage {
     has_orders: Condvar,
     pub(crate) counters: StorageCounters,
     pub(crate) resident: Resident,
-    /// Nothing can be sent away for now.
+    /// Nothing can be sent away for now, and what is counted is near the limit.
     pub(crate) is_stuck: AtomicBool,
+    /// Nothing can be sent away for now.
+    is_spent: AtomicBool,
     /// Keys whose values are to go away, with their databases, whether memory is short or not.
     wishes: Mutex<Vec<(usize, Box<[u8]>)>>,
     /// Memory is full of what can go only when the next checkpoint has been made, which was asked for.
@@ -122,6 +124,7 @@ impl Storage {
             counters: StorageCounters::default(),
             resident: Resident::default(),
             is_stuck: AtomicBool::new(false),
+            is_spent: AtomicBool::new(false),
             wishes: Mutex::default(),
             awaits_checkpoint: AtomicBool::new(false),
             wants_checkpoint: AtomicBool::new(false),
@@ -200,7 +203,12 @@ impl Storage {
 
     /// Whether waiting for room is worth it: values go, and not only when the next checkpoint has been made.
     fn makes_room(&self) -> bool {
-        self.can_demote() && !self.awaits_checkpoint.load(Ordering::Relaxed)
+        self.can_demote() && !self.awaits_checkpoint.load(Ordering::Relaxed) && !self.is_spent()
+    }
+
+    /// Whether nothing can be sent away for now.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.is_spent.load(Ordering::Relaxed)
     }
 
     /// Waits until there is room for what is loaded, as far as values can go away. The caller holds no lock.

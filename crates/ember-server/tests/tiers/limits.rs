@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use ember_testkit::{OnDrop, RawClient, Value, wait_until};
 
-use crate::{MODES, builder, figure, shown};
+use crate::{MODES, builder, figure, hold_disk, shown};
 
 const LIMIT_MB: u64 = 16;
 
@@ -60,8 +60,8 @@ fn four_times_as_much_data_as_memory_is_all_there() {
     }
 }
 
-/// How late answers may be while values go away and segments are reclaimed.
-const ANSWER_TIME_MAX: Duration = Duration::from_millis(100);
+/// How late answers may be while values go away and segments are reclaimed, beside other tests: alone it is some 40 ms.
+const ANSWER_TIME_MAX: Duration = Duration::from_millis(300);
 
 /// What is asked for all the time.
 const CALLS: [&[&str]; 2] = [&["GET", "hot"], &["SET", "set", "a short value"]];
@@ -82,6 +82,7 @@ fn slowest(client: &mut RawClient, calls: &[&[&str]], is_over: &AtomicBool) -> (
 
 #[test]
 fn nobody_stalls_while_values_go_and_segments_are_reclaimed() {
+    let _disk = hold_disk();
     for mode in MODES {
         let server = builder(mode)
             .arguments(&["--maxmemory", &format!("{LIMIT_MB}mb"), "--tiered-max-size", "512mb"])

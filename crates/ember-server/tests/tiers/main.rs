@@ -8,7 +8,17 @@ mod residency;
 mod resident;
 mod waiting;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use ember_testkit::{RawClient, Server, ServerBuilder, Value};
+
+/// Held by tests that write much more than others, and by those that look how late answers are: not at the same time.
+static DISK: Mutex<()> = Mutex::new(());
+
+fn hold_disk() -> MutexGuard<'static, ()> {
+    // Another one has failed: that is told already.
+    DISK.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The execution modes, as arguments of the server.
 const MODES: [&[&str]; 2] =

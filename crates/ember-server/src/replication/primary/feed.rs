@@ -114,6 +114,12 @@ impl ReplicaFeed {
         self.has_copy = true;
     }
 
+    /// It has all data: it counts for writes that want replicas.
+    fn go_online(&mut self) {
+        self.view.enter(Stage::Online, unix_ms());
+        good_replicas::refuse_writes(self.server, &self.server.config.snapshot());
+    }
+
     /// Looks through what it is about to get, from this byte of the output on.
     fn look_through(&mut self, output: &mut Reply, from: usize) -> Result<(), Over> {
         let primary = Primary::of(self.server);
@@ -235,14 +241,14 @@ impl Feed for ReplicaFeed {
                     self.state = State::Marked { position };
                     return Ok(());
                 }
-                self.view.enter(Stage::Online, unix_ms());
+                self.go_online();
                 self.follow(position, output)
             }
             &mut State::Marked { position } => {
                 if !self.view.has_confirmed() {
                     return Ok(());
                 }
-                self.view.enter(Stage::Online, unix_ms());
+                self.go_online();
                 self.follow(position, output)
             }
             &mut State::Following { position } => self.follow(position, output),
