@@ -1,6 +1,5 @@
-//! Reading the data set at the start, when workers run already and answer that they are loading, and again when
-//! somebody asks
-//! for that.
+//! Reading the data set at the start, when workers run already and answer that they are loading, and again when somebody
+//! asks for that.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -184,11 +183,9 @@ pub(crate) enum Present {
 /// Reads the file into a keyspace that may have keys; with `empties` those there are go first, and so do the libraries of
 /// functions. The worker has exclusive access and holds no lock. Nothing of it is journaled.
 ///
-/// #
-/// Errors
+/// # Errors
 /// One line that says what is wrong and where. Without a file that can be read nothing has changed, otherwise the keys
-/// before
-/// the mistake are there.
+/// before the mistake are there.
 pub(crate) fn reload(executor: &mut Executor, empties: bool, present: Present) -> Result<(), String> {
     let (server, config) = (executor.server, Arc::clone(&executor.config));
     let path = Path::new(&config.dbfilename);

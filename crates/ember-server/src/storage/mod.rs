@@ -197,7 +197,7 @@ impl Storage {
     fn pace_without_room(&self, server: &Server, bytes: usize) {
         if self.awaits_checkpoint.load(Ordering::Relaxed) && is_above_limit(server) {
             let nanoseconds = bytes as u64 * 1_000_000_000 / FULL_BYTES_PER_SECOND;
-            thread::sleep(Duration::from_nanos(nanoseconds).min(ROOM_WAIT_MAX));
+            thread::park_timeout(Duration::from_nanos(nanoseconds).min(ROOM_WAIT_MAX));
         }
     }
 

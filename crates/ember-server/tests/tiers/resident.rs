@@ -45,7 +45,7 @@ impl Watch {
                 let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
                 let kib: u64 = line.trim().trim_end_matches(" kB").parse().unwrap_or(0);
                 most = most.max(kib << 10);
-                thread::sleep(Duration::from_secs(1));
+                thread::park_timeout(Duration::from_secs(1));
             }
             most
         });
