@@ -770,7 +770,7 @@ fn replication_is_shown_as_a_tree_with_what_is_missing() {
     browser.wait_for("/\\d MiB behind/.test(document.querySelector('#topology ul').innerText)");
     browser.wait_for("document.querySelector('#topology ul').innerText.includes('has all')");
     browser.wait_for("/MiB/.test(document.querySelector('#backlog dl').innerText)");
-    browser.wait_for("/ \\d+ s ago/.test(document.querySelector('#replicas').innerText)");
+    browser.wait_for("/\\d+ s ago/.test(document.querySelector('#replicas').innerText)");
     keep_pictures(&browser, "replication-primary");
     stopped.signal("CONT");
 
