@@ -91,7 +91,7 @@ fn link(primary: &Server, replica: &Server) -> [RawClient; 2] {
     }
     other.run(&format!("REPLICAOF 127.0.0.1 {}", primary.port()));
     wait_until("the link is up", || other.info("master_link_status") == "up");
-    wait_until("the replica follows", || one.info("slave0").contains("state=online"));
+    wait_until("the replica follows", || one.run("INFO replication").text().contains("state=online"));
     one.run(&format!("SET key {}", "x".repeat(100_000)));
     wait_until("the replica has all", || one.info("master_repl_offset") == other.info("slave_repl_offset"));
     [one, other]

@@ -287,20 +287,25 @@ fn each_change_of_role_and_link_is_told_once_with_its_reason() {
         // What a side that has not closed a connection says of it depends on what was on its way.
         let is_by_peer =
             |line: &str| line.ends_with(": the other side has closed it") || line.contains("(os error ");
-        one.run("CLIENT KILL TYPE replica");
+        let kill = |client: &mut RawClient, kind: &str| {
+            wait_until("it is killed", || {
+                client.run(&format!("CLIENT KILL TYPE {kind}")) == Value::Integer(1)
+            });
+        };
+        kill(&mut one, "replica");
         let gone = format!("the replica 127.0.0.1:{other_port} is gone: ");
         told(&servers[0], &format!("{gone}it was killed"));
         let broken = format!("the link to the primary 127.0.0.1:{port} is broken at offset");
         wait_until("it is told", || lines_with(&servers[1], &broken).len() == 1);
         assert!(is_by_peer(&lines_with(&servers[1], &broken)[0]), "{}", servers[1].log());
         wait_until("the link is up", || other.info("master_link_status") == "up");
-        other.run("CLIENT KILL TYPE master");
+        kill(&mut other, "master");
         wait_until("it is told", || lines_with(&servers[0], &gone).len() == 2);
         assert!(is_by_peer(&lines_with(&servers[0], &gone)[1]), "{}", servers[0].log());
         wait_until("it is told", || lines_with(&servers[1], &broken).len() == 2);
         assert!(lines_with(&servers[1], &broken)[1].ends_with(": it was killed"));
 
-        wait_until("it follows", || one.info("slave0").contains("state=online"));
+        wait_until("it follows", || one.run("INFO replication").text().contains("state=online"));
         one.run("FAILOVER");
         wait_until("they have changed places", || {
             one.info("role") == "slave"
