@@ -116,23 +116,21 @@ impl Observer {
         let unused = heap::allocator().unused();
         let used = used_bytes(server) as u64;
         let without_base = resident_bytes(unused).saturating_sub(self.base_bytes);
-        if without_base + unused > spared(limit) {
+        let limits_all = limit >= RESIDENT_LIMIT_MIN;
+        if limits_all && without_base + unused > spared(limit) {
             // Should that fail, the allocator does it by itself a little later.
             let _ = heap::purge();
         }
         self.interval = if without_base > limit / 2 { LOOK_INTERVAL } else { IDLE_LOOK_INTERVAL };
         let beside = without_base.saturating_sub(used);
-        let beside_soon = match limit {
-            ..RESIDENT_LIMIT_MIN => 0,
-            _ => beside + self.for_checkpoint(storage, limit, beside),
-        };
+        let beside_soon = if limits_all { beside + self.for_checkpoint(storage, limit, beside) } else { 0 };
         let (room, goal) = room_and_goal(limit, limit / 100 * config.tiered_goal, beside_soon);
         storage.resident.beside_bytes.store(beside, Ordering::Relaxed);
         storage.resident.goal_bytes.store(goal, Ordering::Relaxed);
         server.room_bytes.store(usize::try_from(room).unwrap_or(usize::MAX), Ordering::Relaxed);
     }
 
-    /// What is to be kept free for a checkpoint, or what is left of that while one is under way.
+    /// Bytes to keep free for a checkpoint, or what is left of them while one is under way.
     fn for_checkpoint(&mut self, storage: &Storage, limit: u64, beside: u64) -> u64 {
         if storage.store().is_none() {
             return 0;
