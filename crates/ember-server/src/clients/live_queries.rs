@@ -198,8 +198,8 @@ struct Extra {
     position: Option<Position>,
 }
 
-/// About what the place of a watcher takes in the table of its connection, in bytes: nodes of a B-tree are two thirds full.
-const PLACE_BYTES: usize = 27;
+/// About what the place of a watcher takes in the table of its connection, in bytes: nodes of a B-tree are mostly full.
+const PLACE_BYTES: usize = 21;
 
 /// About what the end of an interval takes in its worker's list, of which there may be two for each watcher, in bytes.
 const INTERVAL_BYTES: usize = 2 * 50;
