@@ -1,7 +1,7 @@
 // The clients that are connected.
 
-import { ReplyError, permitted, run } from "./api.js";
-import { dialog, el, refused, renew, table, tell, tile } from "./dom.js";
+import { permitted, run } from "./api.js";
+import { answered, dialog, el, renew, table, tell, tile } from "./dom.js";
 import { size, span, things } from "./format.js";
 
 const PERIOD_MS = 3000;
@@ -14,14 +14,8 @@ export const view = {
   period: PERIOD_MS,
   async show(main) {
     const place = main.querySelector("#clients-list") ?? frame(main);
-    let list;
-    try {
-      list = await run(["CLIENT", "LIST"]);
-    } catch (error) {
-      if (!(error instanceof ReplyError)) {
-        throw error;
-      }
-      place.replaceChildren(refused(error));
+    const list = await answered(place, null, () => run(["CLIENT", "LIST"]));
+    if (!list) {
       return;
     }
     const [mayKill] = await permitted([["CLIENT", "KILL", "ID", "1"]]);

@@ -1,7 +1,7 @@
 // The configuration: every parameter with its value, what it is without being set, and what it means.
 
-import { ReplyError, configuration, permitted, run } from "./api.js";
-import { button, dialog, el, refused, tell, tile } from "./dom.js";
+import { configuration, permitted, run } from "./api.js";
+import { answered, button, dialog, el, tell, tile } from "./dom.js";
 import { size, things } from "./format.js";
 
 const state = { filter: "", onlyChanged: false };
@@ -9,14 +9,8 @@ const state = { filter: "", onlyChanged: false };
 export const view = {
   title: "Configuration",
   async show(main) {
-    let parameters;
-    try {
-      parameters = await configuration();
-    } catch (error) {
-      if (!(error instanceof ReplyError)) {
-        throw error;
-      }
-      main.replaceChildren(tile("Configuration", {}, refused(error)));
+    const parameters = await answered(main, "Configuration", configuration);
+    if (!parameters) {
       return;
     }
     const [maySet, mayRewrite] = await permitted([["CONFIG", "SET", "maxmemory", "0"], ["CONFIG", "REWRITE"]]);

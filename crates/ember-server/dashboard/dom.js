@@ -1,5 +1,7 @@
 // Elements of the page. Text is only ever set as text.
 
+import { ReplyError } from "./api.js";
+
 /** Makes an element. `properties` are attributes; `on…` are listeners; true and false set and leave out. */
 export function el(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
@@ -112,6 +114,19 @@ export function refused(error) {
   const hint = error.message.startsWith("NOPERM")
     ? el("div", { class: "faint" }, "Another user may see it: Log in, or Change user, is at the top.") : null;
   return el("div", { class: "refusal" }, el("div", { class: "refused" }, error.message), hint);
+}
+
+/** What a view asks the server for; if the server refuses it, nothing, and `place` says why, in a tile if it has a title. */
+export async function answered(place, title, question) {
+  try {
+    return await question();
+  } catch (error) {
+    if (!(error instanceof ReplyError)) {
+      throw error;
+    }
+    place.replaceChildren(title ? tile(title, {}, refused(error)) : refused(error));
+    return undefined;
+  }
 }
 
 /**

@@ -1,8 +1,8 @@
 // The overview: what the server does now.
 
-import { ReplyError, history, overview } from "./api.js";
+import { history, overview } from "./api.js";
 import { Series, chart, whenPointed } from "./charts.js";
-import { el, facts, refused, renew, table, tile } from "./dom.js";
+import { answered, el, facts, renew, table, tile } from "./dom.js";
 import { count, micros, percent, size, span } from "./format.js";
 
 const PERIOD_MS = 1000;
@@ -27,18 +27,8 @@ export const view = {
   title: "Overview",
   period: PERIOD_MS,
   async show(main) {
-    let now;
-    try {
-      now = await overview();
-      if (Date.now() - askedAt >= PAST_PERIOD_MS) {
-        askedAt = Date.now();
-        read(await history(), now.now_ms);
-      }
-    } catch (error) {
-      if (!(error instanceof ReplyError)) {
-        throw error;
-      }
-      main.replaceChildren(tile("Overview", {}, refused(error)));
+    const now = await answered(main, "Overview", ask);
+    if (!now) {
       return;
     }
     document.querySelector("#version").textContent = now.version;
@@ -54,6 +44,16 @@ export const view = {
 };
 
 whenPointed(() => drawn && document.querySelector("#throughput") && drawn());
+
+/** What is shown; now and then with the last hour. */
+async function ask() {
+  const now = await overview();
+  if (Date.now() - askedAt >= PAST_PERIOD_MS) {
+    askedAt = Date.now();
+    read(await history(), now.now_ms);
+  }
+  return now;
+}
 
 /** Takes the last hour. What this page has not seen of the last minutes comes from there too. */
 function read({ at_ms: times, ...lists }, now) {

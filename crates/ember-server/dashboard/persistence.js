@@ -2,7 +2,7 @@
 // memory.
 
 import { ReplyError, overview, permitted, run, runAll } from "./api.js";
-import { el, facts, refused, renew, tell, tile } from "./dom.js";
+import { answered, el, facts, renew, tell, tile } from "./dom.js";
 import { count, micros, moment, percent, size, span, things } from "./format.js";
 
 const PERIOD_MS = 1000;
@@ -12,14 +12,8 @@ export const view = {
   title: "Persistence",
   period: PERIOD_MS,
   async show(main) {
-    let now;
-    try {
-      now = await overview();
-    } catch (error) {
-      if (!(error instanceof ReplyError)) {
-        throw error;
-      }
-      main.replaceChildren(tile("Persistence", {}, refused(error)));
+    const now = await answered(main, "Persistence", overview);
+    if (!now) {
       return;
     }
     const [maySave, mayRewrite] = await permitted([["BGSAVE"], ["BGREWRITEAOF"]]);

@@ -1,8 +1,8 @@
 // Replication: the role of the server and why, its primary, its replicas with what they lack, and what is kept of the
 // stream.
 
-import { ReplyError, overview } from "./api.js";
-import { el, facts, refused, renew, table, tile } from "./dom.js";
+import { overview } from "./api.js";
+import { answered, el, facts, renew, table, tile } from "./dom.js";
 import { count, moment, size, span, things } from "./format.js";
 
 const PERIOD_MS = 1000;
@@ -11,14 +11,8 @@ export const view = {
   title: "Replication",
   period: PERIOD_MS,
   async show(main) {
-    let now;
-    try {
-      now = await overview();
-    } catch (error) {
-      if (!(error instanceof ReplyError)) {
-        throw error;
-      }
-      main.replaceChildren(tile("Replication", {}, refused(error)));
+    const now = await answered(main, "Replication", overview);
+    if (!now) {
       return;
     }
     const replicas = replicasOf(now.info);

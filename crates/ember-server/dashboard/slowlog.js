@@ -1,7 +1,7 @@
 // The slow log.
 
-import { ReplyError, permitted, run } from "./api.js";
-import { dialog, el, refused, renew, table, tell, tile } from "./dom.js";
+import { permitted, run } from "./api.js";
+import { answered, dialog, el, renew, table, tell, tile } from "./dom.js";
 import { micros, moment } from "./format.js";
 
 const PERIOD_MS = 3000;
@@ -11,14 +11,8 @@ export const view = {
   title: "Slow log",
   period: PERIOD_MS,
   async show(main) {
-    let entries;
-    try {
-      entries = await run(["SLOWLOG", "GET", ENTRIES_MAX]);
-    } catch (error) {
-      if (!(error instanceof ReplyError)) {
-        throw error;
-      }
-      main.replaceChildren(tile("Slow log", {}, refused(error)));
+    const entries = await answered(main, "Slow log", () => run(["SLOWLOG", "GET", ENTRIES_MAX]));
+    if (!entries) {
       return;
     }
     const [mayReset] = await permitted([["SLOWLOG", "RESET"]]);

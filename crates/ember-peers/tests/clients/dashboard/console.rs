@@ -1,0 +1,120 @@
+//! Commands typed into the console.
+
+use ember_peers::browser::{Browser, key};
+use ember_testkit::Value;
+
+use super::{assert_nothing_but_refusals, fill, log_in, open, picture, start};
+
+/// Types a command into the console, and waits for the end of it.
+#[track_caller]
+fn type_command(browser: &Browser, line: &str) {
+    browser.fill("#line", line);
+    browser.press(key::ENTER);
+    browser
+        .wait_for("document.querySelector('#line').value === '' && document.querySelector('#stop').disabled");
+}
+
+/// Types a command that is asked about once more, and answers.
+fn type_command_with_question(browser: &Browser, line: &str, is_meant: bool) {
+    browser.fill("#line", line);
+    browser.press(key::ENTER);
+    browser.wait_for("document.querySelector('dialog[open]')");
+    let answer = if is_meant { "Run it" } else { "Cancel" };
+    browser.click_button("//dialog[@open]", answer);
+    browser.wait_for("!document.querySelector('dialog[open]') && document.querySelector('#stop').disabled");
+}
+
+/// What the console has answered to the last command.
+fn last_reply(browser: &Browser) -> String {
+    let entry = browser.run("return document.querySelector('#transcript').lastElementChild.innerText");
+    entry.as_str().unwrap().split_once('\n').map_or("", |(_, reply)| reply).to_owned()
+}
+
+#[test]
+fn commands_are_typed_and_run_with_the_rights_of_the_user() {
+    let server = start(&[]);
+    let mut client = server.client();
+    client.run("ACL SETUSER reader on >pass ~a-* +@read +ping");
+    fill(&mut client);
+    let browser = Browser::start();
+    open(&browser, &server, "console");
+    browser.wait_for("document.activeElement.id === 'line'");
+    for (line, reply) in [
+        ("SET greeting \"a \\x41\\n\\\"b\"", "OK"),
+        ("strlen greeting", "(integer) 6"),
+        ("GET 'no such key'", "(nil)"),
+        ("LRANGE a-list 0 -1", "1) \"zero\"\n2) \"one\"\n3) \"two\"\n4) \"two\""),
+        ("CONFIG GET appendfsync", "1# \"appendfsync\" => \"everysec\""),
+        ("SMEMBERS none", "(empty set)"),
+        ("INCR a-list", "(error) WRONGTYPE Operation against a key holding the wrong kind of value"),
+        ("GET \"a-binary\\xff\"", "\"\\x00\\xff\\\\\""),
+        ("GET \"open", "A quote is not closed."),
+        ("SELECT 5", "OK"),
+        ("DBSIZE", "(integer) 0"),
+        ("MULTI", "OK: commands are sent together by EXEC, or thrown away by DISCARD"),
+        ("SET n 1", "QUEUED"),
+        ("INCR n", "QUEUED"),
+        ("EXEC", "1) OK\n2) (integer) 2"),
+        ("SELECT 0", "OK"),
+        (
+            "CLIENT SETNAME x",
+            "OK\n(each command has a connection of its own here: the next one does not know of this)",
+        ),
+    ] {
+        type_command(&browser, line);
+        assert_eq!(last_reply(&browser), reply, "{line}");
+    }
+    assert_eq!(client.run("GET greeting"), Value::Bulk(b"a A\n\"b".to_vec()));
+    type_command(&browser, "INFO server");
+    assert!(last_reply(&browser).starts_with("# Server\nredis_version:"), "{}", last_reply(&browser));
+
+    // What blocks can be stopped, what subscribes is refused, and what is long is cut.
+    browser.fill("#line", "BLPOP nothing 0");
+    browser.press(key::ENTER);
+    browser.wait_for("!document.querySelector('#stop').disabled");
+    browser.click("#stop");
+    browser.wait_for("document.querySelector('#stop').disabled");
+    assert!(last_reply(&browser).starts_with("Stopped"), "{}", last_reply(&browser));
+    for (line, reply) in [
+        ("SUBSCRIBE news", "this command needs a connection that stays open"),
+        (
+            "MONITOR",
+            "MONITOR needs a connection that stays open, and each command has one of its own here: use ember-cli.",
+        ),
+    ] {
+        type_command(&browser, line);
+        assert_eq!(last_reply(&browser), reply);
+    }
+    for _ in 0..5 {
+        client.run(&format!("RPUSH long{}", " x".repeat(400)));
+    }
+    type_command(&browser, "LRANGE long 0 -1");
+    assert!(
+        last_reply(&browser).ends_with("… 1,000 more lines are not shown"),
+        "{:.100}",
+        last_reply(&browser)
+    );
+
+    // What cannot be undone is asked about.
+    type_command_with_question(&browser, "FLUSHALL", false);
+    assert_eq!(last_reply(&browser), "not run");
+    assert_ne!(client.run("DBSIZE"), Value::Integer(0));
+    type_command_with_question(&browser, "flushall", true);
+    assert_eq!((last_reply(&browser).as_str(), client.run("DBSIZE")), ("OK", Value::Integer(0)));
+
+    // Lines can be called back.
+    browser.press("\u{e013}");
+    browser.wait_for("document.querySelector('#line').value === 'flushall'");
+    browser.keep_picture(&picture("console"));
+
+    // Another user does not see what the first has seen, and has no more rights here than elsewhere.
+    browser.click("#switch");
+    log_in(&browser, "reader", "pass");
+    browser.wait_for("document.querySelector('#transcript').childElementCount === 0");
+    type_command(&browser, "SET a b");
+    assert_eq!(
+        last_reply(&browser),
+        "(error) NOPERM User reader has no permissions to run the 'set' command"
+    );
+    assert_nothing_but_refusals(&browser);
+}

@@ -1,0 +1,146 @@
+//! The overview: figures that move, and what is shown of a server without data and of one that is gone.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ember_peers::browser::Browser;
+use serde_json::json;
+
+use super::{assert_nothing_went_wrong, figure, log_in, open, picture, start};
+
+#[test]
+fn a_user_logs_in_and_watches_the_figures_move() {
+    let server = start(&["--requirepass", "open-sesame"]);
+    let mut client = server.client();
+    client.run("AUTH open-sesame");
+    client.run("ACL SETUSER watcher on >pass-word ~* +@read +info");
+    let browser = Browser::start();
+    open(&browser, &server, "");
+    browser.wait_for("document.querySelector('#login').open");
+    browser.wait_for_text("#login-reason", "NOAUTH");
+    log_in(&browser, "watcher", "wrong");
+    browser.wait_for_text("#login-reason", "WRONGPASS");
+    assert_eq!(browser.count("#throughput"), 0, "nothing is shown before");
+    log_in(&browser, "watcher", "pass-word");
+    browser.wait_for("!document.querySelector('#login').open");
+    assert_eq!(browser.text("#user"), "watcher");
+
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut number = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                number += 1;
+                client.run(&format!("SET key:{} {number}", number % 500));
+                client.run(&format!("GET key:{}", number % 1000));
+            }
+        });
+        browser.wait_for(
+            "parseFloat(document.querySelector('#throughput .figure').innerText.replace(',', '')) > 100",
+        );
+        let before = figure(&browser, "#throughput");
+        browser.wait_for(&format!(
+            "document.querySelector('#throughput .figure').innerText !== {}",
+            json!(before)
+        ));
+        browser.wait_for("/\\d.* (µs|ms|s)$/.test(document.querySelector('#latency .figure').innerText)");
+        browser.wait_for("/^[45]\\d/.test(document.querySelector('#hits .figure').innerText)");
+        browser.wait_for("/ [KM]iB$/.test(document.querySelector('#memory .figure').innerText)");
+        browser.wait_for("document.querySelector('#keycount .figure').innerText === '500'");
+        browser.wait_for_text("#commands", "get");
+        browser.wait_for("[...document.querySelectorAll('#workers meter')].some((meter) => meter.value > 0)");
+        assert_eq!(browser.count("#workers tbody tr"), 2);
+        browser.wait_for(
+            "document.querySelector('#throughput polyline').getAttribute('points').split(' ').length > 3",
+        );
+        browser.keep_picture(&picture("overview"));
+        // What is pointed at is told, and the hour that the server has kept is shown.
+        browser.run(
+            "const plot = document.querySelector('#throughput .plot');
+             const { left, right, top } = plot.getBoundingClientRect();
+             const at = { bubbles: true, clientX: right - 2, clientY: top + 5, left };
+             plot.dispatchEvent(new PointerEvent('pointermove', at));",
+        );
+        browser.wait_for(
+            "/: [\\d,.]+( [kM])? \\/ s$/.test(document.querySelector('#throughput .tip').innerText)",
+        );
+        browser.wait_for("document.querySelector('#latency .legend').innerText.includes('p99.9')");
+        browser.click("[data-range='1 hour']");
+        browser.wait_for("document.querySelector('#throughput .below').innerText.includes('60 min ago')");
+        browser.wait_for(
+            "document.querySelector('#throughput polyline').getAttribute('points').split(' ').length > 1",
+        );
+        browser.click("[data-range='2 minutes']");
+        browser.wait_for("document.querySelector('#throughput .below').innerText.includes('2 min ago')");
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(figure(&browser, "#persistence"), "healthy");
+
+    // Nothing is asked of anybody else, and nothing was refused by the policy.
+    let foreign = browser.run(
+        "return performance.getEntriesByType('resource').map(({ name }) => name)
+             .filter((name) => !name.startsWith(location.origin))",
+    );
+    assert_eq!(foreign, json!([]));
+    assert_nothing_went_wrong(&browser);
+}
+
+#[test]
+fn figures_stand_still_while_the_page_is_paused() {
+    let server = start(&[]);
+    let mut client = server.client();
+    let browser = Browser::start();
+    open(&browser, &server, "");
+    browser.wait_for("document.querySelector('#keycount .figure').innerText === '0'");
+    browser.click("#pause");
+    browser.wait_for("document.querySelector('#pause').getAttribute('aria-pressed') === 'true'");
+    // What was asked before may still be answered.
+    let asked = "performance.getEntriesByName(location.origin + '/dashboard/api/overview').length";
+    browser.run("return new Promise((resolve) => setTimeout(resolve, 1500))");
+    let before = browser.run(&format!("return {asked}"));
+    client.run("SET a b");
+    browser.run("return new Promise((resolve) => setTimeout(resolve, 1500))");
+    assert_eq!(browser.run(&format!("return {asked}")), before, "nothing more is asked");
+    assert_eq!(figure(&browser, "#keycount"), "0");
+    browser.click("#pause");
+    browser.wait_for("document.querySelector('#keycount .figure').innerText === '1'");
+}
+
+#[test]
+fn a_server_that_is_gone_is_said_to_be_gone() {
+    let server = start(&[]);
+    let browser = Browser::start();
+    open(&browser, &server, "");
+    browser.wait_for("document.querySelector('#throughput')");
+    assert_eq!(browser.run("return document.querySelector('#trouble').hidden"), true);
+    drop(server);
+    browser.wait_for_text("#trouble", "No answer from the server");
+}
+
+#[test]
+fn where_there_is_nothing_that_is_said() {
+    let server = start(&[]);
+    let mut client = server.client();
+    let browser = Browser::start();
+    open(&browser, &server, "keys");
+    browser.wait_for_text("#found", "Database 0 has no keys. New key makes one.");
+    browser.fill("[name=pattern]", "a*");
+    browser.click("form[role=search] [type=submit]");
+    browser.wait_for_text("#found", "No key has this pattern and type.");
+    client.run("SET a-key b");
+    browser.click("form[role=search] [type=submit]");
+    browser.wait_for("document.querySelector('#found').innerText === '1 key'");
+    open(&browser, &server, "heavy");
+    browser.wait_for_text("#hot", "No key was used often in the last seconds.");
+    browser.run("document.querySelector('[name=database]').value = '3'");
+    let nothing_to_stop = "document.querySelector('#stop-big').getAttribute('aria-disabled') === 'true'";
+    browser.wait_for(nothing_to_stop);
+    browser.click_button("//*[@id='big']", "Look for big keys");
+    browser.wait_for_text("#big", "The database is empty.");
+    browser.wait_for(nothing_to_stop);
+    open(&browser, &server, "slowlog");
+    browser.wait_for_text("#main", "No command took so long.");
+    open(&browser, &server, "clients");
+    browser.fill("#main input[type=search]", "no such client");
+    browser.wait_for_text("#clients-list", "No client has this in what is shown of it.");
+    assert_nothing_went_wrong(&browser);
+}

@@ -1,0 +1,81 @@
+//! What is kept from pages of others, and from users who may only read.
+
+use ember_peers::browser::Browser;
+use ember_testkit::Value;
+use serde_json::json;
+
+use super::{assert_nothing_went_wrong, choose, fill, log_in, open, start};
+
+#[test]
+fn a_page_of_somebody_else_gets_nothing() {
+    let server = start(&[]);
+    let other = start(&[]);
+    let browser = Browser::start();
+    open(&browser, &other, "");
+    browser.wait_for("document.querySelector('#throughput')");
+    let url = json!(format!("http://{}/dashboard/api/commands", server.metrics_address()));
+    for (mode, kind) in [("cors", "application/json"), ("cors", "text/plain"), ("no-cors", "text/plain")] {
+        let script = format!(
+            "return fetch({url}, {{ method: 'POST', mode: '{mode}', headers: {{ 'Content-Type': '{kind}' }},
+                body: '{{\"commands\": [[\"SET\", \"k\", \"v\"]]}}' }}).then((answer) => answer.text(), () => '')"
+        );
+        assert_eq!(browser.run(&script), "", "{mode} {kind}");
+    }
+    assert_eq!(server.client().run("DBSIZE"), Value::Integer(0));
+    // The page's own requests go through.
+    let own = "return import('/dashboard/api.js').then((api) => api.run(['SET', 'k', 'v']))";
+    assert_eq!(browser.run(own), "OK");
+    assert_eq!(other.client().run("GET k").text(), "v");
+}
+
+#[test]
+fn who_may_only_read_finds_nothing_to_change_and_is_refused() {
+    let server = start(&["--concurrent", "no"]);
+    let mut client = server.client();
+    fill(&mut client);
+    client.run("ACL SETUSER reader on >pass ~a-* +@read");
+    let browser = Browser::start();
+    open(&browser, &server, "keys");
+    browser.wait_for_text("#found", "7 keys");
+    browser.click("#switch");
+    log_in(&browser, "reader", "pass");
+    browser.wait_for("!document.querySelector('#login').open");
+    browser.wait_for_text("#found", "7 keys");
+    let search_buttons = browser.run(
+        "return [...document.querySelectorAll('[role=search] button')].map((button) => button.innerText)",
+    );
+    assert_eq!(search_buttons, json!(["Search"]));
+    for name in ["a-string", "a-list", "a-hash", "a-set", "a-zset", "a-stream"] {
+        choose(&browser, name);
+        browser.wait_for_text("#content", "Read only.");
+        let buttons = browser
+            .run("return [...document.querySelectorAll('#key button')].map((button) => button.innerText)");
+        assert_eq!(buttons, json!(["Refresh", "Live"]), "{name}");
+    }
+    // And if the page asked nevertheless:
+    let refused = browser.run(
+        "return import('/dashboard/api.js').then(async ({ runAll }) =>
+             (await runAll([['DEL', 'a-list'], ['GET', 'b']])).map((reply) => reply.message))",
+    );
+    let refusals = [
+        "NOPERM User reader has no permissions to run the 'del' command",
+        "NOPERM No permissions to access a key",
+    ];
+    assert_eq!(refused, json!(refusals));
+    assert_eq!(client.run("EXISTS a-list"), Value::Integer(1));
+    for (view, command) in [
+        ("overview", "info"),
+        ("heavy", "hotkeys|get"),
+        ("clients", "client|list"),
+        ("slowlog", "slowlog|get"),
+        ("configuration", "config|get"),
+        ("persistence", "info"),
+    ] {
+        open(&browser, &server, view);
+        browser.wait_for_text(
+            "#main .refused",
+            &format!("NOPERM User reader has no permissions to run the '{command}' command"),
+        );
+    }
+    assert_nothing_went_wrong(&browser);
+}
