@@ -269,16 +269,27 @@ fn nobody_waits_for_a_commit(engine: &'static str, file: &'static str) {
     }
     faulty.tell("slow 5000");
     assert_eq!(set_until_refused(&mut client, 200, 400).1, None);
+    // More than its files have room for.
+    let large = value(1).repeat(25);
+    for number in 0..200 {
+        assert_eq!(client.command(&["SET", &format!("large:{number}"), &large]), Value::ok());
+    }
     checkpoint(&mut client);
     let begun = Instant::now();
     let (mut slowest, mut number) = (Duration::ZERO, 0);
     while begun.elapsed() < Duration::from_secs(4) {
-        let away = format!("key:{}", number % 200);
+        let [away, unsaved] = [format!("key:{}", number % 200), format!("large:{}", number % 200)];
         other.command(&["TIERING", "MIGRATE", &away, "COLD"]);
-        for call in [["SET", "key", "new"].as_slice(), &["GET", "key"], &["GET", &away]] {
+        let changes = [["SET", "key", "new"].as_slice(), &["SET", &unsaved, &large]];
+        for call in changes.into_iter().chain([["GET", "key"].as_slice(), &["GET", &away]]) {
             let asked = Instant::now();
-            assert!(!client.command(call).is_error(), "{call:?}");
-            assert!(asked.elapsed() < ANSWER_TIME_MAX, "{engine}: {:?} for {call:?}", asked.elapsed());
+            assert!(!client.command(call).is_error(), "{:?}", &call[..2]);
+            assert!(
+                asked.elapsed() < ANSWER_TIME_MAX,
+                "{engine}: {:?} for {:?}",
+                asked.elapsed(),
+                &call[..2]
+            );
             slowest = slowest.max(asked.elapsed());
         }
         number += 1;
@@ -292,6 +303,11 @@ fn nobody_waits_for_a_commit(engine: &'static str, file: &'static str) {
     }
     assert_eq!(client.info("aof_last_bgrewrite_status"), "ok");
     assert_all_there(&mut client, 400, engine);
+}
+
+#[test]
+fn nobody_waits_for_a_commit_of_redb() {
+    nobody_waits_for_a_commit("redb", "store.redb");
 }
 
 #[test]

@@ -1,6 +1,11 @@
 //! A disk that fails: a checkpoint counts as a whole or not at all, and the next one may succeed.
 
-use ember_storage::files::{Faults, SimulatedDisk};
+use std::sync::atomic::AtomicUsize;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use ember_storage::files::{Faults, SimulatedDisk, SyncHook};
 use ember_storage::stores::Checkpoint;
 
 use super::*;
@@ -80,4 +85,43 @@ fn redb_on_a_full_disk_says_so_and_goes_on_when_there_is_room() {
     simulated.set_faults(Faults::default());
     put_some(&store, 2, &mut model).unwrap();
     assert_holds(&store, &model);
+}
+
+#[test]
+fn who_reads_redb_waits_for_no_sync_of_a_checkpoint_that_makes_its_file_longer() {
+    let simulated = SimulatedDisk::new(1);
+    let disk: Arc<dyn Disk> = Arc::new(simulated.clone());
+    let store = Store::open(EngineKind::Redb, &disk, Path::new("data"), &options(false)).unwrap();
+    let store = Arc::new(store);
+    let mut model = Model::new();
+    put_some(&store, 1, &mut model).unwrap();
+    let ((_, key), (_, _, value)) = model.pop_first().unwrap();
+    let known = Arc::new((key, value));
+    let before = store.statistics().unwrap().file_bytes;
+    // Each sync lasts until somebody has read, who begins then.
+    let in_vain = Arc::new(AtomicUsize::new(0));
+    let (counter, reader) = (Arc::clone(&in_vain), Arc::downgrade(&store));
+    let slow_sync: SyncHook = Arc::new(move |_| {
+        let (store, known) = (reader.upgrade().unwrap(), Arc::clone(&known));
+        let (told, has_read) = mpsc::channel();
+        thread::spawn(move || {
+            let mut value = Vec::new();
+            store.read(0, &known.0, &mut value).unwrap();
+            assert!(value == known.1);
+            let _ = told.send(());
+        });
+        if has_read.recv_timeout(Duration::from_secs(10)).is_err() {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    let faults = Faults { slow_sync_percent: 100, slow_sync: Some(slow_sync), ..Faults::default() };
+    simulated.set_faults(faults);
+    let value = value_of(1, 900_000);
+    let mut fill = |checkpoint: &mut Checkpoint<'_>| {
+        (0..10_u8).try_for_each(|key| checkpoint.put(&facts(1, &[key], 1, None, &value), &value))
+    };
+    store.checkpoint(&position(2), &mut fill).unwrap();
+    assert_eq!(in_vain.load(Ordering::Relaxed), 0, "reads that have waited for a sync");
+    assert!(store.statistics().unwrap().file_bytes > before);
+    simulated.set_faults(Faults::default());
 }

@@ -13,13 +13,16 @@ use ::redb::{
     Builder, Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable, StorageBackend,
     StorageError, TableDefinition, WriteTransaction,
 };
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use crate::files::{Disk, DiskError, StoredFile, directory_of};
 use crate::stores::engine::{
     EachRow, Engine, EngineKind, Found, Read, Reading, Table, Write, Writing, behind_prefix,
 };
 use crate::stores::{StoreError, StoreOptions};
+
+/// Where the file says how long it is.
+const HEADER_OFFSET: u64 = 0;
 
 type Definition = TableDefinition<'static, &'static [u8], &'static [u8]>;
 
@@ -28,18 +31,47 @@ fn definition(table: Table) -> Definition {
 }
 
 /// What redb sees of a file.
+///
+/// redb syncs a file that it has made longer before its header may say so, and keeps everybody from beginning to read
+/// meanwhile. Here that sync is made when the header is written: nobody waits for it then.
 #[derive(Debug)]
-struct Backend(Arc<dyn StoredFile>);
+struct Backend {
+    file: Arc<dyn StoredFile>,
+    growth: Mutex<Growth>,
+}
+
+/// Whether the file is longer than is known to be on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Growth {
+    /// It is not.
+    None,
+    /// It is, and nothing has been written since it became longer.
+    New,
+    /// It is, and the header must not say so yet.
+    Unsynced,
+}
+
+impl Backend {
+    fn new(file: Arc<dyn StoredFile>) -> Backend {
+        Backend { file, growth: Mutex::new(Growth::None) }
+    }
+
+    fn sync(&self) -> Result<(), io::Error> {
+        self.file.sync()?;
+        *self.growth.lock() = Growth::None;
+        Ok(())
+    }
+}
 
 impl StorageBackend for Backend {
     fn len(&self) -> Result<u64, io::Error> {
-        Ok(self.0.size()?)
+        Ok(self.file.size()?)
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), io::Error> {
         let mut len = 0;
         while len < out.len() {
-            match self.0.read_at(offset + len as u64, &mut out[len..])? {
+            match self.file.read_at(offset + len as u64, &mut out[len..])? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 count => len += count,
             }
@@ -48,15 +80,35 @@ impl StorageBackend for Backend {
     }
 
     fn set_len(&self, len: u64) -> Result<(), io::Error> {
-        Ok(self.0.set_size(len)?)
+        let is_longer = len > self.file.size()?;
+        self.file.set_size(len)?;
+        if is_longer {
+            *self.growth.lock() = Growth::New;
+        }
+        Ok(())
     }
 
     fn sync_data(&self) -> Result<(), io::Error> {
-        Ok(self.0.sync()?)
+        let mut growth = self.growth.lock();
+        if *growth == Growth::New {
+            *growth = Growth::Unsynced;
+            return Ok(());
+        }
+        drop(growth);
+        self.sync()
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> Result<(), io::Error> {
-        Ok(self.0.write_at(offset, data)?)
+        let mut growth = self.growth.lock();
+        if *growth == Growth::New {
+            *growth = Growth::Unsynced;
+        }
+        let is_unsynced = *growth == Growth::Unsynced;
+        drop(growth);
+        if offset == HEADER_OFFSET && is_unsynced {
+            self.sync()?;
+        }
+        Ok(self.file.write_at(offset, data)?)
     }
 }
 
@@ -122,7 +174,7 @@ fn open_database(disk: &Arc<dyn Disk>, path: &Path, cache_bytes: usize) -> Resul
     };
     let mut builder = Builder::new();
     builder.set_cache_size(cache_bytes);
-    let database = builder.create_with_backend(Backend(file)).map_err(open_error)?;
+    let database = builder.create_with_backend(Backend::new(file)).map_err(open_error)?;
     let write = begin(&database)?;
     for table in Table::ALL {
         write.open_table(definition(table)).map_err(error)?;
