@@ -78,6 +78,13 @@ fn what_depends_on_time_or_chance_is_told_by_its_outcome() {
         ("MSETEX 2 a 3 b 4", vec!["MSET a 3 b 4".into()]),
         ("MSETEX 1 a 3 NX", vec![]),
         ("MSETEX 2 a 3 b 4 EXAT 1", vec!["DEL a b".into()]),
+        ("MSET one a two b", vec!["MSET one a two b".into()]),
+        ("BITOP OR a one two", vec!["BITOP OR a one two".into()]),
+        ("BITOP DIFF1 a one two", vec!["SET a \u{2}".into()]),
+        ("BITOP ONE b one two", vec!["SET b \u{3}".into()]),
+        ("BITOP ANDOR b none one", vec!["SET b \0".into()]),
+        ("BITOP DIFF b none none", vec!["DEL b".into()]),
+        ("BITOP DIFF b none none", vec![]),
         ("SADD s x", vec!["SADD s x".into()]),
         ("SADD s x", vec![]),
         ("SPOP s", vec!["SREM s x".into()]),
@@ -131,7 +138,8 @@ fn what_depends_on_time_or_chance_is_told_by_its_outcome() {
 }
 
 /// Words of a later Redis in commands of an older one.
-const NEWER_OPTIONS: [&str; 6] = ["DELREF", "ACKED", "KEEPREF", "IFEQ", "TIER", "FNX"];
+const NEWER_OPTIONS: [&str; 10] =
+    ["DELREF", "ACKED", "KEEPREF", "IFEQ", "TIER", "FNX", "DIFF", "DIFF1", "ANDOR", "ONE"];
 
 /// Replicas may be older than the commands that this server takes.
 fn assert_known_to_redis_7(line: &str) {

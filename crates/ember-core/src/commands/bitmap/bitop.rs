@@ -53,6 +53,13 @@ enum Rule {
     One,
 }
 
+impl Rule {
+    /// Whether Redis has had it from the beginning; the others came with 8.2.
+    fn is_known_to_all(self) -> bool {
+        matches!(self, Rule::Fold(_) | Rule::Not)
+    }
+}
+
 const RULES: [(&str, Rule); 8] = [
     ("AND", Rule::Fold(Operation::And)),
     ("OR", Rule::Fold(Operation::Or)),
@@ -106,7 +113,7 @@ fn bitop(call: &mut Call<'_, '_>) -> AttemptResult {
         }
     }
     let len = result.len().max(others.len());
-    if !matches!(rule, Rule::Fold(_) | Rule::Not) {
+    if !rule.is_known_to_all() {
         result.resize(len, 0);
         others.resize(len, 0);
     }
@@ -125,13 +132,21 @@ fn bitop(call: &mut Call<'_, '_>) -> AttemptResult {
     }
     call.reply.integer(result.len() as i64);
     let mut target = call.keys.key(2);
+    // Replicas that are older than the operation are told its result. What has expired is told before, so this comes last.
+    let told = (!rule.is_known_to_all() && target.is_journaled()).then(|| result.clone());
     if result.is_empty() {
         if target.remove().is_some() {
             target.notify(Event::DEL);
+            if told.is_some() {
+                target.journal_removal();
+            }
         }
     } else {
         value::set_raw(&mut target, result, None);
         target.notify(value::SET);
+        if let Some(bytes) = told {
+            target.journal("SET", |words| _ = words.word(&bytes));
+        }
     }
     Ok(Attempt::Done)
 }
