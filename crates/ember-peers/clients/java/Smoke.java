@@ -1,10 +1,13 @@
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import org.json.JSONObject;
 import redis.clients.jedis.DefaultJedisClientConfig;
 import redis.clients.jedis.HostAndPort;
 import redis.clients.jedis.Jedis;
+import redis.clients.jedis.JedisPubSub;
 import redis.clients.jedis.Pipeline;
 import redis.clients.jedis.Protocol;
 import redis.clients.jedis.RedisProtocol;
@@ -88,10 +91,35 @@ public class Smoke {
         }
     }
 
+    /** Watches a number that rises, with a channel: Jedis shows no other pushes. */
+    static void live(int port, RedisProtocol protocol) {
+        DefaultJedisClientConfig config = DefaultJedisClientConfig.builder().protocol(protocol).build();
+        HostAndPort place = new HostAndPort("127.0.0.1", port);
+        List<String> results = new ArrayList<>();
+        try (Jedis jedis = new Jedis(place, config); Jedis states = new Jedis(place, config)) {
+            jedis.set("price", "10");
+            states.subscribe(new JedisPubSub() {
+                @Override
+                public void onMessage(String channel, String message) {
+                    String result = new JSONObject(message).getString("result");
+                    results.add(result);
+                    if (result.equals("13")) {
+                        unsubscribe();
+                    } else {
+                        jedis.incr("price");
+                    }
+                }
+            }, "__watch@0__:GET price");
+        }
+        check("live query", results.equals(Arrays.asList("10", "11", "12", "13")));
+    }
+
     public static void main(String[] arguments) {
         int port = Integer.parseInt(arguments[0]);
         smoke(port, RedisProtocol.RESP2);
         smoke(port, RedisProtocol.RESP3);
+        live(port, RedisProtocol.RESP2);
+        live(port, RedisProtocol.RESP3);
         System.out.println("Jedis ok");
     }
 }

@@ -56,11 +56,31 @@ async function smoke(options) {
   await client.close();
 }
 
+// Watches a number that rises, with a channel: node-redis shows no other pushes.
+async function live(options) {
+  const client = createClient(options);
+  const states = client.duplicate();
+  await Promise.all([client.connect(), states.connect()]);
+  await client.set('price', '10');
+  const results = [];
+  await new Promise((resolve, reject) => {
+    states.subscribe('__watch@0__:GET price', (message) => {
+      results.push(JSON.parse(message).result);
+      if (results.at(-1) === '13') resolve();
+      else client.incr('price').catch(reject);
+    }).catch(reject);
+  });
+  assert.deepEqual(results, ['10', '11', '12', '13']);
+  await states.unsubscribe();
+  await Promise.all([client.close(), states.close()]);
+}
+
 async function main() {
   const [port, socket] = process.argv.slice(2);
   for (const RESP of [2, 3]) {
     await smoke({ RESP, socket: { host: '127.0.0.1', port: Number(port) } });
     await smoke({ RESP, socket: { path: socket } });
+    await live({ RESP, socket: { host: '127.0.0.1', port: Number(port) } });
   }
   console.log('node-redis ok');
 }

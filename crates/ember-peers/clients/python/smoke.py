@@ -1,5 +1,6 @@
 """What people do with redis-py, over RESP2, RESP3 and a unix socket: smoke.py PORT SOCKET"""
 
+import json
 import sys
 
 import redis
@@ -55,12 +56,40 @@ def smoke(client, protocol):
     check("protocol", hello.get(b"proto", hello.get("proto")), protocol)
 
 
+def live(client, protocol):
+    """Watches a number that rises: with RESP3 the states are pushes, without they are messages of a channel."""
+    check("price", client.set("price", 10), True)
+    pushed = []
+    states = client.pubsub(push_handler_func=pushed.append if protocol == 3 else None)
+    if protocol == 3:
+        states.execute_command("GET.WATCH", "price")
+        first = states.parse_response(block=True)
+        check("fingerprint", first[b"fingerprint"], b"3058063992")
+        check("first", first[b"result"], b"10")
+    else:
+        database = client.connection_pool.connection_kwargs.get("db", 0)
+        states.subscribe(f"__watch@{database}__:GET price")
+        check("subscribed", states.get_message(timeout=10)["type"], "subscribe")
+        check("first", json.loads(states.get_message(timeout=10)["data"])["result"], "10")
+    for price in (11, 12, 13):
+        check("incr", client.incr("price"), price)
+        if protocol == 3:
+            states.parse_response(block=True)
+            kind, _, _, result = pushed.pop()
+            check("push", [kind, int(result)], [b"watch", price])
+        else:
+            check("state", json.loads(states.get_message(timeout=10)["data"])["result"], str(price))
+    states.close()
+
+
 def main():
     port, path = int(sys.argv[1]), sys.argv[2]
     for protocol in (2, 3):
         smoke(redis.Redis(port=port, protocol=protocol), protocol)
         smoke(redis.Redis(port=port, protocol=protocol, db=5), protocol)
         smoke(redis.Redis(unix_socket_path=path, protocol=protocol), protocol)
+        live(redis.Redis(port=port, protocol=protocol), protocol)
+        live(redis.Redis(port=port, protocol=protocol, db=5), protocol)
     print("redis-py", redis.__version__, "ok")
 
 

@@ -1,9 +1,11 @@
 //! The Rust client `redis` does its everyday work with ember, over RESP2, RESP3 and a unix socket.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use ember_peers::{Mode, start_ember};
-use redis::{Client, Commands, Connection, ErrorKind, RedisResult, Value};
+use redis::{Client, Commands, Connection, ErrorKind, PubSub, PushKind, RedisResult, Value};
 
 fn smoke(mut connection: Connection) {
     assert_eq!(redis::cmd("PING").query::<String>(&mut connection).unwrap(), "PONG");
@@ -50,6 +52,53 @@ fn smoke(mut connection: Connection) {
     let large: Vec<u8> = (0..=255).cycle().take(5 * 1024 * 1024).collect();
     let _: () = connection.set("large", &large).unwrap();
     assert!(connection.get::<_, Vec<u8>>("large").unwrap() == large);
+}
+
+/// How long a state may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[test]
+fn redis_rs_is_sent_the_states_of_live_queries() {
+    for mode in [Mode::Concurrent, Mode::Sharded] {
+        let server = start_ember(mode);
+        let open = |protocol: &str| {
+            let place = format!("redis://127.0.0.1:{}/?protocol={protocol}", server.port());
+            Client::open(place).unwrap().get_connection().unwrap()
+        };
+        let (mut writer, mut pushed, mut subscriber) = (open("resp2"), open("resp3"), open("resp2"));
+        writer.set::<_, _, ()>("price", 10).unwrap();
+
+        let (sender, pushes) = mpsc::channel();
+        pushed.set_push_sender(sender);
+        pushed.set_read_timeout(Some(PATIENCE)).unwrap();
+        let first: Value = redis::cmd("GET.WATCH").arg("price").query(&mut pushed).unwrap();
+        let first: HashMap<String, String> = redis::from_redis_value(first).unwrap();
+        assert_eq!((first["fingerprint"].as_str(), first["result"].as_str()), ("3058063992", "10"));
+        let mut states = subscriber.as_pubsub();
+        states.set_read_timeout(Some(PATIENCE)).unwrap();
+        states.subscribe("__watch@0__:GET price").unwrap();
+        let message = |states: &mut PubSub<'_>| -> String {
+            let message: String = states.get_message().unwrap().get_payload().unwrap();
+            let state: serde_json::Value = serde_json::from_str(&message).unwrap();
+            state["result"].as_str().unwrap().to_owned()
+        };
+        assert_eq!(message(&mut states), "10");
+        for price in 11..14 {
+            assert_eq!(writer.incr::<_, _, i64>("price", 1).unwrap(), price);
+            assert_eq!(message(&mut states), price.to_string());
+            // Pushes are read with the next reply.
+            let push = loop {
+                redis::cmd("PING").exec(&mut pushed).unwrap();
+                if let Ok(push) = pushes.try_recv() {
+                    break push;
+                }
+            };
+            assert_eq!(push.kind, PushKind::Other("watch".to_owned()));
+            let [fingerprint, _, result]: [String; 3] =
+                redis::from_redis_value(Value::Array(push.data)).unwrap();
+            assert_eq!((fingerprint.as_str(), result), ("3058063992", price.to_string()));
+        }
+    }
 }
 
 #[test]
