@@ -38,12 +38,16 @@ const LEFT_OUT: [&[u8]; 17] = [
 /// Whether it is one that not all servers take alike, so that their own replicas may differ:
 /// * redis-server 7.0 lets a BITFIELD that fails lengthen its value, and does not tell replicas;
 /// * Valkey 9 reads no hexadecimal numbers, which others take and pass on as they are;
-/// * it takes the lower 32 bits of a position in a list that LSET is given.
+/// * it takes the lower 32 bits of a position in a list that LSET is given;
+/// * it counts a negative offset of LIMIT from the end, as Redis 8 does, where the sorted set is no listpack.
 fn is_left_out(words: &Words) -> bool {
     let is = |word: &Vec<u8>, name: &[u8]| word.eq_ignore_ascii_case(name);
+    let is_limited_from_end =
+        || words.windows(2).any(|pair| is(&pair[0], b"LIMIT") && pair[1].starts_with(b"-"));
     LEFT_OUT.iter().any(|left_out| is(&words[0], left_out))
         || (is(&words[0], b"BITFIELD") && words.iter().any(|word| is(word, b"FAIL")))
         || words.iter().any(|word| word.starts_with(b"0x"))
+        || (is(&words[0], b"ZRANGESTORE") && is_limited_from_end())
         || (is(&words[0], b"LSET") && words.get(2).is_some_and(|index| index.len() >= "2147483648".len()))
 }
 

@@ -57,9 +57,11 @@ pub(crate) fn assert_same(primary: &Server, replica: &Server) {
         offsets = [one.info("master_repl_offset"), other.info("slave_repl_offset")];
         offsets[0] == offsets[1] && one.run("DEBUG DIGEST") == other.run("DEBUG DIGEST")
     });
+    let mut keyspaces = || [&mut one, &mut other].map(|client| client.run("INFO keyspace").text());
     assert!(
         is_same,
-        "the replica differs from its primary, at offsets {offsets:?}:\n{}",
+        "the replica differs from its primary, at offsets {offsets:?}, with {:?}:\n{}",
+        keyspaces(),
         differences(&contents(primary, &[]), &contents(replica, &[]))
     );
 }

@@ -328,7 +328,13 @@ fn zrangestore(call: &mut Call<'_, '_>) -> AttemptResult {
         }
         stored
     });
-    call.reply.integer(stored.len() as i64);
-    call.keys.key(1).store_value(Event::sorted_set("zrangestore"), stored);
+    let (len, mut target) = (stored.len(), call.keys.key(1));
+    call.reply.integer(len as i64);
+    let was_there = target.exists();
+    target.store_value(Event::sorted_set("zrangestore"), stored);
+    // Replicas of Redis 8 and Valkey find something with a negative offset of LIMIT.
+    if len == 0 && was_there {
+        target.journal_removal();
+    }
     Ok(Attempt::Done)
 }
