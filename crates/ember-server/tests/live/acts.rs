@@ -7,7 +7,7 @@ const KEYS: usize = 4;
 pub(crate) const DATABASES: usize = 3;
 
 /// First letters of keys by type.
-const TYPES: [&str; 9] = ["s", "h", "l", "t", "z", "x", "p", "g", "v"];
+const TYPES: [&str; 10] = ["s", "h", "l", "t", "z", "x", "p", "g", "v", "w"];
 
 /// The functions that are called.
 pub(crate) const LIBRARY: &str = "#!lua name=acts
@@ -25,17 +25,20 @@ fn any_key(random: &mut Random) -> String {
     key(random, &kind)
 }
 
-/// A command line for each `{letter}` of which a key of that type is put in, for `#` a small number.
+/// A command line for each `{letter}` of which a key of that type is put in, for each `#` a small number, and for all `@`
+/// the same one. Objects of JSON stay as they are.
 fn filled(random: &mut Random, line: &str) -> String {
     let mut text = String::new();
+    let same = random.below(20).to_string();
     let mut letters = line.chars();
     while let Some(letter) = letters.next() {
         match letter {
-            '{' => {
+            '{' if !letters.as_str().starts_with('"') => {
                 let kind: String = letters.by_ref().take_while(|&letter| letter != '}').collect();
                 text += &if kind == "any" { any_key(random) } else { key(random, &kind) };
             }
             '#' => text += &random.below(20).to_string(),
+            '@' => text += &same,
             letter => text.push(letter),
         }
     }
@@ -111,25 +114,30 @@ const WRITES: &[&str] = &[
     "XDEL {x} 1-#",
     "XADD {x} 1-# f #",
     "BITFIELD {s} SET u8 # # INCRBY i5 # 1",
-    "VADD {v} VALUES 2 # 7 e#",
-    "VADD {v} VALUES 2 # 1.5 e# SETATTR a#",
+    // No two of these vectors are equally near to those that are searched for, so the order of what is found is known.
+    "VADD {v} VALUES 2 1# 2@.1 e@ NOQUANT",
+    "VADD {v} VALUES 2 1# 2@.1 e@ NOQUANT SETATTR '{\"n\":#}'",
     "VREM {v} e#",
+    "VSETATTR {v} e# '{\"n\":#}'",
     "VSETATTR {v} e# b#",
+    "VECTOR.CREATE {w} DIM 2 DISTANCE L2",
+    "VECTOR.ADD {w} e@ VALUES 1# 2@.1",
+    "VECTOR.ADD {w} e@ [1#,2@.1] PAYLOAD '{\"n\":#}'",
+    "VECTOR.UPDATE {w} e# PAYLOAD '{\"n\":#}'",
+    "VECTOR.DEL {w} e# e#",
+    "VECTOR.DROP {w}",
     "FCALL both 2 {s} {l} #",
     "EVAL \"local d = redis.call('DUMP', KEYS[1]) \
      if d then redis.call('RESTORE', KEYS[2], 0, d, 'REPLACE') end\" 2 {any} {any}",
     "EVAL \"for _, key in ipairs(KEYS) do redis.call('SET', key, ARGV[1]) end\" 2 {s} {s} #",
+    // What takes memory is refused until this comes, once all is evicted.
+    "CONFIG SET maxmemory 0",
     "EVAL \"redis.call('INCR', 's0') redis.call('HSET', 'h0', 'f', '1') redis.call('RPUSH', 'l0', 'e')\" 0",
 ];
 
 /// Rare ones.
-const RARE: &[&str] = &[
-    "FLUSHDB",
-    "FLUSHALL",
-    "CONFIG SET maxmemory-policy allkeys-random maxmemory 1",
-    "CONFIG SET maxmemory 0",
-    "SWAPDB 1 2",
-];
+const RARE: &[&str] =
+    &["FLUSHDB", "FLUSHALL", "CONFIG SET maxmemory-policy allkeys-random maxmemory 1", "SWAPDB 1 2"];
 
 /// A random write as a command line.
 pub(crate) fn write(random: &mut Random) -> String {
@@ -148,8 +156,7 @@ pub(crate) fn final_write(random: &mut Random) -> String {
     }
 }
 
-/// What may be watched, and whether the elements of the result have no order. None has numbers of many digits: the parser
-/// that reads the messages of channels is not exact in the last one.
+/// What may be watched, and whether the elements of the result have no order.
 const READS: &[(&str, bool)] = &[
     ("GET {s}", false),
     ("STRLEN {any}", false),
@@ -215,6 +222,14 @@ const READS: &[(&str, bool)] = &[
     ("VDIM {v}", false),
     ("VISMEMBER {v} e2", false),
     ("VGETATTR {v} e1", false),
+    ("VEMB {v} e1", false),
+    ("VGET {v} e2", false),
+    ("VRANGE {v} - + 9", false),
+    ("VSIM {v} VALUES 2 1 0 COUNT 4", false),
+    ("VSIM {v} VALUES 2 1 0 COUNT 3 TRUTH WITHSCORES", false),
+    ("VSIM {v} VALUES 2 1 0 FILTER '.n > 9'", false),
+    ("VSIM {w} VALUES 2 1 0 COUNT 3 WITHSCORES WITHATTRIBS", false),
+    ("VECTOR.GET {w} e1 WITHVECTOR", false),
 ];
 
 /// A random command to watch, and whether the elements of its result have no order.
