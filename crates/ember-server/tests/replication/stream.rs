@@ -414,6 +414,33 @@ fn a_copy_alone_is_sent_and_the_connection_closed() {
 }
 
 #[test]
+fn a_copy_that_nobody_waits_for_any_more_is_given_up() {
+    for mode in MODES {
+        let options = ["--enable-debug-command", "yes", "--rdbcompression", "no", "--save", ""];
+        let server = start(mode, &[&options[..], &["--repl-diskless-sync-delay", "0"]].concat());
+        let mut client = server.client();
+        client.run("DEBUG POPULATE 2000 key 10000");
+        // It would take 20 seconds.
+        client.run("CONFIG SET rdb-key-save-delay 10000");
+        let mut replica = server.client();
+        replica.run("REPLCONF listening-port 7 capa eof capa psync2");
+        replica.send_command(&["PSYNC", "?", "-1"]).unwrap();
+        assert!(line(&mut replica).starts_with("+FULLRESYNC "));
+        wait_until("it is made", || client.info("rdb_bgsave_in_progress") == "1");
+        drop(replica);
+        wait_until("nothing is made any more", || client.info("rdb_bgsave_in_progress") == "0");
+        assert!(
+            server.log().contains("the copy of the data for replicas is given up after"),
+            "{}",
+            server.log()
+        );
+        // Whoever comes next gets one.
+        client.run("CONFIG SET rdb-key-save-delay 0");
+        Follower::with_copy(&server);
+    }
+}
+
+#[test]
 fn a_stream_goes_on_behind_a_part_of_the_data_too() {
     for mode in MODES {
         let server = start(mode, &[]);

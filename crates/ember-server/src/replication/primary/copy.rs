@@ -165,9 +165,9 @@ impl Copy {
         let _ = self.position.set(position);
     }
 
-    /// Whether a member gets the file, as against the position alone.
+    /// Whether a member that is still there gets the file, as against the position alone.
     pub(super) fn is_wanted(&self) -> bool {
-        self.members.lock().iter().any(|member| member.wants_all)
+        self.members.lock().iter().any(|member| member.wants_all && !member.is_gone.load(Ordering::Relaxed))
     }
 
     pub(super) fn is_due(&self, config: &Config) -> bool {

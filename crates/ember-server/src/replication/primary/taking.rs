@@ -77,13 +77,17 @@ pub(super) fn begin_due(executor: &mut Executor) {
             unreachable!("it was begun with the snapshot");
         };
         let spool = &spooled.spool;
-        match write(server, point, spooled, is_packed, database) {
+        match write(server, point, &written, spooled, is_packed, database) {
             Ok(()) => {
                 let (bytes, seconds) = (spool.len(), begun.elapsed().as_secs_f64());
                 tracing::info!(
                     "a copy of the data for replicas is there: {bytes} bytes after {seconds:.3} seconds"
                 );
                 spool.end(Ok(()));
+            }
+            Err(error) if !written.is_wanted() => {
+                tracing::info!("the copy of the data for replicas is given up after {} bytes", spool.len());
+                written.fail(error.to_string());
             }
             Err(error) => {
                 tracing::error!("there is no copy of the data for replicas: {error}");
@@ -109,7 +113,7 @@ fn write_without_keys(server: &Server, has_functions: bool, now_ms: i64) -> io::
     let libraries = server.scripting.libraries.snapshot();
     let used_bytes = server.keyspace.used_bytes() as u64;
     let spool = new_spool(server);
-    fill_spool(server, &spool, (FILE_VERSION, false), false, |writer| {
+    fill_spool(server, &spool, None, (FILE_VERSION, false), false, |writer| {
         writer.usual_aux(env!("CARGO_PKG_VERSION"), now_ms / 1000, used_bytes, false)?;
         libraries.all().filter(|_| has_functions).try_for_each(|library| writer.function(&library.code))
     })?;
@@ -121,11 +125,13 @@ fn write_without_keys(server: &Server, has_functions: bool, now_ms: i64) -> io::
 fn write(
     server: &Server,
     point: PointInTime,
+    copy: &Copy,
     spooled: &Spooled,
     is_packed: bool,
     database: Option<usize>,
 ) -> io::Result<()> {
-    fill_spool(server, &spooled.spool, (spooled.version, spooled.is_streamed), is_packed, |writer| {
+    let form = (spooled.version, spooled.is_streamed);
+    fill_spool(server, &spooled.spool, Some(copy), form, is_packed, |writer| {
         if let Some(database) = database {
             writer.aux(b"repl-stream-db", database.to_string().as_bytes())?;
         }
@@ -137,16 +143,17 @@ fn new_spool(server: &Server) -> Spool {
     Spool::new(server.encryption().is_on())
 }
 
-/// Writes an RDB file of a version to a spool; `fill` writes its middle. Who reads one that is streamed is told of what is
-/// new.
+/// Writes an RDB file of a version to a spool, as long as the copy that it is of is wanted; `fill` writes its middle. Who
+/// reads one that is streamed is told of what is new.
 fn fill_spool(
     server: &Server,
     spool: &Spool,
+    copy: Option<&Copy>,
     (version, is_streamed): (u16, bool),
     is_packed: bool,
     fill: impl FnOnce(&mut RdbWriter<Telling<'_>>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let telling = Telling { server, writer: SpoolWriter(spool), is_streamed, untold: 0 };
+    let telling = Telling { server, writer: SpoolWriter(spool), copy, is_streamed, untold: 0 };
     let mut writer = RdbWriter::new(telling, version, is_packed)?;
     fill(&mut writer)?;
     writer.finish_as_begun()?;
@@ -157,6 +164,7 @@ fn fill_spool(
 struct Telling<'s> {
     server: &'s Server,
     writer: SpoolWriter<'s>,
+    copy: Option<&'s Copy>,
     is_streamed: bool,
     /// Bytes that nobody was told of.
     untold: usize,
@@ -167,6 +175,9 @@ const TOLD_BYTES: usize = 256 * 1024;
 
 impl Write for Telling<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.copy.is_some_and(|copy| !copy.is_wanted()) {
+            return Err(io::Error::other("nobody waits for it any more"));
+        }
         let count = self.writer.write(bytes)?;
         self.untold += count;
         if self.is_streamed && self.untold >= TOLD_BYTES {
