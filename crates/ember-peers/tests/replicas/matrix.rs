@@ -22,7 +22,7 @@ pub(crate) fn number(name: &str, usual: u64) -> u64 {
 
 /// What a primary does not tell of the groups of streams. How far a group lags behind is reckoned, and not in all versions
 /// alike; how many entries it has read only ember tells.
-fn untold(primary: &Server) -> &'static [&'static str] {
+pub(crate) fn untold(primary: &Server) -> &'static [&'static str] {
     let is_ember = primary.client().run("INFO server").text().contains("ember_version");
     if is_ember { &["lag"] } else { &["lag", "entries-read"] }
 }
