@@ -5,6 +5,7 @@
 mod crashes;
 mod damage;
 mod faults;
+mod files;
 mod memory;
 mod model;
 
