@@ -1,10 +1,9 @@
-//! The thread that sends values away while memory is short, and reclaims segments.
+//! The thread that sends values away while memory is short, and reclaims segments in between (`reclaiming.rs`).
 //!
 //! It begins at nine tenths of `maxmemory`, or earlier if much else is in memory (`memory.rs`). Writes that need memory wait
 //! above the limit until it has made room ([`Condition::MEMORY_BEHIND`]); where it can do nothing, `maxmemory-policy` says
 //! what happens, as without it.
 
-use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,9 +12,9 @@ use ember_storage::segments::{LogFull, Room, Which};
 use emberkv_core::eviction::demotion::Demoter;
 use emberkv_core::keyspace::external::Location;
 use emberkv_core::keyspace::shard::away::{Demoted, DemotionRules, Encoded, SharedDemotion};
-use emberkv_core::rdb::Kind;
 use emberkv_core::turn::{LackingValue, Turn};
 
+use super::reclaiming::Reclaimer;
 use super::{Storage, used_bytes};
 use crate::clients::mailbox::Message;
 use crate::config::Config;
@@ -29,9 +28,6 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How often it looks for segments to reclaim.
 const RECLAIM_INTERVAL: Duration = Duration::from_millis(100);
-
-/// A segment of fewer bytes is not ended early.
-const SEALED_MIN_BYTES: u64 = 4 << 20;
 
 /// After a failed write, and twice that after the next one, up to the second.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
@@ -82,8 +78,7 @@ struct Worker {
     /// After a failed write: how long is waited, and until when.
     pause: Duration,
     paused_until: Option<Instant>,
-    /// Segments whose records were moved; they go when nobody refers to them.
-    moved: HashSet<u32>,
+    reclaimer: Reclaimer,
     /// When a checkpoint was last asked for, and how many had ended by then.
     asked: Option<(Instant, u64)>,
     /// Whether anything could go since then.
@@ -102,7 +97,7 @@ impl Worker {
             reclaimed_at: Instant::now(),
             pause: PAUSE_MIN,
             paused_until: None,
-            moved: HashSet::new(),
+            reclaimer: Reclaimer::new(server),
             asked: None,
             has_helped: false,
             unsaved: (0, Vec::new()),
@@ -126,10 +121,7 @@ impl Worker {
                 self.write(Which::Full);
             }
             self.end_waiting(&config);
-            if self.reclaimed_at.elapsed() >= RECLAIM_INTERVAL {
-                self.reclaim();
-                self.reclaimed_at = Instant::now();
-            }
+            self.reclaim();
         }
     }
 
@@ -213,13 +205,18 @@ impl Worker {
                     continue;
                 }
                 Some(LogFull::Limit) => {
-                    self.reclaim();
+                    // Nothing can go before that.
+                    self.reclaimer.look();
+                    while self.reclaimer.step() {}
                     self.set_stuck(true);
                     return;
                 }
             }
-            if self.storage.records.has_full_buffer() && !self.write(Which::Full) {
-                return;
+            if self.storage.records.has_full_buffer() {
+                if !self.write(Which::Full) {
+                    return;
+                }
+                self.reclaim();
             }
             self.has_helped |= found;
             if !found && self.awaits_checkpoint() {
@@ -298,6 +295,15 @@ impl Worker {
         }
     }
 
+    /// A slice of reclaiming, if there is something to reclaim.
+    fn reclaim(&mut self) {
+        if self.reclaimed_at.elapsed() >= RECLAIM_INTERVAL {
+            self.reclaimer.look();
+            self.reclaimed_at = Instant::now();
+        }
+        self.reclaimer.step();
+    }
+
     /// Notes whether nothing can be sent away: the policy decides then what happens at the limit.
     fn set_stuck(&self, is_stuck: bool) {
         let was_stuck = self.storage.is_stuck.swap(is_stuck, Ordering::Relaxed);
@@ -325,74 +331,6 @@ impl Worker {
         if self.has_room(config) || is_stuck || is_spent {
             conditions.set(Condition::MEMORY_BEHIND, false);
             self.server.workers.iter().for_each(|worker| worker.mailbox.send(Message::TryAgain));
-        }
-    }
-
-    /// Removes segments that nobody refers to, and moves what is left of one that is live by less than half: or of the
-    /// worst one when the files take nine tenths of what they may.
-    fn reclaim(&mut self) {
-        let segments = self.storage.records.segments();
-        let mut worst = None;
-        let limit = self.storage.records.statistics().map_or(u64::MAX, |statistics| statistics.limit_bytes);
-        let stored: u64 = segments.iter().map(|segment| segment.stored_bytes).sum();
-        let is_short = stored >= limit / 10 * 9;
-        for segment in segments {
-            if segment.is_open {
-                // Little is appended while values leave: it would be kept for what is gone.
-                if segment.stored_bytes >= SEALED_MIN_BYTES && segment.live_bytes < segment.stored_bytes / 2 {
-                    self.storage.records.seal();
-                }
-                continue;
-            }
-            if segment.live_bytes == 0 {
-                self.storage.records.remove(segment.number);
-                self.moved.remove(&segment.number.get());
-                continue;
-            }
-            let share = segment.live_bytes as f64 / segment.stored_bytes.max(1) as f64;
-            let is_worst = worst.is_none_or(|(other, _)| share < other);
-            let is_bad = share < 0.5 || (is_short && share < 0.9);
-            if is_worst && is_bad && !self.moved.contains(&segment.number.get()) {
-                worst = Some((share, segment.number));
-            }
-        }
-        let Some((_, number)) = worst else { return };
-        self.moved.insert(number.get());
-        let (storage, keyspace) = (self.storage, &self.server.keyspace);
-        let mut is_complete = true;
-        let mut writes = Ok(0);
-        storage.records.each_record(number, |from, record| {
-            let hash = keyspace.hash(record.head.key);
-            let name = record.head.database as usize;
-            let mut data = keyspace.lock(hash.shard());
-            let is_live = data.refers_to(name, hash, record.head.key, from);
-            if !is_live {
-                // One that is here need not be kept twice.
-                data.release_copy(name, hash, record.head.key, from);
-            }
-            keyspace.publish_bytes(keyspace.release(hash.shard(), data));
-            let Some(kind) = Kind::from_byte(record.head.kind).filter(|_| is_live) else { return };
-            let encoded = Encoded { database_name: name, key: record.head.key, kind, bytes: record.value };
-            let mut appended = storage.records.append(&encoded, Room::Moved);
-            if let Err(LogFull::Buffers) = appended {
-                writes = storage.records.write(Which::Full);
-                appended = storage.records.append(&encoded, Room::Moved);
-            }
-            match appended {
-                Ok(to) => {
-                    let mut data = keyspace.lock(hash.shard());
-                    data.move_record(name, hash, record.head.key, from, to);
-                    keyspace.publish_bytes(keyspace.release(hash.shard(), data));
-                    storage.counters.moved.fetch_add(1, Ordering::Relaxed);
-                }
-                Err(_) => is_complete = false,
-            }
-        });
-        if !is_complete {
-            self.moved.remove(&number.get());
-        }
-        if let Err(error) = writes {
-            tracing::error!("records stay where they are: {error}");
         }
     }
 }

@@ -16,6 +16,7 @@
 pub(crate) mod demotion;
 pub(crate) mod memory;
 pub(crate) mod reading;
+mod reclaiming;
 pub(crate) mod records;
 pub(crate) mod report;
 

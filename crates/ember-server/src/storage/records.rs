@@ -184,19 +184,9 @@ impl Records {
         all.into_iter().map(segment).collect()
     }
 
-    /// Gives the records of a segment to `each`, in order. What is damaged is left out, which is on the log.
-    pub(crate) fn each_record(
-        &self,
-        segment: segments::SegmentNumber,
-        mut each: impl FnMut(Location, &segments::Record<'_>),
-    ) {
-        let Some(Ok(mut records)) = self.log().map(|log| log.records(segment)) else { return };
-        while let Some(next) = records.next_record() {
-            match next {
-                Ok((location, record)) => each(Location::from_bits(location.to_bits()), &record),
-                Err(error) => tracing::warn!("a record is lost that was to be moved: {error}"),
-            }
-        }
+    /// The records of a segment, in order; None if it is gone.
+    pub(crate) fn of_segment(&self, segment: segments::SegmentNumber) -> Option<segments::Records<'_>> {
+        self.log().and_then(|log| log.records(segment).ok())
     }
 
     /// Ends the segment that records are appended to.

@@ -122,6 +122,46 @@ fn nobody_stalls_while_values_go_and_segments_are_reclaimed() {
 }
 
 #[test]
+fn values_go_away_while_a_segment_is_reclaimed() {
+    let _disk = hold_disk();
+    for mode in MODES {
+        let server = builder(mode).start();
+        let mut client = server.client();
+        // At most a few times: nobody may have looked in the time that moving the records takes.
+        let seen = (0..5).any(|_| {
+            client.run("FLUSHALL");
+            let count = 32 * 1024;
+            for numbers in (0..count).collect::<Vec<_>>().chunks(256) {
+                let set = |number: &usize| {
+                    ["SET", &format!("key:{number}"), &value(*number), "TIER", "COLD"].map(str::to_owned)
+                };
+                client.pipeline(&numbers.iter().map(set).collect::<Vec<_>>()).unwrap();
+            }
+            wait_until("all are away", || figure(&mut client, "hot_keys") == 0);
+            let before = figure(&mut client, "records_moved");
+            let gone: Vec<_> =
+                (0..count).filter(|number| number % 8 > 2).map(|number| format!("key:{number}")).collect();
+            gone.chunks(1024).for_each(|keys| {
+                let call: Vec<&str> = ["DEL"].into_iter().chain(keys.iter().map(String::as_str)).collect();
+                client.command(&call);
+            });
+            wait_until("records are moved", || figure(&mut client, "records_moved") > before);
+            // A value goes away while there is more to be moved.
+            client.command(&["SET", "value", &value(0), "TIER", "COLD"]);
+            wait_until("it is away", || shown(&mut client, "TIERING TIER value") != "\"hot\"");
+            let then = figure(&mut client, "records_moved");
+            let left = (count * 3 / 8) as u64;
+            wait_until("all are moved", || figure(&mut client, "records_moved") >= before + left);
+            then < before + left
+        });
+        assert!(seen, "{mode:?}: no value goes away while records are moved");
+        for number in (0..32 * 1024).filter(|number| number % 8 <= 2).step_by(97) {
+            assert_eq!(client.command(&["GET", &format!("key:{number}")]).text(), value(number), "{mode:?}");
+        }
+    }
+}
+
+#[test]
 fn values_come_back_no_faster_than_others_go() {
     for mode in MODES {
         let limit = LIMIT_MB << 20;

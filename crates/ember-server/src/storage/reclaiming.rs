@@ -1,0 +1,146 @@
+//! Reclaiming segments: those that nobody refers to are removed, and what is left of the worst one is moved, a slice at a
+//! time.
+//!
+//! The thread that sends values away does it in between, so none of it may take long: a segment has 64 MiB.
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+
+use ember_storage::segments::{self, LogFull, Room, SegmentNumber, Which, WriteFailed};
+use emberkv_core::keyspace::external::Location;
+use emberkv_core::keyspace::shard::away::Encoded;
+use emberkv_core::rdb::Kind;
+
+use super::Storage;
+use crate::server::Server;
+
+/// Bytes of a segment that are looked through at a time: a quarter of what a buffer has.
+const SLICE_BYTES: u64 = 1 << 20;
+
+/// A segment of fewer bytes is not ended early.
+const SEALED_MIN_BYTES: u64 = 4 << 20;
+
+/// A segment whose records are being moved.
+struct Moving {
+    number: SegmentNumber,
+    records: segments::Records<'static>,
+    /// Whether all that is live was moved so far.
+    is_complete: bool,
+}
+
+/// See the module.
+pub(super) struct Reclaimer {
+    server: &'static Server,
+    storage: &'static Storage,
+    moving: Option<Moving>,
+    /// Segments whose records were moved; they go when nobody refers to them.
+    moved: HashSet<u32>,
+}
+
+impl Reclaimer {
+    pub(super) fn new(server: &'static Server) -> Reclaimer {
+        Reclaimer { server, storage: Storage::of(server), moving: None, moved: HashSet::new() }
+    }
+
+    /// Removes segments that nobody refers to, and begins to move what is left of one that is live by less than half: or of
+    /// the worst one when the files take nine tenths of what they may.
+    pub(super) fn look(&mut self) {
+        let segments = self.storage.records.segments();
+        let mut worst = None;
+        let limit = self.storage.records.statistics().map_or(u64::MAX, |statistics| statistics.limit_bytes);
+        let stored: u64 = segments.iter().map(|segment| segment.stored_bytes).sum();
+        let is_short = stored >= limit / 10 * 9;
+        for segment in segments {
+            if segment.is_open {
+                // Little is appended while values leave: it would be kept for what is gone.
+                if segment.stored_bytes >= SEALED_MIN_BYTES && segment.live_bytes < segment.stored_bytes / 2 {
+                    self.storage.records.seal();
+                }
+                continue;
+            }
+            if segment.live_bytes == 0 {
+                self.moving.take_if(|moving| moving.number == segment.number);
+                self.storage.records.remove(segment.number);
+                self.moved.remove(&segment.number.get());
+                continue;
+            }
+            let share = segment.live_bytes as f64 / segment.stored_bytes.max(1) as f64;
+            let is_worst = worst.is_none_or(|(other, _)| share < other);
+            let is_bad = share < 0.5 || (is_short && share < 0.9);
+            if is_worst && is_bad && !self.moved.contains(&segment.number.get()) {
+                worst = Some((share, segment.number));
+            }
+        }
+        if self.moving.is_none()
+            && let Some((_, number)) = worst
+            && let Some(records) = self.storage.records.of_segment(number)
+        {
+            self.moved.insert(number.get());
+            self.moving = Some(Moving { number, records, is_complete: true });
+        }
+    }
+
+    /// Moves what is live of the next [`SLICE_BYTES`]. False if there is nothing to move, or it cannot be written.
+    pub(super) fn step(&mut self) -> bool {
+        let Some(mut moving) = self.moving.take() else { return false };
+        let mut looked_through = 0;
+        while looked_through < SLICE_BYTES {
+            match moving.records.next_record() {
+                Some(Ok((location, record))) => {
+                    looked_through += location.stored_bytes().unwrap_or(SLICE_BYTES);
+                    match self.move_one(Location::from_bits(location.to_bits()), &record) {
+                        Ok(is_done) => moving.is_complete &= is_done,
+                        Err(error) => {
+                            tracing::error!("records stay where they are: {error}");
+                            self.moved.remove(&moving.number.get());
+                            return false;
+                        }
+                    }
+                }
+                // As long as a record can be: it is not known how much is damaged.
+                Some(Err(error)) => {
+                    looked_through += SLICE_BYTES;
+                    tracing::warn!("a record is lost that was to be moved: {error}");
+                }
+                None => {
+                    if !moving.is_complete {
+                        self.moved.remove(&moving.number.get());
+                    }
+                    return true;
+                }
+            }
+        }
+        self.moving = Some(moving);
+        true
+    }
+
+    /// Moves a record, if somebody refers to it; whether it need not be looked at again.
+    ///
+    /// # Errors
+    /// Those of writing buffers.
+    fn move_one(&self, from: Location, record: &segments::Record<'_>) -> Result<bool, WriteFailed> {
+        let (storage, keyspace) = (self.storage, &self.server.keyspace);
+        let hash = keyspace.hash(record.head.key);
+        let name = record.head.database as usize;
+        let mut data = keyspace.lock(hash.shard());
+        let is_live = data.refers_to(name, hash, record.head.key, from);
+        if !is_live {
+            // One that is here need not be kept twice.
+            data.release_copy(name, hash, record.head.key, from);
+        }
+        keyspace.publish_bytes(keyspace.release(hash.shard(), data));
+        let Some(kind) = Kind::from_byte(record.head.kind).filter(|_| is_live) else { return Ok(true) };
+        let encoded = Encoded { database_name: name, key: record.head.key, kind, bytes: record.value };
+        let mut appended = storage.records.append(&encoded, Room::Moved);
+        if let Err(LogFull::Buffers) = appended {
+            storage.records.write(Which::Full)?;
+            appended = storage.records.append(&encoded, Room::Moved);
+        }
+        let Ok(to) = appended else { return Ok(false) };
+        let mut data = keyspace.lock(hash.shard());
+        data.move_record(name, hash, record.head.key, from, to);
+        keyspace.publish_bytes(keyspace.release(hash.shard(), data));
+        storage.counters.moved.fetch_add(1, Ordering::Relaxed);
+        Ok(true)
+    }
+}
