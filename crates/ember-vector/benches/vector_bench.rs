@@ -2,7 +2,10 @@
 //!
 //! `VECTORS`, `DIMENSIONS` and `FILE` (rows of 32-bit floats, little-endian; the last thousand are the queries) choose the
 //! data; else they are generated. With `CURVE` it prints one line for each kind of index, with tabs: `curve`, a name,
-//! microseconds to add a vector, bytes for each, and recall and searches a second for each width.
+//! microseconds to add a vector, bytes for each, and recall and searches a second for each width. Then it prints what
+//! filters cost that take a share of all vectors, by chance: `filter`, a name, the share, recall and searches a second at a
+//! width of 100 (16 lists). Each query counts with the fastest of [`ROUNDS`] rounds. `ONLY` chooses the kinds whose names
+//! have this part.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark ends where something is wrong")]
 
@@ -20,6 +23,8 @@ const QUERIES: usize = 1000;
 const LINKS: usize = 16;
 const BUILD_WIDTH: usize = 200;
 const NEAREST: usize = 10;
+/// Of each search of a curve.
+const ROUNDS: usize = 6;
 
 fn number(name: &str, default: usize) -> usize {
     env::var(name).map_or(default, |text| text.parse().unwrap())
@@ -46,13 +51,23 @@ fn main() {
     if env::var("CURVE").is_ok() {
         let vectors = &vectors[..count.min(vectors.len())];
         let lists = (vectors.len() / 39 / 4).clamp(1, 1024);
-        for (scalar, name) in [(Scalar::F32, "f32"), (Scalar::Int8, "i8"), (Scalar::Binary, "bits")] {
-            let kind = Kind::Hnsw { links: LINKS };
-            print_curve(&format!("ember-vector {name}"), vectors, queries, (dim, scalar, kind));
-        }
-        for (scalar, name) in [(Scalar::F32, "f32"), (Scalar::Int8, "i8")] {
-            let name = format!("ember-vector IVF {name}, {lists} lists");
-            print_curve(&name, vectors, queries, (dim, scalar, Kind::Ivf { lists }));
+        let exact = all_nearest(vectors, queries, dim);
+        let only = env::var("ONLY").unwrap_or_default();
+        let graph = Kind::Hnsw { links: LINKS };
+        for (scalar, kind, name) in [
+            (Scalar::F32, graph, "f32".to_owned()),
+            (Scalar::F16, graph, "f16".to_owned()),
+            (Scalar::Bf16, graph, "bf16".to_owned()),
+            (Scalar::Int8, graph, "i8".to_owned()),
+            (Scalar::Binary, graph, "bits".to_owned()),
+            (Scalar::F32, Kind::Ivf { lists }, format!("IVF f32, {lists} lists")),
+            (Scalar::Int8, Kind::Ivf { lists }, format!("IVF i8, {lists} lists")),
+            (Scalar::F32, Kind::Flat, "FLAT f32".to_owned()),
+            (Scalar::Int8, Kind::Flat, "FLAT i8".to_owned()),
+        ] {
+            if name.contains(&only) {
+                print_curve(&format!("ember-vector {name}"), (vectors, queries), &exact, (dim, scalar, kind));
+            }
         }
         return;
     }
@@ -61,10 +76,57 @@ fn main() {
     }
 }
 
+/// For each query the slots of all vectors, the nearest by the floats as they were given first, as far as filters need them.
+fn all_nearest(vectors: &[Vec<f32>], queries: &[Vec<f32>], dim: usize) -> Vec<Vec<u32>> {
+    const METRIC: Metric = Metric::Cosine;
+    let (scalar, kind, account) = (Scalar::F32, Kind::Flat, |bytes| bytes);
+    let mut all = Index::new(Config { dim, metric: METRIC, scalar, kind, account }).unwrap();
+    let mut scratch = Scratch::default();
+    for vector in vectors {
+        all.insert(&Prepared::new(vector, METRIC, scalar), 1, &mut scratch);
+    }
+    let nearest = |query: &Vec<f32>| {
+        let hits = all.search(&Prepared::new(query, METRIC, scalar), NEAREST * 100, 1, &mut scratch);
+        hits.iter().map(|hit| hit.slot).collect()
+    };
+    queries.iter().map(nearest).collect()
+}
+
+/// Whether a filter that takes a share of all vectors takes that of a slot.
+fn is_taken(slot: u32, share: f64) -> bool {
+    f64::from(slot.wrapping_mul(2_654_435_761)) < share * f64::from(u32::MAX)
+}
+
+/// The share of what is nearest that a search finds, and searches a second.
+fn recall_and_rate(
+    queries: &[Prepared],
+    exact: &[Vec<u32>],
+    share: f64,
+    mut search: impl FnMut(&Prepared) -> Vec<u32>,
+) -> (f64, f64) {
+    let mut found: Vec<Vec<u32>> = vec![Vec::new(); queries.len()];
+    let mut best = vec![f64::INFINITY; queries.len()];
+    for _ in 0..ROUNDS {
+        for ((query, found), best) in queries.iter().zip(&mut found).zip(&mut best) {
+            let start = Instant::now();
+            *found = search(query);
+            *best = best.min(start.elapsed().as_secs_f64());
+        }
+    }
+    let (mut hits, mut all) = (0, 0);
+    for (found, exact) in found.iter().zip(exact) {
+        let nearest: Vec<u32> = exact.iter().copied().filter(|&slot| is_taken(slot, share)).collect();
+        let nearest = &nearest[..nearest.len().min(NEAREST)];
+        hits += found.iter().filter(|slot| nearest.contains(slot)).count();
+        all += nearest.len();
+    }
+    (hits as f64 / all as f64, queries.len() as f64 / best.iter().sum::<f64>())
+}
+
 fn print_curve(
     name: &str,
-    vectors: &[Vec<f32>],
-    queries: &[Vec<f32>],
+    (vectors, queries): (&[Vec<f32>], &[Vec<f32>]),
+    exact: &[Vec<u32>],
     (dim, scalar, kind): (usize, Scalar, Kind),
 ) {
     let metric = Metric::Cosine;
@@ -77,35 +139,27 @@ fn print_curve(
     index.train();
     let built = each(start.elapsed(), index.len());
     let mut line = format!("curve\t{name}\t{built:.1}\t{}", index.memory_bytes() / index.len());
-    // What is nearest by the floats as they were given.
-    let flat = Config { kind: Kind::Flat, scalar: Scalar::F32, ..*index.config() };
-    let mut all = Index::new(flat).unwrap();
-    for vector in vectors {
-        all.insert(&Prepared::new(vector, metric, Scalar::F32), 1, &mut scratch);
-    }
-    let exact: Vec<Vec<u32>> = queries
-        .iter()
-        .map(|query| {
-            let query = Prepared::new(query, metric, Scalar::F32);
-            all.search_all(&query, NEAREST, |_| true, &mut scratch).iter().map(|hit| hit.slot).collect()
-        })
-        .collect();
     let queries: Vec<Prepared> = queries.iter().map(|query| Prepared::new(query, metric, scalar)).collect();
-    let widths: &[usize] = match kind {
-        Kind::Hnsw { .. } => &[10, 20, 40, 80, 120, 200, 400, 800],
-        _ => &[1, 2, 4, 8, 16, 32, 64, 128],
+    let (widths, usual): (&[usize], usize) = match kind {
+        Kind::Hnsw { .. } => (&[10, 20, 40, 50, 80, 100, 120, 200, 400, 800], 100),
+        Kind::Ivf { .. } => (&[1, 2, 4, 8, 16, 32, 64, 128], 16),
+        Kind::Flat => (&[1], 1),
     };
     for &width in widths {
-        let start = Instant::now();
-        let mut found = 0;
-        for (query, exact) in queries.iter().zip(&exact) {
-            let hits = index.search(query, NEAREST, width, &mut scratch);
-            found += hits.iter().filter(|hit| exact.contains(&hit.slot)).count();
-        }
-        let rate = queries.len() as f64 / start.elapsed().as_secs_f64();
-        line += &format!("\t{:.4}\t{rate:.0}", found as f64 / (queries.len() * NEAREST) as f64);
+        let (recall, rate) = recall_and_rate(&queries, exact, 1.0, |query| {
+            index.search(query, NEAREST, width, &mut scratch).iter().map(|hit| hit.slot).collect()
+        });
+        line += &format!("\t{recall:.4}\t{rate:.0}");
     }
     println!("{line}");
+    for share in [1.0, 0.5, 0.25, 0.1, 0.01] {
+        let (recall, rate) = recall_and_rate(&queries, exact, share, |query| {
+            let keep = |slot| is_taken(slot, share);
+            let hits = index.search_filtered(query, NEAREST, usual, keep, &mut scratch);
+            hits.iter().map(|hit| hit.slot).collect()
+        });
+        println!("filter\t{name}\t{share}\t{recall:.4}\t{rate:.0}");
+    }
 }
 
 fn measure(vectors: &[Vec<f32>], queries: &[Vec<f32>], dim: usize, scalar: Scalar) {
