@@ -416,6 +416,21 @@ impl ByteRows {
         ByteRows { table: Table::new(width, account) }
     }
 
+    /// How many rows there are.
+    pub(crate) fn len(&self) -> usize {
+        self.table.len
+    }
+
+    /// Bytes of a row.
+    pub(crate) fn width(&self) -> usize {
+        self.table.row_bytes
+    }
+
+    /// So many rows lie one behind the other, from each multiple of that number on. A power of two.
+    pub(crate) fn block_rows(&self) -> usize {
+        self.table.block_rows()
+    }
+
     /// Bytes of memory, allocator rounding included. O(1).
     pub(crate) fn bytes(&self) -> usize {
         self.table.blocks.bytes
@@ -431,6 +446,16 @@ impl ByteRows {
     pub(crate) fn row(&self, row: usize) -> &[u8] {
         // SAFETY: there the bytes of the row begin, and nobody writes to them while this is borrowed.
         unsafe { std::slice::from_raw_parts(self.table.row(row), self.table.row_bytes) }
+    }
+
+    /// Up to `count` rows from one on that is there: as many of them as are there and lie one behind the other.
+    #[inline]
+    pub(crate) fn run(&self, row: usize, count: usize) -> &[u8] {
+        let begin = self.table.row(row);
+        let in_block = self.block_rows() - (row & (self.block_rows() - 1));
+        let count = count.min(in_block).min(self.table.len - row);
+        // SAFETY: there so many rows begin in one block, and nobody writes to them while this is borrowed.
+        unsafe { std::slice::from_raw_parts(begin, count * self.table.row_bytes) }
     }
 
     /// Writes a row that is there.

@@ -25,6 +25,9 @@ const SAMPLE: u32 = 512;
 /// looked at one by one.
 const DISTANCES_PER_KEPT: usize = 64;
 
+/// Distances that a scan computes before it looks at them.
+const SCANNED_AT_ONCE: usize = 64;
+
 /// Vectors, and the links by which they are found.
 #[derive(Clone, Debug)]
 pub struct Index {
@@ -533,6 +536,37 @@ impl Index {
         }
     }
 
+    /// Looks at rows that lie one behind the other, of slots that are told by number, while the next ones are fetched. Only
+    /// those that are near enough are asked whether they are taken: that may take longer than a distance.
+    fn offer_rows(
+        &self,
+        row: &[u8],
+        (rows, ahead): (&[u8], &[u8]),
+        slot_of: impl Fn(usize) -> u32,
+        most: usize,
+        keep: &mut impl FnMut(u32) -> bool,
+        scratch: &mut Scratch,
+    ) {
+        let (width, mut distances) = (self.space.width(), [0.0; SCANNED_AT_ONCE]);
+        let mut limit = scratch.limit(most);
+        for (part, rows) in rows.chunks(SCANNED_AT_ONCE * width).enumerate() {
+            let first = part * SCANNED_AT_ONCE;
+            let ahead = ahead.get(first * width..).unwrap_or_default();
+            let distances = &mut distances[..rows.len() / width];
+            self.space.scan(row, rows, ahead, distances);
+            for (at, &distance) in distances.iter().enumerate() {
+                if distance > limit {
+                    continue;
+                }
+                let slot = slot_of(first + at);
+                if keep(slot) {
+                    scratch.offer(key(distance, slot), most);
+                    limit = scratch.limit(most);
+                }
+            }
+        }
+    }
+
     /// Looks at those that are not linked yet.
     fn offer_pending(
         &self,
@@ -557,8 +591,11 @@ impl Index {
         let row = self.space.row_of(query);
         scratch.begin(0);
         if most > 0 {
-            for slot in (0..self.len as u32).filter(|&slot| !self.is_dead(slot) && keep(slot)) {
-                scratch.offer(key(self.space.distance(&row, self.space.row(slot)), slot), most);
+            let mut keep = |slot: u32| !self.is_dead(slot) && keep(slot);
+            let mut ahead = self.space.runs().skip(1);
+            for (first, rows) in self.space.runs() {
+                let ahead = ahead.next().map_or(&[][..], |(_, rows)| rows);
+                self.offer_rows(&row, (rows, ahead), |at| first + at as u32, most, &mut keep, scratch);
             }
         }
         scratch.finish(most);

@@ -83,6 +83,15 @@ impl Scratch {
         }
     }
 
+    /// A vector that is farther than this is not one of the `most` nearest.
+    #[inline]
+    pub(crate) fn limit(&self, most: usize) -> f32 {
+        match self.nearest.peek() {
+            Some(&farthest) if self.nearest.len() >= most => hit(farthest).distance,
+            _ => f32::INFINITY,
+        }
+    }
+
     /// Makes the nearest ones the result, no more than `most`.
     pub(crate) fn finish(&mut self, most: usize) {
         self.hits.clear();

@@ -70,6 +70,11 @@ impl Space {
         ByteRows::new(bytes + 4 + if scalar == Scalar::Int8 { 4 } else { 0 }, account)
     }
 
+    /// Bytes of a row.
+    pub(crate) fn width(&self) -> usize {
+        self.rows.width()
+    }
+
     /// A vector as a row.
     pub(crate) fn row_of(&self, vector: &Prepared) -> Vec<u8> {
         assert!(vector.bytes.len() == self.bytes, "a vector has as many dimensions as the index");
@@ -95,7 +100,29 @@ impl Space {
     /// How far two rows are from each other: the smaller, the nearer. O(dimensions).
     #[inline]
     pub(crate) fn distance(&self, a: &[u8], b: &[u8]) -> f32 {
-        let found = self.kernel.of(&a[..self.bytes], &b[..self.bytes]);
+        self.distance_by(self.kernel.of(&a[..self.bytes], &b[..self.bytes]), a, b)
+    }
+
+    /// How far a row is from as many of those that lie one behind the other in `rows` as `distances` has room for. As much
+    /// of `ahead` is fetched meanwhile. O(rows · dimensions).
+    pub(crate) fn scan(&self, a: &[u8], rows: &[u8], ahead: &[u8], distances: &mut [f32]) {
+        let width = self.width();
+        self.kernel.of_rows(&a[..self.bytes], rows, width, ahead, distances);
+        match self.form {
+            Form::L2 => {}
+            // What most indexes are of is done without a look at the rows.
+            Form::Cosine => distances.iter_mut().for_each(|distance| *distance = 1.0 - *distance),
+            _ => {
+                for (distance, row) in distances.iter_mut().zip(rows.chunks_exact(width)) {
+                    *distance = self.distance_by(*distance, a, row);
+                }
+            }
+        }
+    }
+
+    /// How far two rows are from each other of which the kernel says `found`.
+    #[inline]
+    fn distance_by(&self, found: f32, a: &[u8], b: &[u8]) -> f32 {
         match self.form {
             Form::Cosine => 1.0 - found,
             Form::CosineInt8 => {
@@ -156,6 +183,12 @@ impl Space {
         let range = if self.scalar == Scalar::Int8 { float_at(row, self.bytes + 4) } else { 0.0 };
         let numbers = decode(&row[..self.bytes], range, self.scalar, self.dim);
         numbers.into_iter().flat_map(f32::to_le_bytes).collect()
+    }
+
+    /// All rows, those that lie one behind the other together, and the slot of the first of these.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = (u32, &[u8])> {
+        let starts = (0..self.rows.len()).step_by(self.rows.block_rows());
+        starts.map(|row| (row as u32, self.rows.run(row, usize::MAX)))
     }
 
     pub(crate) fn push(&mut self, row: &[u8]) {

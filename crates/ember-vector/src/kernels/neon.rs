@@ -3,23 +3,24 @@
 
 use std::arch::aarch64::*;
 
-use super::{Measure, Raw};
+use super::{Measure, Raw, raw};
 use crate::config::Scalar;
 
 /// The kernel of a scalar.
 pub(super) fn kernel(scalar: Scalar, measure: Measure) -> Option<Raw> {
     match (scalar, measure) {
-        (Scalar::F32, Measure::Dot) => Some(dot_f32),
-        (Scalar::F32, Measure::SquaredL2) => Some(l2_f32),
-        (Scalar::Int8, _) => Some(dot_i8),
-        (Scalar::Binary, _) => Some(bits),
+        (Scalar::F32, Measure::Dot) => Some(raw!(dot_f32, "neon")),
+        (Scalar::F32, Measure::SquaredL2) => Some(raw!(l2_f32, "neon")),
+        (Scalar::Int8, _) => Some(raw!(dot_i8, "neon")),
+        (Scalar::Binary, _) => Some(raw!(bits, "neon")),
         (Scalar::F16 | Scalar::Bf16, _) => None,
     }
 }
 
 /// # Safety
-/// That of [`Raw`]; so for all that follow.
+/// That of [`One`](super::One); so for all that follow.
 #[target_feature(enable = "neon")]
+#[inline]
 unsafe fn dot_f32(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let (a, b, count) = (a.cast::<f32>(), b.cast::<f32>(), bytes / 4);
     let mut sum = vdupq_n_f32(0.0);
@@ -35,6 +36,7 @@ unsafe fn dot_f32(a: *const u8, b: *const u8, bytes: usize) -> f32 {
 }
 
 #[target_feature(enable = "neon")]
+#[inline]
 unsafe fn l2_f32(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let (a, b, count) = (a.cast::<f32>(), b.cast::<f32>(), bytes / 4);
     let mut sum = vdupq_n_f32(0.0);
@@ -51,6 +53,7 @@ unsafe fn l2_f32(a: *const u8, b: *const u8, bytes: usize) -> f32 {
 }
 
 #[target_feature(enable = "neon")]
+#[inline]
 unsafe fn dot_i8(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let (a, b) = (a.cast::<i8>(), b.cast::<i8>());
     let mut sum = vdupq_n_s32(0);
@@ -68,6 +71,7 @@ unsafe fn dot_i8(a: *const u8, b: *const u8, bytes: usize) -> f32 {
 }
 
 #[target_feature(enable = "neon")]
+#[inline]
 unsafe fn bits(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let mut sum = vdupq_n_u64(0);
     let whole = bytes / 16 * 16;

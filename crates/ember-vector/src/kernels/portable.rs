@@ -1,7 +1,7 @@
 //! Kernels without any processor's own instructions, written so that compilers can use the common ones.
 #![allow(unsafe_code, reason = "the signature is that of all kernels")]
 
-use super::{Measure, Raw};
+use super::{Measure, Raw, raw};
 use crate::config::Scalar;
 use crate::quantize::{f32_from_bf16, f32_from_f16};
 
@@ -11,17 +11,17 @@ const LANES: usize = 8;
 /// The kernel of a scalar.
 pub(super) fn kernel(scalar: Scalar, measure: Measure) -> Raw {
     match (scalar, measure) {
-        (Scalar::F32, Measure::Dot) => dot_f32,
-        (Scalar::F32, Measure::SquaredL2) => squared_l2_f32,
-        (Scalar::F16, _) => dot_f16,
-        (Scalar::Bf16, _) => dot_bf16,
-        (Scalar::Int8, _) => dot_i8,
-        (Scalar::Binary, _) => differing_bits,
+        (Scalar::F32, Measure::Dot) => raw!(dot_f32),
+        (Scalar::F32, Measure::SquaredL2) => raw!(squared_l2_f32),
+        (Scalar::F16, _) => raw!(dot_f16),
+        (Scalar::Bf16, _) => raw!(dot_bf16),
+        (Scalar::Int8, _) => raw!(dot_i8),
+        (Scalar::Binary, _) => raw!(differing_bits),
     }
 }
 
 /// # Safety
-/// That of [`Raw`].
+/// That of [`One`](super::One).
 unsafe fn slices<'a>(a: *const u8, b: *const u8, bytes: usize) -> (&'a [u8], &'a [u8]) {
     // SAFETY: the caller's promise.
     unsafe { (std::slice::from_raw_parts(a, bytes), std::slice::from_raw_parts(b, bytes)) }

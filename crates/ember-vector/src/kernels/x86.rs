@@ -3,7 +3,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Measure, Raw};
+use super::{Measure, Raw, raw};
 use crate::config::Scalar;
 
 /// The fastest kernel of a scalar that this processor can run.
@@ -22,12 +22,30 @@ pub(super) fn kernels(scalar: Scalar, measure: Measure) -> Vec<Raw> {
         && is_x86_feature_detected!("f16c")
         && is_x86_feature_detected!("popcnt");
     let (best, second): (Option<Raw>, Raw) = match (scalar, measure) {
-        (Scalar::F32, Measure::Dot) => (has_avx512.then_some(dot_f32_512), dot_f32_256),
-        (Scalar::F32, Measure::SquaredL2) => (has_avx512.then_some(l2_f32_512), l2_f32_256),
-        (Scalar::F16, _) => (has_avx512.then_some(dot_f16_512), dot_f16_256),
-        (Scalar::Bf16, _) => (has_avx512.then_some(dot_bf16_512), dot_bf16_256),
-        (Scalar::Int8, _) => (has_vnni.then_some(dot_i8_512), dot_i8_256),
-        (Scalar::Binary, _) => (has_popcnt.then_some(bits_512), bits_256),
+        (Scalar::F32, Measure::Dot) => (
+            has_avx512.then_some(raw!(dot_f32_512, "avx512f,avx512bw")),
+            raw!(dot_f32_256, "avx2,fma,f16c,popcnt"),
+        ),
+        (Scalar::F32, Measure::SquaredL2) => (
+            has_avx512.then_some(raw!(l2_f32_512, "avx512f,avx512bw")),
+            raw!(l2_f32_256, "avx2,fma,f16c,popcnt"),
+        ),
+        (Scalar::F16, _) => (
+            has_avx512.then_some(raw!(dot_f16_512, "avx512f,avx512bw")),
+            raw!(dot_f16_256, "avx2,fma,f16c,popcnt"),
+        ),
+        (Scalar::Bf16, _) => (
+            has_avx512.then_some(raw!(dot_bf16_512, "avx512f,avx512bw")),
+            raw!(dot_bf16_256, "avx2,fma,f16c,popcnt"),
+        ),
+        (Scalar::Int8, _) => (
+            has_vnni.then_some(raw!(dot_i8_512, "avx512f,avx512bw,avx512vnni")),
+            raw!(dot_i8_256, "avx2,fma,f16c,popcnt"),
+        ),
+        (Scalar::Binary, _) => {
+            let best = raw!(bits_512, "avx512f,avx512bw,avx512vpopcntdq");
+            (has_popcnt.then_some(best), raw!(bits_256, "avx2,fma,f16c,popcnt"))
+        }
     };
     kernels.extend(best);
     kernels.extend(has_avx2.then_some(second));
@@ -41,8 +59,9 @@ fn mask16(left: usize) -> __mmask16 {
 }
 
 /// # Safety
-/// That of [`Raw`]; so for all that follow.
+/// That of [`One`](super::One); so for all that follow.
 #[target_feature(enable = "avx512f,avx512bw")]
+#[inline]
 unsafe fn dot_f32_512(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let (a, b, count) = (a.cast::<f32>(), b.cast::<f32>(), bytes / 4);
     let mut sums = [_mm512_setzero_ps(); 4];
@@ -68,6 +87,7 @@ unsafe fn dot_f32_512(a: *const u8, b: *const u8, bytes: usize) -> f32 {
 }
 
 #[target_feature(enable = "avx512f,avx512bw")]
+#[inline]
 unsafe fn l2_f32_512(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let (a, b, count) = (a.cast::<f32>(), b.cast::<f32>(), bytes / 4);
     let mut sums = [_mm512_setzero_ps(); 2];
@@ -94,6 +114,7 @@ unsafe fn l2_f32_512(a: *const u8, b: *const u8, bytes: usize) -> f32 {
 }
 
 #[target_feature(enable = "avx512f,avx512bw")]
+#[inline]
 unsafe fn dot_f16_512(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let mut sums = [_mm512_setzero_ps(); 2];
     let whole = bytes / 64 * 64;
@@ -132,6 +153,7 @@ unsafe fn tail(row: *const u8, at: usize, bytes: usize) -> [u8; 64] {
 }
 
 #[target_feature(enable = "avx512f,avx512bw")]
+#[inline]
 unsafe fn dot_bf16_512(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     #[target_feature(enable = "avx512f,avx512bw")]
     fn widened(half: __m256i) -> __m512 {
@@ -163,6 +185,7 @@ unsafe fn dot_bf16_512(a: *const u8, b: *const u8, bytes: usize) -> f32 {
 
 /// The instruction takes unsigned numbers on its left: `a` + 128 there, and 128 times the sum of `b` is taken off again.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+#[inline]
 unsafe fn dot_i8_512(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let offset = _mm512_set1_epi8(-128);
     let (mut products, mut corrections) = (_mm512_setzero_si512(), _mm512_setzero_si512());
@@ -183,6 +206,7 @@ unsafe fn dot_i8_512(a: *const u8, b: *const u8, bytes: usize) -> f32 {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vpopcntdq")]
+#[inline]
 unsafe fn bits_512(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let mut sum = _mm512_setzero_si512();
     let mut at = 0;
@@ -208,6 +232,7 @@ fn sum_of(lanes: __m256) -> f32 {
 }
 
 #[target_feature(enable = "avx2,fma,f16c,popcnt")]
+#[inline]
 unsafe fn dot_f32_256(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let mut sums = [_mm256_setzero_ps(); 2];
     let whole = bytes / 64 * 64;
@@ -232,6 +257,7 @@ unsafe fn dot_f32_256(a: *const u8, b: *const u8, bytes: usize) -> f32 {
 }
 
 #[target_feature(enable = "avx2,fma,f16c,popcnt")]
+#[inline]
 unsafe fn l2_f32_256(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let mut sums = [_mm256_setzero_ps(); 2];
     let whole = bytes / 64 * 64;
@@ -257,6 +283,7 @@ unsafe fn l2_f32_256(a: *const u8, b: *const u8, bytes: usize) -> f32 {
 }
 
 #[target_feature(enable = "avx2,fma,f16c,popcnt")]
+#[inline]
 unsafe fn dot_f16_256(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let mut sum = _mm256_setzero_ps();
     let whole = bytes / 16 * 16;
@@ -276,6 +303,7 @@ unsafe fn dot_f16_256(a: *const u8, b: *const u8, bytes: usize) -> f32 {
 }
 
 #[target_feature(enable = "avx2,fma,f16c,popcnt")]
+#[inline]
 unsafe fn dot_bf16_256(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     #[target_feature(enable = "avx2")]
     fn widened(half: __m128i) -> __m256 {
@@ -299,6 +327,7 @@ unsafe fn dot_bf16_256(a: *const u8, b: *const u8, bytes: usize) -> f32 {
 }
 
 #[target_feature(enable = "avx2,fma,f16c,popcnt")]
+#[inline]
 unsafe fn dot_i8_256(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let mut sum = _mm256_setzero_si256();
     let whole = bytes / 16 * 16;
@@ -322,6 +351,7 @@ unsafe fn dot_i8_256(a: *const u8, b: *const u8, bytes: usize) -> f32 {
 }
 
 #[target_feature(enable = "avx2,fma,f16c,popcnt")]
+#[inline]
 unsafe fn bits_256(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let mut sum = 0;
     for at in (0..bytes).step_by(8) {
