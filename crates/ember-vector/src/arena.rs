@@ -472,6 +472,22 @@ impl ByteRows {
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.table.push(), bytes.len()) };
     }
 
+    /// Appends a row of zeros.
+    pub(crate) fn push_zeros(&mut self) {
+        // SAFETY: there the bytes of the row begin, which nobody else reads or writes.
+        unsafe { ptr::write_bytes(self.table.push(), 0, self.table.row_bytes) };
+    }
+
+    /// Copies a row to the place of another one.
+    pub(crate) fn copy(&mut self, from: usize, to: usize) {
+        self.table.copy(from, to);
+    }
+
+    /// Removes the last row.
+    pub(crate) fn pop(&mut self) {
+        self.table.pop();
+    }
+
     /// Removes a row by putting the last one in its place.
     pub(crate) fn swap_remove(&mut self, row: usize) {
         let last = self.table.len - 1;

@@ -5,14 +5,14 @@ use crate::graph::Graph;
 use crate::graph::hnsw::Beam;
 use crate::graph::pending::Pending;
 use crate::lists::training::Claim;
-use crate::lists::{AHEAD, Lists};
+use crate::lists::{Lists, PLACES_SPARE};
 use crate::quantize::Prepared;
 use crate::random::{level_of, split_mix};
 use crate::search::{Hit, Scratch, key};
 use crate::space::Space;
 
-/// The most vectors of an index.
-pub const SLOTS_MAX: usize = u32::MAX as usize - 1;
+/// The most vectors of an index: in lists, their places have numbers of 32 bits, some of which are empty.
+pub const SLOTS_MAX: usize = u32::MAX as usize - PLACES_SPARE;
 
 /// An index that takes at most this many bytes of vectors is searched by looking at all of them: that takes no longer than
 /// following links, and finds all.
@@ -24,6 +24,9 @@ const SAMPLE: u32 = 512;
 /// Of a filtered search in the graph, per vector that is kept while it runs: distances that are computed before the rest is
 /// looked at one by one.
 const DISTANCES_PER_KEPT: usize = 64;
+
+/// How many parts ahead of lists a scan has vectors fetched: about as far as one of all vectors does.
+const PARTS_AHEAD: usize = 2;
 
 /// Distances that a scan computes before it looks at them.
 const SCANNED_AT_ONCE: usize = 64;
@@ -149,7 +152,10 @@ impl Index {
         assert!(self.len < SLOTS_MAX, "the owner looks whether there is room");
         let slot = self.len as u32;
         let row = self.space.row_of(vector);
-        self.space.push(&row);
+        match &mut self.lists {
+            Some(lists) => lists.push(&row),
+            None => self.space.push(&row),
+        }
         self.len += 1;
         self.inserted += 1;
         if let Some(graph) = &mut self.graph {
@@ -157,8 +163,7 @@ impl Index {
             graph.set_pending(slot, true);
             self.pending.push(slot, self.inserted, width);
         }
-        if let Some(lists) = &mut self.lists {
-            lists.push();
+        if self.lists.is_some() {
             self.pending.push(slot, self.inserted, width);
         }
         slot
@@ -193,16 +198,15 @@ impl Index {
             graph.raise(slot, level_of(self.inserted, graph.links));
             graph.set_pending(slot, true);
             self.pending.push(slot, self.inserted, width);
-        } else {
-            self.space.set(slot, &row);
-            self.note_change(slot);
+            return;
         }
-        if let Some(lists) = &mut self.lists {
-            if !lists.take_out(slot) {
-                self.pending.remove(slot);
-            }
-            self.pending.push(slot, self.inserted, width);
+        self.note_change(slot);
+        let Some(lists) = &mut self.lists else { return self.space.set(slot, &row) };
+        if !lists.take_out(slot) {
+            self.pending.remove(slot);
         }
+        lists.set(slot, &row);
+        self.pending.push(slot, self.inserted, width);
     }
 
     /// As [`Index::exchange`], and links it.
@@ -296,10 +300,11 @@ impl Index {
                 self.pending.rename(last, slot);
             }
             lists.swap_remove(slot);
+        } else {
+            self.space.swap_remove(slot);
         }
         self.note_change(slot);
         self.note_change((self.len - 1) as u32);
-        self.space.swap_remove(slot);
         self.len -= 1;
     }
 
@@ -325,24 +330,33 @@ impl Index {
         index
     }
 
+    /// The row of a slot.
+    #[inline]
+    pub(crate) fn row(&self, slot: u32) -> &[u8] {
+        match &self.lists {
+            Some(lists) => lists.row(slot),
+            None => self.space.row(slot),
+        }
+    }
+
     /// The vector of a slot as it is stored.
     pub fn stored(&self, slot: u32) -> Prepared {
-        self.space.stored(slot)
+        self.space.stored(self.row(slot))
     }
 
     /// The vector of a slot, as far as it was kept: of cosine with the length that was taken out, but for bits.
     pub fn vector(&self, slot: u32) -> Vec<f32> {
-        self.space.vector(slot)
+        self.space.vector(self.row(slot))
     }
 
     /// How far the vectors of two slots are from each other; see [`Hit::distance`].
     pub fn distance_between(&self, a: u32, b: u32) -> f32 {
-        self.space.between(a, b)
+        self.space.distance(self.row(a), self.row(b))
     }
 
     /// How far a vector is from that of a slot; see [`Hit::distance`].
     pub fn distance(&self, query: &Prepared, slot: u32) -> f32 {
-        self.space.distance(&self.space.row_of(query), self.space.row(slot))
+        self.space.distance(&self.space.row_of(query), self.row(slot))
     }
 
     /// The highest level of a slot's node; 0 without a graph.
@@ -492,47 +506,45 @@ impl Index {
         scratch.begin(0);
         if most > 0 {
             self.offer_pending(&row, most, keep, scratch);
+            let width = width.max(1);
+            let mut promising = lists.by_promise(&self.space.floats(&row), width);
+            let count = promising.len();
+            let (first, others) = promising.split_at_mut(width.min(count));
             let mut distances = 0;
-            let mut promising = lists.by_promise(&self.space.floats(&row), width.max(1));
-            for at in 0..promising.len() {
-                if at >= width.max(1) {
-                    if scratch.nearest.len() >= most {
-                        break;
+            let mut look_at = |promising: &[u64], scratch: &mut Scratch| {
+                let parts = promising.iter().flat_map(|&key| lists.parts(key as u32));
+                self.offer_parts(&row, parts, (most, distances_max, &mut distances), keep, scratch);
+            };
+            look_at(first, scratch);
+            if scratch.nearest.len() < most {
+                others.sort_unstable();
+                for list in others.chunks(1) {
+                    if scratch.nearest.len() < most {
+                        look_at(list, scratch);
                     }
-                    if at == width.max(1) {
-                        promising[at..].sort_unstable();
-                    }
-                }
-                for slots in lists.slots_of(promising[at] as u32) {
-                    if distances > distances_max {
-                        break;
-                    }
-                    distances += slots.len();
-                    self.offer_some(&row, slots, most, keep, scratch);
                 }
             }
         }
         scratch.finish(most);
     }
 
-    fn offer_some(
+    /// Looks at parts of lists until more than `distances_max` distances are computed.
+    fn offer_parts<'p>(
         &self,
         row: &[u8],
-        slots: &[u32],
-        most: usize,
+        parts: impl Iterator<Item = (&'p [u32], &'p [u8])> + Clone,
+        (most, distances_max, distances): (usize, usize, &mut usize),
         keep: &mut impl FnMut(u32) -> bool,
         scratch: &mut Scratch,
     ) {
-        for &slot in slots.iter().take(AHEAD) {
-            self.space.prefetch(slot);
-        }
-        for (at, &slot) in slots.iter().enumerate() {
-            if let Some(&slot) = slots.get(at + AHEAD) {
-                self.space.prefetch(slot);
+        let mut ahead = parts.clone().skip(PARTS_AHEAD);
+        for (slots, rows) in parts {
+            if *distances > distances_max {
+                return;
             }
-            if keep(slot) {
-                scratch.offer(key(self.space.distance(row, self.space.row(slot)), slot), most);
-            }
+            *distances += slots.len();
+            let ahead = ahead.next().map_or(&[][..], |(_, rows)| rows);
+            self.offer_rows(row, (rows, ahead), |at| slots[at], most, keep, scratch);
         }
     }
 
@@ -576,7 +588,7 @@ impl Index {
         scratch: &mut Scratch,
     ) {
         for slot in self.pending.slots().filter(|&slot| keep(slot)) {
-            scratch.offer(key(self.space.distance(row, self.space.row(slot)), slot), most);
+            scratch.offer(key(self.space.distance(row, self.row(slot)), slot), most);
         }
     }
 
@@ -592,6 +604,10 @@ impl Index {
         scratch.begin(0);
         if most > 0 {
             let mut keep = |slot: u32| !self.is_dead(slot) && keep(slot);
+            if let Some(lists) = &self.lists {
+                let all = (most, usize::MAX, &mut 0);
+                self.offer_parts(&row, lists.all_parts(), all, &mut keep, scratch);
+            }
             let mut ahead = self.space.runs().skip(1);
             for (first, rows) in self.space.runs() {
                 let ahead = ahead.next().map_or(&[][..], |(_, rows)| rows);
@@ -623,6 +639,8 @@ impl Index {
             + self.pending.memory_bytes(self.config.account)
             + self.dead_bytes();
         assert_eq!(self.memory_bytes(), recounted, "bytes are those of the blocks");
+        let of_space = if self.lists.is_some() { 0 } else { self.len };
+        assert_eq!(self.space.len(), of_space, "lists have the vectors, if there are some");
         if let Some(graph) = &self.graph {
             assert_eq!(graph.len(), self.len);
             graph.check();

@@ -95,17 +95,14 @@ impl Restore {
         trained_len: usize,
         list_of: &[u32],
     ) -> Result<(), RestoreError> {
-        let Index { config: Config { dim, metric, account, kind, .. }, len, .. } = self.index;
-        let made = Lists::around(centres, dim, metric, trained_len, account);
+        let Index { config: Config { dim, metric, account, kind, .. }, len, ref mut space, .. } = self.index;
+        let made = Lists::around(centres, (dim, space.width()), metric, trained_len, account);
         let mut made = made.filter(|_| matches!(kind, Kind::Ivf { .. })).ok_or(RestoreError::Lists)?;
         let are_there = |list: &u32| (*list as usize) < made.count();
         if made.count() > LISTS_MAX || list_of.len() != len || !list_of.iter().all(are_there) {
             return Err(RestoreError::Lists);
         }
-        for (slot, &list) in (0u32..).zip(list_of) {
-            made.push();
-            made.insert(slot, list);
-        }
+        made.fill(&space.take_rows(account), list_of);
         self.index.lists = Some(Box::new(made));
         Ok(())
     }

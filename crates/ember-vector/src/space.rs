@@ -3,6 +3,8 @@
 //! ```text
 //! row   numbers | length, 4 bytes | largest number, 4 bytes (Int8 only)
 //! ```
+//!
+//! Rows are here, by slot, unless there are lists: these have them list by list ([`crate::lists`]).
 
 use crate::arena::{Account, ByteRows};
 use crate::config::{Config, Metric, Scalar};
@@ -73,6 +75,17 @@ impl Space {
     /// Bytes of a row.
     pub(crate) fn width(&self) -> usize {
         self.rows.width()
+    }
+
+    /// Takes all rows out.
+    pub(crate) fn take_rows(&mut self, account: Account) -> ByteRows {
+        let width = self.width();
+        std::mem::replace(&mut self.rows, ByteRows::new(width, account))
+    }
+
+    /// How many rows there are.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
     }
 
     /// A vector as a row.
@@ -159,9 +172,8 @@ impl Space {
         self.distance(self.row(a), self.row(b))
     }
 
-    /// What a slot holds, as it was stored.
-    pub(crate) fn stored(&self, slot: u32) -> Prepared {
-        let row = self.row(slot);
+    /// What a row holds, as it was stored.
+    pub(crate) fn stored(&self, row: &[u8]) -> Prepared {
         let range = if self.scalar == Scalar::Int8 { float_at(row, self.bytes + 4) } else { 0.0 };
         Prepared {
             bytes: row[..self.bytes].to_vec(),
@@ -169,9 +181,9 @@ impl Space {
         }
     }
 
-    /// The vector of a slot, as far as it was kept.
-    pub(crate) fn vector(&self, slot: u32) -> Vec<f32> {
-        let Prepared { bytes, facts } = self.stored(slot);
+    /// The vector of a row, as far as it was kept.
+    pub(crate) fn vector(&self, row: &[u8]) -> Vec<f32> {
+        let Prepared { bytes, facts } = self.stored(row);
         restored(&bytes, facts, self.metric, self.scalar, self.dim)
     }
 

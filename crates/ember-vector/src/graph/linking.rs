@@ -164,7 +164,7 @@ impl Index {
     pub(crate) fn link_slot(&mut self, slot: u32, scratch: &mut Scratch) {
         if let Some(lists) = &mut self.lists {
             if self.pending.remove(slot).is_some() {
-                lists.insert(slot, lists.nearest(&self.space.floats(self.space.row(slot))));
+                lists.insert(slot, lists.nearest(&self.space.floats(lists.row(slot))));
             }
             return;
         }
@@ -203,7 +203,7 @@ impl Linking {
             levels: Vec::new(),
         };
         if let Some(lists) = lists {
-            plan.list = Some((lists.generation, lists.nearest(&space.floats(space.row(waiting.slot)))));
+            plan.list = Some((lists.generation, lists.nearest(&space.floats(lists.row(waiting.slot)))));
             return plan;
         }
         let Some((graph, entry)) = graph.as_ref().and_then(|graph| Some((graph, graph.entry?))) else {

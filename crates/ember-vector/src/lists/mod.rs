@@ -1,40 +1,57 @@
 //! Vectors in lists, each around a centre: a search looks at the lists whose centres are nearest.
 //!
 //! ```text
-//! heads    row of a list     its first chunk
-//! chunks   row of a chunk    list | chunk before | chunk behind | count | slots, 28 of them
-//! places   row of a slot     the chunk that it is in
+//! ends     row of a list + 1   its first and its last chunk; row 0 is that of vectors that are in no list yet
+//! chunks   row of a chunk      list + 1 | chunk before | chunk behind | count | slots, as many as there is room for
+//! rows     rows of a chunk     the vectors of its slots, one behind the other
+//! places   row of a slot       where in `rows` its vector is
 //! ```
 //!
-//! Only the first chunk of a list has room: what is removed elsewhere is replaced by its last slot. Rows are without gaps: a
-//! removed chunk is filled by the last. So each change touches a few rows, however long a list is.
+//! So a search reads the vectors of a list one behind the other. Those that are placed at once, by a training or from a
+//! file, are placed list by list, so that the chunks of a list are neighbours, too.
+//!
+//! Only the last chunk of a list has room: what is removed elsewhere is replaced by its last slot. Chunks are without gaps:
+//! a removed one is filled by the last. So each change touches a few rows, however long a list is.
 //!
 //! Which list a vector is in is decided by the distance from the centres, in full floats; with [`Metric::Cosine`] vectors
 //! and centres are of length 1 for that. A search by inner product asks for the largest product with a centre, which is the
 //! mean of its vectors, so that of the product with these.
 //!
-//! Invariants ([`Lists::check`]): a slot is in one list or in none, and then it is pending; only first chunks have room, and
+//! Invariants ([`Lists::check`]): a slot is in one list or in none, and then it is pending; only last chunks have room, and
 //! no chunk is empty.
 
 pub(crate) mod training;
 
 use crate::arena::{Account, ByteRows, Rows};
-use crate::config::{Metric, Scalar};
+use crate::config::{LISTS_MAX, Metric, Scalar};
 use crate::graph::NONE;
 use crate::kernels::{Kernel, Measure, prefetch};
 use crate::search::key;
 
+/// Of the ends of a list.
+const FIRST: usize = 0;
+const LAST: usize = 1;
+
+/// Of a chunk.
 const LIST: usize = 0;
 const BEFORE: usize = 1;
 const BEHIND: usize = 2;
 const COUNT: usize = 3;
 const SLOTS: usize = 4;
 
-/// Slots of a chunk, which is two cache lines then.
-const CHUNK_SLOTS: usize = 28;
+/// Bytes of the vectors of a chunk, about, within the following bounds. Half a chunk of each list is empty.
+const CHUNK_BYTES: usize = 2 * 1024;
+const ROOM_MIN: usize = 8;
+const ROOM_MAX: usize = 16;
 
-/// How many vectors ahead the processor is asked to fetch.
-pub(crate) const AHEAD: usize = 4;
+/// Places without a vector that there are at most, and one number that is none.
+pub(crate) const PLACES_SPARE: usize = (LISTS_MAX + 2) * ROOM_MAX;
+
+/// Centres that are compared with a vector before the results are looked at.
+const COMPARED_AT_ONCE: usize = 64;
+
+/// Of slots without a list.
+const NOWHERE: u32 = 0;
 
 /// What lists are around.
 #[derive(Clone, Debug)]
@@ -67,26 +84,41 @@ impl Centres {
         self.squared_l2.of(floats, self.rows.row(list))
     }
 
-    /// The nearest centre and the squared distance from it. There is one at least.
-    fn nearest(&self, floats: &[u8]) -> (u32, f32) {
-        let mut nearest = (0, f32::INFINITY);
-        for list in 0..self.count {
-            let distance = self.distance(floats, list);
-            if distance < nearest.1 {
-                nearest = (list as u32, distance);
-            }
+    /// Tells what a kernel says of a vector and each centre.
+    fn compare(&self, kernel: Kernel, floats: &[u8], mut tell: impl FnMut(u32, f32)) {
+        let mut found = [0.0; COMPARED_AT_ONCE];
+        let mut first = 0;
+        while first < self.count {
+            let rows = self.rows.run(first, COMPARED_AT_ONCE);
+            let found = &mut found[..rows.len() / floats.len()];
+            kernel.of_rows(floats, rows, floats.len(), &[], found);
+            found.iter().zip(first as u32..).for_each(|(&found, list)| tell(list, found));
+            first += found.len();
         }
-        nearest
+    }
+
+    /// The nearest centre. There is one at least.
+    fn nearest(&self, floats: &[u8]) -> u32 {
+        let mut nearest = (0, f32::INFINITY);
+        self.compare(self.squared_l2, floats, |list, distance| {
+            if distance < nearest.1 {
+                nearest = (list, distance);
+            }
+        });
+        nearest.0
     }
 }
 
-/// The lists of an index.
+/// The lists of an index, and its vectors.
 #[derive(Clone, Debug)]
 pub(crate) struct Lists {
     centres: Centres,
-    heads: Rows<u32>,
+    ends: Rows<u32>,
     chunks: Rows<u32>,
+    rows: ByteRows,
     places: Rows<u32>,
+    /// Slots of a chunk.
+    room: usize,
     /// Tells these lists from those of another training.
     pub(crate) generation: u64,
     /// How many vectors there were at the training.
@@ -94,21 +126,30 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    fn new(dim: usize, metric: Metric, account: Account) -> Lists {
+    fn new(dim: usize, metric: Metric, width: usize, account: Account) -> Lists {
+        let rows = ByteRows::new(width, account);
+        let room = (CHUNK_BYTES / width).clamp(ROOM_MIN, ROOM_MAX).min(rows.block_rows());
+        let room = 1 << room.ilog2();
+        let mut ends = Rows::new(2, account);
+        ends.push();
+        ends.row_mut(0).fill(NONE);
         Lists {
             centres: Centres::new(dim, metric, account),
-            heads: Rows::new(1, account),
-            chunks: Rows::new(SLOTS + CHUNK_SLOTS, account),
+            ends,
+            chunks: Rows::new(SLOTS + room, account),
+            rows,
             places: Rows::new(1, account),
+            room,
             generation: training::next_token(),
             trained_len: 0,
         }
     }
 
-    /// Lists around these centres, rows of `dim` floats, without vectors. `None` if they are no rows.
+    /// Lists around these centres, rows of `dim` floats, without vectors; those will have rows of `width` bytes. `None` if
+    /// they are no rows.
     pub(crate) fn around(
         centres: &[f32],
-        dim: usize,
+        (dim, width): (usize, usize),
         metric: Metric,
         trained_len: usize,
         account: Account,
@@ -117,7 +158,7 @@ impl Lists {
         {
             return None;
         }
-        let mut lists = Lists { trained_len, ..Lists::new(dim, metric, account) };
+        let mut lists = Lists { trained_len, ..Lists::new(dim, metric, width, account) };
         for centre in centres.chunks_exact(dim) {
             lists.push_list(&centre.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>());
         }
@@ -126,8 +167,8 @@ impl Lists {
 
     fn push_list(&mut self, centre: &[u8]) {
         self.centres.push(centre);
-        self.heads.push();
-        self.heads.row_mut(self.centres.count - 1)[0] = NONE;
+        self.ends.push();
+        self.ends.row_mut(self.centres.count).fill(NONE);
     }
 
     /// How many lists there are.
@@ -142,13 +183,18 @@ impl Lists {
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.centres.rows.bytes() + self.heads.bytes() + self.chunks.bytes() + self.places.bytes()
+        self.centres.rows.bytes()
+            + self.ends.bytes()
+            + self.chunks.bytes()
+            + self.rows.bytes()
+            + self.places.bytes()
     }
 
     pub(crate) fn recounted_bytes(&self) -> usize {
         self.centres.rows.recounted_bytes()
-            + self.heads.recounted_bytes()
+            + self.ends.recounted_bytes()
             + self.chunks.recounted_bytes()
+            + self.rows.recounted_bytes()
             + self.places.recounted_bytes()
     }
 
@@ -159,28 +205,47 @@ impl Lists {
 
     /// The list that a slot is in.
     pub(crate) fn list_of(&self, slot: u32) -> Option<u32> {
-        match self.places.row(slot as usize)[0] {
-            NONE => None,
-            chunk => Some(self.chunks.row(chunk as usize)[LIST]),
-        }
+        let (chunk, _) = self.place(slot);
+        self.chunks.row(chunk as usize)[LIST].checked_sub(1)
+    }
+
+    /// The row of a slot.
+    #[inline]
+    pub(crate) fn row(&self, slot: u32) -> &[u8] {
+        self.rows.row(self.places.row(slot as usize)[0] as usize)
+    }
+
+    /// Where a slot is: a chunk and a place in it.
+    fn place(&self, slot: u32) -> (u32, usize) {
+        let place = self.places.row(slot as usize)[0] as usize;
+        ((place / self.room) as u32, place % self.room)
+    }
+
+    /// Where the vector of a place is.
+    fn at(&self, chunk: u32, place: usize) -> usize {
+        chunk as usize * self.room + place
+    }
+
+    /// Notes that a slot is in a place.
+    fn put(&mut self, slot: u32, chunk: u32, place: usize) {
+        self.chunks.row_mut(chunk as usize)[SLOTS + place] = slot;
+        self.places.row_mut(slot as usize)[0] = self.at(chunk, place) as u32;
     }
 
     /// The list whose centre is nearest to a vector.
     pub(crate) fn nearest(&self, floats: &[u8]) -> u32 {
-        self.centres.nearest(floats).0
+        self.centres.nearest(floats)
     }
 
     /// All lists, by how promising they are for a query: the first `most` are in order.
     pub(crate) fn by_promise(&self, floats: &[u8], most: usize) -> Vec<u64> {
-        let Centres { rows, is_product, squared_l2, product, .. } = &self.centres;
-        let distance = |list: usize| {
-            if *is_product {
-                -product.of(floats, rows.row(list))
-            } else {
-                squared_l2.of(floats, rows.row(list))
-            }
-        };
-        let mut keys: Vec<u64> = (0..self.count()).map(|list| key(distance(list), list as u32)).collect();
+        let centres = &self.centres;
+        let mut keys: Vec<u64> = Vec::with_capacity(self.count());
+        if centres.is_product {
+            centres.compare(centres.product, floats, |list, product| keys.push(key(-product, list)));
+        } else {
+            centres.compare(centres.squared_l2, floats, |list, distance| keys.push(key(distance, list)));
+        }
         let most = most.min(keys.len());
         if most > 0 && most < keys.len() {
             keys.select_nth_unstable(most - 1);
@@ -189,111 +254,168 @@ impl Lists {
         keys
     }
 
-    /// The slots of a list, in parts.
-    pub(crate) fn slots_of(&self, list: u32) -> impl Iterator<Item = &[u32]> {
-        let mut next = self.heads.row(list as usize)[0];
+    /// The vectors of a list, in parts: slots, and their rows, one behind the other.
+    pub(crate) fn parts(&self, list: u32) -> impl Iterator<Item = (&[u32], &[u8])> + Clone {
+        self.parts_from(self.ends.row(list as usize + 1)[FIRST])
+    }
+
+    /// All vectors, in the same way.
+    pub(crate) fn all_parts(&self) -> impl Iterator<Item = (&[u32], &[u8])> + Clone {
+        (0..self.ends.len()).flat_map(|ends| self.parts_from(self.ends.row(ends)[FIRST]))
+    }
+
+    fn parts_from(&self, mut next: u32) -> impl Iterator<Item = (&[u32], &[u8])> + Clone {
         std::iter::from_fn(move || {
-            let row = (next != NONE).then(|| self.chunks.row(next as usize))?;
+            let chunk = (next != NONE).then_some(next)?;
+            let row = self.chunks.row(chunk as usize);
+            let count = row[COUNT] as usize;
             next = row[BEHIND];
             if next != NONE {
                 prefetch(self.chunks.row(next as usize));
             }
-            Some(&row[SLOTS..][..row[COUNT] as usize])
+            Some((&row[SLOTS..][..count], self.rows.run(self.at(chunk, 0), count)))
         })
     }
 
-    /// Appends a slot that is in no list.
-    pub(crate) fn push(&mut self) {
+    /// Appends a slot with this row that is in no list.
+    pub(crate) fn push(&mut self, row: &[u8]) {
         self.places.push();
         let slot = self.places.len() - 1;
-        self.places.row_mut(slot)[0] = NONE;
+        let at = self.append(slot as u32, NOWHERE);
+        self.rows.set(at, row);
+    }
+
+    /// Makes places for so many slots, which must all get rows ([`Lists::put_in`]).
+    fn make_places(&mut self, slots: usize) {
+        for slot in 0..slots {
+            self.places.push();
+            self.places.row_mut(slot)[0] = NONE;
+        }
+    }
+
+    /// Puts a slot into a list: one that has a place but no row yet, or one that is in no list.
+    fn put_in(&mut self, slot: u32, list: u32, row: &[u8]) {
+        if self.places.row(slot as usize)[0] == NONE {
+            let at = self.append(slot, list + 1);
+            self.rows.set(at, row);
+        } else {
+            self.insert(slot, list);
+        }
+    }
+
+    /// Makes the vectors of `rows` those of slots in these lists, which have none yet.
+    pub(crate) fn fill(&mut self, rows: &ByteRows, list_of: &[u32]) {
+        self.make_places(list_of.len());
+        let mut slots: Vec<u32> = (0..list_of.len() as u32).collect();
+        slots.sort_by_key(|&slot| list_of[slot as usize]);
+        for slot in slots {
+            self.put_in(slot, list_of[slot as usize], rows.row(slot as usize));
+        }
+    }
+
+    /// Gives a slot another row. It stays where it is.
+    pub(crate) fn set(&mut self, slot: u32, row: &[u8]) {
+        self.rows.set(self.places.row(slot as usize)[0] as usize, row);
     }
 
     /// Puts a slot that is in no list into one.
     pub(crate) fn insert(&mut self, slot: u32, list: u32) {
-        let first = self.heads.row(list as usize)[0];
-        let has_room = first != NONE && (self.chunks.row(first as usize)[COUNT] as usize) < CHUNK_SLOTS;
-        let chunk = if has_room {
-            first
-        } else {
-            let chunk = self.chunks.len() as u32;
-            self.chunks.push();
-            self.chunks.row_mut(chunk as usize)[..SLOTS].copy_from_slice(&[list, NONE, first, 0]);
-            if first != NONE {
-                self.chunks.row_mut(first as usize)[BEFORE] = chunk;
-            }
-            self.heads.row_mut(list as usize)[0] = chunk;
-            chunk
-        };
-        let row = self.chunks.row_mut(chunk as usize);
-        row[SLOTS + row[COUNT] as usize] = slot;
-        row[COUNT] += 1;
-        self.places.row_mut(slot as usize)[0] = chunk;
+        self.move_to(slot, list + 1);
     }
 
     /// Takes a slot out of its list; whether it was in one.
     pub(crate) fn take_out(&mut self, slot: u32) -> bool {
-        let chunk = std::mem::replace(&mut self.places.row_mut(slot as usize)[0], NONE);
-        if chunk == NONE {
-            return false;
+        let was_in_one = self.list_of(slot).is_some();
+        if was_in_one {
+            self.move_to(slot, NOWHERE);
         }
-        let list = self.chunks.row(chunk as usize)[LIST] as usize;
-        let first = self.heads.row(list)[0];
-        let row = self.chunks.row_mut(first as usize);
+        was_in_one
+    }
+
+    fn move_to(&mut self, slot: u32, list: u32) {
+        let (chunk, place) = self.place(slot);
+        let to = self.append(slot, list);
+        self.rows.copy(self.at(chunk, place), to);
+        self.vacate(chunk, place);
+    }
+
+    /// Puts a slot into the last chunk of a list, and says where its row is to be.
+    fn append(&mut self, slot: u32, list: u32) -> usize {
+        let last = self.ends.row(list as usize)[LAST];
+        let has_room = last != NONE && (self.chunks.row(last as usize)[COUNT] as usize) < self.room;
+        let chunk = if has_room {
+            last
+        } else {
+            let chunk = self.chunks.len() as u32;
+            self.chunks.push();
+            (0..self.room).for_each(|_| self.rows.push_zeros());
+            self.chunks.row_mut(chunk as usize)[..SLOTS].copy_from_slice(&[list, last, NONE, 0]);
+            self.set_behind(list, last, chunk);
+            self.ends.row_mut(list as usize)[LAST] = chunk;
+            chunk
+        };
+        let row = self.chunks.row_mut(chunk as usize);
+        let place = row[COUNT] as usize;
+        row[COUNT] += 1;
+        self.put(slot, chunk, place);
+        self.at(chunk, place)
+    }
+
+    /// Notes which chunk is behind one of a list; behind none, which is its first.
+    fn set_behind(&mut self, list: u32, chunk: u32, behind: u32) {
+        match chunk {
+            NONE => self.ends.row_mut(list as usize)[FIRST] = behind,
+            chunk => self.chunks.row_mut(chunk as usize)[BEHIND] = behind,
+        }
+    }
+
+    /// Fills a place whose slot is elsewhere now, or nowhere.
+    fn vacate(&mut self, chunk: u32, place: usize) {
+        let list = self.chunks.row(chunk as usize)[LIST];
+        let last = self.ends.row(list as usize)[LAST];
+        let row = self.chunks.row_mut(last as usize);
         row[COUNT] -= 1;
-        let (left, last) = (row[COUNT], row[SLOTS + row[COUNT] as usize]);
-        if last != slot {
-            self.put(chunk, slot, last);
-            self.places.row_mut(last as usize)[0] = chunk;
+        let (left, before) = (row[COUNT] as usize, row[BEFORE]);
+        let moved = row[SLOTS + left];
+        if (last, left) != (chunk, place) {
+            self.rows.copy(self.at(last, left), self.at(chunk, place));
+            self.put(moved, chunk, place);
         }
         if left == 0 {
-            let behind = self.chunks.row(first as usize)[BEHIND];
-            self.heads.row_mut(list)[0] = behind;
-            if behind != NONE {
-                self.chunks.row_mut(behind as usize)[BEFORE] = NONE;
-            }
-            self.remove_chunk(first);
+            self.ends.row_mut(list as usize)[LAST] = before;
+            self.set_behind(list, before, NONE);
+            self.remove_chunk(last);
         }
-        true
     }
 
-    /// Writes another slot in the place of one.
-    fn put(&mut self, chunk: u32, old: u32, new: u32) {
-        let slots = &mut self.chunks.row_mut(chunk as usize)[SLOTS..];
-        let at = slots.iter().position(|&slot| slot == old).expect("a slot is in its chunk");
-        slots[at] = new;
-    }
-
-    /// Removes a chunk that nothing refers to; the last one takes its place.
+    /// Removes a chunk that nothing refers to; the last of all takes its place.
     fn remove_chunk(&mut self, chunk: u32) {
         let last = (self.chunks.len() - 1) as u32;
         if chunk != last {
             let row = self.chunks.row(last as usize).to_vec();
-            match row[BEFORE] {
-                NONE => self.heads.row_mut(row[LIST] as usize)[0] = chunk,
-                before => self.chunks.row_mut(before as usize)[BEHIND] = chunk,
-            }
-            if row[BEHIND] != NONE {
-                self.chunks.row_mut(row[BEHIND] as usize)[BEFORE] = chunk;
-            }
-            for &slot in &row[SLOTS..][..row[COUNT] as usize] {
-                self.places.row_mut(slot as usize)[0] = chunk;
+            self.set_behind(row[LIST], row[BEFORE], chunk);
+            match row[BEHIND] {
+                NONE => self.ends.row_mut(row[LIST] as usize)[LAST] = chunk,
+                behind => self.chunks.row_mut(behind as usize)[BEFORE] = chunk,
             }
             self.chunks.copy(last as usize, chunk as usize);
+            for (place, &slot) in row[SLOTS..][..row[COUNT] as usize].iter().enumerate() {
+                self.rows.copy(self.at(last, place), self.at(chunk, place));
+                self.put(slot, chunk, place);
+            }
         }
         self.chunks.pop();
+        (0..self.room).for_each(|_| self.rows.pop());
     }
 
-    /// Removes a slot; the last one takes its place.
+    /// Removes a slot; the last one takes its number.
     pub(crate) fn swap_remove(&mut self, slot: u32) {
-        self.take_out(slot);
+        let (chunk, place) = self.place(slot);
         let last = (self.places.len() - 1) as u32;
+        self.vacate(chunk, place);
         if slot != last {
-            let chunk = self.places.row(last as usize)[0];
-            if chunk != NONE {
-                self.put(chunk, last, slot);
-            }
-            self.places.row_mut(slot as usize)[0] = chunk;
+            let (chunk, place) = self.place(last);
+            self.put(slot, chunk, place);
         }
         self.places.pop();
     }
@@ -303,24 +425,25 @@ impl Lists {
     /// # Panics
     /// If something does not.
     pub(crate) fn check(&self) {
-        assert_eq!(self.heads.len(), self.count());
+        assert_eq!(self.ends.len(), self.count() + 1);
+        assert_eq!(self.rows.len(), self.chunks.len() * self.room);
         let (mut chunks, mut slots) = (0, 0);
-        for list in 0..self.count() as u32 {
-            let (mut before, mut at) = (NONE, self.heads.row(list as usize)[0]);
+        for list in 0..self.ends.len() {
+            let (mut before, mut at) = (NONE, self.ends.row(list)[FIRST]);
             while at != NONE {
                 let row = self.chunks.row(at as usize);
-                let count = row[COUNT] as usize;
-                assert_eq!((row[LIST], row[BEFORE]), (list, before));
-                assert!(count == CHUNK_SLOTS || before == NONE && count > 0, "only first chunks have room");
-                for &slot in &row[SLOTS..][..count] {
-                    assert_eq!(self.places.row(slot as usize)[0], at, "a slot knows its chunk");
+                let (count, behind) = (row[COUNT] as usize, row[BEHIND]);
+                assert_eq!((row[LIST] as usize, row[BEFORE]), (list, before));
+                assert!(count == self.room || behind == NONE && count > 0, "only last chunks have room");
+                for (place, &slot) in row[SLOTS..][..count].iter().enumerate() {
+                    assert_eq!(self.place(slot), (at, place), "a slot knows its place");
                 }
                 (chunks, slots) = (chunks + 1, slots + count);
-                (before, at) = (at, row[BEHIND]);
+                (before, at) = (at, behind);
             }
+            assert_eq!(self.ends.row(list)[LAST], before, "a list knows its last chunk");
         }
         assert_eq!(chunks, self.chunks.len(), "each chunk is of a list");
-        let placed = (0..self.len()).filter(|&slot| self.places.row(slot)[0] != NONE);
-        assert_eq!(placed.count(), slots, "each slot is in one chunk");
+        assert_eq!(self.len(), slots, "each slot is in one chunk");
     }
 }

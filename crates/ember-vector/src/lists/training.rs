@@ -3,7 +3,7 @@
 //! ```text
 //! begin     a view of the index                                                      short
 //! step      centres are chosen from a sample (k-means++), moved to the means of
-//!           what is nearest to them, and all vectors of the view are put into lists   long
+//!           what is nearest to them, and all vectors of the view are copied to lists  long
 //! advance   takes what has changed since; with much of it the lists catch up with
 //!           another view, with little they become those of the index                 short
 //! ```
@@ -13,6 +13,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Lists;
+use crate::arena::ByteRows;
 use crate::config::{Config, Kind, Metric};
 use crate::graph::pending::Pending;
 use crate::index::Index;
@@ -30,8 +31,9 @@ const ROUNDS: usize = 12;
 /// With so many times the vectors of the training there is another one.
 const GROWTH: usize = 4;
 
-/// Vectors that may be pending when new lists are installed.
+/// Vectors that may be pending when new lists are installed, and bytes of them: they are copied under a lock.
 const LEFT_MAX: usize = 64;
+const LEFT_BYTES_MAX: usize = 512 * 1024;
 
 /// Insertions after which nobody waits for a training any more: who began it has lost the index out of sight.
 const CLAIM_INSERTIONS: u64 = 100_000;
@@ -72,6 +74,8 @@ pub struct Training {
     /// Slots that have changed since the view.
     changes: Vec<u32>,
     seed: u64,
+    /// Rows that were those of the index before they were in lists: it takes time to free them.
+    replaced: Option<ByteRows>,
 }
 
 #[derive(Debug)]
@@ -82,8 +86,10 @@ enum Stage {
     Refining { sample: Vec<u32>, round: usize, at: usize, means: Means },
     /// The lists are those of an earlier view, of which these slots are others in this one.
     CatchingUp { changes: Vec<u32> },
-    /// Vectors are put into lists, the last first.
-    Placing { slots: Vec<u32> },
+    /// Lists are chosen for slots, the last first.
+    Choosing { slots: Vec<u32>, chosen: Vec<(u32, u32)> },
+    /// Slots are put into the lists that were chosen, those of the last list first.
+    Placing { chosen: Vec<(u32, u32)> },
     /// All of the view are.
     Placed,
     /// The lists are those of the index now.
@@ -144,13 +150,14 @@ impl Index {
         self.is_training_wanted = false;
         self.training = Some(Box::new(Claim { token, inserted: self.inserted, changes: Vec::new() }));
         let config = &self.config;
-        let mut lists = Lists::new(config.dim, config.metric, config.account);
+        let mut lists = Lists::new(config.dim, config.metric, self.space.width(), config.account);
         lists.trained_len = self.len;
         let wanted = wanted.min(self.len / VECTORS_PER_LIST).max(1);
         let view = self.clone();
         // The rest is done where nobody waits for it.
         let stage = Stage::Seeding { sample: Vec::new(), wanted, nearest: Vec::new(), at: 0 };
-        Some(Training { token, view, lists, stage, changes: Vec::new(), seed: self.inserted })
+        let changes = Vec::new();
+        Some(Training { token, view, lists, stage, changes, seed: self.inserted, replaced: None })
     }
 
     /// Notes for a training that the vector of a slot is another one.
@@ -176,13 +183,14 @@ impl Index {
             return true;
         }
         let added = self.len.saturating_sub(training.view.len);
-        if training.changes.len() + added > LEFT_MAX {
+        let left_max = (LEFT_BYTES_MAX / self.space.width()).clamp(1, LEFT_MAX);
+        if training.changes.len() + added > left_max {
             training.view = self.clone();
             training.stage = Stage::CatchingUp { changes: std::mem::take(&mut training.changes) };
             return true;
         }
         let changes = std::mem::take(&mut training.changes);
-        let left = catch_up(&mut training.lists, changes, self.len);
+        let left = catch_up(&mut training.lists, changes, self);
         // What was pending is in the new lists, or it is left.
         self.pending = Pending::default();
         for slot in left {
@@ -192,7 +200,9 @@ impl Index {
         self.training = None;
         training.stage = Stage::Over;
         let Config { dim, metric, account, .. } = self.config;
-        let made = std::mem::replace(&mut training.lists, Lists::new(dim, metric, account));
+        let none = Lists::new(dim, metric, self.space.width(), account);
+        let made = std::mem::replace(&mut training.lists, none);
+        training.replaced = Some(self.space.take_rows(account));
         if let Some(old) = self.lists.replace(Box::new(made)) {
             training.lists = *old;
         }
@@ -225,10 +235,11 @@ impl Training {
                     self.refine_some(sample, round, at, means, left)
                 }
                 Stage::CatchingUp { changes } => {
-                    let slots = catch_up(&mut self.lists, changes, self.view.len);
-                    (Stage::Placing { slots }, 1)
+                    let slots = catch_up(&mut self.lists, changes, &self.view);
+                    (Stage::Choosing { slots, chosen: Vec::new() }, 1)
                 }
-                Stage::Placing { slots } => self.place_some(slots, left),
+                Stage::Choosing { slots, chosen } => self.choose_some(slots, chosen, left),
+                Stage::Placing { chosen } => self.place_some(chosen, left),
                 done @ (Stage::Placed | Stage::Over) => {
                     self.stage = done;
                     return true;
@@ -241,7 +252,7 @@ impl Training {
     }
 
     fn floats(&self, slot: u32) -> Vec<u8> {
-        self.view.space.floats(self.view.space.row(slot))
+        self.view.space.floats(self.view.row(slot))
     }
 
     /// A number below `end` that follows from those before.
@@ -325,7 +336,7 @@ impl Training {
         let end = sample.len().min(at.saturating_add((most / lists).max(1)));
         for (place, &slot) in means.nearest[at..end].iter_mut().zip(&sample[at..end]) {
             let floats = self.floats(slot);
-            let (nearest, _) = self.lists.centres.nearest(&floats);
+            let nearest = self.lists.nearest(&floats);
             *place = nearest;
             means.counts[nearest as usize] += 1;
             let sums = &mut means.sums[nearest as usize * dim..][..dim];
@@ -338,8 +349,7 @@ impl Training {
         self.move_centres(&sample, means);
         if round + 1 == ROUNDS {
             let slots = (0..self.view.len as u32).rev().collect();
-            (0..self.view.len).for_each(|_| self.lists.push());
-            return (Stage::Placing { slots }, taken);
+            return (Stage::Choosing { slots, chosen: Vec::new() }, taken);
         }
         let means = Means::new(lists, dim, sample.len());
         (Stage::Refining { sample, round: round + 1, at: 0, means }, taken)
@@ -369,28 +379,49 @@ impl Training {
         }
     }
 
-    fn place_some(&mut self, mut slots: Vec<u32>, most: usize) -> (Stage, usize) {
+    fn choose_some(
+        &mut self,
+        mut slots: Vec<u32>,
+        mut chosen: Vec<(u32, u32)>,
+        most: usize,
+    ) -> (Stage, usize) {
         let lists = self.lists.count();
         let count = slots.len().min((most / lists).max(1));
-        for slot in slots.split_off(slots.len() - count).into_iter().rev() {
-            let list = self.lists.nearest(&self.floats(slot));
-            self.lists.insert(slot, list);
+        for slot in slots.split_off(slots.len() - count) {
+            chosen.push((self.lists.nearest(&self.floats(slot)), slot));
         }
-        (if slots.is_empty() { Stage::Placed } else { Stage::Placing { slots } }, count * lists)
+        if !slots.is_empty() {
+            return (Stage::Choosing { slots, chosen }, count * lists);
+        }
+        chosen.sort_unstable_by(|a, b| b.cmp(a));
+        if self.lists.len() == 0 {
+            self.lists.make_places(self.view.len);
+        }
+        (Stage::Placing { chosen }, count * lists)
+    }
+
+    fn place_some(&mut self, mut chosen: Vec<(u32, u32)>, most: usize) -> (Stage, usize) {
+        let count = chosen.len().min(most);
+        for (list, slot) in chosen.split_off(chosen.len() - count).into_iter().rev() {
+            self.lists.put_in(slot, list, self.view.row(slot));
+        }
+        (if chosen.is_empty() { Stage::Placed } else { Stage::Placing { chosen } }, count)
     }
 }
 
-/// Makes lists those of `len` slots, some of which are others than they were, and returns those that are in none.
-fn catch_up(lists: &mut Lists, mut changes: Vec<u32>, len: usize) -> Vec<u32> {
-    let before = lists.len();
+/// Makes the vectors of lists those of an index, in which these slots have others than they had, and returns the slots that
+/// are in no list.
+fn catch_up(lists: &mut Lists, mut changes: Vec<u32>, index: &Index) -> Vec<u32> {
+    let (before, len) = (lists.len(), index.len);
     changes.sort_unstable();
     changes.dedup();
     changes.retain(|&slot| (slot as usize) < before.min(len));
+    (len..before).rev().for_each(|slot| lists.swap_remove(slot as u32));
     for &slot in &changes {
         lists.take_out(slot);
+        lists.set(slot, index.row(slot));
     }
-    (len..before).rev().for_each(|slot| lists.swap_remove(slot as u32));
-    (before..len).for_each(|_| lists.push());
+    (before..len).for_each(|slot| lists.push(index.row(slot as u32)));
     changes.extend(before as u32..len.max(before) as u32);
     changes
 }
