@@ -18,12 +18,16 @@ pub const SLOTS_MAX: usize = u32::MAX as usize - PLACES_SPARE;
 /// following links, and finds all.
 const SCANNED_MAX_BYTES: usize = 256 * 1024;
 
-/// Slots that are asked whether they pass a filter, to know how many do.
+/// Slots that are asked whether they pass a filter, to know how many do: so many, or until so many have passed.
 const SAMPLE: u32 = 512;
+const SAMPLE_TAKEN: u32 = 8;
 
-/// Of a filtered search in the graph, per vector that is kept while it runs: distances that are computed before the rest is
-/// looked at one by one.
-const DISTANCES_PER_KEPT: usize = 64;
+/// Of a filtered search: how often what is asked for is to be among what is near, with what does not pass.
+const TAKEN_IN_BEAM: f64 = 1.5;
+
+/// Of a filtered search: vectors that are looked at one behind the other in the time in which one link of a node of the beam
+/// is followed.
+const SCANNED_PER_LINK: usize = 2;
 
 /// How many parts ahead of lists a scan has vectors fetched: about as far as one of all vectors does.
 const PARTS_AHEAD: usize = 2;
@@ -448,8 +452,8 @@ impl Index {
         &scratch.hits
     }
 
-    /// The `most` nearest vectors of those that `keep` takes, and so many if there are so many. If few are taken, all of
-    /// these are looked at; else those that are met on the way through the graph.
+    /// The `most` nearest vectors of those that `keep` takes, and so many if there are so many. If few are taken, all are
+    /// looked at; else those that are met on the way through the graph.
     pub fn search_filtered<'s>(
         &self,
         query: &Prepared,
@@ -470,27 +474,36 @@ impl Index {
             return self.search_all(query, most, keep, scratch);
         }
         let mut keep = |slot: u32| !self.is_dead(slot) && keep(slot);
-        // Which ones follows from how many there are, so the same search has the same result.
-        let sample = (0..SAMPLE).map(|at| (split_mix(u64::from(at)) % self.len as u64) as u32);
-        let taken = sample.filter(|&slot| keep(slot)).count();
-        let expected = taken * self.len / SAMPLE as usize;
-        if taken * graph.links * graph.links < SAMPLE as usize || expected < 6 * width * graph.links {
+        let share = self.share_taken(&mut keep);
+        // As many more as are needed that what is asked for passes, and beyond those as many as without a filter.
+        let beam_width = (TAKEN_IN_BEAM * most as f64 / share) as usize + (width - most);
+        if most == 0 || share == 0.0 || self.len < beam_width.saturating_mul(graph.links * SCANNED_PER_LINK) {
             return self.search_all(query, most, keep, scratch);
         }
-        // Where a share p is taken, the beam holds so many more.
-        let share = taken as f64 / f64::from(SAMPLE);
-        let width = (width as f64 * (1.0 / share.sqrt()).min(4.0)) as usize;
         let row = self.space.row_of(query);
         let from = graph.descend(&self.space, &row, 0, entry);
-        let distances_max = (width as f64 / share) as usize * DISTANCES_PER_KEPT;
-        let beam = Beam { distances_max, ..Beam::new(0, from, width) };
-        let is_whole = graph.find_near(&self.space, &row, beam, &mut keep, scratch);
-        self.offer_pending(&row, width, &mut keep, scratch);
+        let beam = Beam { distances_max: self.len / 4, ..Beam::new(0, from, beam_width) };
+        let is_whole = graph.find_taken(&self.space, &row, (beam, most), &mut keep, scratch);
+        self.offer_pending(&row, most, &mut keep, scratch);
         if !is_whole || scratch.nearest.len() < most {
             return self.search_all(query, most, keep, scratch);
         }
         scratch.finish(most);
         &scratch.hits
+    }
+
+    /// About the share of slots that a filter takes; 0 if it is very small. Which slots are asked follows from how many
+    /// there are, so the same search has the same result.
+    fn share_taken(&self, keep: &mut impl FnMut(u32) -> bool) -> f64 {
+        let mut taken = 0;
+        for asked in 1..=SAMPLE {
+            let slot = (split_mix(u64::from(asked)) % self.len as u64) as u32;
+            taken += u32::from(keep(slot));
+            if taken == SAMPLE_TAKEN {
+                return f64::from(taken) / f64::from(asked);
+            }
+        }
+        f64::from(taken) / f64::from(SAMPLE)
     }
 
     /// Looks at `width` lists, and at more of them until `most` vectors are found or so many distances are computed.

@@ -26,6 +26,24 @@ pub(crate) fn hit(key: u64) -> Hit {
     Hit { slot: key as u32, distance: f32::from_bits(bits) }
 }
 
+/// Takes a key into the `most` smallest, if it belongs there.
+#[inline]
+pub(crate) fn offer(nearest: &mut BinaryHeap<u64>, key: u64, most: usize) {
+    if nearest.len() < most {
+        nearest.push(key);
+    } else if let Some(mut farthest) = nearest.peek_mut()
+        && key < *farthest
+    {
+        *farthest = key;
+    }
+}
+
+/// What a key is to be below to be one of the `most` smallest.
+#[inline]
+pub(crate) fn farthest(nearest: &BinaryHeap<u64>, most: usize) -> u64 {
+    nearest.peek().copied().filter(|_| nearest.len() >= most).unwrap_or(u64::MAX)
+}
+
 /// What a search keeps while it runs. It can be used for one search after the other, of any index.
 #[derive(Debug, Default)]
 pub struct Scratch {
@@ -37,6 +55,8 @@ pub struct Scratch {
     pub(crate) candidates: BinaryHeap<Reverse<u64>>,
     /// The nearest so far, the farthest of them first.
     pub(crate) nearest: BinaryHeap<u64>,
+    /// As `nearest`, of those that a filter takes.
+    pub(crate) taken: BinaryHeap<u64>,
     /// Neighbours of one node that were not seen before.
     pub(crate) batch: Vec<u32>,
     /// The result, the nearest first.
@@ -74,21 +94,15 @@ impl Scratch {
     /// Takes the slot into the `most` nearest ones, if it belongs there.
     #[inline]
     pub(crate) fn offer(&mut self, key: u64, most: usize) {
-        if self.nearest.len() < most {
-            self.nearest.push(key);
-        } else if let Some(mut farthest) = self.nearest.peek_mut()
-            && key < *farthest
-        {
-            *farthest = key;
-        }
+        offer(&mut self.nearest, key, most);
     }
 
     /// A vector that is farther than this is not one of the `most` nearest.
     #[inline]
     pub(crate) fn limit(&self, most: usize) -> f32 {
-        match self.nearest.peek() {
-            Some(&farthest) if self.nearest.len() >= most => hit(farthest).distance,
-            _ => f32::INFINITY,
+        match farthest(&self.nearest, most) {
+            u64::MAX => f32::INFINITY,
+            farthest => hit(farthest).distance,
         }
     }
 

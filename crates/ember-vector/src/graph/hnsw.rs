@@ -13,7 +13,7 @@
 //!   made at the next node that has one.
 
 use crate::graph::Graph;
-use crate::search::{Scratch, hit, key};
+use crate::search::{Scratch, farthest, hit, key, offer};
 use crate::space::Space;
 use std::cmp::Reverse;
 
@@ -86,6 +86,65 @@ impl Graph {
             scratch.batch = batch;
         }
         true
+    }
+
+    /// Finds the `most` nodes of a level that are nearest to `row` of those that `keep` takes; they are left in
+    /// `scratch.nearest`. The beam holds nodes whether they are taken or not, and the search goes on until all that is
+    /// nearer than the last of its result is looked at. Only nodes that would be in the result are asked whether they are
+    /// taken, which may take longer than a distance. Returns whether it came to its end.
+    pub(crate) fn find_taken(
+        &self,
+        space: &Space,
+        row: &[u8],
+        (beam, most): (Beam, usize),
+        keep: &mut impl FnMut(u32) -> bool,
+        scratch: &mut Scratch,
+    ) -> bool {
+        scratch.begin(self.len());
+        let mut taken = std::mem::take(&mut scratch.taken);
+        taken.clear();
+        scratch.batch.clear();
+        scratch.batch.push(beam.from);
+        scratch.see(beam.from);
+        let (mut distances, mut is_whole) = (0, true);
+        loop {
+            let batch = std::mem::take(&mut scratch.batch);
+            distances += batch.len();
+            for &slot in &batch {
+                let key = key(space.distance(row, space.row(slot)), slot);
+                let is_near = key < farthest(&scratch.nearest, beam.width);
+                let is_taken = key < farthest(&taken, most);
+                if is_near || is_taken {
+                    scratch.candidates.push(Reverse(key));
+                }
+                if is_near {
+                    scratch.offer(key, beam.width);
+                }
+                if is_taken && keep(slot) {
+                    offer(&mut taken, key, most);
+                }
+            }
+            scratch.batch = batch;
+            let Some(Reverse(nearest)) = scratch.candidates.pop() else { break };
+            if nearest > farthest(&scratch.nearest, beam.width).max(farthest(&taken, most)) {
+                break;
+            }
+            if distances >= beam.distances_max {
+                is_whole = false;
+                break;
+            }
+            let mut batch = std::mem::take(&mut scratch.batch);
+            batch.clear();
+            for neighbour in self.neighbours(nearest as u32, beam.level).iter() {
+                if scratch.see(neighbour) {
+                    space.prefetch(neighbour);
+                    batch.push(neighbour);
+                }
+            }
+            scratch.batch = batch;
+        }
+        scratch.taken = std::mem::replace(&mut scratch.nearest, taken);
+        is_whole
     }
 
     /// The node from which a search on `level` begins: the nearest that is found on the levels above.
