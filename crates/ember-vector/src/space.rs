@@ -6,6 +6,8 @@
 //!
 //! Rows are here, by slot, unless there are lists: these have them list by list ([`crate::lists`]).
 
+use std::borrow::Cow;
+
 use crate::arena::{Account, ByteRows};
 use crate::config::{Config, Metric, Scalar};
 use crate::kernels::{self, Kernel, Measure};
@@ -188,13 +190,13 @@ impl Space {
     }
 
     /// The numbers of a row as the bytes of floats, without what was taken out. O(dimensions).
-    pub(crate) fn floats(&self, row: &[u8]) -> Vec<u8> {
+    pub(crate) fn floats<'r>(&self, row: &'r [u8]) -> Cow<'r, [u8]> {
         if self.scalar == Scalar::F32 {
-            return row[..self.bytes].to_vec();
+            return Cow::Borrowed(&row[..self.bytes]);
         }
         let range = if self.scalar == Scalar::Int8 { float_at(row, self.bytes + 4) } else { 0.0 };
         let numbers = decode(&row[..self.bytes], range, self.scalar, self.dim);
-        numbers.into_iter().flat_map(f32::to_le_bytes).collect()
+        Cow::Owned(numbers.into_iter().flat_map(f32::to_le_bytes).collect())
     }
 
     /// All rows, those that lie one behind the other together, and the slot of the first of these.

@@ -10,6 +10,7 @@
 //!
 //! k-means++: Arthur and Vassilvitskii, 2007; the rest: Lloyd, 1982. With [`Metric::Cosine`] centres are of length 1.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Lists;
@@ -251,10 +252,6 @@ impl Training {
         false
     }
 
-    fn floats(&self, slot: u32) -> Vec<u8> {
-        self.view.space.floats(self.view.row(slot))
-    }
-
     /// A number below `end` that follows from those before.
     fn random(&mut self, end: usize) -> usize {
         self.seed = split_mix(self.seed);
@@ -284,12 +281,12 @@ impl Training {
         if sample.is_empty() {
             sample = self.sample(wanted);
             nearest = vec![f32::INFINITY; sample.len()];
-            self.lists.push_list(&self.floats(sample[0]));
+            self.lists.push_list(&floats_of(&self.view, sample[0]));
         }
         let last = self.lists.count() - 1;
         let end = sample.len().min(at.saturating_add(most));
         for (distance, &slot) in nearest[at..end].iter_mut().zip(&sample[at..end]) {
-            *distance = distance.min(self.lists.centres.distance(&self.floats(slot), last));
+            *distance = distance.min(self.lists.centres.distance(&floats_of(&self.view, slot), last));
         }
         let taken = end - at;
         at = end;
@@ -301,7 +298,7 @@ impl Training {
             return (Stage::Refining { sample, round: 0, at: 0, means }, taken);
         }
         let chosen = self.by_weight(&nearest);
-        self.lists.push_list(&self.floats(sample[chosen]));
+        self.lists.push_list(&floats_of(&self.view, sample[chosen]));
         (Stage::Seeding { sample, wanted, nearest, at: 0 }, taken)
     }
 
@@ -335,7 +332,7 @@ impl Training {
         let (lists, dim) = (self.lists.count(), self.view.config.dim);
         let end = sample.len().min(at.saturating_add((most / lists).max(1)));
         for (place, &slot) in means.nearest[at..end].iter_mut().zip(&sample[at..end]) {
-            let floats = self.floats(slot);
+            let floats = floats_of(&self.view, slot);
             let nearest = self.lists.nearest(&floats);
             *place = nearest;
             means.counts[nearest as usize] += 1;
@@ -365,7 +362,7 @@ impl Training {
                 let from = self.random(sample.len());
                 let places = (from..sample.len()).chain(0..from);
                 let place = places.into_iter().find(|&place| means.nearest[place] as usize == most);
-                self.floats(sample[place.unwrap_or(from)])
+                floats_of(&self.view, sample[place.unwrap_or(from)]).into_owned()
             } else {
                 let mean = &mut means.sums[list * dim..][..dim];
                 let mut scale = 1.0 / means.counts[list] as f32;
@@ -388,7 +385,7 @@ impl Training {
         let lists = self.lists.count();
         let count = slots.len().min((most / lists).max(1));
         for slot in slots.split_off(slots.len() - count) {
-            chosen.push((self.lists.nearest(&self.floats(slot)), slot));
+            chosen.push((self.lists.nearest(&floats_of(&self.view, slot)), slot));
         }
         if !slots.is_empty() {
             return (Stage::Choosing { slots, chosen }, count * lists);
@@ -424,6 +421,11 @@ fn catch_up(lists: &mut Lists, mut changes: Vec<u32>, index: &Index) -> Vec<u32>
     (before..len).for_each(|slot| lists.push(index.row(slot as u32)));
     changes.extend(before as u32..len.max(before) as u32);
     changes
+}
+
+/// The numbers of a slot of a view.
+fn floats_of(view: &Index, slot: u32) -> Cow<'_, [u8]> {
+    view.space.floats(view.row(slot))
 }
 
 fn numbers(floats: &[u8]) -> impl Iterator<Item = f32> + '_ {
