@@ -250,6 +250,7 @@ fn bench_replication_has_costs_lag_and_copies() {
     for (table, name) in [
         (0, "this one"),
         (1, "one replica"),
+        (1, "none, beside a program"),
         (2, "sync-replicas 1"),
         (3, "p99, ms"),
         (4, "replica applies"),
