@@ -59,6 +59,11 @@ ember_cli() {
     echo "${EMBER_CLI:-${server%/*}/ember-cli}"
 }
 
+# Who waits for what it does would wait for ever.
+if [ -n "${EMBER_SERVER:-}${EMBER_CLI:-}" ]; then
+    need "$(ember_cli)" "EMBER_CLI names it, or it is beside EMBER_SERVER"
+fi
+
 answers() { # port
     [ "$(redis-cli -p "$1" PING 2>/dev/null)" = PONG ]
 }
