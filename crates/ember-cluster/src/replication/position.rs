@@ -22,7 +22,12 @@ impl Position {
 
     /// Whether it is behind a place in the stream `id`; false if it is in another stream.
     pub fn is_behind(self, id: &str, end: u64) -> bool {
-        self.name == Position::new(id, 0).name && self.end > end
+        self.is_in(id) && self.end > end
+    }
+
+    /// Whether it is a place in the stream `id`.
+    pub fn is_in(self, id: &str) -> bool {
+        self.name == Position::new(id, 0).name
     }
 }
 
@@ -36,5 +41,6 @@ mod tests {
         assert_eq!(position.name, *b"0123abcd");
         assert!(position.is_behind("0123abcdffff", 49) && !position.is_behind("0123abcdffff", 50));
         assert!(!position.is_behind("0123abce4567", 0), "nothing is known of another stream");
+        assert!(position.is_in("0123abcdffff") && !position.is_in("0123abce4567"));
     }
 }

@@ -166,7 +166,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
         );
     }
     if let Some(position) = since.and_then(|since| since.position)
-        && Primary::of(server).is_before(position)
+        && Primary::of(server).is_before(server, position)
     {
         // What a replica lacks is on its way, if the primary is there.
         let behind_since = behind_since.unwrap_or_else(Instant::now);

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use ember_testkit::{OnDrop, RawClient, Server, Value, wait_until};
 
@@ -218,8 +219,16 @@ fn a_replica_that_says_no_does_not_lead() {
         assert_eq!(words[1], client.info("master_replid"));
         assert_eq!(words[3], "FAILOVER");
         assert_eq!(state(&mut client), "failover-in-progress");
+        // A version of the stream that the other one may have begun: who knows whether this server has what it shows?
+        let version = format!("00000001-1-{:032x}-0123abcd-77", 1);
+        let mut watching = server.client();
+        watching.send_command(&["WATCH.OPEN", "SINCE", &version, "COMMAND", "GET", "a"]).unwrap();
+        watching.set_timeout(Duration::from_millis(200)).unwrap();
+        assert!(watching.read_value().is_err(), "it is not told what may be older");
         asked.send(b"-ERR no\r\n");
         wait_until("it leads again", || client.info("role") == "master");
+        watching.set_timeout(Duration::from_secs(20)).unwrap();
+        assert!(!watching.read_value().unwrap().is_error());
         wait_until("it is over", || state(&mut client) == "no-failover");
         assert_eq!(client.run("INCR a"), Value::Integer(2));
     }

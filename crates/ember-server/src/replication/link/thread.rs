@@ -111,12 +111,18 @@ fn connect(
     if take_over != TakeOver::No {
         settle_take_over(server, link, change, &answer, take_over);
     }
+    let end_take_over = || {
+        if take_over != TakeOver::No {
+            Failover::of(server).end(server, TAKEN_OVER);
+        }
+    };
     let (id, offset, input) = match (answer.map_err(NoAnswer::text)?, held) {
         (Answer::Continue(name), Some((id, offset))) => {
             tracing::info!("the primary {host}:{port} goes on behind offset {offset}");
             (Some(name.unwrap_or(id)), offset, channel.take_unread())
         }
         (Answer::Continue(_), None) => {
+            end_take_over();
             return Err("the primary goes on with what is not known here".to_owned());
         }
         (Answer::Copy { id, offset }, _) => {
@@ -137,6 +143,7 @@ fn connect(
         (state.trouble, state.linked_ms) = (None, unix_ms());
         server.conditions.set(Condition::LINK_DOWN, false);
     });
+    end_take_over();
     if !is_current {
         return Err(changed());
     }
@@ -148,6 +155,9 @@ fn connect(
     Ok(primary)
 }
 
+/// How a failover has ended.
+const TAKEN_OVER: &str = "the replica has taken over";
+
 /// Notes what has become of the wish that the other server takes over.
 fn settle_take_over(
     server: &Server,
@@ -158,9 +168,11 @@ fn settle_take_over(
 ) {
     let failover = Failover::of(server);
     match answer {
-        Ok(_) => {
+        // It is over when this server has the new name of the stream.
+        Ok(Answer::Continue(_)) => _ = link.edit(change, |state| state.take_over = TakeOver::No),
+        Ok(Answer::Copy { .. }) => {
             link.edit(change, |state| state.take_over = TakeOver::No);
-            failover.end(server, "the replica has taken over");
+            failover.end(server, TAKEN_OVER);
         }
         Err(NoAnswer::Unknown(_)) => _ = link.edit(change, |state| state.take_over = TakeOver::Asked),
         // It may say that it is a primary: it has heard the question that was not answered.

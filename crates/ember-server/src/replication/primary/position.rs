@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use ember_cluster::replication::position::Position;
 
 use super::Primary;
+use crate::replication::failover::stage::{Failover, FailoverStage};
 use crate::replication::link::Link;
 use crate::server::Server;
 use crate::server::conditions::Condition;
@@ -47,12 +48,16 @@ impl Primary {
         Standing::At(Position::new(&self.history.lock().id, end))
     }
 
-    /// Whether it is known that this server's data are those from before a position.
-    pub(crate) fn is_before(&self, position: Position) -> bool {
+    /// Whether it is known that this server's data are those from before a position, or another server is taking its place:
+    /// that one may have begun a stream with a name that is not known here yet.
+    pub(crate) fn is_before(&self, server: &Server, position: Position) -> bool {
         if !self.is_on.load(Ordering::Relaxed) {
             return false;
         }
+        // It is over when the name is known: whoever finds it over is to find that.
+        let hands_over = Failover::of(server).stage() == FailoverStage::HandingOver;
         let stream = self.stream.lock();
-        position.is_behind(&self.history.lock().id, stream.backlog.end())
+        let history = self.history.lock();
+        position.is_behind(&history.id, stream.backlog.end()) || (hands_over && !position.is_in(&history.id))
     }
 }
