@@ -8,9 +8,10 @@ use crate::entries::external::{External, Facts, Location, Record};
 use crate::entries::hash::KeyHash;
 use crate::entries::table::Position;
 use crate::rdb::{self, Kind, Value};
-use crate::types::Aggregate;
 use crate::types::limits::EncodingLimits;
 use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue};
+use crate::types::vector_set::VectorSet;
+use crate::types::{Aggregate, Variant};
 
 /// Values of up to so many bytes are encoded under the lock: some 10 µs.
 pub const ENCODED_AT_ONCE_BYTES: usize = 16 * 1024;
@@ -155,6 +156,10 @@ impl ShardData {
         let entry = self.entry(database, at);
         let Some(facts) = facts_of(entry, rules) else { return Demoted::Stays };
         if self.is_pinned(database, key) {
+            return Demoted::Stays;
+        }
+        // One that has been away is another index: what was begun for it would be for nothing.
+        if entry.aggregate().and_then(VectorSet::of).is_some_and(VectorSet::is_training_near) {
             return Demoted::Stays;
         }
         let bytes = entry.footprint_bytes();

@@ -461,6 +461,11 @@ impl VectorSet {
         self.0.as_ref().is_some_and(|parts| has_work(&parts.index))
     }
 
+    /// Whether lists of it are due or wanted, or somebody makes them.
+    pub fn is_training_near(&self) -> bool {
+        self.0.as_ref().is_some_and(|parts| parts.index.is_training_near())
+    }
+
     /// Notes that the lists are to be made anew.
     pub fn want_training(&mut self) {
         self.parts_mut().index.want_training();
