@@ -147,19 +147,21 @@ impl LiveQuery {
     }
 }
 
+/// For tests.
+#[cfg(test)]
+impl LiveQuery {
+    /// A query of the string under a key.
+    pub(super) fn of_string(name: &str) -> std::sync::Arc<LiveQuery> {
+        let mut batch = ember_protocol::OwnedBatch::new();
+        batch.push(&[b"GET", name.as_bytes()]);
+        let query = LiveQuery::new(batch.command(0), 1, 0, Protocol::Resp2, 0);
+        std::sync::Arc::new(query.expect("the call is short"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use ember_protocol::OwnedBatch;
-
     use super::*;
-
-    fn query(name: &str) -> Arc<LiveQuery> {
-        let mut batch = OwnedBatch::new();
-        batch.push(&[b"GET", name.as_bytes()]);
-        Arc::new(LiveQuery::new(batch.command(0), 1, 0, Protocol::Resp2, 0).unwrap())
-    }
 
     #[test]
     fn a_query_is_small() {
@@ -168,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_mark_is_made_once_until_it_is_taken_back() {
-        let query = query("a");
+        let query = LiveQuery::of_string("a");
         assert!(!query.is_marked() && query.mark() && !query.mark() && query.is_marked());
         query.unmark();
         assert!(query.mark());

@@ -245,20 +245,12 @@ impl TagFilter {
 
 #[cfg(test)]
 mod tests {
-    use ember_protocol::OwnedBatch;
-
     use super::*;
-
-    fn query(name: &str) -> Arc<LiveQuery> {
-        let mut batch = OwnedBatch::new();
-        batch.push(&[b"GET", name.as_bytes()]);
-        Arc::new(LiveQuery::new(batch.command(0), 1, 0, Protocol::Resp2, 0).unwrap())
-    }
 
     #[test]
     fn queries_are_found_by_tag_until_the_last_has_left() {
         let (mut queries, mut filter) = (Queries::default(), TagFilter::default());
-        let (a, b, c) = (query("a"), query("b"), query("c"));
+        let (a, b, c) = (LiveQuery::of_string("a"), LiveQuery::of_string("b"), LiveQuery::of_string("c"));
         for (tag, query) in [(1, &a), (1, &b), (1, &b), (2, &c)] {
             queries.enter(tag, query, &mut filter);
         }
@@ -278,7 +270,8 @@ mod tests {
         const TAGS: u32 = 1 << TAG_BITS;
         // Spread over all tags, with neighbours that share words.
         let tag = |number: u32| (number / 2).wrapping_mul(0x9E37_79B1) % TAGS + number % 2;
-        let (mut queries, mut filter, a) = (Queries::default(), TagFilter::default(), query("a"));
+        let (mut queries, mut filter, a) =
+            (Queries::default(), TagFilter::default(), LiveQuery::of_string("a"));
         let check = |queries: &Queries, filter: &TagFilter, there: &[u32]| {
             assert!(there.iter().all(|&tag| filter.may_have(tag) && queries.of(tag).count() == 1));
             let mut sorted = there.to_vec();
@@ -323,7 +316,7 @@ mod tests {
     #[test]
     fn very_many_queries_of_one_key_are_entered_found_and_left() {
         let (mut queries, mut filter) = (Queries::default(), TagFilter::default());
-        let all: Vec<_> = (0..100_000).map(|number| query(&number.to_string())).collect();
+        let all: Vec<_> = (0..100_000).map(|number| LiveQuery::of_string(&number.to_string())).collect();
         all.iter().for_each(|query| queries.enter(1, query, &mut filter));
         all.iter().step_by(7).for_each(|query| queries.enter(1, query, &mut filter));
         let names: Vec<_> = queries.pieces.iter().flatten().map(Place::name).collect();
