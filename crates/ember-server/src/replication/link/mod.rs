@@ -76,6 +76,8 @@ enum TakeOver {
     Wanted,
     /// The same, and perhaps it has been asked before.
     Asked,
+    /// It has taken it, as it says: the name that it has given to the stream is not known yet.
+    Taken,
 }
 
 /// How far a copy of the primary's data is.

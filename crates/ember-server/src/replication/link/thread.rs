@@ -90,11 +90,15 @@ fn connect(
     let is_current = link.edit(change, |state| {
         state.phase = Phase::Connecting;
         known = (state.database, state.take_over);
+        if state.take_over == TakeOver::Taken {
+            state.take_over = TakeOver::No;
+        }
     });
     if !is_current {
         return Err(changed());
     }
     let (mut database, take_over) = known;
+    let mut failover = (take_over == TakeOver::Taken).then(|| EndedFailover(server));
     let config = server.config.snapshot();
     let mut channel = Channel::connect(link, change, &config, (host, port))?;
     if !handshake::begin(link, change) {
@@ -104,28 +108,25 @@ fn connect(
     let stream = Primary::of(server);
     // Whoever is to take over knows the name that this server has now.
     let held = match take_over {
-        TakeOver::No => stream.held_by_known_name(),
-        _ => stream.held(),
+        TakeOver::No | TakeOver::Taken => stream.held_by_known_name(),
+        TakeOver::Wanted | TakeOver::Asked => stream.held(),
     };
-    let answer = handshake::ask(&mut channel, held.as_ref(), take_over != TakeOver::No);
-    if take_over != TakeOver::No {
-        settle_take_over(server, link, change, &answer, take_over);
+    let asks = matches!(take_over, TakeOver::Wanted | TakeOver::Asked);
+    let answer = handshake::ask(&mut channel, held.as_ref(), asks);
+    if asks && takes_over(server, link, change, &answer, take_over) {
+        failover = Some(EndedFailover(server));
     }
-    let end_take_over = || {
-        if take_over != TakeOver::No {
-            Failover::of(server).end(server, TAKEN_OVER);
-        }
-    };
     let (id, offset, input) = match (answer.map_err(NoAnswer::text)?, held) {
         (Answer::Continue(name), Some((id, offset))) => {
             tracing::info!("the primary {host}:{port} goes on behind offset {offset}");
             (Some(name.unwrap_or(id)), offset, channel.take_unread())
         }
         (Answer::Continue(_), None) => {
-            end_take_over();
             return Err("the primary goes on with what is not known here".to_owned());
         }
         (Answer::Copy { id, offset }, _) => {
+            // Who waits for the end of the failover is not to wait for the copy.
+            drop(failover.take());
             let origin = format!("{host}:{port}");
             let input = copying::receive(server, link, change, &mut channel, &origin)?;
             database = SnapshotState::of(server).loading.stream_database();
@@ -143,7 +144,7 @@ fn connect(
         (state.trouble, state.linked_ms) = (None, unix_ms());
         server.conditions.set(Condition::LINK_DOWN, false);
     });
-    end_take_over();
+    drop(failover);
     if !is_current {
         return Err(changed());
     }
@@ -155,36 +156,38 @@ fn connect(
     Ok(primary)
 }
 
-/// How a failover has ended.
-const TAKEN_OVER: &str = "the replica has taken over";
+/// A failover in which the other server has taken over: it is over when this is dropped, which is when this server has the
+/// new name of the stream, or knows that it will not have it soon.
+struct EndedFailover(&'static Server);
 
-/// Notes what has become of the wish that the other server takes over.
-fn settle_take_over(
+impl Drop for EndedFailover {
+    fn drop(&mut self) {
+        Failover::of(self.0).end(self.0, "the replica has taken over");
+    }
+}
+
+/// Notes what has become of the wish that the other server takes over. Returns whether it does with this answer.
+fn takes_over(
     server: &Server,
     link: &Link,
     change: u64,
     answer: &Result<Answer, NoAnswer>,
     before: TakeOver,
-) {
-    let failover = Failover::of(server);
+) -> bool {
+    let note = |take_over| _ = link.edit(change, |state| state.take_over = take_over);
     match answer {
-        // It is over when this server has the new name of the stream.
-        Ok(Answer::Continue(_)) => _ = link.edit(change, |state| state.take_over = TakeOver::No),
-        Ok(Answer::Copy { .. }) => {
-            link.edit(change, |state| state.take_over = TakeOver::No);
-            failover.end(server, TAKEN_OVER);
-        }
-        Err(NoAnswer::Unknown(_)) => _ = link.edit(change, |state| state.take_over = TakeOver::Asked),
+        Ok(_) => note(TakeOver::No),
+        Err(NoAnswer::Unknown(_)) => note(TakeOver::Asked),
         // It may say that it is a primary: it has heard the question that was not answered.
         Err(NoAnswer::Refused(why)) if before == TakeOver::Asked && why.contains("to a master") => {
-            link.edit(change, |state| state.take_over = TakeOver::No);
-            failover.end(server, "the replica has taken over before");
+            note(TakeOver::Taken);
         }
         Err(NoAnswer::Refused(why)) => {
             let order = PrimaryOrder::StayPrimary { why: why.clone() };
             server.workers[0].mailbox.send(Message::Primary(order));
         }
     }
+    answer.is_ok()
 }
 
 /// Waits for the end of a link. Meanwhile the primary is told each second how far this server is.
