@@ -1,13 +1,14 @@
 //! Files that outlive the server: what is kept on disk, in which formats, and how it is read back.
 //!
 //! Reading order: [`files`] (all access to the disk, and a disk that fails on purpose) and [`encryption`], both of
-//! `ember-storage`, [`rdb_file`], [`key_writer`], [`origin`], [`aof`], then what is done with them: [`check`], [`repair`],
-//! [`convert`].
+//! `ember-storage`, [`rdb_file`], [`key_writer`], [`origin`], [`aof`], [`log_of_store`], then what is done with them:
+//! [`check`], [`repair`], [`convert`].
 
 pub mod aof;
 pub mod check;
 pub mod convert;
 pub mod key_writer;
+pub mod log_of_store;
 pub mod origin;
 pub mod rdb_file;
 pub mod repair;

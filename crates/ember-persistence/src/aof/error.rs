@@ -51,6 +51,13 @@ pub enum AofError {
     Lost(PathBuf),
     /// The increment was closed, and no other one could be begun yet.
     Closed(PathBuf),
+    /// A log that is not that of the store beside it.
+    NotOfStore {
+        /// The log's.
+        directory: PathBuf,
+        /// How the two do not belong together.
+        what: String,
+    },
 }
 
 impl AofError {
@@ -114,6 +121,11 @@ impl Display for AofError {
             AofError::Closed(file) => {
                 write!(f, "{} is closed, and the file behind it could not be begun yet", file.display())
             }
+            AofError::NotOfStore { directory, what } => write!(
+                f,
+                "the store and its log in {} do not belong together: {what}; restore both from one backup",
+                directory.display()
+            ),
             AofError::Lost(file) => write!(
                 f,
                 "{}: an fsync failed, and what it was to make durable is not kept; BGREWRITEAOF writes all anew",

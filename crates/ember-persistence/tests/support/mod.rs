@@ -264,7 +264,7 @@ pub fn start(
     Ok((local, aof))
 }
 
-fn start_file(
+pub fn start_file(
     disk: &Arc<dyn Disk>,
     path: &Path,
     ending: Ending,

@@ -16,6 +16,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Instant;
 
+use ember_persistence::log_of_store::Notes;
 use ember_storage::stores::{self, Import, Position, StoreError};
 use emberkv_core::rdb::{Encoded, KeyFacts, KeyForm, Row, rows};
 use emberkv_core::snapshot::{AwayKey, Gone, Piece, Snapshot};
@@ -230,68 +231,5 @@ fn facts_of<'k>(database: u32, key: &'k [u8], kind: u8, facts: &KeyFacts) -> sto
         // Times before 1970 are numbers, too.
         expiry: facts.expire_at_ms.map(i64::cast_unsigned),
         element_expiry: None,
-    }
-}
-
-/// What a checkpoint says beside the keys.
-///
-/// ```text
-/// number of databases, 4 | what each is called, 4 … | length of a library, 8 | its code | …        little-endian
-/// ```
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Notes {
-    /// What the shards call the databases, by number.
-    pub(super) names: Vec<usize>,
-    /// The code of all libraries of functions.
-    pub(super) libraries: Vec<Vec<u8>>,
-}
-
-impl Notes {
-    fn encode(&self) -> Vec<u8> {
-        let mut bytes = (self.names.len() as u32).to_le_bytes().to_vec();
-        self.names.iter().for_each(|&name| bytes.extend_from_slice(&(name as u32).to_le_bytes()));
-        for library in &self.libraries {
-            bytes.extend_from_slice(&(library.len() as u64).to_le_bytes());
-            bytes.extend_from_slice(library);
-        }
-        bytes
-    }
-
-    /// What the notes of a position say; None if they are none.
-    pub(super) fn decode(bytes: &[u8]) -> Option<Notes> {
-        let (count, rest) = bytes.split_first_chunk()?;
-        let (names, mut rest) = rest.split_at_checked(4 * u32::from_le_bytes(*count) as usize)?;
-        let names = names
-            .chunks_exact(4)
-            .map(|name| u32::from_le_bytes([name[0], name[1], name[2], name[3]]) as usize);
-        let mut notes = Notes { names: names.collect(), libraries: Vec::new() };
-        while let Some((len, behind)) = rest.split_first_chunk() {
-            let (library, behind) = behind.split_at_checked(u64::from_le_bytes(*len) as usize)?;
-            notes.libraries.push(library.to_vec());
-            rest = behind;
-        }
-        rest.is_empty().then_some(notes)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn notes_are_read_as_they_were_written_and_no_other_bytes_are() {
-        let notes = Notes { names: vec![0, 2, 1], libraries: vec![b"#!lua".to_vec(), Vec::new()] };
-        let bytes = notes.encode();
-        assert_eq!(Notes::decode(&bytes).unwrap(), notes);
-        assert_eq!(Notes::decode(&Notes::default().encode()).unwrap(), Notes::default());
-        // At these ends there is one library less.
-        let whole = [16, 29, bytes.len()];
-        for len in 0..bytes.len() {
-            assert_eq!(Notes::decode(&bytes[..len]).is_some(), whole.contains(&len), "{len}");
-        }
-        let mut damaged = bytes;
-        damaged[16] = 0xFF;
-        damaged[23] = 0xFF;
-        assert_eq!(Notes::decode(&damaged), None);
     }
 }

@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use ember_persistence::aof::{AofDirectory, AofError, AofReader, AofWriter, Part, TornEnd};
 use ember_persistence::encryption::Ending;
+use ember_persistence::log_of_store;
 use ember_persistence::origin::Origin;
 use ember_persistence::rdb_file::Source;
 use ember_persistence::repair::repair_command;
 use ember_protocol::{Args, OwnedBatch, Protocol, Reply, number};
-use ember_storage::stores::EngineKind;
+use ember_storage::stores::{EngineKind, Import};
 use emberkv_core::dispatch::{Context, Waiting};
 use emberkv_core::events::Errand;
 use emberkv_core::keys::Guards;
@@ -123,7 +124,10 @@ fn load_store(
     if let Some(source) = importing::source(server, config, store, &mut directory)? {
         return importing::import(server, config, store, directory, source);
     }
-    resuming::meet(store, &mut directory)?;
+    let position = store.position();
+    let goes_on = position.as_ref().map(|position| position.increment);
+    let has_imported = position.is_some_and(|position| position.import == Import::Done);
+    log_of_store::meet(goes_on, has_imported, &mut directory).map_err(|error| error.to_string())?;
     resuming::load(server, config, store)?;
     if directory.exists() {
         // The log is read again at each start until a checkpoint has made it superfluous.

@@ -6,14 +6,14 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use ember_persistence::aof::AofDirectory;
-use ember_storage::stores::{EngineKind, Facts, Import, Position, Store, StoreOptions};
+use ember_persistence::log_of_store::Notes;
+use ember_storage::stores::{EngineKind, Facts, Store, StoreOptions};
 use emberkv_core::keyspace::external;
 use emberkv_core::rdb::{self, Kind};
 use emberkv_core::snapshot::StoredKey;
 use emberkv_core::turn::Turn;
 
-use super::checkpoint::{HERE, Notes};
+use super::checkpoint::HERE;
 use crate::config::Config;
 use crate::server::Server;
 use crate::snapshot::loading::{Present, add_library};
@@ -69,43 +69,6 @@ pub(super) fn open(
     let store = opened.map_err(|error| format!("cannot open the store: {error}"))?;
     server.keyspace.keep_in_store();
     Ok(Storage::of(server).records.set_store(store))
-}
-
-/// Makes the log begin where the store ends.
-///
-/// # Errors
-/// A line that says how the two do not belong together, with nothing changed; or those of the disk.
-pub(super) fn meet(store: &Store, log: &mut AofDirectory) -> Result<(), String> {
-    let manifest = log.manifest();
-    let range = match (manifest.increments.first(), manifest.increments.last()) {
-        (Some(first), Some(last)) => format!("has increments {} to {}", first.sequence, last.sequence),
-        _ => "has no increments".to_owned(),
-    };
-    let directory = log.directory().display().to_string();
-    let refused = |what: String| {
-        Err(format!(
-            "the store and its log in {directory} do not belong together: {what}; restore both from one backup"
-        ))
-    };
-    let position = store.position();
-    let may_have_base = position.as_ref().is_some_and(|position| position.import == Import::Done);
-    if manifest.base.is_some() && !may_have_base {
-        return refused("the log has a base, so it is the AOF of a server without a store".to_owned());
-    }
-    let Some(Position { increment, .. }) = position else {
-        // Before its first checkpoint all of the data set is in the log, from its beginning on.
-        return match manifest.increments.first() {
-            Some(first) if first.sequence != 1 => {
-                refused(format!("the store has had no checkpoint, and the log {range}"))
-            }
-            _ => Ok(()),
-        };
-    };
-    match log.resume_at(increment) {
-        Ok(true) => Ok(()),
-        Ok(false) => refused(format!("the store goes on with increment {increment}, and the log {range}")),
-        Err(error) => Err(error.to_string()),
-    }
 }
 
 /// Reads all keys of a store into the empty keyspace; values stay where they are, but for those that have to be here.

@@ -2,7 +2,6 @@
 
 use std::fmt::{self, Debug, Display};
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::str::FromStr;
 
 use super::StoreError;
@@ -150,11 +149,8 @@ pub(super) trait Engine: Debug + Send + Sync {
 }
 
 /// Bytes of the files in a directory and those below it.
-#[cfg_attr(
-    not(any(feature = "lmdb", feature = "fjall")),
-    expect(dead_code, reason = "for engines with files of their own")
-)]
-pub(super) fn directory_bytes(directory: &Path) -> std::io::Result<u64> {
+#[cfg(any(feature = "lmdb", feature = "fjall"))]
+pub(super) fn directory_bytes(directory: &std::path::Path) -> std::io::Result<u64> {
     use std::os::unix::fs::MetadataExt;
     const BLOCK_BYTES: u64 = 512;
     let mut bytes = 0;

@@ -1,0 +1,101 @@
+//! The log of a store: where it goes on behind the last checkpoint, and what a checkpoint says beside its rows.
+//!
+//! A checkpoint names the first increment of the log that the rows do not have. So it does not matter whether the log has
+//! been told: what is before that increment does not count any more.
+
+use crate::aof::{AofDirectory, AofError};
+
+/// Makes the log begin where the store ends: with increment `goes_on`, or before its first checkpoint with its own
+/// beginning. `has_imported` says that the rows are those of files that were there, of which the log may be one.
+///
+/// # Errors
+/// [`AofError::NotOfStore`], with nothing changed, if the two do not belong together; those of the disk.
+pub fn meet(goes_on: Option<u64>, has_imported: bool, log: &mut AofDirectory) -> Result<(), AofError> {
+    let manifest = log.manifest();
+    let range = match (manifest.increments.first(), manifest.increments.last()) {
+        (Some(first), Some(last)) => format!("has increments {} to {}", first.sequence, last.sequence),
+        _ => "has no increments".to_owned(),
+    };
+    let directory = log.directory().to_owned();
+    let refused = |what: String| Err(AofError::NotOfStore { directory, what });
+    if manifest.base.is_some() && !has_imported {
+        return refused("the log has a base, so it is the AOF of a server without a store".to_owned());
+    }
+    let Some(increment) = goes_on else {
+        // Before its first checkpoint all of the data set is in the log, from its beginning on.
+        return match manifest.increments.first() {
+            Some(first) if first.sequence != 1 => {
+                refused(format!("the store has had no checkpoint, and the log {range}"))
+            }
+            _ => Ok(()),
+        };
+    };
+    if log.resume_at(increment)? {
+        return Ok(());
+    }
+    refused(format!("the store goes on with increment {increment}, and the log {range}"))
+}
+
+/// What a checkpoint says beside the keys.
+///
+/// ```text
+/// number of databases, 4 | what each is called, 4 … | length of a library, 8 | its code | …        little-endian
+/// ```
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Notes {
+    /// What the shards call the databases, by number.
+    pub names: Vec<usize>,
+    /// The code of all libraries of functions.
+    pub libraries: Vec<Vec<u8>>,
+}
+
+impl Notes {
+    /// The notes of a position.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = (self.names.len() as u32).to_le_bytes().to_vec();
+        self.names.iter().for_each(|&name| bytes.extend_from_slice(&(name as u32).to_le_bytes()));
+        for library in &self.libraries {
+            bytes.extend_from_slice(&(library.len() as u64).to_le_bytes());
+            bytes.extend_from_slice(library);
+        }
+        bytes
+    }
+
+    /// What the notes of a position say; None if they are none.
+    pub fn decode(bytes: &[u8]) -> Option<Notes> {
+        let (count, rest) = bytes.split_first_chunk()?;
+        let (names, mut rest) = rest.split_at_checked(4 * u32::from_le_bytes(*count) as usize)?;
+        let names = names
+            .chunks_exact(4)
+            .map(|name| u32::from_le_bytes([name[0], name[1], name[2], name[3]]) as usize);
+        let mut notes = Notes { names: names.collect(), libraries: Vec::new() };
+        while let Some((len, behind)) = rest.split_first_chunk() {
+            let (library, behind) = behind.split_at_checked(u64::from_le_bytes(*len) as usize)?;
+            notes.libraries.push(library.to_vec());
+            rest = behind;
+        }
+        rest.is_empty().then_some(notes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_are_read_as_they_were_written_and_no_other_bytes_are() {
+        let notes = Notes { names: vec![0, 2, 1], libraries: vec![b"#!lua".to_vec(), Vec::new()] };
+        let bytes = notes.encode();
+        assert_eq!(Notes::decode(&bytes).unwrap(), notes);
+        assert_eq!(Notes::decode(&Notes::default().encode()).unwrap(), Notes::default());
+        // At these ends there is one library less.
+        let whole = [16, 29, bytes.len()];
+        for len in 0..bytes.len() {
+            assert_eq!(Notes::decode(&bytes[..len]).is_some(), whole.contains(&len), "{len}");
+        }
+        let mut damaged = bytes;
+        damaged[16] = 0xFF;
+        damaged[23] = 0xFF;
+        assert_eq!(Notes::decode(&damaged), None);
+    }
+}
