@@ -8,7 +8,8 @@
 # Settings: BENCH_SECONDS (10 for each measurement), BENCH_ROUNDS (3, the median counts), ELEMENT_COUNT (1000000 watches),
 # BENCH_CLIENTS (10000 connections that watch one key), BENCH_PIPELINE (16), BENCH_WORKERS (2, ember's workers),
 # WRITE_COUNT (60 writes or more, whose p99 counts), WARM_UP_SECONDS (20), TURN_COUNT (5 with and 5 without watches),
-# STALLED_SECONDS (60).
+# STALLED_SECONDS (60), DICEDB (none: the program of DiceDB, whose memory and delays are measured, too: under a load of
+# several connections it stops to answer; it sends reports to its makers, so run it where it reaches nobody).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-cli "install the package redis-tools"
@@ -23,6 +24,8 @@ WARM_UP_SECONDS=${WARM_UP_SECONDS:-20}
 TURN_COUNT=${TURN_COUNT:-5}
 STALLED_SECONDS=${STALLED_SECONDS:-60}
 
+DICEDB=${DICEDB:-}
+
 start() {
     port=$(free_port)
     start_server ember "$port" "$(ember_server)" --port "$port" --shards "$BENCH_WORKERS" --save "" --maxclients 20000 \
@@ -31,7 +34,7 @@ start() {
 
 # Has connections watch keys until they are ended, and waits until they do: watch KEYS CONNECTIONS; sets watching.
 watch() {
-    "$(ember_cli)" benchmark -p "$port" --watch "$1" -c "$2" -d 64 >"$bench_work/watches" 2>&1 &
+    "$(ember_cli)" benchmark -p "$port" --watch "$1" -c "$2" -d 64 -P "${watch_pipeline:-1000}" >"$bench_work/watches" 2>&1 &
     watching=$!
     bench_pids+=("$watching")
     until [ -s "$bench_work/watches" ]; do
@@ -67,10 +70,41 @@ set_calls() {
 
 # The p99 of the time to the last of so many connections that watch one key, with so many writes a second.
 late() { # connections, writes a second
-    start
     "$(ember_cli)" benchmark -p "$port" --watch 1 -c "$1" -d 64 --rate "$2" --duration "$WRITE_COUNT" >"$bench_work/late"
     sed -n 's/.* \([0-9.]*\) ms (p99).*/\1/p' "$bench_work/late"
+}
+
+start_dicedb() {
+    port=$(free_port)
+    start_server dicedb "$port" "$DICEDB" -host 127.0.0.1 -port "$port" -enable-watch -enable-multithreading \
+        -keys-limit 2000000 -log-dir "$bench_work/dicedb"
+}
+
+# It may not end when it is asked to.
+end_dicedb() {
+    kill -KILL "$started_pid"
     bench_cleanup_servers
+}
+
+# Memory for each watch of DiceDB, which does not tell it: the keys that are watched are there before.
+dicedb_bytes() {
+    local before
+    start_dicedb
+    awk -v count="$ELEMENT_COUNT" 'BEGIN {
+        value = "change:0000000000000000"; while (length(value) < 64) value = value "-"
+        for (number = 0; number < count; number++) printf "SET watch:%010d %s\n", number, value
+    }' | redis-cli -p "$port" >"$bench_work/filled"
+    before=$(resident_kib "$started_pid")
+    watch_pipeline=1 watch "$ELEMENT_COUNT" 1000
+    echo $((($(resident_kib "$started_pid") - before) * 1024 / ELEMENT_COUNT))
+    end_dicedb
+}
+
+# How late DiceDB tells the last one; nothing where it does not.
+dicedb_late() { # connections, writes a second
+    start_dicedb
+    late "$1" "$2" || true
+    end_dicedb
 }
 
 # The same for a program that only writes.
@@ -140,40 +174,51 @@ for ((round = 0; round < BENCH_ROUNDS; round++)); do
     ratio "$watched" "$(sets SET watch:0000000000 value)" >>"$bench_work/hot"
     echo >>"$bench_work/hot"
     bench_cleanup_servers
+    start
     late "$BENCH_CLIENTS" 1 >>"$bench_work/many"
+    bench_cleanup_servers
+    start
     late 100 20 >>"$bench_work/few"
+    bench_cleanup_servers
     if [ -x "$bench_work/fan-out" ]; then
         alone "$BENCH_CLIENTS" >>"$bench_work/many_alone"
         alone 100 >>"$bench_work/few_alone"
     fi
     stalled
+    if [ -n "$DICEDB" ]; then
+        dicedb_late "$BENCH_CLIENTS" 1 >>"$bench_work/dicedb_many"
+        dicedb_late 100 20 >>"$bench_work/dicedb_few"
+    fi
 done
+if [ -n "$DICEDB" ]; then dicedb_bytes >"$bench_work/dicedb_bytes"; fi
 
 describe "watches=$ELEMENT_COUNT clients=$BENCH_CLIENTS pipeline=$BENCH_PIPELINE workers=$BENCH_WORKERS" \
     "seconds=$BENCH_SECONDS rounds=$BENCH_ROUNDS writes=$WRITE_COUNT warm_up=$WARM_UP_SECONDS turns=$TURN_COUNT" \
     "stalled_seconds=$STALLED_SECONDS cores=$(nproc)"
 row() { # what is measured, its file, at-most or at-least, the promise
-    local found
+    local found dicedb
     found=$(median <"$bench_work/$2")
-    table_row "$1" "$found" "${3/-/ } $4" "$(awk -v found="$found" -v promise="$4" -v side="$3" \
+    dicedb=""
+    if [ -s "$bench_work/dicedb_$2" ]; then dicedb=$(median <"$bench_work/dicedb_$2"); fi
+    table_row "$1" "$found" "$dicedb" "${3/-/ } $4" "$(awk -v found="$found" -v promise="$4" -v side="$3" \
         'BEGIN { print (side == "at-most" ? found <= promise : found >= promise) ? "yes" : "no" }')"
 }
 
-table_begin "" figure ember promised kept
+table_begin "" figure ember DiceDB promised kept
 row "memory for each of $ELEMENT_COUNT watches of 1000 connections, bytes" bytes at-most 350
 row "SET of other keys beside them, of those without, by the server's processor time" beside at-least 0.97
-table_row "processor time of a SET beside them, ns" "$(median <"$bench_work/cost")" "" ""
-table_row "the same without, ns" "$(median <"$bench_work/cost_without")" "" ""
+table_row "processor time of a SET beside them, ns" "$(median <"$bench_work/cost")" "" "" ""
+table_row "the same without, ns" "$(median <"$bench_work/cost_without")" "" "" ""
 row "SET of one key that 100 watch, of those without" hot at-least 0.85
 row "write's reply to the last of $BENCH_CLIENTS told, p99 in ms" many at-most 60
 row "write's reply to the last of 100 told, p99 in ms" few at-most 1
 if [ -x "$bench_work/fan-out" ]; then
     table_row "the first message to the last of $BENCH_CLIENTS by fan-out.c, p99 in ms" \
-        "$(median <"$bench_work/many_alone")" "" ""
-    table_row "the first message to the last of 100 by fan-out.c, p99 in ms" "$(median <"$bench_work/few_alone")" "" ""
+        "$(median <"$bench_work/many_alone")" "" "" ""
+    table_row "the first message to the last of 100 by fan-out.c, p99 in ms" "$(median <"$bench_work/few_alone")" "" "" ""
 fi
 row "memory of a watcher that does not read, bytes" kept at-most 131072
-table_row "growth of the process meanwhile, bytes" "$(median <"$bench_work/grown")" "" ""
-table_row "changes of its key a second" "$(median <"$bench_work/changes")" "" ""
-table_row "the same without it" "$(median <"$bench_work/changes_without")" "" ""
+table_row "growth of the process meanwhile, bytes" "$(median <"$bench_work/grown")" "" "" ""
+table_row "changes of its key a second" "$(median <"$bench_work/changes")" "" "" ""
+table_row "the same without it" "$(median <"$bench_work/changes_without")" "" "" ""
 row "p99 of others beside it, of that without" others at-most 1.10

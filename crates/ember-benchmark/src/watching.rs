@@ -16,9 +16,6 @@ use super::failure::Failure;
 use super::link::connect;
 use super::target::allow_sockets;
 
-/// Commands sent at once while keys are written and watched.
-const BATCH: u64 = 1000;
-
 /// Connections looked at between two waits.
 const EVENTS_MAX: usize = 1024;
 
@@ -49,22 +46,26 @@ struct Watchers<'a> {
 pub(super) fn run(arguments: &BenchmarkArguments, address: Address) -> Result<u64, Failure> {
     let load = &arguments.load;
     let keys = load.watch.unwrap_or(1);
+    let batch = u64::from(load.pipeline);
     allow_sockets(load.clients);
     let mut control = connect(&address, true)?;
     let value = |number: u64| {
         let text = format!("{MARKER}{number:016}");
         format!("{text:-<width$}", width = arguments.work.data_bytes as usize)
     };
-    for first in (0..keys).step_by(BATCH as usize) {
+    for first in (0..keys).step_by(batch as usize) {
         let sets: Vec<Vec<String>> =
-            (first..keys.min(first + BATCH)).map(|key| vec!["SET".to_owned(), name(key), value(0)]).collect();
+            (first..keys.min(first + batch)).map(|key| vec!["SET".to_owned(), name(key), value(0)]).collect();
         ask_all(&address, &mut control, &sets)?;
     }
     let before = resident(&address, &mut control)?;
-    let mut watchers = Watchers::begin(&address, load.clients, keys)?;
-    let taken = resident(&address, &mut control)?.saturating_sub(before);
+    let mut watchers = Watchers::begin(&address, load.clients, keys, batch as usize)?;
     let watches = keys.max(u64::from(load.clients));
-    put(format!("{watches} watches, {} bytes each\n", taken / watches).as_bytes());
+    let each = before.zip(resident(&address, &mut control)?).map_or_else(
+        || "the server does not tell its memory".to_owned(),
+        |(before, after)| format!("{} bytes each", after.saturating_sub(before) / watches),
+    );
+    put(format!("{watches} watches, {each}\n").as_bytes());
     watchers.make_nonblocking()?;
     let end = load.duration.map(|duration| Instant::now() + duration);
     let period = load.rate.map(|rate| Duration::from_secs_f64(1.0 / rate));
@@ -132,18 +133,17 @@ fn ask_all(address: &Address, connection: &mut Connection, commands: &[Vec<Strin
     }
 }
 
-/// The resident memory of the server's process.
-fn resident(address: &Address, connection: &mut Connection) -> Result<u64, Failure> {
+/// The resident memory of the server's process, if it tells that.
+fn resident(address: &Address, connection: &mut Connection) -> Result<Option<u64>, Failure> {
     let info = connection.ask(&["INFO", "memory"]).map_err(|error| Failure::lost(address, &error))?;
     let text = info.text();
     let line = text.lines().find_map(|line| line.strip_prefix("used_memory_rss:"));
-    line.and_then(|number| number.trim().parse().ok())
-        .ok_or_else(|| Failure("the server does not tell its resident memory".to_owned()))
+    Ok(line.and_then(|number| number.trim().parse().ok()))
 }
 
 impl<'a> Watchers<'a> {
     /// Opens the connections, and lets each watch its share of the keys, or all of them the same ones.
-    fn begin(address: &'a Address, clients: u32, keys: u64) -> Result<Watchers<'a>, Failure> {
+    fn begin(address: &'a Address, clients: u32, keys: u64, batch: usize) -> Result<Watchers<'a>, Failure> {
         let queue = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(no_queue)?;
         let mut all = Vec::with_capacity(clients as usize);
         for client in 0..u64::from(clients) {
@@ -151,7 +151,7 @@ impl<'a> Watchers<'a> {
             let mine: Vec<u64> = (client % keys..keys)
                 .step_by(if keys > u64::from(clients) { clients as usize } else { usize::MAX })
                 .collect();
-            for some in mine.chunks(BATCH as usize) {
+            for some in mine.chunks(batch) {
                 let watches: Vec<Vec<String>> =
                     some.iter().map(|&key| vec!["GET.WATCH".to_owned(), name(key)]).collect();
                 ask_all(address, &mut connection, &watches)?;

@@ -704,7 +704,8 @@ fn connections_are_made_again_or_say_nothing_when_they_are_told_to() {
 #[test]
 fn connections_watch_keys_and_are_told_of_changes() {
     let server = server(&[]);
-    let run = run_at(server.port(), &["--watch", "40", "-c", "4", "--rate", "50", "--duration", "0.5"]);
+    let arguments = ["--watch", "40", "-c", "4", "-P", "3", "--rate", "50", "--duration", "0.5"];
+    let run = run_at(server.port(), &arguments);
     assert_eq!((run.code, run.err.as_str()), (0, ""), "{run:?}");
     let lines: Vec<&str> = run.out.lines().collect();
     assert!(lines[0].starts_with("40 watches, ") && lines[0].ends_with(" bytes each"), "{run:?}");
