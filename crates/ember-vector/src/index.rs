@@ -417,7 +417,19 @@ impl Index {
         width: usize,
         scratch: &'s mut Scratch,
     ) -> &'s [Hit] {
-        self.search_within(query, most, width, usize::MAX, |_| true, scratch)
+        let Some((graph, entry)) = self.graph.as_ref().and_then(|graph| Some((graph, graph.entry?))) else {
+            return self.search_within(query, most, width, usize::MAX, |_| true, scratch);
+        };
+        if self.is_scanned() {
+            return self.search_all(query, most, |_| true, scratch);
+        }
+        let row = self.space.row_of(query);
+        let from = graph.descend(&self.space, &row, 0, entry);
+        let width = width.max(most).max(1);
+        graph.find_alive(&self.space, &row, Beam::new(0, from, width), scratch);
+        self.offer_pending(&row, width, &mut |slot| !self.is_dead(slot), scratch);
+        scratch.finish(most);
+        &scratch.hits
     }
 
     /// The `most` nearest vectors of those that `keep` takes. In the graph no more than about `distances_max` distances are

@@ -44,6 +44,65 @@ pub(crate) fn farthest(nearest: &BinaryHeap<u64>, most: usize) -> u64 {
     nearest.peek().copied().filter(|_| nearest.len() >= most).unwrap_or(u64::MAX)
 }
 
+/// The nearest nodes so far, the nearest first, and which of them were looked at. Of a search that takes all nodes it is
+/// candidates and result in one: to move the part of an array behind a new node takes less time than two heaps do.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    keys: Vec<u64>,
+    /// By place in `keys`.
+    were_looked_at: Vec<bool>,
+    /// Those before this place were looked at.
+    next: usize,
+}
+
+impl Pool {
+    pub(crate) fn clear(&mut self) {
+        self.keys.clear();
+        self.were_looked_at.clear();
+        self.next = 0;
+    }
+
+    /// What a key is to be below to be one of the `most` nearest.
+    #[inline]
+    pub(crate) fn limit(&self, most: usize) -> u64 {
+        if self.keys.len() < most { u64::MAX } else { self.keys[most - 1] }
+    }
+
+    /// Takes a key below the limit. Whether it is the one to be looked at next.
+    #[inline]
+    pub(crate) fn take(&mut self, key: u64, most: usize) -> bool {
+        if self.keys.len() == most {
+            self.keys.pop();
+            self.were_looked_at.pop();
+        }
+        let at = self.keys.partition_point(|&other| other < key);
+        self.keys.insert(at, key);
+        self.were_looked_at.insert(at, false);
+        let is_next = at <= self.next;
+        if is_next {
+            self.next = at;
+        }
+        is_next
+    }
+
+    /// The nearest one that was not looked at, which is looked at now, and the one that is next, if nothing nearer comes.
+    #[inline]
+    pub(crate) fn look(&mut self) -> Option<(u64, Option<u32>)> {
+        let at = self.waiting(self.next)?;
+        self.were_looked_at[at] = true;
+        let next = self.waiting(at + 1);
+        self.next = next.unwrap_or(self.keys.len());
+        Some((self.keys[at], next.map(|next| self.keys[next] as u32)))
+    }
+
+    /// Where the first one from a place on is that was not looked at.
+    #[inline]
+    fn waiting(&self, from: usize) -> Option<usize> {
+        let ahead = self.were_looked_at.get(from..)?.iter().position(|was_looked_at| !was_looked_at)?;
+        Some(from + ahead)
+    }
+}
+
 /// What a search keeps while it runs. It can be used for one search after the other, of any index.
 #[derive(Debug, Default)]
 pub struct Scratch {
@@ -55,6 +114,8 @@ pub struct Scratch {
     pub(crate) candidates: BinaryHeap<Reverse<u64>>,
     /// The nearest so far, the farthest of them first.
     pub(crate) nearest: BinaryHeap<u64>,
+    /// Both in one, where all are taken.
+    pub(crate) pool: Pool,
     /// As `nearest`, of those that a filter takes.
     pub(crate) taken: BinaryHeap<u64>,
     /// Neighbours of one node that were not seen before.
@@ -91,6 +152,24 @@ impl Scratch {
         true
     }
 
+    /// Notes slots as seen, and puts those into `new` that were not before.
+    #[inline]
+    pub(crate) fn see_all(&mut self, slots: impl Iterator<Item = u32>, new: &mut Vec<u32>) {
+        new.clear();
+        for slot in slots {
+            let (word, bit) = (slot / 64, 1 << (slot % 64));
+            let seen = &mut self.seen[word as usize];
+            if *seen == 0 {
+                self.seen_words.push(word);
+            }
+            // There is no rule by which the processor could tell beforehand which they are: so nothing hangs on it.
+            let was_seen = usize::from(*seen & bit != 0);
+            *seen |= bit;
+            new.push(slot);
+            new.truncate(new.len() - was_seen);
+        }
+    }
+
     /// Takes the slot into the `most` nearest ones, if it belongs there.
     #[inline]
     pub(crate) fn offer(&mut self, key: u64, most: usize) {
@@ -104,6 +183,15 @@ impl Scratch {
             u64::MAX => f32::INFINITY,
             farthest => hit(farthest).distance,
         }
+    }
+
+    /// Makes what is in the pool the nearest.
+    pub(crate) fn drain_pool(&mut self) {
+        let mut keys = std::mem::take(&mut self.nearest).into_vec();
+        keys.clear();
+        // A heap in this order is one already.
+        keys.extend(self.pool.keys.iter().rev());
+        self.nearest = BinaryHeap::from(keys);
     }
 
     /// Makes the nearest ones the result, no more than `most`.
@@ -135,11 +223,48 @@ mod tests {
     }
 
     #[test]
+    fn a_pool_keeps_the_nearest_and_each_is_looked_at_once() {
+        let mut pool = Pool::default();
+        let mut state = 1_u64;
+        for round in 0..100 {
+            let most = 1 + round % 9;
+            pool.clear();
+            let (mut nearest, mut looked_at) = (Vec::new(), Vec::new());
+            for step in 0..60 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let key = state >> 50 << 8 | step;
+                if key < pool.limit(most) {
+                    let before = nearest.iter().find(|key| !looked_at.contains(*key)).copied();
+                    assert_eq!(pool.take(key, most), before.is_none_or(|before| key < before));
+                    nearest.push(key);
+                    nearest.sort_unstable();
+                    nearest.truncate(most);
+                }
+                assert_eq!(pool.keys, nearest);
+                if step % 3 == 0 {
+                    let waiting = nearest.iter().find(|key| !looked_at.contains(*key)).copied();
+                    assert_eq!(pool.look().map(|(key, _)| key), waiting);
+                    looked_at.extend(waiting);
+                }
+            }
+            while let Some((key, _)) = pool.look() {
+                assert!(!looked_at.contains(&key));
+                looked_at.push(key);
+            }
+            assert!(nearest.iter().all(|key| looked_at.contains(key)));
+        }
+    }
+
+    #[test]
     fn what_was_seen_is_forgotten_at_the_next_beginning() {
         let mut scratch = Scratch::default();
         scratch.begin(100);
         assert!(scratch.see(99) && scratch.see(98) && !scratch.see(99));
         scratch.begin(1000);
         assert!(scratch.see(99) && scratch.see(999));
+        let mut new = vec![7];
+        scratch.see_all([99, 5, 5, 999, 64, 6].into_iter(), &mut new);
+        assert_eq!(new, [5, 64, 6]);
+        assert!(!scratch.see(64) && scratch.see(65));
     }
 }

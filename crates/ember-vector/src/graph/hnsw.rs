@@ -37,6 +37,33 @@ impl Beam {
 }
 
 impl Graph {
+    /// Finds the nodes of a level near `row` that are not dead; they are left in `scratch.nearest`.
+    pub(crate) fn find_alive(&self, space: &Space, row: &[u8], beam: Beam, scratch: &mut Scratch) {
+        if self.dead > 0 {
+            self.find_near(space, row, beam, &mut |slot| !self.is_dead(slot), scratch);
+            return;
+        }
+        scratch.begin(self.len());
+        scratch.see(beam.from);
+        let Scratch { pool, batch, .. } = scratch;
+        let mut batch = std::mem::take(batch);
+        pool.clear();
+        pool.take(key(space.distance(row, space.row(beam.from)), beam.from), beam.width);
+        while let Some((nearest, next)) = scratch.pool.look() {
+            next.into_iter().for_each(|next| self.prefetch(next));
+            scratch.see_all(self.neighbours(nearest as u32, beam.level).iter(), &mut batch);
+            batch.iter().for_each(|&slot| space.prefetch(slot));
+            for &slot in &batch {
+                let key = key(space.distance(row, space.row(slot)), slot);
+                if key < scratch.pool.limit(beam.width) && scratch.pool.take(key, beam.width) {
+                    self.prefetch(slot);
+                }
+            }
+        }
+        scratch.batch = batch;
+        scratch.drain_pool();
+    }
+
     /// Finds nodes of a level near `row`, of those that `keep` takes; they are left in
     /// `scratch.nearest`. Returns whether it came to its end.
     pub(crate) fn find_near(
@@ -64,13 +91,8 @@ impl Graph {
                 return false;
             }
             let mut batch = std::mem::take(&mut scratch.batch);
-            batch.clear();
-            for neighbour in self.neighbours(nearest as u32, beam.level).iter() {
-                if scratch.see(neighbour) {
-                    space.prefetch(neighbour);
-                    batch.push(neighbour);
-                }
-            }
+            scratch.see_all(self.neighbours(nearest as u32, beam.level).iter(), &mut batch);
+            batch.iter().for_each(|&slot| space.prefetch(slot));
             distances += batch.len();
             for &slot in &batch {
                 let key = key(space.distance(row, space.row(slot)), slot);
@@ -134,13 +156,8 @@ impl Graph {
                 break;
             }
             let mut batch = std::mem::take(&mut scratch.batch);
-            batch.clear();
-            for neighbour in self.neighbours(nearest as u32, beam.level).iter() {
-                if scratch.see(neighbour) {
-                    space.prefetch(neighbour);
-                    batch.push(neighbour);
-                }
-            }
+            scratch.see_all(self.neighbours(nearest as u32, beam.level).iter(), &mut batch);
+            batch.iter().for_each(|&slot| space.prefetch(slot));
             scratch.batch = batch;
         }
         scratch.taken = std::mem::replace(&mut scratch.nearest, taken);
@@ -176,7 +193,7 @@ impl Graph {
         for level in (0..=level.min(top)).rev() {
             let beam = Beam::new(level, from, width);
             let row = space.row(slot);
-            self.find_near(space, row, beam, &mut |other| other != slot && !self.is_dead(other), scratch);
+            self.find_alive(space, row, beam, scratch);
             if scratch.nearest.is_empty() {
                 // There are dead nodes only.
                 self.find_near(space, row, beam, &mut |other| other != slot, scratch);

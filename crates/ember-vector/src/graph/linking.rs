@@ -216,7 +216,7 @@ impl Linking {
         let mut from = graph.descend(space, row, level, entry);
         for level in (0..=level.min(top)).rev() {
             let beam = Beam::new(level, from, width);
-            graph.find_near(space, row, beam, &mut |slot| !graph.is_dead(slot), scratch);
+            graph.find_alive(space, row, beam, scratch);
             scratch.finish(width);
             from = scratch.hits.first().map_or(from, |hit| hit.slot);
             let linked = scratch.hits.iter().map(|hit| key(hit.distance, hit.slot));

@@ -23,6 +23,7 @@ pub(crate) mod linking;
 pub(crate) mod pending;
 
 use crate::arena::{Account, Rows};
+use crate::kernels;
 use crate::random::LEVEL_MAX;
 
 /// No row, no slot.
@@ -83,6 +84,8 @@ pub(crate) struct Graph {
     upper: Rows<u32>,
     /// Where a search begins: a node of the highest level that has one.
     pub(crate) entry: Option<u32>,
+    /// How many nodes are dead.
+    pub(crate) dead: usize,
 }
 
 /// How many links the row of a node on the lowest level has room for.
@@ -98,6 +101,7 @@ impl Graph {
             more: Rows::new(MORE_LINKS + 3 * links - first_room(links), account),
             upper: Rows::new(UPPER_LINKS + links, account),
             entry: None,
+            dead: 0,
         }
     }
 
@@ -136,8 +140,15 @@ impl Graph {
         self.lowest.row(slot as usize)[HEAD] & DEAD != 0
     }
 
+    /// Has the processor fetch the links of a node on the lowest level.
+    #[inline]
+    pub(crate) fn prefetch(&self, slot: u32) {
+        kernels::prefetch(self.lowest.row(slot as usize));
+    }
+
     /// Notes that the vector of a node was removed.
     pub(crate) fn set_dead(&mut self, slot: u32) {
+        self.dead += usize::from(!self.is_dead(slot));
         self.lowest.row_mut(slot as usize)[HEAD] |= DEAD;
     }
 
@@ -312,6 +323,7 @@ impl Graph {
             let row = self.upper_row(slot, level);
             self.remove_upper(row);
         }
+        self.dead -= usize::from(self.is_dead(slot));
         let row = self.lowest.row_mut(slot as usize);
         row[UP] = NONE;
         row[HEAD] &= COUNT_MASK;
@@ -388,6 +400,11 @@ impl Graph {
         let nodes = 0..self.len() as u32;
         let uppers: usize = nodes.clone().map(|slot| self.level(slot)).sum();
         assert_eq!(uppers, self.upper.len(), "there is a row for each node and level");
+        assert_eq!(
+            nodes.clone().filter(|&slot| self.is_dead(slot)).count(),
+            self.dead,
+            "dead nodes are counted"
+        );
         let first = first_room(self.links);
         let hubs: Vec<u32> = nodes.clone().filter(|&slot| self.neighbours(slot, 0).len() > first).collect();
         assert_eq!(hubs.len(), self.more.len(), "there is a row for each node with many links");
