@@ -176,6 +176,11 @@ impl Filter {
 
     /// Whether attributes match. Those that lack a field which is asked for do not, whatever the expression.
     pub fn matches(&self, attributes: &[u8]) -> bool {
+        // What most filters are, a comparison of a field with a value, is done without a stack.
+        if let [Token::Field(name), Token::Value(value), Token::Operator(operator)] = &self.program[..] {
+            return json::field(attributes, name)
+                .is_some_and(|field| apply(*operator, &field, value).is_true());
+        }
         let mut stack: Vec<Value<'_>> = Vec::new();
         for token in &self.program {
             let value = match token {
