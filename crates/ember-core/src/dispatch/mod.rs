@@ -93,7 +93,7 @@ fn handle(
     match command.run {
         Run::Keys(handler) => {
             let known = hold(&command.spec, access, hash, context, args);
-            if lacks_values(&command.spec, context, args, known)? {
+            if lacks_values(&command.spec, context, args, access, known)? {
                 return Ok(Attempt::Fetch);
             }
             handler(&mut call_on(context, args, known, reply)).map(|()| Attempt::Done)
@@ -102,32 +102,32 @@ fn handle(
             context.guards.release(context.keyspace, context.turn);
             let locked = prepare(args)?;
             let known = hold(&command.spec, access, hash, context, args);
-            if lacks_values(&command.spec, context, args, known)? {
+            if lacks_values(&command.spec, context, args, access, known)? {
                 return Ok(Attempt::Fetch);
             }
             locked(&mut call_on(context, args, known, reply)).map(|()| Attempt::Done)
         }
         Run::Long(handler) => {
             let known = hold(&command.spec, access, hash, context, args);
-            if lacks_values(&command.spec, context, args, known)? {
+            if lacks_values(&command.spec, context, args, access, known)? {
                 return Ok(Attempt::Fetch);
             }
             handler(&mut call_on(context, args, known, reply))
         }
         Run::KeysOrAllShards { all_shards_if, run } => {
-            let known = if all_shards_if(args) {
-                hold_all(context)
+            let (access, known) = if all_shards_if(args) {
+                (Access::Many, hold_all(context))
             } else {
-                hold(&command.spec, access, hash, context, args)
+                (access, hold(&command.spec, access, hash, context, args))
             };
-            if lacks_values(&command.spec, context, args, known)? {
+            if lacks_values(&command.spec, context, args, access, known)? {
                 return Ok(Attempt::Fetch);
             }
             run(&mut call_on(context, args, known, reply))
         }
         Run::Blocking(handler) => {
             let known = hold(&command.spec, access, hash, context, args);
-            if lacks_values(&command.spec, context, args, known)? {
+            if lacks_values(&command.spec, context, args, access, known)? {
                 return Ok(Attempt::Fetch);
             }
             match handler(&mut call_on(context, args, known, reply))? {
@@ -247,9 +247,21 @@ fn lacks_values(
     spec: &Spec,
     context: &mut Context<'_, '_>,
     args: Args<'_>,
+    access: Access,
     known: (usize, KeyHash),
 ) -> Result<bool, CommandError> {
-    if context.turn.checks_values { find_lacking(spec, context, args, known) } else { Ok(false) }
+    if !context.turn.checks_values {
+        return Ok(false);
+    }
+    // Most calls have one key, whose shard is held: while its value is here nothing else is asked.
+    if let Access::One(_) = access {
+        let Context { guards, turn, database, .. } = context;
+        let (arg, hash) = known;
+        if !guards.data(hash.shard()).lacks(*database, hash, args.at(arg), turn.expired_ms()) {
+            return Ok(false);
+        }
+    }
+    find_lacking(spec, context, args, known)
 }
 
 #[inline(never)]
