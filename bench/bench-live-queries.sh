@@ -8,8 +8,8 @@
 # Settings: BENCH_SECONDS (10 for each measurement), BENCH_ROUNDS (3, the median counts), ELEMENT_COUNT (1000000 watches),
 # BENCH_CLIENTS (10000 connections that watch one key), BENCH_PIPELINE (16), BENCH_WORKERS (2, ember's workers),
 # WRITE_COUNT (60 writes or more, whose p99 counts), WARM_UP_SECONDS (20), TURN_COUNT (5 with and 5 without watches),
-# STALLED_SECONDS (60), DICEDB (none: the program of DiceDB, whose memory and delays are measured, too: under a load of
-# several connections it stops to answer; it sends reports to its makers, so run it where it reaches nobody).
+# STALLED_SECONDS (60), DICEDB (none: the program of DiceDB: how late it tells is measured, too. Under a load of several
+# connections it stops to answer. It sends reports to its makers: run it where it reaches nobody).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-cli "install the package redis-tools"
@@ -34,7 +34,7 @@ start() {
 
 # Has connections watch keys until they are ended, and waits until they do: watch KEYS CONNECTIONS; sets watching.
 watch() {
-    "$(ember_cli)" benchmark -p "$port" --watch "$1" -c "$2" -d 64 -P "${watch_pipeline:-1000}" >"$bench_work/watches" 2>&1 &
+    "$(ember_cli)" benchmark -p "$port" --watch "$1" -c "$2" -d 64 -P 1000 >"$bench_work/watches" 2>&1 &
     watching=$!
     bench_pids+=("$watching")
     until [ -s "$bench_work/watches" ]; do
@@ -84,20 +84,6 @@ start_dicedb() {
 end_dicedb() {
     kill -KILL "$started_pid"
     bench_cleanup_servers
-}
-
-# Memory for each watch of DiceDB, which does not tell it: the keys that are watched are there before.
-dicedb_bytes() {
-    local before
-    start_dicedb
-    awk -v count="$ELEMENT_COUNT" 'BEGIN {
-        value = "change:0000000000000000"; while (length(value) < 64) value = value "-"
-        for (number = 0; number < count; number++) printf "SET watch:%010d %s\n", number, value
-    }' | redis-cli -p "$port" >"$bench_work/filled"
-    before=$(resident_kib "$started_pid")
-    watch_pipeline=1 watch "$ELEMENT_COUNT" 1000
-    echo $((($(resident_kib "$started_pid") - before) * 1024 / ELEMENT_COUNT))
-    end_dicedb
 }
 
 # How late DiceDB tells the last one; nothing where it does not.
@@ -190,7 +176,6 @@ for ((round = 0; round < BENCH_ROUNDS; round++)); do
         dicedb_late 100 20 >>"$bench_work/dicedb_few"
     fi
 done
-if [ -n "$DICEDB" ]; then dicedb_bytes >"$bench_work/dicedb_bytes"; fi
 
 describe "watches=$ELEMENT_COUNT clients=$BENCH_CLIENTS pipeline=$BENCH_PIPELINE workers=$BENCH_WORKERS" \
     "seconds=$BENCH_SECONDS rounds=$BENCH_ROUNDS writes=$WRITE_COUNT warm_up=$WARM_UP_SECONDS turns=$TURN_COUNT" \
