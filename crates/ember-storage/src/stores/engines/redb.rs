@@ -33,11 +33,12 @@ fn definition(table: Table) -> Definition {
 /// What redb sees of a file.
 ///
 /// redb syncs a file that it has made longer before its header may say so, and keeps everybody from beginning to read
-/// meanwhile. Here that sync is made when the header is written: nobody waits for it then.
-#[derive(Debug)]
+/// meanwhile. Here that sync is made before a transaction is committed, when nobody waits for it. Of a file that becomes
+/// longer in the commit itself it is made when the header is written, which those wait for who read certain pages.
+#[derive(Clone, Debug)]
 struct Backend {
     file: Arc<dyn StoredFile>,
-    growth: Mutex<Growth>,
+    growth: Arc<Mutex<Growth>>,
 }
 
 /// Whether the file is longer than is known to be on the disk.
@@ -53,7 +54,13 @@ enum Growth {
 
 impl Backend {
     fn new(file: Arc<dyn StoredFile>) -> Backend {
-        Backend { file, growth: Mutex::new(Growth::None) }
+        Backend { file, growth: Arc::new(Mutex::new(Growth::None)) }
+    }
+
+    /// Brings it to the disk that the file is longer, if it is.
+    fn sync_growth(&self) -> Result<(), io::Error> {
+        let growth = *self.growth.lock();
+        if growth == Growth::None { Ok(()) } else { self.sync() }
     }
 
     fn sync(&self) -> Result<(), io::Error> {
@@ -118,7 +125,13 @@ pub(super) struct RedbEngine {
     path: PathBuf,
     cache_bytes: usize,
     /// None when it could not be opened again after an error.
-    database: RwLock<Option<Database>>,
+    opened: RwLock<Option<Opened>>,
+}
+
+#[derive(Debug)]
+struct Opened {
+    database: Database,
+    backend: Backend,
 }
 
 impl RedbEngine {
@@ -129,27 +142,26 @@ impl RedbEngine {
     ) -> Result<RedbEngine, StoreError> {
         let path = path.to_owned();
         let cache_bytes = options.cache_bytes as usize;
-        let database = open_database(disk, &path, cache_bytes)?;
-        let database = RwLock::new(Some(database));
-        Ok(RedbEngine { disk: Arc::clone(disk), path, cache_bytes, database })
+        let opened = RwLock::new(Some(open_database(disk, &path, cache_bytes)?));
+        Ok(RedbEngine { disk: Arc::clone(disk), path, cache_bytes, opened })
     }
 
     /// Opens the file anew if the database is of no use any more.
     fn renew(&self) -> Result<(), StoreError> {
-        let mut database = self.database.write();
+        let mut opened = self.opened.write();
         // What is open must be closed before, or two would write to the file.
-        drop(database.take());
-        *database = Some(open_database(&self.disk, &self.path, self.cache_bytes)?);
+        drop(opened.take());
+        *opened = Some(open_database(&self.disk, &self.path, self.cache_bytes)?);
         Ok(())
     }
 
-    fn with<T>(&self, work: impl FnOnce(&Database) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        if self.database.read().is_none() {
+    fn with<T>(&self, work: impl FnOnce(&Opened) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        if self.opened.read().is_none() {
             self.renew()?;
         }
-        let database = self.database.read();
-        let result = work(database.as_ref().ok_or_else(closed)?);
-        drop(database);
+        let opened = self.opened.read();
+        let result = work(opened.as_ref().ok_or_else(closed)?);
+        drop(opened);
         if let Err(StoreError::Disk(_) | StoreError::Io { .. } | StoreError::Engine { .. }) = &result {
             // The error that is told is the first one.
             let _ = self.renew();
@@ -162,7 +174,7 @@ fn closed() -> StoreError {
     error(::redb::Error::DatabaseClosed)
 }
 
-fn open_database(disk: &Arc<dyn Disk>, path: &Path, cache_bytes: usize) -> Result<Database, StoreError> {
+fn open_database(disk: &Arc<dyn Disk>, path: &Path, cache_bytes: usize) -> Result<Opened, StoreError> {
     let file = match disk.open(path) {
         Ok(file) => file,
         Err(error) if error.is_missing() => {
@@ -174,13 +186,14 @@ fn open_database(disk: &Arc<dyn Disk>, path: &Path, cache_bytes: usize) -> Resul
     };
     let mut builder = Builder::new();
     builder.set_cache_size(cache_bytes);
-    let database = builder.create_with_backend(Backend::new(file)).map_err(open_error)?;
+    let backend = Backend::new(file);
+    let database = builder.create_with_backend(backend.clone()).map_err(open_error)?;
     let write = begin(&database)?;
     for table in Table::ALL {
         write.open_table(definition(table)).map_err(error)?;
     }
     write.commit().map_err(error)?;
-    Ok(database)
+    Ok(Opened { database, backend })
 }
 
 fn begin(database: &Database) -> Result<WriteTransaction, StoreError> {
@@ -217,21 +230,22 @@ fn error(cause: impl Into<::redb::Error>) -> StoreError {
 
 impl Engine for RedbEngine {
     fn read(&self, read: &mut Read<'_>) -> Result<(), StoreError> {
-        self.with(|database| read(&RedbReading(database.begin_read().map_err(error)?)))
+        self.with(|opened| read(&RedbReading(opened.database.begin_read().map_err(error)?)))
     }
 
     fn commit(&self, write: &mut Write<'_>) -> Result<(), StoreError> {
-        self.with(|database| {
-            let transaction = begin(database)?;
+        self.with(|opened| {
+            let transaction = begin(&opened.database)?;
             write(&mut RedbWriting { transaction: &transaction, tables: Default::default() })?;
+            opened.backend.sync_growth().map_err(::redb::Error::Io).map_err(error)?;
             transaction.commit().map_err(error)
         })
     }
 
     fn check(&self) -> Result<(), StoreError> {
-        let mut database = self.database.write();
-        let database = database.as_mut().ok_or_else(closed)?;
-        match database.check_integrity().map_err(open_error)? {
+        let mut opened = self.opened.write();
+        let opened = opened.as_mut().ok_or_else(closed)?;
+        match opened.database.check_integrity().map_err(open_error)? {
             true => Ok(()),
             false => {
                 let message = "it had to be repaired".to_owned();
