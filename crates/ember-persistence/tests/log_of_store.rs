@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ember_persistence::aof::{AofDirectory, AofWriter, Batch};
-use ember_persistence::encryption::{Encryption, Ending, Key, KeyRing};
+use ember_persistence::encryption::{Encryption, Key, KeyRing};
 use ember_persistence::files::{Disk, Faults, SimulatedDisk};
 use ember_persistence::log_of_store;
 use ember_protocol::Protocol;
@@ -24,7 +24,7 @@ use ember_storage::stores::{
 use ember_testkit::Random;
 use emberkv_core::local::Local;
 use parking_lot::Mutex;
-use support::{RDB, must, start_file, write_keys};
+use support::{RDB, must, play, write_keys};
 
 const DATA: &str = "data";
 const LOG: &str = "data/appendonlydir";
@@ -136,19 +136,6 @@ fn open_log(disk: &Arc<dyn Disk>, encryption: &Encryption) -> AofDirectory {
     log
 }
 
-/// Brings what the files of a log have into a keyspace.
-fn play(disk: &Arc<dyn Disk>, log: &AofDirectory, encryption: &Encryption, local: &mut Local) {
-    let files = log.live_files();
-    for (index, path) in files.iter().enumerate() {
-        let is_last = index + 1 == files.len();
-        let ending = if is_last { Ending::MayBeTorn } else { Ending::Whole };
-        let torn = start_file(disk, path, ending, encryption, local).unwrap();
-        if is_last {
-            log.settle(torn).unwrap();
-        }
-    }
-}
-
 /// Tells a store of all that records from `told` to `until` have changed.
 fn tell(
     store: &Store,
@@ -198,7 +185,7 @@ fn import(
 ) -> AofWriter {
     let mark = Position { import: Import::UnderWay, ..Position::default() };
     store.checkpoint(&mark, &mut |checkpoint| checkpoint.clear()).unwrap();
-    play(disk, log, encryption, local);
+    play(disk, log, encryption, local).unwrap();
     let records = records_of(local);
     tell(store, (0, records / 2), (0, Import::UnderWay), &mut || ()).unwrap();
     let (writer, rewrite) = log.begin_anew().unwrap();
@@ -236,7 +223,7 @@ impl Life {
             }
             let told = position.map_or(0, |position| position.number);
             assert_eq!(records_of(&mut local), told, "what the store has is that of its checkpoint");
-            play(&shared, &log, encryption, &mut local);
+            play(&shared, &log, encryption, &mut local).unwrap();
             log.begin_increment().unwrap()
         };
         let told = store.position().map_or(0, |position| position.number);

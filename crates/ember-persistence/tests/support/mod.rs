@@ -251,20 +251,31 @@ pub fn start(
     encryption: &Encryption,
 ) -> Result<(Local, AofDirectory), Box<dyn std::error::Error>> {
     let aof = AofDirectory::open(disk, directory.as_ref(), "appendonly.aof", encryption)?;
-    let files = aof.live_files();
     let mut local = Local::new(Protocol::Resp2);
+    play(disk, &aof, encryption, &mut local)?;
+    Ok((local, aof))
+}
+
+/// Brings what the files of an AOF have into a keyspace, and cuts its torn end.
+pub fn play(
+    disk: &Arc<dyn Disk>,
+    aof: &AofDirectory,
+    encryption: &Encryption,
+    local: &mut Local,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let files = aof.live_files();
     for (index, path) in files.iter().enumerate() {
         let is_last = index + 1 == files.len();
         let ending = if is_last { Ending::MayBeTorn } else { Ending::Whole };
-        let torn = start_file(disk, path, ending, encryption, &mut local)?;
+        let torn = start_file(disk, path, ending, encryption, local)?;
         if is_last {
             aof.settle(torn)?;
         }
     }
-    Ok((local, aof))
+    Ok(())
 }
 
-pub fn start_file(
+fn start_file(
     disk: &Arc<dyn Disk>,
     path: &Path,
     ending: Ending,
