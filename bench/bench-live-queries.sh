@@ -59,17 +59,13 @@ set_cost() {
     local ticks own calls nanoseconds
     calls=$(set_calls)
     ticks=$(cpu_ticks "$started_pid")
-    own=$(own_ticks)
+    own=$(own_ticks "$started_pid")
     sets -t set -r "$ELEMENT_COUNT" >/dev/null
     ticks=$(($(cpu_ticks "$started_pid") - ticks))
-    own=$(($(own_ticks) - own))
+    own=$(($(own_ticks "$started_pid") - own))
     calls=$(($(set_calls) - calls))
     nanoseconds=$((1000000000 / $(getconf CLK_TCK)))
     echo $((ticks * nanoseconds / calls)) $((own * nanoseconds / calls))
-}
-
-own_ticks() {
-    sed 's/.*) //' "/proc/$started_pid/stat" | awk '{ print $12 }'
 }
 
 set_calls() {

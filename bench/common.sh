@@ -182,6 +182,11 @@ cpu_ticks() { # pid
     sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 + $13 }'
 }
 
+# The same without the system's part.
+own_ticks() { # pid
+    sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 }'
+}
+
 # CPU time that a server takes for each of so many requests while they are made: nanoseconds PID REQUESTS COMMAND…
 nanoseconds() {
     local pid=$1 requests=$2 before

@@ -116,7 +116,8 @@ pub(crate) struct LoadOptions {
     #[arg(short = 'I', conflicts_with_all = ["kind", "form", "report", "compare", "endless", "requests", "duration"])]
     pub(crate) idle: bool,
     /// Have the connections watch so many keys together, tell what a watch takes, change --rate of them a second, and tell
-    /// how late the last of those who watch one is told; for --duration, or until Ctrl-C.
+    /// how late the last of those who watch one is told; for --duration, or until Ctrl-C. -P keys are written and watched
+    /// at once.
     #[arg(long, value_name = "KEYS", conflicts_with_all = ["kind", "form", "report", "compare", "endless", "requests", "idle"],
           value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub(crate) watch: Option<u64>,
