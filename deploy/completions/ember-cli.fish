@@ -110,7 +110,7 @@ complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l thread
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l rate -d 'Requests a second, whatever the server makes of them. Latency counts from when a request was due, also where it had to wait for a free connection: what a server\'s pause costs is seen in full' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l warm-up -d 'Load for this many seconds before each test that is not counted' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s k -d '0: a new connection for each request, or for each -P of them; latency counts from before it is made' -r
-complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l watch -d 'Have the connections watch so many keys together, tell what a watch takes, change --rate of them a second, and tell how late the last of those who watch one is told; for --duration, or until Ctrl-C' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l watch -d 'Have the connections watch so many keys together, tell what a watch takes, change --rate of them a second, and tell how late the last of those who watch one is told; for --duration, or until Ctrl-C. -P keys are written and watched at once' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l timeout -d 'Give up when no answer comes for this many seconds' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s t -d 'Tests, with commas between; without it all of them' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l ratio -d 'SET and GET mixed in this ratio: 1:10' -r
