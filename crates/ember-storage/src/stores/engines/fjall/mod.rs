@@ -18,6 +18,7 @@
 //! [`Writing::clear`] nothing is staged: the next generation is nobody's yet, and takes the changes itself.
 
 mod batches;
+mod keyspaces;
 
 use std::cmp::Ordering::{Greater, Less};
 use std::collections::BTreeMap;
@@ -32,6 +33,7 @@ use ::fjall::{
 use parking_lot::{Mutex, RwLock};
 
 use self::batches::Batches;
+use self::keyspaces::Keyspaces;
 use crate::stores::engine::{
     EachRow, Engine, EngineKind, Found, Read, Reading, Table, Write, Writing, directory_bytes,
 };
@@ -70,6 +72,11 @@ fn staged_for(staged: &Staged, table: Table) -> Option<&Rows> {
     STAGED_TABLES.iter().position(|&other| other == table).map(|at| &staged[at])
 }
 
+/// The name of the keyspace that is a table.
+fn name_of(table: Table, generation: u64) -> String {
+    format!("{}-{generation}", table.name())
+}
+
 /// The row that a staged one is to become, if it is no removal.
 fn unstaged(staged: &[u8]) -> Option<&[u8]> {
     staged.split_first().filter(|(first, _)| **first == STAGED_ROW).map(|(_, row)| row)
@@ -77,6 +84,7 @@ fn unstaged(staged: &[u8]) -> Option<&[u8]> {
 
 struct State {
     database: Database,
+    keyspaces: Keyspaces,
     generation: u64,
     tables: [Rows; Table::ALL.len()],
     /// Empty outside a commit.
@@ -125,17 +133,18 @@ impl FjallEngine {
 
     fn open_state(&self) -> ::fjall::Result<State> {
         let database = Database::builder(&self.path).cache_size(self.cache_bytes).open()?;
-        let meta = self.rows(&database, Table::Meta, 0)?;
+        let meta = database.keyspace(&name_of(Table::Meta, 0), || self.options(Table::Meta))?;
+        let keyspaces = Keyspaces::new(&database, &meta);
         let generation = meta.get(GENERATION)?;
         let generation = generation.and_then(|bytes| Some(u64::from_le_bytes((*bytes).try_into().ok()?)));
         let generation = generation.unwrap_or_default();
         let tables = [
             meta,
-            self.rows(&database, Table::Keys, generation)?,
-            self.rows(&database, Table::Values, generation)?,
-            self.rows(&database, Table::Parts, generation)?,
+            self.rows(&keyspaces, Table::Keys, generation)?,
+            self.rows(&keyspaces, Table::Values, generation)?,
+            self.rows(&keyspaces, Table::Parts, generation)?,
         ];
-        let staged = |table: Table| self.keyspace(&database, table, &format!("staged-{}", table.name()));
+        let staged = |table: Table| self.keyspace(&keyspaces, table, &format!("staged-{}", table.name()));
         let [keys, values, parts] = STAGED_TABLES;
         let staged = [staged(keys)?, staged(values)?, staged(parts)?];
         // A crash, or an error, came before all of it was applied, or before it counted.
@@ -144,15 +153,14 @@ impl FjallEngine {
         // What a crash has left of another generation.
         for name in database.list_keyspace_names() {
             if !tables.iter().chain(&staged).any(|table| *table.name() == name) {
-                let left = database.keyspace(&name, KeyspaceCreateOptions::default)?;
-                database.delete_keyspace(left)?;
+                keyspaces.delete_named(&self.batches, &name)?;
             }
         }
-        Ok(State { database, generation, tables, staged })
+        Ok(State { database, keyspaces, generation, tables, staged })
     }
 
-    fn rows(&self, database: &Database, table: Table, generation: u64) -> ::fjall::Result<Rows> {
-        self.keyspace(database, table, &format!("{}-{generation}", table.name()))
+    fn rows(&self, keyspaces: &Keyspaces, table: Table, generation: u64) -> ::fjall::Result<Rows> {
+        self.keyspace(keyspaces, table, &name_of(table, generation))
     }
 
     /// Moves what is staged into the tables, or nowhere.
@@ -207,17 +215,18 @@ impl FjallEngine {
         Ok(last)
     }
 
-    fn keyspace(&self, database: &Database, table: Table, name: &str) -> ::fjall::Result<Rows> {
-        let options = || {
-            let separation = KvSeparationOptions::default()
-                .compression(CompressionType::None)
-                .separation_threshold(SEPARATED_BYTES);
-            let is_large = matches!(table, Table::Values | Table::Parts);
-            KeyspaceCreateOptions::default()
-                .max_memtable_size(self.memtable_bytes)
-                .with_kv_separation(is_large.then_some(separation))
-        };
-        database.keyspace(name, options)
+    fn keyspace(&self, keyspaces: &Keyspaces, table: Table, name: &str) -> ::fjall::Result<Rows> {
+        keyspaces.open(&self.batches, name, || self.options(table))
+    }
+
+    fn options(&self, table: Table) -> KeyspaceCreateOptions {
+        let separation = KvSeparationOptions::default()
+            .compression(CompressionType::None)
+            .separation_threshold(SEPARATED_BYTES);
+        let is_large = matches!(table, Table::Values | Table::Parts);
+        KeyspaceCreateOptions::default()
+            .max_memtable_size(self.memtable_bytes)
+            .with_kv_separation(is_large.then_some(separation))
     }
 
     fn with<T>(&self, work: impl FnOnce(&State) -> Result<T, StoreError>) -> Result<T, StoreError> {
@@ -241,7 +250,7 @@ impl FjallEngine {
         state.generation = generation;
         let old = std::mem::replace(&mut state.tables, tables);
         for table in old.into_iter().skip(1) {
-            state.database.delete_keyspace(table).map_err(error)?;
+            state.keyspaces.delete(&self.batches, table).map_err(error)?;
         }
         Ok(())
     }
@@ -531,7 +540,7 @@ impl Writing for FjallWriting<'_> {
         self.rows_bytes = 0;
         for table in STAGED_TABLES {
             self.rows[table as usize].clear();
-            let left = self.engine.rows(&self.state.database, table, next).map_err(error)?;
+            let left = self.engine.rows(&self.state.keyspaces, table, next).map_err(error)?;
             if !left.is_empty().map_err(error)? {
                 let message = "a generation that was given up is still there".to_owned();
                 return Err(StoreError::Engine { engine: EngineKind::Fjall, message });
