@@ -46,6 +46,9 @@ fn assert_reads(log: &SegmentLog, at: Location, key: &[u8], value: &[u8]) {
     let mut buffer = Vec::new();
     let record = log.read(at, &mut buffer).unwrap();
     assert!(record == Record { head: head(key), value }, "{at:?}");
+    if let Some(record) = log.read_ready(at, &mut buffer).unwrap() {
+        assert!(record == Record { head: head(key), value }, "{at:?}");
+    }
 }
 
 fn value_of(number: u64, len: usize) -> Vec<u8> {
@@ -208,6 +211,47 @@ fn a_record_is_read_from_its_buffer_and_from_the_file() {
         };
         assert_eq!(is_plain, !encrypted);
     }
+}
+
+#[test]
+fn a_record_is_ready_when_nobody_has_to_wait_for_it() {
+    let disk = SimulatedDisk::new(1);
+    let log = open(&disk, false);
+    let places: Vec<Location> =
+        (0..4_u64).map(|number| put(&log, b"key", &value_of(number, 3000), Room::Demoted)).collect();
+    let is_ready = |at: &Location| log.read_ready(*at, &mut Vec::new()).unwrap().is_some();
+    assert!(places.iter().all(is_ready), "they are in a buffer");
+    log.write_buffers(Which::All).unwrap();
+    // The simulated disk has every second page in memory: two of them are on one of those alone.
+    assert_eq!(places.iter().map(is_ready).collect::<Vec<_>>(), [true, false, false, true]);
+    // A file that was closed is opened by who can wait.
+    let mut buffer = Vec::new();
+    for number in 0..300 {
+        log.seal();
+        put(&log, b"other", &value_of(number, 100), Room::Demoted);
+        log.write_buffers(Which::All).unwrap();
+    }
+    assert!(!is_ready(&places[0]));
+    log.read(places[0], &mut buffer).unwrap();
+    assert!(is_ready(&places[0]));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_the_system_has_in_memory_is_ready() {
+    let directory = std::env::temp_dir().join(format!("ember-ready-{}", std::process::id()));
+    let options = LogOptions { directory: directory.clone(), ..options(true) };
+    let log = SegmentLog::open(Arc::new(OsDisk), options).unwrap();
+    let at = put(&log, b"key", b"value", Room::Demoted);
+    log.write_buffers(Which::All).unwrap();
+    let mut buffer = Vec::new();
+    // The pages were written just now. A file system that cannot tell says that one has to wait.
+    if let Some(record) = log.read_ready(at, &mut buffer).unwrap() {
+        assert_eq!((record.head.key, record.value), (&b"key"[..], &b"value"[..]));
+    }
+    log.clear().unwrap();
+    assert!(matches!(log.read_ready(at, &mut buffer), Err(ReadError::Gone)));
+    std::fs::remove_dir_all(&directory).unwrap();
 }
 
 #[test]

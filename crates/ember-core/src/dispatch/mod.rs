@@ -12,6 +12,7 @@ use crate::call::{Attempt, AttemptResult, Call, DataCommand, KeyspaceCall, Run};
 use crate::entries::hash::KeyHash;
 use crate::error::CommandError;
 use crate::keys::{Guards, Keys};
+use crate::keyspace::shard::ShardData;
 use crate::keyspace::shard::aside::{Arrival, Asked, FetchOrder};
 use crate::keyspace::shard::away::Fetched;
 use crate::keyspace::{Keyspace, SHARDS};
@@ -170,9 +171,14 @@ fn call_without_locks<'c>(
     KeyspaceCall { args, keyspace, database: *database, turn, reply, waiting: *waiting }
 }
 
-/// Asks for the values that a call lacks ([`Turn::lacking`]), for `arrival` to be told. Returns those that are to be read,
-/// and how many are being read for somebody else. Takes the locks one after the other that are not held.
-pub fn ask_for_lacking(context: &mut Context<'_, '_>, arrival: &Arc<Arrival>) -> (Vec<FetchOrder>, u64) {
+/// Asks for the values that a call lacks ([`Turn::lacking`]), for `arrival` to be told. `ready` gives those that come
+/// without waiting; returned are those that are to be read, and how many are being read for somebody else. Takes the locks
+/// one after the other that are not held.
+pub fn ask_for_lacking(
+    context: &mut Context<'_, '_>,
+    arrival: &Arc<Arrival>,
+    mut ready: impl FnMut(&FetchOrder) -> Option<Fetched>,
+) -> (Vec<FetchOrder>, u64) {
     let Context { keyspace, guards, turn, .. } = context;
     let (mut orders, mut joined) = (Vec::new(), 0);
     for (database, key) in std::mem::take(&mut turn.lacking) {
@@ -180,8 +186,9 @@ pub fn ask_for_lacking(context: &mut Context<'_, '_>, arrival: &Arc<Arrival>) ->
         if !guards.holds(hash.shard()) {
             guards.hold_one(keyspace, turn, hash);
         }
-        match guards.shard_mut(hash.shard()).ask(database, hash, &key, Some(arrival)) {
-            Asked::Begun(order) => orders.push(order),
+        let shard = guards.shard_mut(hash.shard());
+        match shard.ask(database, hash, &key, Some(arrival)) {
+            Asked::Begun(order) => orders.extend(brought(shard, order, &mut ready)),
             Asked::Joined => joined += 1,
             Asked::Here => {}
         }
@@ -189,8 +196,25 @@ pub fn ask_for_lacking(context: &mut Context<'_, '_>, arrival: &Arc<Arrival>) ->
     (orders, joined)
 }
 
-/// Asks for the values ahead that a call will need; nobody waits for them yet. Returns those that are to be read.
-pub fn ask_ahead(spec: &Spec, context: &mut Context<'_, '_>, args: Args<'_>) -> Vec<FetchOrder> {
+/// Puts the value of an order in its place if it is ready; else the order is still to be read.
+fn brought(
+    shard: &mut ShardData,
+    order: FetchOrder,
+    ready: &mut impl FnMut(&FetchOrder) -> Option<Fetched>,
+) -> Option<FetchOrder> {
+    let Some(fetched) = ready(&order) else { return Some(order) };
+    shard.arrive(&order, fetched);
+    None
+}
+
+/// Asks for the values ahead that a call will need, as [`ask_for_lacking`] does; nobody waits for them yet. Returns those
+/// that are to be read.
+pub fn ask_ahead(
+    spec: &Spec,
+    context: &mut Context<'_, '_>,
+    args: Args<'_>,
+    ready: &mut impl FnMut(&FetchOrder) -> Option<Fetched>,
+) -> Vec<FetchOrder> {
     let Context { keyspace, guards, turn, database, .. } = context;
     let mut orders = Vec::new();
     for arg in spec.value_positions(args) {
@@ -200,7 +224,7 @@ pub fn ask_ahead(spec: &Spec, context: &mut Context<'_, '_>, args: Args<'_>) -> 
         if shard.lacks(*database, hash, key, turn.expired_ms())
             && let Asked::Begun(order) = shard.ask(*database, hash, key, None)
         {
-            orders.push(order);
+            orders.extend(brought(shard, order, ready));
         }
     }
     orders

@@ -34,9 +34,10 @@ impl Executor {
             let message = Message::Arrived(awaiting.clone(), failure.map(Into::into));
             server.workers[worker].mailbox.send(message);
         });
-        let mut context = self.context(guards, database);
-        let (orders, joined) = dispatch::ask_for_lacking(&mut context, &arrival);
         let storage = Storage::of(server);
+        let mut ready = storage.reader(server, self.turn.settings.encoding);
+        let mut context = self.context(guards, database);
+        let (orders, joined) = dispatch::ask_for_lacking(&mut context, &arrival, &mut ready);
         storage.counters.joined.fetch_add(joined, Ordering::Relaxed);
         storage.order(orders);
         arrival.is_complete();
@@ -60,6 +61,8 @@ impl Executor {
         let awaiting = Awaiting::Connection(client.view.token, client.view.id);
         self.ask_for_lacking(guards, client.database, awaiting);
         let first = batch.len() - self.prepared.len();
+        let storage = Storage::of(self.server);
+        let mut ready = storage.reader(self.server, self.turn.settings.encoding);
         let mut orders = Vec::new();
         for number in number + 1..batch.len() {
             let args = batch.command(number, input);
@@ -73,10 +76,10 @@ impl Executor {
             };
             if command.spec.accepts(args.len()) {
                 let mut context = self.context(guards, client.database);
-                orders.extend(dispatch::ask_ahead(command.spec, &mut context, args));
+                orders.extend(dispatch::ask_ahead(command.spec, &mut context, args, &mut ready));
             }
         }
-        Storage::of(self.server).order(orders);
+        storage.order(orders);
     }
 
     /// Whether values are away that the queued calls of a transaction need, as far as that can be told before: what is noted
@@ -144,13 +147,16 @@ impl Executor {
         self.last_parked += 1;
         message.parked = self.last_parked;
         self.ask_for_lacking(guards, message.database, Awaiting::Forwarded(message.parked));
+        let storage = Storage::of(self.server);
+        let mut ready = storage.reader(self.server, self.turn.settings.encoding);
         let mut orders = Vec::new();
         for number in message.marks.len() + 1..message.prepared.len() {
             let command = self.server.registry.get(message.prepared[number].0);
             let mut context = self.context(guards, message.database);
-            orders.extend(dispatch::ask_ahead(command.spec, &mut context, message.commands.command(number)));
+            let args = message.commands.command(number);
+            orders.extend(dispatch::ask_ahead(command.spec, &mut context, args, &mut ready));
         }
-        Storage::of(self.server).order(orders);
+        storage.order(orders);
     }
 
     /// Goes on with commands that were parked.

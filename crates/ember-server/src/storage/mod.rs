@@ -1,7 +1,8 @@
 //! Values away from memory: the threads that bring them back, and what sends them away.
 //!
 //! ```text
-//! worker   a call lacks values: its connection is parked, and the reads wait in one queue   (executor/fetching.rs)
+//! worker   a call lacks values: its connection is parked; what the system has in memory is read at once, and the other
+//!          reads wait in one queue                                                          (executor/fetching.rs)
 //! thread   reads the record, builds the value, puts it in its place under the shard's lock
 //! shard    tells all who wait for it, each of them once all it waits for is there
 //! worker   runs the call as if the values had never been away
@@ -80,8 +81,6 @@ pub(crate) struct StorageCounters {
 #[derive(Default)]
 struct Queue {
     orders: VecDeque<(Instant, FetchOrder)>,
-    /// Nobody takes one: DEBUG TIER-HOLD-READS.
-    is_held: bool,
 }
 
 /// Where values are that are away, and the reads that wait.
@@ -89,6 +88,8 @@ pub(crate) struct Storage {
     pub(crate) records: Records,
     queue: Mutex<Queue>,
     has_orders: Condvar,
+    /// Nothing is read for now: DEBUG TIER-HOLD-READS.
+    holds_reads: AtomicBool,
     pub(crate) counters: StorageCounters,
     pub(crate) resident: Resident,
     /// Nothing can be sent away for now, and what is counted is near the limit.
@@ -122,6 +123,7 @@ impl Storage {
             records,
             queue: Mutex::default(),
             has_orders: Condvar::new(),
+            holds_reads: AtomicBool::new(false),
             counters: StorageCounters::default(),
             resident: Resident::default(),
             is_stuck: AtomicBool::new(false),

@@ -13,7 +13,7 @@ use emberkv_core::keyspace::shard::aside::FetchOrder;
 use emberkv_core::keyspace::shard::away::{Arrived, Fetched};
 use emberkv_core::types::limits::EncodingLimits;
 
-use super::{FETCH_TIMES, Storage};
+use super::{FETCH_TIMES, Storage, is_above_limit};
 use crate::server::Server;
 use crate::system::abort_on_panic::AbortOnPanic;
 
@@ -67,14 +67,16 @@ impl Storage {
 
     /// Has reads wait in the queue, or lets those go on that do: for tests.
     pub(crate) fn hold_reads(&self, is_held: bool) {
-        self.queue.lock().is_held = is_held;
+        let queue = self.queue.lock();
+        self.holds_reads.store(is_held, Ordering::Relaxed);
+        drop(queue);
         self.has_orders.notify_all();
     }
 
     fn next_order(&self) -> (Instant, FetchOrder) {
         let mut queue = self.queue.lock();
         loop {
-            if !queue.is_held
+            if !self.holds_reads.load(Ordering::Relaxed)
                 && let Some(order) = queue.orders.pop_front()
             {
                 return order;
@@ -99,6 +101,29 @@ impl Storage {
             Err(reason) => shard.fail(order, &reason),
         }
         server.keyspace.publish_bytes(server.keyspace.release(order.hash.shard(), shard));
+    }
+
+    /// Reads small values that are away, for a worker: those that the system has in memory, so that nobody waits for the
+    /// disk. While memory is full nothing comes.
+    pub(crate) fn reader(
+        &'static self,
+        server: &'static Server,
+        limits: EncodingLimits,
+    ) -> impl FnMut(&FetchOrder) -> Option<Fetched> {
+        let mut bytes = Vec::new();
+        move |order| {
+            if self.holds_reads.load(Ordering::Relaxed) || is_above_limit(server) {
+                return None;
+            }
+            let (location, place) = (order.record.location(), (order.database_name, &*order.key));
+            // What is wrong with a record is told by those who can wait.
+            let fetched = self.records.read_ready(location, place, &mut bytes, |kind, value| {
+                Fetched::decode(kind, value, order.encoding_name, &limits).ok()
+            })??;
+            self.counters.fetched.fetch_add(1, Ordering::Relaxed);
+            self.note_time(Duration::ZERO);
+            Some(fetched)
+        }
     }
 
     fn note_arrival(&self, arrived: Arrived) {

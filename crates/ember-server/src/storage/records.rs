@@ -16,6 +16,9 @@ use crate::files::encryption::FileEncryption;
 /// The longest value that is appended: a record and its key fit into a segment.
 const VALUE_BYTES_MAX: usize = 60 << 20;
 
+/// The longest record that a worker reads.
+const READY_BYTES_MAX: u64 = 16 << 10;
+
 /// A log of records. Its directory is this server's alone.
 pub(crate) struct Log {
     segments: SegmentLog,
@@ -145,12 +148,21 @@ impl Records {
         }
         let log = self.log().ok_or("there is no place for values")?;
         let record = log.read(segments::Location::from_bits(location.bits()), buffer);
-        let record = record.map_err(|error| error.to_string())?;
-        if record.head.key != key || u64::from(record.head.database) != database_name as u64 {
-            return Err("the record is that of another key".to_owned());
-        }
-        let kind = Kind::from_byte(record.head.kind).ok_or("the record is of an unknown kind")?;
-        Ok(take(kind, record.value))
+        take_value(&record.map_err(|error| error.to_string())?, database_name, key, take)
+    }
+
+    /// As [`Records::read`], if the record is small and comes without waiting for the disk.
+    pub(crate) fn read_ready<R>(
+        &self,
+        location: Location,
+        (database_name, key): (usize, &[u8]),
+        buffer: &mut Vec<u8>,
+        take: impl FnOnce(Kind, &[u8]) -> R,
+    ) -> Option<R> {
+        let location = segments::Location::from_bits(location.bits());
+        location.stored_bytes().filter(|&bytes| bytes <= READY_BYTES_MAX)?;
+        let record = self.log()?.read_ready(location, buffer).ok()??;
+        take_value(&record, database_name, key, take).ok()
     }
 
     /// Whether a record has not been written yet.
@@ -214,6 +226,20 @@ impl Records {
     pub(crate) fn statistics(&self) -> Option<segments::LogStatistics> {
         self.log().map(SegmentLog::statistics)
     }
+}
+
+/// Gives the value of a record to `take`, if the record is that of the key.
+fn take_value<R>(
+    record: &segments::Record<'_>,
+    database_name: usize,
+    key: &[u8],
+    take: impl FnOnce(Kind, &[u8]) -> R,
+) -> Result<R, String> {
+    if record.head.key != key || u64::from(record.head.database) != database_name as u64 {
+        return Err("the record is that of another key".to_owned());
+    }
+    let kind = Kind::from_byte(record.head.kind).ok_or("the record is of an unknown kind")?;
+    Ok(take(kind, record.value))
 }
 
 fn read_row(store: &Store, database_name: usize, key: &[u8], bytes: &mut Vec<u8>) -> Result<Kind, String> {

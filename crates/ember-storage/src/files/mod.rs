@@ -222,6 +222,14 @@ pub trait StoredFile: Debug + Send + Sync {
     /// Those of the disk.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, DiskError>;
 
+    /// As [`StoredFile::read_at`], if that needs no waiting for the disk: `None` if it may, or nobody can tell.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    fn read_ready(&self, _offset: u64, _buffer: &mut [u8]) -> Result<Option<usize>, DiskError> {
+        Ok(None)
+    }
+
     /// Writes all of `bytes` at `offset`. After an error any part of them may be there.
     ///
     /// # Errors

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+#[cfg(target_os = "linux")]
+use rustix::io::Errno;
+
 use super::{Disk, DiskError, Operation, StoredFile, refused_after_failed_sync};
 
 /// Files are for the server's user and its group to read, as those of Redis; what they hold is everything.
@@ -117,6 +120,16 @@ impl StoredFile for OsFile {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 result => return result.map_err(self.error(Operation::Read)),
             }
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn read_ready(&self, offset: u64, buffer: &mut [u8]) -> Result<Option<usize>, DiskError> {
+        let parts = &mut [std::io::IoSliceMut::new(buffer)];
+        match rustix::io::preadv2(&self.file, parts, offset, rustix::io::ReadWriteFlags::NOWAIT) {
+            Ok(count) => Ok(Some(count)),
+            Err(Errno::AGAIN | Errno::INTR | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(None),
+            Err(error) => Err(self.error(Operation::Read)(error.into())),
         }
     }
 

@@ -14,7 +14,7 @@ use super::live::LiveBytes;
 use super::location::{Location, SegmentNumber};
 use super::record::{self, Record, RecordHead};
 use super::records::Records;
-use super::segment::{OpenFiles, Segment};
+use super::segment::{OpenFiles, Patience, Segment};
 use super::{BUFFER_BYTES, HEAD_BYTES, segment_bytes};
 use crate::encryption::Encryption;
 use crate::files::{Disk, DiskError};
@@ -419,6 +419,27 @@ impl SegmentLog {
     /// # Errors
     /// If it cannot be read, or is not what was written.
     pub fn read<'b>(&self, at: Location, buffer: &'b mut Vec<u8>) -> Result<Record<'b>, ReadError> {
+        self.read_with(at, buffer, Patience::Waits)?.ok_or(ReadError::Gone)
+    }
+
+    /// As [`SegmentLog::read`], if that needs no waiting for the disk: `None` if it may.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn read_ready<'b>(
+        &self,
+        at: Location,
+        buffer: &'b mut Vec<u8>,
+    ) -> Result<Option<Record<'b>>, ReadError> {
+        self.read_with(at, buffer, Patience::None)
+    }
+
+    fn read_with<'b>(
+        &self,
+        at: Location,
+        buffer: &'b mut Vec<u8>,
+        patience: Patience,
+    ) -> Result<Option<Record<'b>>, ReadError> {
         let segment = self.segment(at.segment())?;
         let (offset, end) = (at.offset(), segment.end());
         let stored = at.stored_bytes().unwrap_or(end.saturating_sub(HEAD_BYTES));
@@ -426,8 +447,9 @@ impl SegmentLog {
             return Err(ReadError::Gone);
         }
         buffer.resize(stored as usize, 0);
-        let count = match segment.read(&self.files, offset, buffer) {
-            Ok(count) => count,
+        let count = match segment.read(&self.files, offset, buffer, patience) {
+            Ok(Some(count)) => count,
+            Ok(None) => return Ok(None),
             Err(_) if segment.is_removed() => return Err(ReadError::Gone),
             Err(error) => return Err(ReadError::Disk(error)),
         };
@@ -435,7 +457,7 @@ impl SegmentLog {
         if (count as u64) < stored {
             return Err(damaged);
         }
-        segment.decoder.open(segment.place(offset), buffer).ok_or(damaged)
+        segment.decoder.open(segment.place(offset), buffer).map(Some).ok_or(damaged)
     }
 
     /// Whether the record at a location is in a buffer.

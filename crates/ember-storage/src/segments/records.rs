@@ -6,7 +6,7 @@ use super::codec::Extent;
 use super::location::Location;
 use super::log::ReadError;
 use super::record::{self, Record};
-use super::segment::{OpenFiles, Segment};
+use super::segment::{OpenFiles, Patience, Segment};
 use super::{HEAD_BYTES, UNIT_BYTES};
 
 /// Read at once.
@@ -102,8 +102,8 @@ impl<'l> Records<'l> {
         let bytes = len.max(WINDOW_BYTES as u64).min(self.end - self.offset);
         self.window_offset = self.offset;
         self.window.resize(bytes as usize, 0);
-        let count = match self.segment.read(self.files, self.offset, &mut self.window) {
-            Ok(count) => count,
+        let count = match self.segment.read(self.files, self.offset, &mut self.window, Patience::Waits) {
+            Ok(count) => count.unwrap_or_default(),
             Err(_) if self.segment.is_removed() => return Err(ReadError::Gone),
             Err(error) => return Err(ReadError::Disk(error)),
         };

@@ -16,6 +16,15 @@ use crate::files::{Disk, DiskError, StoredFile};
 /// Files that are open at once: far below what a process may have, since clients need the others.
 const OPEN_FILES_MAX: usize = 256;
 
+/// Who reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// Waits for the disk.
+    Waits,
+    /// Takes what is there at once.
+    None,
+}
+
 #[derive(Debug)]
 pub(super) struct Segment {
     // Fixed from the beginning.
@@ -105,13 +114,14 @@ impl Segment {
         })
     }
 
-    /// Reads from `offset` on as much as is in one place; 0 at the end.
+    /// Reads from `offset` on as much as is in one place; 0 at the end, `None` if one had to wait for it.
     fn read_some(
         self: &Arc<Segment>,
         files: &OpenFiles,
         offset: u64,
         out: &mut [u8],
-    ) -> Result<usize, DiskError> {
+        patience: Patience,
+    ) -> Result<Option<usize>, DiskError> {
         let mut len = out.len();
         for buffer in &*self.buffers.read() {
             if buffer.offset > offset {
@@ -123,31 +133,40 @@ impl Segment {
             {
                 let count = rest.len().min(len);
                 out[..count].copy_from_slice(&rest[..count]);
-                return Ok(count);
+                return Ok(Some(count));
             }
         }
         // A buffer goes after it was written, so what is in none is in the file.
         if !self.is_created() {
-            return Ok(0);
+            return Ok(Some(0));
         }
-        files.of(self)?.read_at(offset, &mut out[..len])
+        match patience {
+            Patience::Waits => files.of(self)?.read_at(offset, &mut out[..len]).map(Some),
+            Patience::None => match files.if_open(self) {
+                Some(file) => file.read_ready(offset, &mut out[..len]),
+                None => Ok(None),
+            },
+        }
     }
 
-    /// Reads from `offset` on until `out` is full or nothing more is there; how many bytes.
+    /// Reads from `offset` on until `out` is full or nothing more is there; how many bytes. `None` without patience, if one
+    /// had to wait for some of them.
     pub(super) fn read(
         self: &Arc<Segment>,
         files: &OpenFiles,
         offset: u64,
         out: &mut [u8],
-    ) -> Result<usize, DiskError> {
+        patience: Patience,
+    ) -> Result<Option<usize>, DiskError> {
         let mut len = 0;
         while len < out.len() {
-            match self.read_some(files, offset + len as u64, &mut out[len..])? {
-                0 => break,
-                count => len += count,
+            match self.read_some(files, offset + len as u64, &mut out[len..], patience)? {
+                None => return Ok(None),
+                Some(0) => break,
+                Some(count) => len += count,
             }
         }
-        Ok(len)
+        Ok(Some(len))
     }
 
     /// Writes a buffer to the file, which is created with the first one.
@@ -182,6 +201,11 @@ impl OpenFiles {
         drop(file);
         self.enter(segment);
         Ok(opened)
+    }
+
+    /// The file of a segment, if it is open and nobody is at it.
+    fn if_open(&self, segment: &Arc<Segment>) -> Option<Arc<dyn StoredFile>> {
+        segment.file.try_lock()?.clone()
     }
 
     fn create(&self, segment: &Arc<Segment>) -> Result<Arc<dyn StoredFile>, DiskError> {
