@@ -33,6 +33,9 @@ use crate::memory::prefetch;
 /// Slots that share a cache line and are searched together.
 pub const SLOTS_PER_GROUP: usize = 8;
 
+/// How many entries a sample has fetched ahead of the one that is visited.
+const SAMPLED_AHEAD: usize = 32;
+
 /// The share of slots that may be in use, in percent, before the table grows. Above it probe sequences lengthen
 /// quickly (at 90 % a successful search looks at 1.2 groups).
 const LOAD_MAX_PERCENT: usize = 90;
@@ -418,7 +421,16 @@ impl Table {
         }
         let mut left = count.min(self.len);
         let mut group = (random as usize * self.groups.len()) >> 32;
+        // Entries are where they are: those that are visited next are fetched meanwhile.
+        let (mut ahead, mut not_fetched) = (group, left);
         for _ in 0..self.groups.len() {
+            while not_fetched > 0 && not_fetched + SAMPLED_AHEAD > left {
+                for (_, slot) in self.groups[ahead].used() {
+                    prefetch(slot.address());
+                    not_fetched = not_fetched.saturating_sub(1);
+                }
+                ahead = self.next_group(ahead);
+            }
             for (_, slot) in self.groups[group].used() {
                 visit(slot.entry());
                 left -= 1;

@@ -44,11 +44,11 @@ impl Demoter {
             for database in 0..data.databases_used() {
                 let start = turn.random.next_u32();
                 data.database(database).table().sample(start, LOOKED_AT, |entry| {
-                    let bytes = entry.footprint_bytes();
+                    let may_go = |bytes| (rules.bytes_min..=rules.bytes_max).contains(&bytes);
                     if entry.is_fetched() {
                         // A second chance: somebody has asked for it.
                         spared.push((database, entry.key().to_vec()));
-                    } else if !entry.is_away() && (rules.bytes_min..=rules.bytes_max).contains(&bytes) {
+                    } else if !entry.is_away() && may_go(entry.footprint_bytes()) {
                         self.chosen.push((turn.idleness(entry.clock()), database, entry.key().to_vec()));
                     }
                 });
