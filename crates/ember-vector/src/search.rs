@@ -3,6 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+/// Distances that a scan computes before it looks at them.
+pub(crate) const SCANNED_AT_ONCE: usize = 64;
+
 /// A vector that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hit {
@@ -116,8 +119,6 @@ pub struct Scratch {
     pub(crate) nearest: BinaryHeap<u64>,
     /// Both in one, where all are taken.
     pub(crate) pool: Pool,
-    /// As `nearest`, of those that a filter takes.
-    pub(crate) taken: BinaryHeap<u64>,
     /// Neighbours of one node that were not seen before.
     pub(crate) batch: Vec<u32>,
     /// The result, the nearest first.

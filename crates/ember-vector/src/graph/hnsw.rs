@@ -111,9 +111,9 @@ impl Graph {
     }
 
     /// Finds the `most` nodes of a level that are nearest to `row` of those that `keep` takes; they are left in
-    /// `scratch.nearest`. The beam holds nodes whether they are taken or not, and the search goes on until all that is
-    /// nearer than the last of its result is looked at. Only nodes that would be in the result are asked whether they are
-    /// taken, which may take longer than a distance. Returns whether it came to its end.
+    /// `scratch.nearest`. The beam holds nodes whether they are taken or not. Only nodes that would be in the result are
+    /// asked whether they are taken, which may take longer than a distance. Returns whether all that is nearer than the last
+    /// of the result was looked at: if not, or if they are fewer, a wider beam may find others.
     pub(crate) fn find_taken(
         &self,
         space: &Space,
@@ -123,44 +123,36 @@ impl Graph {
         scratch: &mut Scratch,
     ) -> bool {
         scratch.begin(self.len());
-        let mut taken = std::mem::take(&mut scratch.taken);
-        taken.clear();
-        scratch.batch.clear();
-        scratch.batch.push(beam.from);
+        scratch.pool.clear();
+        let mut taken = std::mem::take(&mut scratch.nearest);
+        let mut batch = std::mem::take(&mut scratch.batch);
+        let mut distances = 0;
         scratch.see(beam.from);
-        let (mut distances, mut is_whole) = (0, true);
-        loop {
-            let batch = std::mem::take(&mut scratch.batch);
-            distances += batch.len();
+        batch.clear();
+        batch.push(beam.from);
+        let is_whole = loop {
             for &slot in &batch {
                 let key = key(space.distance(row, space.row(slot)), slot);
-                let is_near = key < farthest(&scratch.nearest, beam.width);
-                let is_taken = key < farthest(&taken, most);
-                if is_near || is_taken {
-                    scratch.candidates.push(Reverse(key));
+                if key < scratch.pool.limit(beam.width) && scratch.pool.take(key, beam.width) {
+                    self.prefetch(slot);
                 }
-                if is_near {
-                    scratch.offer(key, beam.width);
-                }
-                if is_taken && keep(slot) {
+                if key < farthest(&taken, most) && keep(slot) {
                     offer(&mut taken, key, most);
                 }
             }
-            scratch.batch = batch;
-            let Some(Reverse(nearest)) = scratch.candidates.pop() else { break };
-            if nearest > farthest(&scratch.nearest, beam.width).max(farthest(&taken, most)) {
-                break;
-            }
+            distances += batch.len();
+            let Some((nearest, next)) = scratch.pool.look() else {
+                break farthest(&taken, most) <= scratch.pool.limit(beam.width);
+            };
             if distances >= beam.distances_max {
-                is_whole = false;
-                break;
+                break false;
             }
-            let mut batch = std::mem::take(&mut scratch.batch);
+            next.into_iter().for_each(|next| self.prefetch(next));
             scratch.see_all(self.neighbours(nearest as u32, beam.level).iter(), &mut batch);
             batch.iter().for_each(|&slot| space.prefetch(slot));
-            scratch.batch = batch;
-        }
-        scratch.taken = std::mem::replace(&mut scratch.nearest, taken);
+        };
+        scratch.batch = batch;
+        scratch.nearest = taken;
         is_whole
     }
 

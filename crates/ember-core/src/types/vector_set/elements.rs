@@ -11,15 +11,25 @@
 //! first if it is shared.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::memory::moving::Mover;
 use crate::memory::size_class;
 
-const CHUNK_ELEMENTS: usize = 256;
+pub(super) const CHUNK_ELEMENTS: usize = 256;
 const LEAF_SLOTS_MAX: usize = 512;
 
 /// Bytes of the counters before what a shared pointer points to.
 const COUNTERS_BYTES: usize = 16;
+
+/// Versions of chunks that there were.
+static VERSIONS: AtomicU64 = AtomicU64::new(0);
+
+/// A version that no chunk has had: never 0.
+fn new_version() -> u64 {
+    // Only told apart.
+    VERSIONS.fetch_add(1, Ordering::Relaxed) + 1
+}
 
 /// An element.
 #[derive(Clone, Debug)]
@@ -124,6 +134,8 @@ fn shrink<T>(part: &mut Vec<T>) {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Elements {
     chunks: Shared<Element>,
+    /// Of each chunk one that tells it from all that have other attributes.
+    versions: Vec<u64>,
     order: Shared<u32>,
     /// Slots, those of removed elements too.
     slots: usize,
@@ -145,7 +157,24 @@ impl Elements {
 
     /// Bytes of memory, allocator rounding included. O(1).
     pub(super) fn memory_bytes(&self) -> usize {
-        self.chunks.bytes + self.order.bytes + self.text_bytes
+        let versions =
+            if self.versions.capacity() == 0 { 0 } else { size_class(self.versions.capacity() * 8) };
+        self.chunks.bytes + versions + self.order.bytes + self.text_bytes
+    }
+
+    /// How many chunks there are.
+    pub(super) fn chunks(&self) -> usize {
+        self.versions.len()
+    }
+
+    /// What changes whenever elements of a chunk have other attributes; no other chunk of any set has the same, but that of
+    /// a copy, as long as none of the two is changed.
+    pub(super) fn version(&self, chunk: usize) -> u64 {
+        self.versions[chunk]
+    }
+
+    fn renew_version(&mut self, slot: usize) {
+        self.versions[slot / CHUNK_ELEMENTS] = new_version();
     }
 
     pub(super) fn at(&self, slot: u32) -> &Element {
@@ -184,6 +213,10 @@ impl Elements {
         self.text_bytes += element.bytes();
         if self.slots.is_multiple_of(CHUNK_ELEMENTS) {
             self.chunks.insert(self.chunks.parts.len(), Vec::new());
+            self.versions.push(new_version());
+        }
+        if element.attributes.is_some() {
+            self.renew_version(self.slots);
         }
         self.chunks.edit(self.slots / CHUNK_ELEMENTS, |chunk| chunk.push(element));
         self.slots += 1;
@@ -233,6 +266,8 @@ impl Elements {
             self.order.edit(leaf, |slots| slots[at] = slot);
         }
         let chunk = last as usize / CHUNK_ELEMENTS;
+        self.renew_version(last as usize);
+        self.renew_version(slot as usize);
         let moved = self.chunks.edit(chunk, |chunk| {
             let moved = chunk.pop().expect("a last chunk has elements");
             shrink(chunk);
@@ -240,6 +275,8 @@ impl Elements {
         });
         if self.chunks.parts[chunk].is_empty() {
             self.chunks.remove(chunk);
+            self.versions.pop();
+            shrink(&mut self.versions);
         }
         self.slots -= 1;
         let removed = if slot == last {
@@ -258,11 +295,15 @@ impl Elements {
         let slot = slot as usize;
         let attributes: Option<Arc<[u8]>> = attributes.map(Into::into);
         let added = attributes.as_ref().map_or(0, text_bytes);
+        let has_some = attributes.is_some();
         let before = self.chunks.edit(slot / CHUNK_ELEMENTS, |chunk| {
             std::mem::replace(&mut chunk[slot % CHUNK_ELEMENTS].attributes, attributes)
         });
         self.text_bytes += added;
         self.text_bytes -= before.as_ref().map_or(0, text_bytes);
+        if has_some || before.is_some() {
+            self.renew_version(slot);
+        }
         before.is_some()
     }
 
@@ -316,6 +357,7 @@ impl Elements {
         assert_eq!(self.order.bytes, self.order.directory_bytes() + recount(&self.order.parts));
         let chunks = self.chunks.parts.iter().map(|part| part_bytes(part)).sum::<usize>();
         assert_eq!(self.chunks.bytes, self.chunks.directory_bytes() + chunks);
+        assert_eq!(self.versions.len(), self.chunks.parts.len());
         let slots: Vec<u32> = self.order.parts.iter().flat_map(|slots| slots.iter().copied()).collect();
         assert_eq!(slots.len(), self.len);
         assert!(slots.is_sorted_by(|&a, &b| self.at(a).name() < self.at(b).name()), "names ascend");

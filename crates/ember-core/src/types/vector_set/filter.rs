@@ -174,6 +174,15 @@ impl Filter {
         if program.values == 1 { Ok(Filter { program: program.tokens }) } else { Err(WHOLE) }
     }
 
+    /// Whether another one is the same expression, number for number. O(its length).
+    pub(super) fn is_same(&self, other: &Filter) -> bool {
+        self.program.len() == other.program.len()
+            && self.program.iter().zip(&other.program).all(|(a, b)| match (a, b) {
+                (Token::Value(a), Token::Value(b)) => a.is_same(b),
+                (a, b) => a == b,
+            })
+    }
+
     /// Whether attributes match. Those that lack a field which is asked for do not, whatever the expression.
     pub fn matches(&self, attributes: &[u8]) -> bool {
         // What most filters are, a comparison of a field with a value, is done without a stack.
@@ -275,6 +284,17 @@ impl Value<'_> {
                 ember_protocol::number::parse_f64_rounded(text).unwrap_or(0.0)
             }
             Value::Tuple(_) | Value::Null => 0.0,
+        }
+    }
+
+    /// Whether it is written alike: 0 and -0 are not.
+    fn is_same(&self, other: &Value<'_>) -> bool {
+        match (self, other) {
+            (Value::Number(a), Value::Number(b)) => a.to_bits() == b.to_bits(),
+            (Value::Tuple(a), Value::Tuple(b)) => {
+                a.len() == b.len() && a.iter().zip(&**b).all(|(a, b)| a.is_same(b))
+            }
+            (a, b) => a == b,
         }
     }
 

@@ -8,6 +8,7 @@ mod elements;
 mod filter;
 mod json;
 mod projection;
+mod verdicts;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -574,24 +575,33 @@ impl VectorSet {
 
     /// The elements nearest to a vector of as many dimensions as are kept, the nearest first.
     pub fn search(&self, vector: &[f32], search: &Search) -> Vec<Hit> {
-        let Parts { index, elements, .. } = self.parts();
+        let Parts { index, elements, number, .. } = self.parts();
         let query = self.parts().prepared(vector);
         let most = search.count.min(index.len());
         let width = self.breadth(search);
-        let keep = |slot: u32| match &search.filter {
-            Some(filter) => {
-                elements.at(slot).attributes().is_some_and(|attributes| filter.matches(attributes))
-            }
-            None => true,
+        let Some(filter) = &search.filter else {
+            return with_scratch(|scratch| {
+                let hits = match search.is_exact {
+                    true => index.search_all(&query, most, |_| true, scratch),
+                    false => index.search(&query, most, width, scratch),
+                };
+                hits.to_vec()
+            });
         };
-        with_scratch(|scratch| {
-            let hits = match (&search.filter, search.filter_effort) {
-                _ if search.is_exact => index.search_all(&query, most, keep, scratch),
-                (None, _) => index.search(&query, most, width, scratch),
-                (Some(_), None) => index.search_filtered(&query, most, width, keep, scratch),
-                (Some(_), Some(effort)) => index.search_within(&query, most, width, effort, keep, scratch),
-            };
-            hits.to_vec()
+        verdicts::with(*number, filter, elements, |verdicts| {
+            let effort = search.filter_effort.filter(|_| !search.is_exact);
+            let listed_max = if search.is_exact { index.len() / 2 } else { index.listed_max(most, width) };
+            let is_listed = effort.is_none() && verdicts.are_known(elements, listed_max);
+            with_scratch(|scratch| {
+                let keep = |slot: u32| verdicts.matches(elements, slot);
+                let hits = match effort {
+                    _ if is_listed => index.search_listed(&query, most, verdicts.matching(), scratch),
+                    _ if search.is_exact => index.search_all(&query, most, keep, scratch),
+                    None => index.search_filtered(&query, most, width, keep, scratch),
+                    Some(effort) => index.search_within(&query, most, width, effort, keep, scratch),
+                };
+                hits.to_vec()
+            })
         })
     }
 
