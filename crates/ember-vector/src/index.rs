@@ -587,7 +587,7 @@ impl Index {
             let mut distances = 0;
             let mut look_at = |promising: &[u64], scratch: &mut Scratch| {
                 let parts = promising.iter().flat_map(|&key| lists.parts(key as u32));
-                self.offer_parts(&row, parts, (most, distances_max, &mut distances), keep, scratch);
+                self.offer_parts(lists, &row, parts, (most, distances_max, &mut distances), keep, scratch);
             };
             look_at(first, scratch);
             if scratch.nearest.len() < most {
@@ -605,20 +605,21 @@ impl Index {
     /// Looks at parts of lists until more than `distances_max` distances are computed.
     fn offer_parts<'p>(
         &self,
+        lists: &Lists,
         row: &[u8],
-        parts: impl Iterator<Item = (&'p [u32], &'p [u8])> + Clone,
+        parts: impl Iterator<Item = (u32, &'p [u8])> + Clone,
         (most, distances_max, distances): (usize, usize, &mut usize),
         keep: &mut impl FnMut(u32) -> bool,
         scratch: &mut Scratch,
     ) {
         let mut ahead = parts.clone().skip(PARTS_AHEAD);
-        for (slots, rows) in parts {
+        for (first, rows) in parts {
             if *distances > distances_max {
                 return;
             }
-            *distances += slots.len();
+            *distances += rows.len() / self.space.width();
             let ahead = ahead.next().map_or(&[][..], |(_, rows)| rows);
-            self.offer_rows(row, (rows, ahead), |at| slots[at], most, keep, scratch);
+            self.offer_rows(row, (rows, ahead), |at| lists.slot_at(first, at), most, keep, scratch);
         }
     }
 
@@ -680,7 +681,7 @@ impl Index {
             let mut keep = |slot: u32| !self.is_dead(slot) && keep(slot);
             if let Some(lists) = &self.lists {
                 let all = (most, usize::MAX, &mut 0);
-                self.offer_parts(&row, lists.all_parts(), all, &mut keep, scratch);
+                self.offer_parts(lists, &row, lists.all_parts(), all, &mut keep, scratch);
             }
             let mut ahead = self.space.runs().skip(1);
             for (first, rows) in self.space.runs() {

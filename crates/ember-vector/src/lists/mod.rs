@@ -26,7 +26,7 @@ use crate::arena::{Account, ByteRows, Rows};
 use crate::config::{LISTS_MAX, Metric, Scalar};
 use crate::graph::NONE;
 use crate::kernels::{Kernel, Measure, prefetch};
-use crate::search::key;
+use crate::search::{SCANNED_AT_ONCE, key};
 
 /// Of the ends of a list.
 const FIRST: usize = 0;
@@ -254,27 +254,46 @@ impl Lists {
         keys
     }
 
-    /// The vectors of a list, in parts: slots, and their rows, one behind the other.
-    pub(crate) fn parts(&self, list: u32) -> impl Iterator<Item = (&[u32], &[u8])> + Clone {
+    /// The vectors of a list, in parts: the first chunk of each, and the rows of it and the next ones, one behind the other.
+    /// [`Lists::slot_at`] tells whose they are.
+    pub(crate) fn parts(&self, list: u32) -> impl Iterator<Item = (u32, &[u8])> + Clone {
         self.parts_from(self.ends.row(list as usize + 1)[FIRST])
     }
 
     /// All vectors, in the same way.
-    pub(crate) fn all_parts(&self) -> impl Iterator<Item = (&[u32], &[u8])> + Clone {
+    pub(crate) fn all_parts(&self) -> impl Iterator<Item = (u32, &[u8])> + Clone {
         (0..self.ends.len()).flat_map(|ends| self.parts_from(self.ends.row(ends)[FIRST]))
     }
 
-    fn parts_from(&self, mut next: u32) -> impl Iterator<Item = (&[u32], &[u8])> + Clone {
+    fn parts_from(&self, mut next: u32) -> impl Iterator<Item = (u32, &[u8])> + Clone {
+        let mask = self.rows.block_rows() - 1;
         std::iter::from_fn(move || {
-            let chunk = (next != NONE).then_some(next)?;
-            let row = self.chunks.row(chunk as usize);
-            let count = row[COUNT] as usize;
-            next = row[BEHIND];
+            let first = (next != NONE).then_some(next)?;
+            let at = self.at(first, 0);
+            let room = (mask + 1 - (at & mask)).min(SCANNED_AT_ONCE);
+            let mut count = 0;
+            loop {
+                let chunk = next;
+                let row = self.chunks.row(chunk as usize);
+                count += row[COUNT] as usize;
+                next = row[BEHIND];
+                // Chunks that are neighbours are one part.
+                let is_full = row[COUNT] as usize == self.room;
+                if !is_full || next != chunk + 1 || count + self.room > room {
+                    break;
+                }
+            }
             if next != NONE {
                 prefetch(self.chunks.row(next as usize));
             }
-            Some((&row[SLOTS..][..count], self.rows.run(self.at(chunk, 0), count)))
+            Some((first, self.rows.run(at, count)))
         })
+    }
+
+    /// The slot of a row of a part, told by its first chunk.
+    #[inline]
+    pub(crate) fn slot_at(&self, first: u32, at: usize) -> u32 {
+        self.chunks.row(first as usize + at / self.room)[SLOTS + at % self.room]
     }
 
     /// Appends a slot with this row that is in no list.
