@@ -419,3 +419,66 @@ fn a_large_set_is_whole_in_every_form() {
     local.keyspace.check_invariants();
     assert_eq!(run(&mut local, "VCARD k"), ":10");
 }
+
+#[test]
+fn filters_that_come_again_know_what_has_changed() {
+    const ELEMENTS: usize = 3000;
+    let mut local = Local::new(Protocol::Resp2);
+    let mut random = 1_u64;
+    let mut below = move |bound: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % bound
+    };
+    // Attributes by the number of the element; more vectors than are scanned in any case.
+    let mut model: Vec<Option<u64>> = Vec::new();
+    let add = |local: &mut Local, number: usize, attribute: u64| {
+        let state = (number as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let floats = (0..48).map(|at| (state.rotate_left(at) & 0xFFFF) as f32 / 32768.0 - 1.0);
+        let blob: Vec<u8> = floats.flat_map(f32::to_le_bytes).collect();
+        let (name, attributes) = (format!("e{number}"), format!("{{\"n\":{attribute}}}"));
+        let words: [&[u8]; 8] =
+            [b"VADD", b"k", b"FP32", &blob, name.as_bytes(), b"NOQUANT", b"SETATTR", attributes.as_bytes()];
+        reply(local, &words);
+    };
+    for number in 0..ELEMENTS {
+        let attribute = below(100);
+        add(&mut local, number, attribute);
+        model.push(Some(attribute));
+    }
+    for round in 0..60 {
+        for _ in 0..round % 4 * 20 {
+            let number = below(ELEMENTS as u64) as usize;
+            let attribute = below(100);
+            match (below(4), model[number]) {
+                (0, Some(_)) => {
+                    run(&mut local, &format!("VREM k e{number}"));
+                    model[number] = None;
+                }
+                (_, None) => {
+                    add(&mut local, number, attribute);
+                    model[number] = Some(attribute);
+                }
+                (_, Some(_)) => {
+                    run(&mut local, &format!("VSETATTR k e{number} {{\"n\":{attribute}}}"));
+                    model[number] = Some(attribute);
+                }
+            }
+        }
+        let element = model.iter().position(Option::is_some).unwrap();
+        let all = run(&mut local, &format!("VSIM k ELE e{element} TRUTH COUNT {ELEMENTS}"));
+        for limit in [1, 10, 50] {
+            let matches = |name: &&str| {
+                let number = name.strip_prefix('e').and_then(|number| number.parse::<usize>().ok());
+                number.and_then(|number| model[number]).is_some_and(|attribute| attribute < limit)
+            };
+            let expected: Vec<&str> = all.split(' ').filter(matches).take(20).collect();
+            let filtered = format!("VSIM k ELE e{element} COUNT 20 FILTER \".n < {limit}\"");
+            let exact = run(&mut local, &format!("{filtered} TRUTH"));
+            assert!(exact.split(' ').filter(|word| word.starts_with('e')).eq(expected.iter().copied()));
+            let near = run(&mut local, &filtered);
+            let near: Vec<&str> = near.split(' ').filter(|word| word.starts_with('e')).collect();
+            assert_eq!(near.len(), expected.len());
+            assert!(near.iter().all(matches), "{near:?}");
+        }
+    }
+}
