@@ -13,6 +13,8 @@ pub(crate) struct DebugSwitches {
     pub(crate) skips_checksums: AtomicBool,
     /// Scripts may call commands that are not for scripts, as far as these can run there.
     pub(crate) opens_scripts: AtomicBool,
+    /// Workers leave all values that are away to the threads that read.
+    pub(crate) leaves_cached_reads: AtomicBool,
     /// How long each write to the append-only file takes at least, in µs.
     pub(crate) aof_write_delay_us: AtomicU64,
 }

@@ -112,7 +112,9 @@ impl Storage {
     ) -> impl FnMut(&FetchOrder) -> Option<Fetched> {
         let mut bytes = Vec::new();
         move |order| {
-            if self.holds_reads.load(Ordering::Relaxed) || is_above_limit(server) {
+            let is_left = self.holds_reads.load(Ordering::Relaxed)
+                || server.debug.leaves_cached_reads.load(Ordering::Relaxed);
+            if is_left || is_above_limit(server) {
                 return None;
             }
             let (location, place) = (order.record.location(), (order.database_name, &*order.key));

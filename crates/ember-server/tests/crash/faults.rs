@@ -386,9 +386,13 @@ fn tiers_whose_disk_is_full_or_broken_lose_nothing() {
 
 #[test]
 fn a_tier_that_cannot_be_read_is_an_error_and_no_loss() {
-    let arguments = ["--maxmemory", "8mb", "--tiered-path", "tiers", "--maxmemory-policy", "allkeys-lru"];
+    let mut arguments =
+        vec!["--maxmemory", "8mb", "--tiered-path", "tiers", "--maxmemory-policy", "allkeys-lru"];
+    arguments.extend(["--enable-debug-command", "yes"]);
     let faulty = Faulty::start_with("segment-", "tiers-unread", &arguments);
     let mut client = faulty.client();
+    // What the system has in memory does not fail.
+    assert_eq!(client.run("DEBUG TIER-CACHED-READS 0"), Value::ok());
     let (count, _) = set_until_refused(&mut client, 0, 8000);
     faulty.tell(&format!("read {EIO}"));
     let replies: Vec<Value> =

@@ -96,6 +96,8 @@ const HELP: &[&str] = &[
     "    Let nobody access the data for <seconds>; decimals are allowed.",
     "STRINGMATCH-LEN <pattern> <string>",
     "    Tell whether a glob-like <pattern> matches <string>.",
+    "TIER-CACHED-READS <0|1>",
+    "    Whether a worker reads small values that the system has in memory, or leaves all to the threads that read.",
     "TIER-HOLD-READS <0|1>",
     "    Whether values that are asked for stay away for now: what needs them waits.",
     "TIER [DEMOTE] <key>",
@@ -130,6 +132,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     ("SLEEP", 1, 1, sleep),
     ("STRINGMATCH-LEN", 2, 2, stringmatch_len),
     ("TIER", 1, 2, keys::tier),
+    ("TIER-CACHED-READS", 1, 1, switches::tier_cached_reads),
     ("TIER-HOLD-READS", 1, 1, switches::tier_hold_reads),
 ];
 

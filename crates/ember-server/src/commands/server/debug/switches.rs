@@ -45,6 +45,10 @@ pub(super) fn set_skip_checksum_validation(session: &mut Session<'_>) -> Session
     outcome
 }
 
+pub(super) fn tier_cached_reads(session: &mut Session<'_>) -> SessionResult {
+    switch(session, |switches| &switches.leaves_cached_reads, true)
+}
+
 pub(super) fn tier_hold_reads(session: &mut Session<'_>) -> SessionResult {
     let is_held = number::parse_i64(session.args.at(2)).is_some_and(|number| number != 0);
     Storage::of(session.server).hold_reads(is_held);
