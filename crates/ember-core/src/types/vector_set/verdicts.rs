@@ -51,7 +51,7 @@ pub(super) fn with<R>(
         match at {
             Some(at) => {
                 let mut verdicts = kept.remove(at);
-                // A filter that is used once leaves nothing but itself.
+                // From the second time on: a filter that is used once leaves nothing but itself.
                 verdicts.chunks.resize(elements.chunks(), Chunk::default());
                 verdicts
             }
