@@ -77,16 +77,11 @@ pub(crate) struct StorageCounters {
     pub(crate) script_reads: AtomicU64,
 }
 
-/// The reads that wait, and when each was asked for.
-#[derive(Default)]
-struct Queue {
-    orders: VecDeque<(Instant, FetchOrder)>,
-}
-
 /// Where values are that are away, and the reads that wait.
 pub(crate) struct Storage {
     pub(crate) records: Records,
-    queue: Mutex<Queue>,
+    /// The reads that wait, and when each was asked for.
+    queue: Mutex<VecDeque<(Instant, FetchOrder)>>,
     has_orders: Condvar,
     /// Nothing is read for now: DEBUG TIER-HOLD-READS.
     holds_reads: AtomicBool,

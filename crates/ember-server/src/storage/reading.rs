@@ -52,7 +52,7 @@ impl Storage {
             return;
         }
         let (count, now) = (orders.len(), Instant::now());
-        self.queue.lock().orders.extend(orders.into_iter().map(|order| (now, order)));
+        self.queue.lock().extend(orders.into_iter().map(|order| (now, order)));
         if count == 1 {
             self.has_orders.notify_one();
         } else {
@@ -62,7 +62,7 @@ impl Storage {
 
     /// How many reads wait.
     pub(crate) fn waiting(&self) -> usize {
-        self.queue.lock().orders.len()
+        self.queue.lock().len()
     }
 
     /// Has reads wait in the queue, or lets those go on that do: for tests.
@@ -77,7 +77,7 @@ impl Storage {
         let mut queue = self.queue.lock();
         loop {
             if !self.holds_reads.load(Ordering::Relaxed)
-                && let Some(order) = queue.orders.pop_front()
+                && let Some(order) = queue.pop_front()
             {
                 return order;
             }
@@ -117,13 +117,14 @@ impl Storage {
             if is_left || is_above_limit(server) {
                 return None;
             }
+            let begun = Instant::now();
             let (location, place) = (order.record.location(), (order.database_name, &*order.key));
             // What is wrong with a record is told by those who can wait.
             let fetched = self.records.read_ready(location, place, &mut bytes, |kind, value| {
                 Fetched::decode(kind, value, order.encoding_name, &limits).ok()
             })??;
             self.counters.fetched.fetch_add(1, Ordering::Relaxed);
-            self.note_time(Duration::ZERO);
+            self.note_time(begun.elapsed());
             Some(fetched)
         }
     }
