@@ -181,7 +181,7 @@ impl Shape {
         let config = self.index_config();
         let index = Index::new(config).ok()?;
         let Shape { projection, made, .. } = self;
-        // Only told, never compared with anything.
+        // Only told apart.
         let number = SETS.fetch_add(1, Ordering::Relaxed);
         let elements = Arc::<Elements>::default();
         Some((Parts { projection, made, index, elements, attributes: 0, number }, config))
