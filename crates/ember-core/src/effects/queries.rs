@@ -6,7 +6,7 @@ use ember_protocol::{Args, Protocol};
 
 use super::live_query::{LiveQuery, digest};
 use crate::entries::hash::TAG_BITS;
-use crate::memory::size_class;
+use crate::memory::{buffer_bytes, size_class};
 
 /// A query, with the tag of the hash of one of its keys and the hash of its words.
 struct Place {
@@ -36,10 +36,6 @@ pub(super) struct Queries {
     pieces_bytes: usize,
 }
 
-fn allocated<T>(list: &Vec<T>) -> usize {
-    if list.capacity() == 0 { 0 } else { size_class(list.capacity() * size_of::<T>()) }
-}
-
 impl Queries {
     /// Whether there is none.
     pub(super) fn is_empty(&self) -> bool {
@@ -48,7 +44,7 @@ impl Queries {
 
     /// The memory in bytes that they take.
     pub(super) fn memory_bytes(&self) -> usize {
-        allocated(&self.pieces) + self.pieces_bytes
+        buffer_bytes(&self.pieces) + self.pieces_bytes
     }
 
     /// The queries of all keys, some of them several times.
@@ -101,13 +97,13 @@ impl Queries {
             self.pieces.push(Vec::new());
         }
         let mut at = self.piece_of(name).min(self.pieces.len() - 1);
-        self.pieces_bytes -= allocated(&self.pieces[at]);
+        self.pieces_bytes -= buffer_bytes(&self.pieces[at]);
         if self.pieces[at].len() == PIECE_MAX {
             let behind = self.pieces[at].split_off(PIECE_MAX / 2);
             self.pieces[at].shrink_to_fit();
             let is_behind = behind[0].name() < name;
             self.pieces.insert(at + 1, behind);
-            self.pieces_bytes += allocated(&self.pieces[at + usize::from(!is_behind)]);
+            self.pieces_bytes += buffer_bytes(&self.pieces[at + usize::from(!is_behind)]);
             at += usize::from(is_behind);
         }
         let piece = &mut self.pieces[at];
@@ -115,7 +111,7 @@ impl Queries {
             piece.reserve_exact(1 + piece.len() / 8);
         }
         piece.insert(piece.partition_point(|other| other.name() < name), place);
-        self.pieces_bytes += allocated(piece);
+        self.pieces_bytes += buffer_bytes(piece);
         self.count += 1;
         filter.enter(tag, self);
     }
@@ -136,7 +132,7 @@ impl Queries {
             at += 1;
         };
         let piece = &mut self.pieces[at];
-        self.pieces_bytes -= allocated(piece);
+        self.pieces_bytes -= buffer_bytes(piece);
         piece.remove(within);
         if piece.len() < piece.capacity() / 2 {
             piece.shrink_to_fit();
@@ -147,7 +143,7 @@ impl Queries {
                 self.pieces.shrink_to_fit();
             }
         } else {
-            self.pieces_bytes += allocated(piece);
+            self.pieces_bytes += buffer_bytes(piece);
         }
         self.count -= 1;
         filter.leave(tag, self);
@@ -323,7 +319,7 @@ mod tests {
         assert!(names.len() == all.len() && names.is_sorted() && queries.count == all.len());
         let bytes = queries.memory_bytes();
         assert!(bytes <= 20 * all.len(), "{bytes}");
-        let pieces: usize = queries.pieces.iter().map(allocated).sum();
+        let pieces: usize = queries.pieces.iter().map(buffer_bytes).sum();
         assert_eq!(queries.pieces_bytes, pieces);
         for query in &all {
             let found = queries.find(1, query.call(), 0, Protocol::Resp2).unwrap();

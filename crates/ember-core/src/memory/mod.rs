@@ -48,6 +48,11 @@ pub const fn size_class(bytes: usize) -> usize {
     bytes.next_multiple_of(if step < PAGE_BYTES { step } else { PAGE_BYTES })
 }
 
+/// The bytes that the buffer of a vector takes, allocator rounding included.
+pub fn buffer_bytes<T>(vector: &Vec<T>) -> usize {
+    if vector.capacity() == 0 { 0 } else { size_class(vector.capacity() * size_of::<T>()) }
+}
+
 /// The size of a room for at least `bytes` that grows step by step: a quarter at a time, so that what it holds is moved a
 /// few times only; [`MAPPED_MIN_BYTES`] and more, whose pages are moved and not their bytes, in whole pages. A size class.
 pub fn room_class(bytes: usize) -> usize {

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 use super::StreamId;
 use super::block::Block;
-use crate::memory::size_class;
+use crate::memory::{buffer_bytes, size_class};
 
 /// Blocks in a full chunk: 1.5 KiB of them.
 const CHUNK_BLOCKS: usize = 32;
@@ -37,14 +37,10 @@ impl Clone for Blocks {
     fn clone(&self) -> Blocks {
         // A copy has no more room than it needs.
         let chunks = self.chunks.clone();
-        let memory_bytes = chunks.iter().map(chunk_bytes).sum::<usize>()
+        let memory_bytes = chunks.iter().map(buffer_bytes).sum::<usize>()
             + chunks.iter().flatten().map(Block::memory_bytes).sum::<usize>();
         Blocks { chunks, len: self.len, memory_bytes }
     }
-}
-
-fn chunk_bytes(chunk: &Vec<Block>) -> usize {
-    if chunk.capacity() == 0 { 0 } else { size_class(chunk.capacity() * size_of::<Block>()) }
 }
 
 impl Blocks {
@@ -122,12 +118,12 @@ impl Blocks {
             self.chunks.push_back(Vec::new());
         }
         let chunk = self.chunks.back_mut().expect("there is one now");
-        self.memory_bytes -= chunk_bytes(chunk);
+        self.memory_bytes -= buffer_bytes(chunk);
         if chunk.len() == chunk.capacity() {
             chunk.reserve_exact(chunk.len().clamp(1, CHUNK_BLOCKS / 2));
         }
         chunk.push(block);
-        self.memory_bytes += chunk_bytes(chunk);
+        self.memory_bytes += buffer_bytes(chunk);
     }
 
     /// Removes the block at a place; the one after it, if there is one, is at the place that is returned.
@@ -138,7 +134,7 @@ impl Blocks {
         self.len -= 1;
         let rest = chunk.len();
         if rest == 0 {
-            self.memory_bytes -= chunk_bytes(chunk);
+            self.memory_bytes -= buffer_bytes(chunk);
             self.chunks.remove(place.chunk);
             if self.chunks.len() < self.chunks.capacity() / 4 {
                 self.chunks.shrink_to(self.chunks.len() * 2);
@@ -165,7 +161,7 @@ impl Blocks {
         assert!(self.iter().is_sorted_by(|a, b| a.last_id() < b.first_id()));
         assert_eq!(self.iter().count(), self.len);
         let blocks: usize = self.iter().map(Block::memory_bytes).sum();
-        let chunks: usize = self.chunks.iter().map(chunk_bytes).sum();
+        let chunks: usize = self.chunks.iter().map(buffer_bytes).sum();
         assert_eq!(blocks + chunks, self.memory_bytes);
         self.iter().for_each(Block::check_invariants);
     }

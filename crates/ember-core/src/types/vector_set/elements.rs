@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::memory::moving::Mover;
-use crate::memory::size_class;
+use crate::memory::{buffer_bytes, size_class};
 
 pub(super) const CHUNK_ELEMENTS: usize = 256;
 const LEAF_SLOTS_MAX: usize = 512;
@@ -111,16 +111,12 @@ impl<T: Clone> Shared<T> {
 
 impl<T> Shared<T> {
     fn directory_bytes(&self) -> usize {
-        match self.parts.capacity() {
-            0 => 0,
-            capacity => size_class(capacity * size_of::<Arc<Vec<T>>>()),
-        }
+        buffer_bytes(&self.parts)
     }
 }
 
 fn part_bytes<T>(part: &Vec<T>) -> usize {
-    let elements = if part.capacity() == 0 { 0 } else { size_class(part.capacity() * size_of::<T>()) };
-    size_class(COUNTERS_BYTES + size_of::<Vec<T>>()) + elements
+    size_class(COUNTERS_BYTES + size_of::<Vec<T>>()) + buffer_bytes(part)
 }
 
 /// Gives room back of which little is used.
@@ -157,9 +153,7 @@ impl Elements {
 
     /// Bytes of memory, allocator rounding included. O(1).
     pub(super) fn memory_bytes(&self) -> usize {
-        let versions =
-            if self.versions.capacity() == 0 { 0 } else { size_class(self.versions.capacity() * 8) };
-        self.chunks.bytes + versions + self.order.bytes + self.text_bytes
+        self.chunks.bytes + buffer_bytes(&self.versions) + self.order.bytes + self.text_bytes
     }
 
     /// How many chunks there are.
