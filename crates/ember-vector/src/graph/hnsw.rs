@@ -43,25 +43,47 @@ impl Graph {
             self.find_near(space, row, beam, &mut |slot| !self.is_dead(slot), scratch);
             return;
         }
+        self.walk(space, row, beam, |_| {}, scratch);
+        scratch.drain_pool();
+    }
+
+    /// Goes from node to node of a level to those near `row`, which are left in the pool, and tells each distance. Returns
+    /// whether it came to its end.
+    #[inline]
+    fn walk(
+        &self,
+        space: &Space,
+        row: &[u8],
+        beam: Beam,
+        mut tell: impl FnMut(u64),
+        scratch: &mut Scratch,
+    ) -> bool {
         scratch.begin(self.len());
+        scratch.pool.clear();
+        let mut batch = std::mem::take(&mut scratch.batch);
+        let mut distances = 0;
         scratch.see(beam.from);
-        let Scratch { pool, batch, .. } = scratch;
-        let mut batch = std::mem::take(batch);
-        pool.clear();
-        pool.take(key(space.distance(row, space.row(beam.from)), beam.from), beam.width);
-        while let Some((nearest, next)) = scratch.pool.look() {
-            next.into_iter().for_each(|next| self.prefetch(next));
-            scratch.see_all(self.neighbours(nearest as u32, beam.level).iter(), &mut batch);
-            batch.iter().for_each(|&slot| space.prefetch(slot));
+        batch.clear();
+        batch.push(beam.from);
+        let is_whole = loop {
             for &slot in &batch {
                 let key = key(space.distance(row, space.row(slot)), slot);
                 if key < scratch.pool.limit(beam.width) && scratch.pool.take(key, beam.width) {
                     self.prefetch(slot);
                 }
+                tell(key);
             }
-        }
+            distances += batch.len();
+            let Some((nearest, next)) = scratch.pool.look() else { break true };
+            if distances >= beam.distances_max {
+                break false;
+            }
+            next.into_iter().for_each(|next| self.prefetch(next));
+            scratch.see_all(self.neighbours(nearest as u32, beam.level).iter(), &mut batch);
+            batch.iter().for_each(|&slot| space.prefetch(slot));
+        };
         scratch.batch = batch;
-        scratch.drain_pool();
+        is_whole
     }
 
     /// Finds nodes of a level near `row`, of those that `keep` takes; they are left in
@@ -122,36 +144,15 @@ impl Graph {
         keep: &mut impl FnMut(u32) -> bool,
         scratch: &mut Scratch,
     ) -> bool {
-        scratch.begin(self.len());
-        scratch.pool.clear();
         let mut taken = std::mem::take(&mut scratch.nearest);
-        let mut batch = std::mem::take(&mut scratch.batch);
-        let mut distances = 0;
-        scratch.see(beam.from);
-        batch.clear();
-        batch.push(beam.from);
-        let is_whole = loop {
-            for &slot in &batch {
-                let key = key(space.distance(row, space.row(slot)), slot);
-                if key < scratch.pool.limit(beam.width) && scratch.pool.take(key, beam.width) {
-                    self.prefetch(slot);
-                }
-                if key < farthest(&taken, most) && keep(slot) {
-                    offer(&mut taken, key, most);
-                }
+        taken.clear();
+        let offer_taken = |key: u64| {
+            if key < farthest(&taken, most) && keep(key as u32) {
+                offer(&mut taken, key, most);
             }
-            distances += batch.len();
-            let Some((nearest, next)) = scratch.pool.look() else {
-                break farthest(&taken, most) <= scratch.pool.limit(beam.width);
-            };
-            if distances >= beam.distances_max {
-                break false;
-            }
-            next.into_iter().for_each(|next| self.prefetch(next));
-            scratch.see_all(self.neighbours(nearest as u32, beam.level).iter(), &mut batch);
-            batch.iter().for_each(|&slot| space.prefetch(slot));
         };
-        scratch.batch = batch;
+        let came_to_end = self.walk(space, row, beam, offer_taken, scratch);
+        let is_whole = came_to_end && farthest(&taken, most) <= scratch.pool.limit(beam.width);
         scratch.nearest = taken;
         is_whole
     }
