@@ -3,10 +3,16 @@
 //! The map is as large as the address space gives, not as the file is: growing it would need a moment without readers, and
 //! addresses cost nothing. A disk that fails under a mapped page ends the process with SIGBUS, and LMDB trusts the pages of
 //! its file: what it says of rows is checked above, what it says of itself is not.
+//!
+//! LMDB describes a state in one of two pages, by turns. Who begins to read takes the number of the last state and then
+//! reads its page: when that thread stands still between the two for a commit, the next one writes that page anew, and it
+//! reads a state that does not count yet, or half of its description (mdb.c 0.9.70, `mdb_txn_renew0`). So a read begins
+//! again when a commit has begun meanwhile.
 
 use std::fs;
 use std::ops::{Bound, ControlFlow};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, RoTxn, RwTxn, WithoutTls};
@@ -30,6 +36,8 @@ pub(super) struct LmdbEngine {
     env: Env<WithoutTls>,
     path: PathBuf,
     tables: [Rows; Table::ALL.len()],
+    /// Commits that have begun; counted by who may write.
+    commits: AtomicU64,
 }
 
 impl LmdbEngine {
@@ -56,7 +64,7 @@ impl LmdbEngine {
             Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit([meta?, keys?, values?, parts?]))
         });
         let tables = tables.map_err(error)?.unwrap_commit();
-        Ok(LmdbEngine { env, path, tables })
+        Ok(LmdbEngine { env, path, tables, commits: AtomicU64::new(0) })
     }
 
     fn table(&self, table: Table) -> &Rows {
@@ -95,14 +103,14 @@ fn error(cause: heed::Error) -> StoreError {
 
 impl Engine for LmdbEngine {
     fn read(&self, read: &mut Read<'_>) -> Result<(), StoreError> {
-        let transaction = self.env.read_txn().map_err(error)?;
-        read(&LmdbReading { engine: self, transaction })
+        read(&LmdbReading::new(self)?)
     }
 
     fn commit(&self, write: &mut Write<'_>) -> Result<(), StoreError> {
         let transaction = self.env.write_txn().map_err(error)?;
         let mut writing = LmdbWriting { engine: self, transaction };
         write(&mut writing)?;
+        self.commits.fetch_add(1, Ordering::SeqCst);
         writing.transaction.commit().map_err(error)
     }
 
@@ -124,6 +132,20 @@ impl Engine for LmdbEngine {
 struct LmdbReading<'e> {
     engine: &'e LmdbEngine,
     transaction: RoTxn<'e, WithoutTls>,
+}
+
+impl<'e> LmdbReading<'e> {
+    fn new(engine: &'e LmdbEngine) -> Result<LmdbReading<'e>, StoreError> {
+        loop {
+            let before = engine.commits.load(Ordering::SeqCst);
+            let transaction = engine.env.read_txn().map_err(error)?;
+            // The description of its state was read before this.
+            fence(Ordering::SeqCst);
+            if engine.commits.load(Ordering::SeqCst) == before {
+                return Ok(LmdbReading { engine, transaction });
+            }
+        }
+    }
 }
 
 impl Reading for LmdbReading<'_> {
@@ -180,5 +202,47 @@ impl Writing for LmdbWriting<'_> {
             self.engine.table(table).clear(&mut self.transaction).map_err(error)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    #[test]
+    fn each_read_has_the_state_of_its_number() {
+        let folder = std::env::temp_dir().join(format!("ember-lmdb-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        let engine = LmdbEngine::open(&folder).unwrap();
+        let commit = |count: usize| {
+            let row = count.to_le_bytes();
+            engine.commit(&mut |writing| writing.put(Table::Meta, b"count", &row))
+        };
+        let read = || {
+            let (reading, mut count) = (LmdbReading::new(&engine).unwrap(), None);
+            let mut found = |row: &[u8]| count = row.try_into().ok().map(usize::from_le_bytes);
+            reading.get(Table::Meta, b"count", &mut found).unwrap();
+            (reading.transaction.id(), count.unwrap())
+        };
+        commit(0).unwrap();
+        let (first, _) = read();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            // More than there are cores, so that they stand still in every place.
+            for _ in 0..16 {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Relaxed) {
+                        let (number, count) = read();
+                        assert_eq!(number - first, count);
+                    }
+                });
+            }
+            let committed = (1..=5000).try_for_each(commit);
+            is_over.store(true, Ordering::Relaxed);
+            committed.unwrap();
+        });
+        fs::remove_dir_all(&folder).unwrap();
     }
 }
