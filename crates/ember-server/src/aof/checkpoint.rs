@@ -30,8 +30,11 @@ use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::affinity;
 use crate::system::clock::unix_ms;
 
-/// Bytes of the log after which the next one is due: reading them again takes some seconds.
-const LOG_BYTES_MAX: u64 = 64 << 20;
+/// Bytes of the log after which the next one is due: as many as there are of data, between these. Changes here and there
+/// write most pages of a tree, and a key is written once, however often it has changed: the more of the log a checkpoint is
+/// for, the less a change costs. To read the log again takes a second or two.
+const LOG_BYTES_MIN: u64 = 64 << 20;
+const LOG_BYTES_MAX: u64 = 512 << 20;
 
 /// Or a part of `maxmemory`: what is in the log only has to stay in memory.
 const LOG_SHARE: u64 = 4;
@@ -63,8 +66,10 @@ impl Cut {
 /// Whether one is due, when the log has grown by so many bytes since the last one.
 pub(super) fn is_due(server: &Server, config: &Config, grown: u64) -> bool {
     let share = if config.maxmemory == 0 { u64::MAX } else { config.maxmemory / LOG_SHARE };
+    let data_bytes = server.keyspace.used_bytes() as u64;
+    let most = data_bytes.clamp(LOG_BYTES_MIN, LOG_BYTES_MAX).min(share).max(1);
     let is_long_ago = unix_ms() - Storage::of(server).checkpointed_ms.load(Ordering::Relaxed) >= INTERVAL_MS;
-    grown >= LOG_BYTES_MAX.min(share).max(1) || (grown > 0 && is_long_ago)
+    grown >= most || (grown > 0 && is_long_ago)
 }
 
 /// Makes one on a thread of its own, which calls `done` then. `first` is the increment of the log that begins with it.
