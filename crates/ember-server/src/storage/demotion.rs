@@ -83,6 +83,9 @@ struct Worker {
     asked: Option<(Instant, u64)>,
     /// Whether anything could go since then.
     has_helped: bool,
+    /// When nothing was found that could go before a checkpoint, and how many had ended and how many values had come back by
+    /// then.
+    fruitless: Option<(Instant, [u64; 2])>,
     /// How many checkpoints had ended when that was last tried, and values that are to go away when the store has them.
     unsaved: (u64, Vec<LackingValue>),
 }
@@ -100,6 +103,7 @@ impl Worker {
             reclaimer: Reclaimer::new(server),
             asked: None,
             has_helped: false,
+            fruitless: None,
             unsaved: (0, Vec::new()),
         }
     }
@@ -170,7 +174,7 @@ impl Worker {
     fn demote(&mut self, config: &Config) {
         let rules = rules(config);
         while self.is_memory_short() {
-            if !self.may_write() {
+            if !self.may_write() || self.is_to_find_nothing() {
                 return;
             }
             let mut full = None;
@@ -220,6 +224,7 @@ impl Worker {
             }
             self.has_helped |= found;
             if !found && self.awaits_checkpoint() {
+                self.fruitless = Some((Instant::now(), self.ended_and_fetched()));
                 storage.awaits_checkpoint.store(true, Ordering::Relaxed);
                 self.set_stuck(false);
                 return;
@@ -237,6 +242,22 @@ impl Worker {
         }
         self.storage.awaits_checkpoint.store(false, Ordering::Relaxed);
         self.storage.is_spent.store(false, Ordering::Relaxed);
+    }
+
+    fn ended_and_fetched(&self) -> [u64; 2] {
+        [&self.storage.checkpoints, &self.storage.counters.fetched].map(|count| count.load(Ordering::Relaxed))
+    }
+
+    /// Whether nothing has come that could go since nothing was found. It is looked again now and then: what may go is also
+    /// a matter of the configuration.
+    fn is_to_find_nothing(&mut self) -> bool {
+        let is_same =
+            |(at, counts): (Instant, _)| counts == self.ended_and_fetched() && at.elapsed() < STUCK_PAUSE;
+        let is_to = self.fruitless.is_some_and(is_same);
+        if !is_to {
+            self.fruitless = None;
+        }
+        is_to
     }
 
     /// Whether a checkpoint will let values go that the store does not have yet; one is asked for.
