@@ -15,7 +15,7 @@ use emberkv_core::keys::Guards;
 use parking_lot::Mutex;
 
 use super::Executor;
-use super::pool::Pool;
+use super::pool::{self, Pool};
 use super::session::Outcome;
 use crate::catalogue::registry::Command;
 use crate::clients::client::ClientView;
@@ -104,6 +104,7 @@ impl Jobs {
                 Jobs::of(server).run(server, &Jobs::of(server).network);
             }),
             processor: Pool::new("job", processors, |server| {
+                pool::lower_priority();
                 Jobs::of(server).run(server, &Jobs::of(server).processor);
             }),
             done: Mutex::default(),
@@ -137,6 +138,7 @@ impl Jobs {
         while let Some(mut job) = pool.next() {
             job.run(server);
             self.tell(server, job);
+            pool::give_way();
         }
     }
 

@@ -17,7 +17,7 @@
 //! Lists of vectors are made by the same threads, in steps of about a millisecond between which they link. What changes
 //! meanwhile is caught up with, until so little is left that the new lists can take the place of the old ones.
 //!
-//! The threads give way to workers: they run at a lower priority.
+//! The threads run at a lower priority than workers, and let them go first between two batches.
 
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
@@ -26,7 +26,7 @@ use emberkv_core::linking::{self, Next};
 use emberkv_core::types::vector_set::Training;
 use parking_lot::Mutex;
 
-use super::pool::Pool;
+use super::pool::{self, Pool};
 use crate::server::Server;
 
 /// Vectors of a key that are not linked yet, and removed ones whose slots were not given back, from which on calls that
@@ -45,9 +45,6 @@ const TURN_BATCHES: usize = 64;
 /// Distances of a step of a training, and steps after which it is told what has changed, and others have their turn.
 const STEP_DISTANCES: usize = 20_000;
 const TURN_STEPS: usize = 16;
-
-/// By how much the threads' priority is lower than that of workers.
-const NICENESS: i32 = 10;
 
 /// A key, with its database.
 type Place = (usize, Box<[u8]>);
@@ -100,8 +97,7 @@ impl Links {
     /// Those that link on so many threads at most.
     pub(crate) fn new(threads_max: usize) -> Links {
         let pool = Pool::new("link", threads_max, |server| {
-            // Where that is not allowed, threads take what they are given.
-            let _ = rustix::process::setpriority_process(None, NICENESS);
+            pool::lower_priority();
             Links::of(server).run(server);
         });
         Links { pool, held: Mutex::default() }
@@ -175,6 +171,7 @@ impl Links {
             if training.step(STEP_DISTANCES) {
                 break;
             }
+            pool::give_way();
         }
         let goes_on = linking::advance_training(&server.keyspace, place.0, &place.1, &mut training);
         if goes_on {
@@ -193,6 +190,7 @@ impl Links {
                 Batch::Later => return Left::Later,
                 Batch::Done { left } => self.hold_with(server, &place.1, left),
             }
+            pool::give_way();
         }
         Left::More
     }

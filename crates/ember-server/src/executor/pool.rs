@@ -13,6 +13,20 @@ use crate::system::abort_on_panic::AbortOnPanic;
 /// For how long a thread is kept that has nothing to do.
 const KEPT_TIME: Duration = Duration::from_secs(10);
 
+/// By how much the priority of threads that compute is lower than that of workers.
+const NICENESS: i32 = 10;
+
+/// Lowers the priority of a thread that computes. Where that is not allowed, it takes what it is given.
+pub(super) fn lower_priority() {
+    let _ = rustix::process::setpriority_process(None, NICENESS);
+}
+
+/// Lets workers that have come to have something to do go first. Between two pieces of work, since Linux has a thread go on
+/// for some milliseconds, whatever its priority (from 6.6 on).
+pub(super) fn give_way() {
+    thread::yield_now();
+}
+
 struct Work<T> {
     waiting: VecDeque<T>,
     threads: usize,
