@@ -7,6 +7,9 @@ use crate::keys::Keys;
 use crate::keyspace::Keyspace;
 use crate::turn::Turn;
 
+/// Steps that take no longer than to have others take them.
+const FEW_STEPS: usize = 256;
+
 /// What a handler returns: done with its reply written, or an error with nothing written.
 pub type CommandResult = Result<(), CommandError>;
 
@@ -28,6 +31,14 @@ impl Call<'_, '_> {
     #[inline]
     pub fn steps_max(&self) -> usize {
         self.waiting.steps_max(self.keys.turn)
+    }
+
+    /// The same for a search among vectors. When those of this turn have taken as many steps as they may, it is of few, or
+    /// others would wait for many short ones as for a long one. Who searches calls [`Turn::note_search`].
+    pub fn search_steps_max(&self) -> usize {
+        let steps_max = self.steps_max();
+        let may_wait = self.waiting == Waiting::Allowed;
+        if may_wait && self.keys.turn.search_steps_left == 0 { steps_max.min(FEW_STEPS) } else { steps_max }
     }
 }
 

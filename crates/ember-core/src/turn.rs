@@ -100,6 +100,8 @@ pub struct Turn {
     pub checks_values: bool,
     /// The bytes of memory that the values of one call may take, if some of them are away.
     pub values_bytes_max: usize,
+    /// Steps that searches among vectors may still take in this turn ([`crate::call::Call::search_steps_max`]).
+    pub search_steps_left: usize,
     // Gathered by commands; the worker publishes it after each batch.
     /// The values that a call lacks which has been answered with [`Attempt::Fetch`](crate::call::Attempt::Fetch).
     pub lacking: Vec<LackingValue>,
@@ -136,6 +138,7 @@ impl Turn {
             reads_any_key: true,
             checks_values: false,
             values_bytes_max: usize::MAX,
+            search_steps_left: usize::MAX,
             lacking: Vec::new(),
             notices: Notices::default(),
             journal: Journal::default(),
@@ -146,6 +149,11 @@ impl Turn {
             unit_time: None,
             awaited_ms: 0,
         }
+    }
+
+    /// Counts a search among those of this turn.
+    pub fn note_search(&mut self, steps: usize) {
+        self.search_steps_left = self.search_steps_left.saturating_sub(steps);
     }
 
     /// Until [`Turn::end_unit`] all effects are one record of the journal, and the time does not move.

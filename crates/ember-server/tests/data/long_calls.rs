@@ -127,6 +127,33 @@ fn answers_come_in_the_order_of_the_calls() {
 }
 
 #[test]
+fn many_short_searches_are_like_a_long_one() {
+    for mode in MODES {
+        let server = start(mode);
+        let mut client = server.client();
+        let add = |number: u32| format!("VADD v VALUES 2 {} 1 {number}", f64::from(number) / 100.0);
+        for number in 0..400 {
+            client.run(&add(number));
+        }
+        // It takes 400 steps.
+        let search = "VSIM v VALUES 2 1 1 COUNT 3";
+        client.run("CONFIG SET long-call-elements 800");
+        let found = client.run(search);
+        assert_eq!(client.info_number("ember_long_calls"), 0);
+        let words: Vec<&str> = search.split(' ').collect();
+        assert_eq!(client.pipeline(&[&words[..]; 9]).unwrap(), vec![found.clone(); 9]);
+        // One in a turn is run where it is.
+        assert!((4..=8).contains(&client.info_number("ember_long_calls")), "{mode:?}");
+        // A transaction runs all of them.
+        let before = client.info_number("ember_long_calls");
+        client.run("MULTI");
+        (0..5).for_each(|_| _ = client.run(search));
+        assert_eq!(client.run("EXEC"), Value::Array(vec![found; 5]));
+        assert_eq!(client.info_number("ember_long_calls"), before);
+    }
+}
+
+#[test]
 fn transactions_and_scripts_run_them_where_they_are() {
     for mode in MODES {
         let server = start_with_long_calls(mode, &[]);

@@ -58,7 +58,7 @@ fn search(call: &mut Call<'_, '_>) -> AttemptResult {
     if !is_word(args, 2, "VECTORS") {
         return Err(CommandError::Syntax);
     }
-    let steps_max = call.steps_max();
+    let steps_max = call.search_steps_max();
     let set = call.keys.read_value::<VectorSet>(1)?.ok_or(NO_INDEX)?;
     let dim = set.projection().map_or(set.dim(), |projection| projection.input);
     let mut vectors: Vec<Vec<f32>> = Vec::new();
@@ -84,9 +84,9 @@ fn search(call: &mut Call<'_, '_>) -> AttemptResult {
         filter_effort: None,
     };
     let scored = vectors.len().saturating_mul(width.min(set.len()));
-    if set.steps_of(&search).saturating_add(set.steps_of_distances(scored)).saturating_mul(vectors.len())
-        > steps_max
-    {
+    let steps_each = set.steps_of(&search).saturating_add(set.steps_of_distances(scored));
+    let steps = steps_each.saturating_mul(vectors.len());
+    if steps > steps_max {
         return Ok(Attempt::Offload);
     }
     let found: BTreeSet<u32> =
@@ -100,5 +100,6 @@ fn search(call: &mut Call<'_, '_>) -> AttemptResult {
     hits.sort_by(|a, b| if is_distance { a.1.total_cmp(&b.1) } else { b.1.total_cmp(&a.1) });
     hits.truncate(count);
     options.write(args, set, &hits, call.reply);
+    call.keys.turn.note_search(steps);
     Ok(Attempt::Done)
 }

@@ -37,7 +37,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 
 fn search(call: &mut Call<'_, '_>) -> AttemptResult {
     let args = call.args;
-    let steps_max = call.steps_max();
+    let steps_max = call.search_steps_max();
     let set = call.keys.read_value::<VectorSet>(1)?.ok_or(NO_INDEX)?;
     let dim = set.projection().map_or(set.dim(), |projection| projection.input);
     let (vector, next) = given::vector(args, 2, dim)?;
@@ -52,11 +52,13 @@ fn search(call: &mut Call<'_, '_>) -> AttemptResult {
         filter: options.filter.take(),
         filter_effort: None,
     };
-    if set.steps_of(&search) > steps_max {
+    let steps = set.steps_of(&search);
+    if steps > steps_max {
         return Ok(Attempt::Offload);
     }
     let hits = set.search(&vector, &search);
     let hits: Vec<(u32, f64)> = hits.iter().map(|hit| (hit.slot, score(set, hit.distance))).collect();
     options.write(args, set, &hits, call.reply);
+    call.keys.turn.note_search(steps);
     Ok(Attempt::Done)
 }

@@ -71,7 +71,7 @@ fn query(set: &VectorSet, args: Args<'_>) -> Result<(Vec<f32>, usize), CommandEr
 
 fn vsim(call: &mut Call<'_, '_>) -> AttemptResult {
     let args = call.args;
-    let steps_max = call.steps_max();
+    let steps_max = call.search_steps_max();
     let Some(set) = call.keys.read_value::<VectorSet>(1)? else {
         call.reply.array(0);
         return Ok(Attempt::Done);
@@ -81,7 +81,8 @@ fn vsim(call: &mut Call<'_, '_>) -> AttemptResult {
     if set.metric() == Metric::InnerProduct && options.epsilon.is_finite() {
         return Err("ERR EPSILON is a distance, which the inner product is not".into());
     }
-    if !options.is_in_place && set.steps_of(&options.search) > steps_max {
+    let steps = set.steps_of(&options.search);
+    if !options.is_in_place && steps > steps_max {
         return Ok(Attempt::Offload);
     }
     let hits = set.search(&vector, &options.search);
@@ -117,5 +118,6 @@ fn vsim(call: &mut Call<'_, '_>) -> AttemptResult {
             }
         }
     }
+    call.keys.turn.note_search(steps);
     Ok(Attempt::Done)
 }
