@@ -2,9 +2,10 @@
 # What stores in files of an engine give: durable SETs beside those of an append-only file with every write synced, over
 # several checkpoints, with the worst second; SETs that are not synced and GETs of hot and cold keys, of four times as much
 # data as memory; and how fast a start reads keys. What the engines give by themselves on that disk is for
-# `cargo bench -p ember-storage --bench engines`. Settings: ENGINES (redb lmdb fjall), ENGINES_FOLDER (where stores are made:
-# the disk that is measured; default: the folder of the results), ENGINES_MIB (128, the limit of memory), KEY_COUNT (2000000
-# keys for the start), BENCH_SECONDS (20, for each measurement).
+# `cargo bench -p ember-storage --bench engines`. Rates are medians of rounds in which the stores take turns. Settings:
+# ENGINES (redb lmdb fjall), ENGINES_FOLDER (where stores are made: the disk that is measured; default: the folder of the
+# results), ENGINES_MIB (128, the limit of memory), KEY_COUNT (2000000 keys for the start), BENCH_SECONDS (20, for each
+# measurement), BENCH_ROUNDS (3).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-cli "install the package redis-tools"
@@ -12,21 +13,25 @@ ENGINES=${ENGINES:-redb lmdb fjall}
 ENGINES_MIB=${ENGINES_MIB:-128}
 KEY_COUNT=${KEY_COUNT:-2000000}
 BENCH_SECONDS=${BENCH_SECONDS:-20}
+BENCH_ROUNDS=${BENCH_ROUNDS:-3}
 mkdir -p "$bench_results"
 folder=$(mktemp -d "${ENGINES_FOLDER:-$bench_results}/engines-XXXXXX")
 trap 'bench_cleanup; rm -rf "$folder"' EXIT
 
-# An ember with a store in a folder of its own: start STORE [ARGUMENT…]. Sets port.
+# An ember with a store in a folder of its own: start STORE [ARGUMENT…]. Sets port, STORE_port and STORE_pid.
 start() {
     local store=$1
     shift
     port=$(free_port)
     start_server "$store" "$port" "$(ember_server)" --port "$port" --bind 127.0.0.1 --store "$store" \
         --path "$folder/$store" "$@"
+    printf -v "${store}_port" %s "$port"
+    printf -v "${store}_pid" %s "$started_pid"
 }
 
 forget() { # store
-    bench_cleanup_servers
+    local pid="$1_pid"
+    stop_server "${!pid}"
     rm -rf "${folder:?}/$1" "${bench_work:?}/$1"
 }
 
@@ -35,7 +40,11 @@ info() { # name in INFO
 }
 
 load() { # options: requests a second
-    "$(ember_cli)" benchmark -p "$port" --timeout 300 --csv "$@" |
+    load_at "$port" "$@"
+}
+
+load_at() { # port, options
+    "$(ember_cli)" benchmark -p "$1" --timeout 300 --csv "${@:2}" |
         awk -F '","' 'NR == 2 { printf "%d\n", $2; found = 1 } END { exit !found }'
 }
 
@@ -47,24 +56,33 @@ durable() { # clients, pipeline
     local sampling=$!
     bench_pids+=("$sampling")
     rate=$(load -t set -d 256 -r 1000000 -c "$1" -P "$2" --duration "$BENCH_SECONDS")
-    kill "$sampling" 2>/dev/null || true
-    wait "$sampling" 2>/dev/null || true
+    stop_server "$sampling"
     awk 'NR > 2 { print $1 - before } { before = $1 }' "$bench_work/seconds" | sort -n >"$bench_work/rates"
     echo "$rate $(ratio "$(head -n 1 "$bench_work/rates")" "$(median <"$bench_work/rates")")" \
         $(($(info aof_rewrites) - checkpoints))
 }
 
-describe "memory=${ENGINES_MIB}mb keys-of-the-start=$KEY_COUNT seconds=$BENCH_SECONDS cores=$(nproc)"
+# A column of the rounds of a store: column NAME NUMBER.
+column() {
+    cut -d " " -f "$2" "$bench_work/$1-rounds" | median
+}
+
+describe "memory=${ENGINES_MIB}mb keys-of-the-start=$KEY_COUNT seconds=$BENCH_SECONDS rounds=$BENCH_ROUNDS cores=$(nproc)"
 table_begin durable "durable SETs of 256 bytes" "requests/s" "of map" "worst second / median" checkpoints
 for row in "1 1" "256 1" "256 256"; do
     read -r clients pipeline <<<"$row"
-    map=""
+    rm -f "$bench_work"/*-rounds
+    for _ in $(seq "$BENCH_ROUNDS"); do
+        for store in map $ENGINES; do
+            start "$store" --fsync yes
+            durable "$clients" "$pipeline" >>"$bench_work/$store-rounds"
+            forget "$store"
+        done
+    done
     for store in map $ENGINES; do
-        start "$store" --fsync yes
-        read -r rate worst checkpoints < <(durable "$clients" "$pipeline")
-        map=${map:-$rate}
-        table_row "$store, C=$clients P=$pipeline" "$rate" "$(ratio "$rate" "$map")" "$worst" "$checkpoints"
-        forget "$store"
+        rate=$(column "$store" 1)
+        table_row "$store, C=$clients P=$pipeline" "$rate" "$(ratio "$rate" "$(column map 1)")" "$(column "$store" 2)" \
+            "$(column "$store" 3)"
     done
 done
 
@@ -72,20 +90,39 @@ keys=$((ENGINES_MIB * 4 * 1024))
 echo
 echo "Values of 1 KiB; map has all of its data in memory, the others four times as much as memory ($keys keys):"
 echo
-table_begin larger store "SET without fsync" "GET of hot keys" "hot, of map" "GET of cold keys"
-map=""
-for store in map $ENGINES; do
-    limit=()
-    [ "$store" = map ] || limit=(--maxmemory "${ENGINES_MIB}mb")
-    start "$store" --fsync no "${limit[@]}"
-    sets=$(load -t set -d 1024 -r "$keys" -n "$keys" -c 50 -P 16 --key-pattern sequential)
-    # The load generator writes the keys it is to read first.
-    hot=$(load -t get -d 1024 -r 1000 -c 50 -P 16 --duration "$BENCH_SECONDS")
-    map=${map:-$hot}
-    cold=$(load -t get -d 1024 -r "$keys" -c 50 -P 16 --duration "$BENCH_SECONDS")
-    table_row "$store" "$sets" "$hot" "$(ratio "$hot" "$map")" "$cold"
+table_begin larger store "SET without fsync" "GET of hot keys" "hot, of map beside it" "GET of cold keys"
+# What is written is in the store then.
+checkpoint() {
+    while [ "$(info aof_rewrite_in_progress)" = 1 ]; do sleep 0.2; done
+    redis-cli -p "$port" BGREWRITEAOF >"$bench_work/checkpoint"
+    sleep 0.5
+    while [ "$(info aof_rewrite_in_progress)" = 1 ]; do sleep 0.2; done
+}
+sets() {
+    load -t set -d 1024 -r "$keys" -n "$keys" -c 50 -P 16 --key-pattern sequential
+}
+gets() { # port, keys
+    load_at "$1" --ratio 0:1 -d 1024 -r "$2" -c 50 -P 16 --duration "$BENCH_SECONDS"
+}
+start map --fsync no
+written=$(sets)
+# Variables are set by start.
+# shellcheck disable=SC2154
+table_row map "$written" "$(gets "$map_port" 1000)" 1.00 "$(gets "$map_port" "$keys")"
+for store in $ENGINES; do
+    start "$store" --fsync no --maxmemory "${ENGINES_MIB}mb"
+    written=$(sets)
+    checkpoint
+    rm -f "$bench_work"/*-rounds
+    for _ in $(seq "$BENCH_ROUNDS"); do
+        gets "$map_port" 1000 >>"$bench_work/map-rounds"
+        gets "$port" 1000 >>"$bench_work/$store-rounds"
+    done
+    hot=$(column "$store" 1)
+    table_row "$store" "$written" "$hot" "$(ratio "$hot" "$(column map 1)")" "$(gets "$port" "$keys")"
     forget "$store"
 done
+forget map
 
 echo
 echo "A start with $KEY_COUNT keys, each with a value of 64 bytes:"
@@ -94,10 +131,7 @@ table_begin start store "seconds" "keys/s" "file, MiB"
 for store in $ENGINES; do
     start "$store" --fsync no
     load -t set -d 64 -r "$KEY_COUNT" -n "$KEY_COUNT" -c 50 -P 50 --key-pattern sequential >"$bench_work/fill"
-    while [ "$(info aof_rewrite_in_progress)" = 1 ]; do sleep 0.2; done
-    redis-cli -p "$port" BGREWRITEAOF >"$bench_work/checkpoint"
-    sleep 0.5
-    while [ "$(info aof_rewrite_in_progress)" = 1 ]; do sleep 0.2; done
+    checkpoint
     bench_cleanup_servers
     start "$store" --fsync no
     while ! grep -q "loaded .* keys of the store" "$bench_work/$store.log"; do sleep 0.1; done

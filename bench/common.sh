@@ -14,13 +14,20 @@ bench_pids=()
 bench_load=()
 redis_program=${REDIS_SERVER:-redis-server}
 
-# Stops all servers that were started.
+# Stops one of the servers that were started.
+stop_server() { # pid
+    local pid others=()
+    { kill "$1" 2>/dev/null && wait "$1" 2>/dev/null; } || true
+    for pid in "${bench_pids[@]}"; do
+        [ "$pid" = "$1" ] || others+=("$pid")
+    done
+    bench_pids=("${others[@]}")
+}
+
+# Stops all of them.
 bench_cleanup_servers() {
     local pid
-    for pid in "${bench_pids[@]:-}"; do
-        { [ -n "$pid" ] && kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null; } || true
-    done
-    bench_pids=()
+    for pid in "${bench_pids[@]}"; do stop_server "$pid"; done
 }
 
 bench_cleanup() {
