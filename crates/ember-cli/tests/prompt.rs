@@ -5,12 +5,12 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use ember_testkit::{Server, find_ember_server};
+use ember_testkit::{Directory, Server, find_ember_server};
 use rustix::termios::{LocalModes, tcgetattr};
 
 /// How long something may take to appear.
@@ -31,28 +31,26 @@ struct Terminal {
     keys: pty_process::blocking::Pty,
     output: Receiver<Vec<u8>>,
     screen: vt100::Parser,
-    folder: PathBuf,
+    folder: Rc<Directory>,
 }
 
 impl Terminal {
     fn start(arguments: &[&str]) -> Terminal {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("ember-prompt-{}-{number}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        Terminal::start_in(folder, arguments)
+        Terminal::start_in(Rc::new(Directory::new(&format!("prompt-{number}"))), arguments)
     }
 
-    fn start_in(folder: PathBuf, arguments: &[&str]) -> Terminal {
+    fn start_in(folder: Rc<Directory>, arguments: &[&str]) -> Terminal {
         Terminal::start_with(folder, arguments, None)
     }
 
-    fn start_with(folder: PathBuf, arguments: &[&str], history: Option<&str>) -> Terminal {
+    fn start_with(folder: Rc<Directory>, arguments: &[&str], history: Option<&str>) -> Terminal {
         let (pty, side) = pty_process::blocking::open().unwrap();
         pty.resize(pty_process::Size::new(LINES, COLUMNS)).unwrap();
         let command = pty_process::blocking::Command::new(env!("CARGO_BIN_EXE_ember-cli"))
             .args(arguments)
-            .env("HOME", &folder)
+            .env("HOME", &folder.0)
             .env("TERM", "xterm-256color")
             .env_remove("NO_COLOR")
             .env_remove("EMBERCLI_HISTFILE")
@@ -132,11 +130,11 @@ impl Terminal {
     }
 
     /// The history, once ember-cli has ended.
-    fn quit(mut self) -> (PathBuf, String) {
+    fn quit(mut self) -> (Rc<Directory>, String) {
         self.type_keys("quit\r");
         assert!(self.child.wait().unwrap().success());
-        let history = fs::read_to_string(self.folder.join(".embercli_history")).unwrap_or_default();
-        (self.folder.clone(), history)
+        let history = fs::read_to_string(self.folder.0.join(".embercli_history")).unwrap_or_default();
+        (Rc::clone(&self.folder), history)
     }
 }
 
@@ -176,9 +174,8 @@ fn commands_are_answered_and_the_prompt_tells_the_state() {
     terminal.run("lrange n 0 -1", "(error) WRONGTYPE");
     terminal.type_keys("clear\r");
     terminal.wait_until("an empty screen", |screen| screen.contents().trim_end() == format!("{address}[3]>"));
-    let (folder, history) = terminal.quit();
+    let (_, history) = terminal.quit();
     assert!(history.contains("set greeting hello") && history.contains("5 incr n"), "{history}");
-    fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
@@ -241,12 +238,11 @@ fn lines_are_remembered_but_no_secret() {
     assert!(history.contains("set remembered yes") && !history.contains("hunter"), "{history}");
     // The next session knows it.
     let port = server.port().to_string();
-    let mut next = Terminal::start_in(folder.clone(), &["-p", &port, "--no-auth-warning", "-a", "hunter2"]);
+    let mut next =
+        Terminal::start_in(Rc::clone(&folder), &["-p", &port, "--no-auth-warning", "-a", "hunter2"]);
     next.wait_for_line(&format!("{address}>"));
     next.type_keys("\x1b[A\x1b[A\x1b[A");
     next.wait_for_line(&format!("{address}> set remembered yes [NX"));
-    drop(next);
-    fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
@@ -360,15 +356,14 @@ fn what_is_typed_has_colours_unless_the_settings_say_no() {
         key == vt100::Color::Default && name != key && number != key && string != key && number != string
     });
     terminal.type_keys("\x15");
-    let folder = terminal.folder.clone();
-    fs::write(folder.join(".emberclirc"), "# mine\n:set nohints\n:set nohighlight\n:set nonsense\n").unwrap();
-    let mut next = Terminal::start_in(folder.clone(), &["-p", &server.port().to_string()]);
+    let folder = Rc::clone(&terminal.folder);
+    fs::write(folder.0.join(".emberclirc"), "# mine\n:set nohints\n:set nohighlight\n:set nonsense\n")
+        .unwrap();
+    let mut next = Terminal::start_in(Rc::clone(&folder), &["-p", &server.port().to_string()]);
     next.wait_for(".emberclirc:4: \":set nonsense\" is no setting.");
     next.type_keys("set k 5 \"x\"");
     next.wait_for_line(&format!("{address}> set k 5 \"x\""));
     assert_eq!(colours(next.screen.screen()), [vt100::Color::Default; 4]);
-    drop(next);
-    fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
@@ -419,26 +414,23 @@ fn the_file_of_the_history_is_for_its_owner_alone() {
     let server = server(&[]);
     let (mut terminal, _) = connect(&server);
     terminal.run("set a 1", "OK");
-    let file = terminal.folder.join(".embercli_history");
-    let (folder, _) = terminal.quit();
+    let file = terminal.folder.0.join(".embercli_history");
+    let (_folder, _) = terminal.quit();
     assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
-    fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
 fn the_history_goes_where_it_is_told_to() {
     let server = server(&[]);
     let port = server.port().to_string();
-    let folder = std::env::temp_dir().join(format!("ember-prompt-history-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
-    let file = folder.join("lines");
+    let folder = Rc::new(Directory::new("prompt-history"));
+    let file = folder.0.join("lines");
     for (history, is_kept) in [(file.to_str().unwrap(), true), ("/dev/null", false), ("", false)] {
-        let mut terminal = Terminal::start_with(folder.clone(), &["-p", &port], Some(history));
+        let mut terminal = Terminal::start_with(Rc::clone(&folder), &["-p", &port], Some(history));
         terminal.run("set a 1", "OK");
         let (_, at_home) = terminal.quit();
         assert_eq!(at_home, "");
         assert_eq!(fs::read_to_string(&file).is_ok_and(|lines| lines.contains("set a 1")), is_kept);
         let _ = fs::remove_file(&file);
     }
-    fs::remove_dir_all(folder).unwrap();
 }
