@@ -45,15 +45,16 @@ fn offsets_that_cannot_be_are_not_believed() {
         ask(&mut liar);
         wait_until("it is one", || client.info_number("connected_slaves") == 1);
         assert_eq!(client.run("SET k 1"), Value::ok());
-        for offset in ["9223372036854775807", "-1", "18446744073709551616", "x", "", "99999999"] {
+        let offsets = ["9223372036854775807", "-1", "18446744073709551616", "x", "", "99999999"];
+        for offset in offsets {
             let words = ["REPLCONF", "ACK", offset, "FACK", offset];
             liar.send_command(&words).unwrap();
         }
-        wait_until("it is heard", || {
-            let facts = client.info("slave0");
-            let offset = facts.split(',').find_map(|fact| fact.strip_prefix("offset=")).unwrap().to_owned();
-            offset.parse::<u64>().unwrap() <= client.info_number("master_repl_offset")
-        });
+        let heard = format!("cmdstat_replconf:calls={},", offsets.len());
+        wait_until("all is heard", || client.run("INFO commandstats").text().contains(&heard));
+        let facts = client.info("slave0");
+        let offset = facts.split(',').find_map(|fact| fact.strip_prefix("offset=")).unwrap();
+        assert!(offset.parse::<u64>().unwrap() <= client.info_number("master_repl_offset"), "{facts}");
         // What it says it has does not exist.
         assert_eq!(client.run("SET k 2"), Value::ok());
         assert_eq!(client.run("WAIT 1 100"), Value::Integer(0));
