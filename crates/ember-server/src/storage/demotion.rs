@@ -250,14 +250,9 @@ impl Worker {
 
     /// Whether nothing has come that could go since nothing was found. It is looked again now and then: what may go is also
     /// a matter of the configuration.
-    fn is_to_find_nothing(&mut self) -> bool {
-        let is_same =
-            |(at, counts): (Instant, _)| counts == self.ended_and_fetched() && at.elapsed() < STUCK_PAUSE;
-        let is_to = self.fruitless.is_some_and(is_same);
-        if !is_to {
-            self.fruitless = None;
-        }
-        is_to
+    fn is_to_find_nothing(&self) -> bool {
+        self.fruitless
+            .is_some_and(|(at, counts)| counts == self.ended_and_fetched() && at.elapsed() < STUCK_PAUSE)
     }
 
     /// Whether a checkpoint will let values go that the store does not have yet; one is asked for.
