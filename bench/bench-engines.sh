@@ -15,7 +15,7 @@ KEY_COUNT=${KEY_COUNT:-2000000}
 BENCH_SECONDS=${BENCH_SECONDS:-20}
 BENCH_ROUNDS=${BENCH_ROUNDS:-3}
 mkdir -p "$bench_results"
-folder=$(mktemp -d "${ENGINES_FOLDER:-$bench_results}/engines-XXXXXX")
+folder=$(mktemp -d -p "${ENGINES_FOLDER:-$bench_results}")
 trap 'bench_cleanup; rm -rf "$folder"' EXIT
 
 # An ember with a store in a folder of its own: start STORE [ARGUMENT…]. Sets port, STORE_port and STORE_pid.

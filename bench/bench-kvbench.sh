@@ -13,7 +13,7 @@ KEY_COUNT=${KEY_COUNT:-100000}
 BENCH_CLIENTS=${BENCH_CLIENTS:-50}
 BENCH_PIPELINE=${BENCH_PIPELINE:-16}
 mkdir -p "$STORES_FOLDER"
-stores=$(mktemp -d "$STORES_FOLDER/kvbench.XXXXXX")
+stores=$(mktemp -d -p "$STORES_FOLDER")
 trap 'bench_cleanup; rm -rf "$stores"' EXIT
 
 rate() { # port, pipeline, command: requests a second; of GETs all have to hit
@@ -38,7 +38,7 @@ for pair in "map map" "btree btree" "bolt redb" "leveldb fjall"; do
         flag=false
         [ "$fsync" = no ] || flag=true
         for pipeline in 1 "$BENCH_PIPELINE"; do
-            folder=$(mktemp -d "$stores/XXXXXX")
+            folder=$(mktemp -d -p "$stores")
             port=$(free_port)
             start_server kvbench "$port" "$KVBENCH" -p "$port" -store "$theirs" -path "$folder/kvbench.db" -fsync="$flag"
             measure "$port" "$pipeline"

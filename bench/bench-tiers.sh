@@ -16,7 +16,7 @@ BENCH_SECONDS=${BENCH_SECONDS:-10}
 BENCH_ROUNDS=${BENCH_ROUNDS:-3}
 BENCH_CLIENTS=${BENCH_CLIENTS:-50}
 mkdir -p "$bench_results"
-tiers=$(mktemp -d "${TIERS_FOLDER:-$bench_results}/tiers-XXXXXX")
+tiers=$(mktemp -d -p "${TIERS_FOLDER:-$bench_results}")
 trap 'bench_cleanup; rm -rf "$tiers"' EXIT
 bytes=1024
 
