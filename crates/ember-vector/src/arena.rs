@@ -3,8 +3,8 @@
 //! ```text
 //! directory   one pointer for each group
 //! group       pointers to up to 64 blocks
-//! block       a power of two of rows, behind a shared pointer; the first one grows by doubling, so that a small index
-//!             is small
+//! block       rows, behind a shared pointer: as many as leave little of what the allocator gives unused; the first one
+//!             grows by doubling, so that a small index is small
 //! ```
 //!
 //! A copy of all rows is a copy of the directory. The first change of a row in a block that two copies share copies
@@ -27,11 +27,11 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes of a block, about.
-const BLOCK_BYTES: usize = 4 * 1024;
+/// Bytes of a block at most.
+const BLOCK_BYTES: usize = 5 * 1024;
 
-/// Bytes of a block of vectors, which change only when one is added or removed, about.
-const VECTOR_BLOCK_BYTES: usize = 16 * 1024;
+/// Bytes of a block of vectors, which change only when one is added or removed, at most.
+pub(crate) const VECTOR_BLOCK_BYTES: usize = 20 * 1024;
 
 /// Blocks of a group.
 const GROUP_BLOCKS: usize = 16;
@@ -50,7 +50,7 @@ pub type Account = fn(usize) -> usize;
 /// # Safety
 /// Any bytes are one, and it has no padding.
 pub(crate) unsafe trait Unit: Copy + Send + Sync + 'static {
-    /// Bytes of a block, about.
+    /// Bytes of a block at most, unless one row has more.
     const BLOCK_BYTES: usize = BLOCK_BYTES;
 }
 
@@ -93,6 +93,11 @@ unsafe fn block_of<T: Unit>(units: usize, from: Option<(&Block<T>, usize)>) -> B
     }
     // SAFETY: a slot need not be written.
     unsafe { block.assume_init() }
+}
+
+/// What the allocator takes for a block of so many units.
+fn block_bytes<T>(units: usize, account: Account) -> usize {
+    account(COUNTERS_BYTES.next_multiple_of(align_of::<T>()) + units * size_of::<T>())
 }
 
 /// Blocks of units that are allocated as they are needed.
@@ -143,7 +148,7 @@ impl<T: Unit> Blocks<T> {
     }
 
     fn block_bytes(&self, units: usize) -> usize {
-        (self.account)(COUNTERS_BYTES.next_multiple_of(align_of::<T>()) + units * size_of::<T>())
+        block_bytes::<T>(units, self.account)
     }
 
     fn group_bytes(&self, blocks: usize) -> usize {
@@ -217,12 +222,46 @@ impl<T: Unit> Blocks<T> {
     }
 }
 
+/// Where rows are in blocks.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    row_bytes: u32,
+    /// How many rows a block has.
+    rows: u32,
+    /// 2^64 / `rows`, rounded down.
+    reciprocal: u64,
+}
+
+impl Layout {
+    fn new(row_bytes: usize, rows: usize) -> Layout {
+        let row_bytes = u32::try_from(row_bytes).expect("a row is that of a vector, or of links");
+        Layout { row_bytes, rows: rows as u32, reciprocal: u64::MAX / rows as u64 }
+    }
+
+    /// Of the multiples of `multiple` that are half of `T::BLOCK_BYTES` to all of them, that of rows which lose the fewest
+    /// bytes each.
+    fn for_rows<T: Unit>(row_bytes: usize, multiple: usize, account: Account) -> Layout {
+        let (step, most) = ((row_bytes * multiple).max(1), T::BLOCK_BYTES - align_of::<T>());
+        let bytes = |rows: usize| block_bytes::<T>((rows * row_bytes).div_ceil(size_of::<T>()), account);
+        let steps = (most / 2 / step).max(1)..=(most / step).max(1);
+        // The bytes of a row are compared as fractions.
+        let better = |a: usize, b: usize| if bytes(b) * a <= bytes(a) * b { b } else { a };
+        let rows = steps.map(|steps| steps * multiple).reduce(better);
+        Layout::new(row_bytes, rows.expect("there is one at least"))
+    }
+
+    /// The block of a row, and which one of its rows it is. Exact for all rows that there are: they have numbers of 32 bits.
+    #[inline]
+    fn place(self, row: usize) -> (usize, usize) {
+        let block = ((row as u128 + 1) * u128::from(self.reciprocal)) >> 64;
+        (block as usize, row - block as usize * self.rows as usize)
+    }
+}
+
 /// Rows of a number of bytes each, without gaps in a block; `T` is what blocks are allocated in.
 struct Table<T: Unit> {
     blocks: Blocks<T>,
-    row_bytes: usize,
-    /// The rows of a block are two to this power.
-    lg_rows: u32,
+    layout: Layout,
     /// Rows there are.
     len: usize,
     /// Rows below may be those of a copy too, or others may write them: they are changed in blocks that nobody shares.
@@ -234,39 +273,43 @@ impl<T: Unit> Clone for Table<T> {
         self.shared.fetch_max(self.len, Ordering::Relaxed);
         let blocks = self.blocks.clone();
         // Rows behind the last one are written by the other one.
-        let shared = AtomicUsize::new(blocks.len() << self.lg_rows);
+        let shared = AtomicUsize::new(blocks.len() * self.block_rows());
         Table { blocks, shared, ..*self }
     }
 }
 
 impl<T: Unit> std::fmt::Debug for Table<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Table")
-            .field("len", &self.len)
-            .field("row_bytes", &self.row_bytes)
-            .finish_non_exhaustive()
+        f.debug_struct("Table").field("len", &self.len).field("layout", &self.layout).finish_non_exhaustive()
     }
 }
 
 impl<T: Unit> Table<T> {
-    fn new(row_bytes: usize, account: Account) -> Table<T> {
-        let lg_rows = (T::BLOCK_BYTES / row_bytes.max(1)).max(1).ilog2();
-        Table { blocks: Blocks::new(account), row_bytes, lg_rows, len: 0, shared: AtomicUsize::new(0) }
+    /// No rows; the rows of a block will be a multiple of `multiple`.
+    fn new(row_bytes: usize, multiple: usize, account: Account) -> Table<T> {
+        let layout = Layout::for_rows::<T>(row_bytes, multiple, account);
+        Table { blocks: Blocks::new(account), layout, len: 0, shared: AtomicUsize::new(0) }
     }
 
     /// The block of a row, and the byte of it where the row begins.
     #[inline]
     fn place(&self, row: usize) -> (usize, usize) {
-        (row >> self.lg_rows, (row & (self.block_rows() - 1)) * self.row_bytes)
+        let (block, in_block) = self.layout.place(row);
+        (block, in_block * self.row_bytes())
+    }
+
+    #[inline]
+    fn row_bytes(&self) -> usize {
+        self.layout.row_bytes as usize
     }
 
     fn block_rows(&self) -> usize {
-        1 << self.lg_rows
+        self.layout.rows as usize
     }
 
     /// The units that so many rows of a block take.
     fn units(&self, rows: usize) -> usize {
-        (rows * self.row_bytes).div_ceil(size_of::<T>())
+        (rows * self.row_bytes()).div_ceil(size_of::<T>())
     }
 
     /// Where a row begins.
@@ -297,7 +340,7 @@ impl<T: Unit> Table<T> {
     /// As [`Table::row_mut`], in a block that nobody shares; of that which is shared, rows from `len` on are not needed.
     fn row_of_copy(&mut self, row: usize, len: usize) -> *mut u8 {
         let (block, from) = self.place(row);
-        let kept_bytes = (len - (block << self.lg_rows)).min(self.block_rows()) * self.row_bytes;
+        let kept_bytes = (len - block * self.block_rows()).min(self.block_rows()) * self.row_bytes();
         // SAFETY: nobody writes to rows that were there when the block came to be shared, and `len` is behind no other; as
         // for `row`.
         unsafe { self.blocks.at_mut(block, kept_bytes).cast::<u8>().add(from) }
@@ -306,15 +349,14 @@ impl<T: Unit> Table<T> {
     /// Appends a row, and says where it begins. It must be written.
     fn push(&mut self) -> *mut u8 {
         let row = self.len;
-        let (block, from) = self.place(row);
-        let in_block = row & (self.block_rows() - 1);
+        let (block, in_block) = self.layout.place(row);
         if block == self.blocks.len() {
             let rows = if block == 0 { FIRST_ROWS.min(self.block_rows()) } else { self.block_rows() };
             self.blocks.push(self.units(rows));
         } else if block == 0 && self.units(in_block + 1) > self.blocks.at(0).len() {
             let units = self.units((in_block * 2).min(self.block_rows()));
             // SAFETY: the rows that are there are not written by others.
-            unsafe { self.blocks.resize(0, units, from) };
+            unsafe { self.blocks.resize(0, units, in_block * self.row_bytes()) };
         }
         self.len += 1;
         // Others may write that row where it was shared.
@@ -324,15 +366,14 @@ impl<T: Unit> Table<T> {
     /// Removes the last row.
     fn pop(&mut self) {
         self.len -= 1;
-        let (block, from) = self.place(self.len);
-        let in_block = self.len & (self.block_rows() - 1);
+        let (block, in_block) = self.layout.place(self.len);
         if in_block == 0 {
             self.blocks.pop();
         } else if block == 0 && in_block >= FIRST_ROWS && self.units(in_block * 4) <= self.blocks.at(0).len()
         {
             let units = self.units(in_block * 2);
             // SAFETY: as above.
-            unsafe { self.blocks.resize(0, units, from) };
+            unsafe { self.blocks.resize(0, units, in_block * self.row_bytes()) };
         }
     }
 
@@ -341,7 +382,7 @@ impl<T: Unit> Table<T> {
         let (to, from) = (self.row_mut(to), self.row(from));
         // SAFETY: both have the bytes of a row, and `from` was looked up after the block of `to` was copied, should it be
         // the same block.
-        unsafe { ptr::copy(from, to, self.row_bytes) };
+        unsafe { ptr::copy(from, to, self.row_bytes()) };
     }
 }
 
@@ -355,7 +396,7 @@ pub(crate) struct Rows<T: Unit> {
 impl<T: Unit> Rows<T> {
     /// No rows, of `width` units each when they come.
     pub(crate) fn new(width: usize, account: Account) -> Rows<T> {
-        Rows { table: Table::new(width * size_of::<T>(), account), width }
+        Rows { table: Table::new(width * size_of::<T>(), 1, account), width }
     }
 
     /// How many rows there are.
@@ -390,7 +431,7 @@ impl<T: Unit> Rows<T> {
     /// Appends a row of zeros.
     pub(crate) fn push(&mut self) {
         // SAFETY: there the units of the row begin, which nobody else reads or writes.
-        unsafe { ptr::write_bytes(self.table.push(), 0, self.table.row_bytes) };
+        unsafe { ptr::write_bytes(self.table.push(), 0, self.table.row_bytes()) };
     }
 
     /// Copies a row to the place of another one.
@@ -413,7 +454,12 @@ pub(crate) struct ByteRows {
 impl ByteRows {
     /// No rows, of `width` bytes each when they come.
     pub(crate) fn new(width: usize, account: Account) -> ByteRows {
-        ByteRows { table: Table::new(width, account) }
+        ByteRows::in_runs(width, 1, account)
+    }
+
+    /// The same, of which `run` from each multiple of that number on lie one behind the other.
+    pub(crate) fn in_runs(width: usize, run: usize, account: Account) -> ByteRows {
+        ByteRows { table: Table::new(width, run, account) }
     }
 
     /// How many rows there are.
@@ -423,12 +469,18 @@ impl ByteRows {
 
     /// Bytes of a row.
     pub(crate) fn width(&self) -> usize {
-        self.table.row_bytes
+        self.table.row_bytes()
     }
 
-    /// So many rows lie one behind the other, from each multiple of that number on. A power of two.
+    /// So many rows lie one behind the other, from each multiple of that number on.
     pub(crate) fn block_rows(&self) -> usize {
         self.table.block_rows()
+    }
+
+    /// So many rows lie one behind the other from one on, whether they are there or not.
+    #[inline]
+    pub(crate) fn run_len(&self, row: usize) -> usize {
+        self.block_rows() - self.table.layout.place(row).1
     }
 
     /// Bytes of memory, allocator rounding included. O(1).
@@ -445,29 +497,28 @@ impl ByteRows {
     #[inline]
     pub(crate) fn row(&self, row: usize) -> &[u8] {
         // SAFETY: there the bytes of the row begin, and nobody writes to them while this is borrowed.
-        unsafe { std::slice::from_raw_parts(self.table.row(row), self.table.row_bytes) }
+        unsafe { std::slice::from_raw_parts(self.table.row(row), self.table.row_bytes()) }
     }
 
     /// Up to `count` rows from one on that is there: as many of them as are there and lie one behind the other.
     #[inline]
     pub(crate) fn run(&self, row: usize, count: usize) -> &[u8] {
         let begin = self.table.row(row);
-        let in_block = self.block_rows() - (row & (self.block_rows() - 1));
-        let count = count.min(in_block).min(self.table.len - row);
+        let count = count.min(self.run_len(row)).min(self.table.len - row);
         // SAFETY: there so many rows begin in one block, and nobody writes to them while this is borrowed.
-        unsafe { std::slice::from_raw_parts(begin, count * self.table.row_bytes) }
+        unsafe { std::slice::from_raw_parts(begin, count * self.table.row_bytes()) }
     }
 
     /// Writes a row that is there.
     pub(crate) fn set(&mut self, row: usize, bytes: &[u8]) {
-        assert_eq!(bytes.len(), self.table.row_bytes, "a row has its width");
+        assert_eq!(bytes.len(), self.table.row_bytes(), "a row has its width");
         // SAFETY: there the bytes of the row begin, which nobody else reads or writes.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.table.row_mut(row), bytes.len()) };
     }
 
     /// Appends a row.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        assert_eq!(bytes.len(), self.table.row_bytes, "a row has its width");
+        assert_eq!(bytes.len(), self.table.row_bytes(), "a row has its width");
         // SAFETY: as for `set`.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.table.push(), bytes.len()) };
     }
@@ -475,7 +526,7 @@ impl ByteRows {
     /// Appends a row of zeros.
     pub(crate) fn push_zeros(&mut self) {
         // SAFETY: there the bytes of the row begin, which nobody else reads or writes.
-        unsafe { ptr::write_bytes(self.table.push(), 0, self.table.row_bytes) };
+        unsafe { ptr::write_bytes(self.table.push(), 0, self.table.row_bytes()) };
     }
 
     /// Copies a row to the place of another one.
@@ -504,6 +555,34 @@ mod tests {
 
     fn exact(bytes: usize) -> usize {
         bytes
+    }
+
+    #[test]
+    fn a_row_is_where_a_division_says() {
+        for rows in (1..100).chain([127, 128, 129, 4095, 4096, 100_003]) {
+            let layout = Layout::new(8, rows);
+            let edges = (0..50).chain((1..40).flat_map(|lg| [(1 << lg) - 1, 1 << lg, (1 << lg) + 1]));
+            for row in edges.chain([1, 2, 1000, 41_234, 40_000_000].map(|block| block * rows)) {
+                for row in [row.saturating_sub(1), row].map(|row| row.min(u32::MAX as usize)) {
+                    assert_eq!(layout.place(row), (row / rows, row % rows), "{row} by {rows}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_have_as_many_rows_as_leave_little_unused() {
+        let in_kibibytes = |bytes: usize| bytes.next_multiple_of(1024);
+        for (width, multiple) in [(1540, 1), (392, 1), (52, 1), (392, 8), (772, 8), (20_000, 1), (30_000, 4)]
+        {
+            let table: Table<Line> = Table::new(width, multiple, in_kibibytes);
+            let rows = table.block_rows();
+            assert_eq!(rows % multiple, 0);
+            let bytes = in_kibibytes(64 + (rows * width).next_multiple_of(64));
+            assert!(bytes <= VECTOR_BLOCK_BYTES || rows == multiple, "{width}: {rows}");
+            let lost = bytes as f64 / (rows * width) as f64;
+            assert!(lost < if multiple == 1 { 1.03 } else { 1.1 }, "{width}: {rows}, {lost}");
+        }
     }
 
     #[test]
@@ -557,10 +636,10 @@ mod tests {
         };
         (0..1000).for_each(|number| push(&mut rows, number));
         let mut copy = rows.clone();
-        let block = Arc::as_ptr(rows.table.blocks.at(1000 >> rows.table.lg_rows));
+        let block = Arc::as_ptr(rows.table.blocks.at(rows.table.layout.place(1000).0));
         // Both append to the same block; the first one does it in place.
         push(&mut rows, 1);
-        assert_eq!(Arc::as_ptr(rows.table.blocks.at(1000 >> rows.table.lg_rows)), block);
+        assert_eq!(Arc::as_ptr(rows.table.blocks.at(rows.table.layout.place(1000).0)), block);
         push(&mut copy, 2);
         assert_eq!((rows.row(1000), copy.row(1000)), (&[1; 8][..], &[2; 8][..]));
         // What a copy has is not written again, though it was removed.

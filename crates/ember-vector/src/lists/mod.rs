@@ -22,7 +22,7 @@
 
 pub(crate) mod training;
 
-use crate::arena::{Account, ByteRows, Rows};
+use crate::arena::{Account, ByteRows, Rows, VECTOR_BLOCK_BYTES};
 use crate::config::{LISTS_MAX, Metric, Scalar};
 use crate::graph::NONE;
 use crate::kernels::{Kernel, Measure, prefetch};
@@ -127,9 +127,8 @@ pub(crate) struct Lists {
 
 impl Lists {
     fn new(dim: usize, metric: Metric, width: usize, account: Account) -> Lists {
-        let rows = ByteRows::new(width, account);
-        let room = (CHUNK_BYTES / width).clamp(ROOM_MIN, ROOM_MAX).min(rows.block_rows());
-        let room = 1 << room.ilog2();
+        let room = (CHUNK_BYTES / width).clamp(ROOM_MIN, ROOM_MAX).min(VECTOR_BLOCK_BYTES / width);
+        let room = 1 << room.max(1).ilog2();
         let mut ends = Rows::new(2, account);
         ends.push();
         ends.row_mut(0).fill(NONE);
@@ -137,7 +136,7 @@ impl Lists {
             centres: Centres::new(dim, metric, account),
             ends,
             chunks: Rows::new(SLOTS + room, account),
-            rows,
+            rows: ByteRows::in_runs(width, room, account),
             places: Rows::new(1, account),
             room,
             generation: training::next_token(),
@@ -266,11 +265,10 @@ impl Lists {
     }
 
     fn parts_from(&self, mut next: u32) -> impl Iterator<Item = (u32, &[u8])> + Clone {
-        let mask = self.rows.block_rows() - 1;
         std::iter::from_fn(move || {
             let first = (next != NONE).then_some(next)?;
             let at = self.at(first, 0);
-            let room = (mask + 1 - (at & mask)).min(SCANNED_AT_ONCE);
+            let room = self.rows.run_len(at).min(SCANNED_AT_ONCE);
             let mut count = 0;
             loop {
                 let chunk = next;
