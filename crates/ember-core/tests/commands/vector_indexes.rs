@@ -272,7 +272,7 @@ fn an_index_goes_through_a_payload_and_comes_back() {
     assert_eq!(
         run(&mut local, "VECTOR.INFO empty"),
         "*28 $4 name $5 empty $8 distance $6 COSINE $4 type $4 FLAT \
-        $12 quantization $3 F32 $10 dimensions :3 $7 vectors :0 $6 memory :768 $1 m :0 $15 ef_construction :200 \
+        $12 quantization $3 F32 $10 dimensions :3 $7 vectors :0 $6 memory :800 $1 m :0 $15 ef_construction :200 \
         $9 ef_search :50 $5 nlist :0 $6 nprobe :0 $10 is_trained :1 $7 pending :0"
     );
     local.keyspace.check_invariants();

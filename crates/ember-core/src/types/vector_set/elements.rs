@@ -1,8 +1,9 @@
 //! The elements of a vector set: names in order, and attributes.
 //!
 //! ```text
-//! chunks   elements by slot, 256 to a chunk
-//! order    slots in the order of their names, up to 512 to a leaf
+//! names        names by slot, 256 to a chunk; short ones stand in it
+//! attributes   the same of attributes; a chunk is empty while none of its elements has any
+//! order        slots in the order of their names, up to 512 to a leaf
 //! ```
 //!
 //! A removed element can keep its slot for a while, without a place in the order: the index mends its graph later.
@@ -31,35 +32,78 @@ fn new_version() -> u64 {
     VERSIONS.fetch_add(1, Ordering::Relaxed) + 1
 }
 
-/// An element.
+/// Bytes of the longest names that take no memory of their own: as many as a pointer to bytes takes, and what that needs to
+/// be told from them.
+const SHORT_MAX: usize = 22;
+
+/// The name of an element.
 #[derive(Clone, Debug)]
-pub struct Element {
-    name: Arc<[u8]>,
-    attributes: Option<Arc<[u8]>>,
+enum Name {
+    Short { len: u8, bytes: [u8; SHORT_MAX] },
+    Long(Arc<[u8]>),
+}
+
+const _: () = assert!(size_of::<Name>() == 24);
+
+impl Name {
+    fn new(name: &[u8]) -> Name {
+        let mut bytes = [0; SHORT_MAX];
+        match bytes.get_mut(..name.len()) {
+            Some(place) => {
+                place.copy_from_slice(name);
+                Name::Short { len: name.len() as u8, bytes }
+            }
+            None => Name::Long(name.into()),
+        }
+    }
+
+    #[inline]
+    fn as_bytes(&self) -> &[u8] {
+        match self {
+            Name::Short { len, bytes } => &bytes[..usize::from(*len)],
+            Name::Long(bytes) => bytes,
+        }
+    }
+
+    /// Bytes of memory of its own.
+    fn text_bytes(&self) -> usize {
+        match self {
+            Name::Short { .. } => 0,
+            Name::Long(bytes) => text_bytes(bytes),
+        }
+    }
 }
 
 fn text_bytes(text: &Arc<[u8]>) -> usize {
     size_class(COUNTERS_BYTES + text.len().next_multiple_of(8))
 }
 
-impl Element {
+/// An element.
+#[derive(Clone, Copy, Debug)]
+pub struct Element<'e> {
+    name: &'e Name,
+    attributes: Option<&'e Arc<[u8]>>,
+}
+
+impl<'e> Element<'e> {
     /// Its name.
-    pub fn name(&self) -> &[u8] {
-        &self.name
+    #[inline]
+    pub fn name(self) -> &'e [u8] {
+        self.name.as_bytes()
     }
 
     /// Its attributes, if it has any: any text, never an empty one.
-    pub fn attributes(&self) -> Option<&[u8]> {
-        self.attributes.as_deref()
+    pub fn attributes(self) -> Option<&'e [u8]> {
+        self.attributes.map(|text| &**text)
     }
 
     /// The same, to be given to another element.
-    pub(super) fn attributes_shared(&self) -> Option<Arc<[u8]>> {
-        self.attributes.clone()
+    pub(super) fn attributes_shared(self) -> Option<Arc<[u8]>> {
+        self.attributes.cloned()
     }
 
-    fn bytes(&self) -> usize {
-        text_bytes(&self.name) + self.attributes.as_ref().map_or(0, text_bytes)
+    fn text_bytes(self) -> usize {
+        self.name.text_bytes() + self.attributes.map_or(0, text_bytes)
     }
 }
 
@@ -113,6 +157,11 @@ impl<T> Shared<T> {
     fn directory_bytes(&self) -> usize {
         buffer_bytes(&self.parts)
     }
+
+    /// Its bytes, counted anew; for tests.
+    fn recounted_bytes(&self) -> usize {
+        self.directory_bytes() + self.parts.iter().map(|part| part_bytes(part)).sum::<usize>()
+    }
 }
 
 fn part_bytes<T>(part: &Vec<T>) -> usize {
@@ -129,7 +178,8 @@ fn shrink<T>(part: &mut Vec<T>) {
 /// The elements by slot and by name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Elements {
-    chunks: Shared<Element>,
+    names: Shared<Name>,
+    attributes: Shared<Option<Arc<[u8]>>>,
     /// Of each chunk one that tells it from all that have other attributes.
     versions: Vec<u64>,
     order: Shared<u32>,
@@ -153,7 +203,11 @@ impl Elements {
 
     /// Bytes of memory, allocator rounding included. O(1).
     pub(super) fn memory_bytes(&self) -> usize {
-        self.chunks.bytes + buffer_bytes(&self.versions) + self.order.bytes + self.text_bytes
+        self.names.bytes
+            + self.attributes.bytes
+            + buffer_bytes(&self.versions)
+            + self.order.bytes
+            + self.text_bytes
     }
 
     /// How many chunks there are.
@@ -171,9 +225,16 @@ impl Elements {
         self.versions[slot / CHUNK_ELEMENTS] = new_version();
     }
 
-    pub(super) fn at(&self, slot: u32) -> &Element {
+    pub(super) fn at(&self, slot: u32) -> Element<'_> {
+        let (chunk, at) = (slot as usize / CHUNK_ELEMENTS, slot as usize % CHUNK_ELEMENTS);
+        let attributes = self.attributes.parts[chunk].get(at).and_then(Option::as_ref);
+        Element { name: &self.names.parts[chunk][at], attributes }
+    }
+
+    #[inline]
+    fn name_at(&self, slot: u32) -> &[u8] {
         let slot = slot as usize;
-        &self.chunks.parts[slot / CHUNK_ELEMENTS][slot % CHUNK_ELEMENTS]
+        self.names.parts[slot / CHUNK_ELEMENTS][slot % CHUNK_ELEMENTS].as_bytes()
     }
 
     /// The slot of a name. O(log n).
@@ -185,10 +246,10 @@ impl Elements {
     /// Leaf and place in it of a name, or where it would be.
     fn place(&self, name: &[u8]) -> Result<(usize, usize), (usize, usize)> {
         // The leaf whose first name is the last that is not behind this one.
-        let leaves = self.order.parts.partition_point(|leaf| self.at(leaf[0]).name() <= name);
+        let leaves = self.order.parts.partition_point(|leaf| self.name_at(leaf[0]) <= name);
         let Some(leaf) = leaves.checked_sub(1) else { return Err((0, 0)) };
         let slots = &self.order.parts[leaf];
-        match slots.binary_search_by(|&slot| self.at(slot).name().cmp(name)) {
+        match slots.binary_search_by(|&slot| self.name_at(slot).cmp(name)) {
             Ok(at) => Ok((leaf, at)),
             Err(at) => Err((leaf, at)),
         }
@@ -203,17 +264,7 @@ impl Elements {
     pub(super) fn push_with(&mut self, name: &[u8], attributes: Option<Arc<[u8]>>) {
         let (leaf, at) = self.place(name).expect_err("the owner has looked");
         let slot = self.slots as u32;
-        let element = Element { name: name.into(), attributes };
-        self.text_bytes += element.bytes();
-        if self.slots.is_multiple_of(CHUNK_ELEMENTS) {
-            self.chunks.insert(self.chunks.parts.len(), Vec::new());
-            self.versions.push(new_version());
-        }
-        if element.attributes.is_some() {
-            self.renew_version(self.slots);
-        }
-        self.chunks.edit(self.slots / CHUNK_ELEMENTS, |chunk| chunk.push(element));
-        self.slots += 1;
+        self.append(name, attributes);
         self.len += 1;
         if self.order.parts.is_empty() {
             self.order.insert(0, Vec::new());
@@ -235,9 +286,49 @@ impl Elements {
         }
     }
 
+    /// Appends an element that has no place in the order.
+    fn append(&mut self, name: &[u8], attributes: Option<Arc<[u8]>>) {
+        let name = Name::new(name);
+        self.text_bytes += name.text_bytes();
+        if self.slots.is_multiple_of(CHUNK_ELEMENTS) {
+            self.names.insert(self.names.parts.len(), Vec::new());
+            self.attributes.insert(self.attributes.parts.len(), Vec::new());
+            self.versions.push(new_version());
+        }
+        let slot = self.slots;
+        self.names.edit(slot / CHUNK_ELEMENTS, |names| names.push(name));
+        self.slots += 1;
+        if attributes.is_some() {
+            self.exchange_attributes(slot, attributes);
+            self.renew_version(slot);
+        }
+    }
+
+    /// Sets the attributes of a slot; those that it had.
+    fn exchange_attributes(&mut self, slot: usize, attributes: Option<Arc<[u8]>>) -> Option<Arc<[u8]>> {
+        let (chunk, at) = (slot / CHUNK_ELEMENTS, slot % CHUNK_ELEMENTS);
+        if attributes.is_none() && self.attributes.parts[chunk].len() <= at {
+            return None;
+        }
+        self.text_bytes += attributes.as_ref().map_or(0, text_bytes);
+        let before = self.attributes.edit(chunk, |of_chunk| {
+            if of_chunk.len() <= at {
+                of_chunk.resize(at + 1, None);
+            }
+            let before = std::mem::replace(&mut of_chunk[at], attributes);
+            while of_chunk.last().is_some_and(Option::is_none) {
+                of_chunk.pop();
+            }
+            shrink(of_chunk);
+            before
+        });
+        self.text_bytes -= before.as_ref().map_or(0, text_bytes);
+        before
+    }
+
     /// Removes an element whose slot stays until [`Elements::free`]. O(log n).
     pub(super) fn take_out(&mut self, slot: u32) {
-        let (leaf, at) = self.place(self.at(slot).name()).expect("each element is in the order");
+        let (leaf, at) = self.place(self.name_at(slot)).expect("each element is in the order");
         let is_empty = self.order.edit(leaf, |slots| {
             slots.remove(at);
             shrink(slots);
@@ -254,7 +345,7 @@ impl Elements {
         let last = (self.slots - 1) as u32;
         // It may be one of a removed element, whose name can have come back in another slot.
         if slot != last
-            && let Ok((leaf, at)) = self.place(self.at(last).name())
+            && let Ok((leaf, at)) = self.place(self.name_at(last))
             && self.order.parts[leaf][at] == last
         {
             self.order.edit(leaf, |slots| slots[at] = slot);
@@ -262,39 +353,35 @@ impl Elements {
         let chunk = last as usize / CHUNK_ELEMENTS;
         self.renew_version(last as usize);
         self.renew_version(slot as usize);
-        let moved = self.chunks.edit(chunk, |chunk| {
-            let moved = chunk.pop().expect("a last chunk has elements");
-            shrink(chunk);
-            moved
+        let attributes = self.exchange_attributes(last as usize, None);
+        let name = self.names.edit(chunk, |names| {
+            let name = names.pop().expect("a last chunk has elements");
+            shrink(names);
+            name
         });
-        if self.chunks.parts[chunk].is_empty() {
-            self.chunks.remove(chunk);
+        if self.names.parts[chunk].is_empty() {
+            self.names.remove(chunk);
+            self.attributes.remove(chunk);
             self.versions.pop();
             shrink(&mut self.versions);
         }
         self.slots -= 1;
         let removed = if slot == last {
-            moved
+            name
         } else {
             let slot = slot as usize;
-            let place =
-                |chunk: &mut Vec<Element>| std::mem::replace(&mut chunk[slot % CHUNK_ELEMENTS], moved);
-            self.chunks.edit(slot / CHUNK_ELEMENTS, place)
+            self.exchange_attributes(slot, attributes);
+            let place = |names: &mut Vec<Name>| std::mem::replace(&mut names[slot % CHUNK_ELEMENTS], name);
+            self.names.edit(slot / CHUNK_ELEMENTS, place)
         };
-        self.text_bytes -= removed.bytes();
+        self.text_bytes -= removed.text_bytes();
     }
 
     /// Sets the attributes of an element; whether it had some before.
     pub(super) fn set_attributes(&mut self, slot: u32, attributes: Option<&[u8]>) -> bool {
         let slot = slot as usize;
-        let attributes: Option<Arc<[u8]>> = attributes.map(Into::into);
-        let added = attributes.as_ref().map_or(0, text_bytes);
         let has_some = attributes.is_some();
-        let before = self.chunks.edit(slot / CHUNK_ELEMENTS, |chunk| {
-            std::mem::replace(&mut chunk[slot % CHUNK_ELEMENTS].attributes, attributes)
-        });
-        self.text_bytes += added;
-        self.text_bytes -= before.as_ref().map_or(0, text_bytes);
+        let before = self.exchange_attributes(slot, attributes.map(Into::into));
         if has_some || before.is_some() {
             self.renew_version(slot);
         }
@@ -314,21 +401,29 @@ impl Elements {
 
     /// Moves names and attributes of chunks from `from` on, of about `most` elements; where to go on, 0 at the end.
     pub(super) fn move_inside(&mut self, from: u64, most: usize, mover: &mut Mover<'_>) -> u64 {
-        let chunks = self.chunks.parts.len();
+        let chunks = self.names.parts.len();
         let from = usize::try_from(from).unwrap_or(chunks);
         let end = from.saturating_add(most.div_ceil(CHUNK_ELEMENTS)).min(chunks);
+        let move_text = |text: &mut Arc<[u8]>, mover: &mut Mover<'_>| {
+            let address = Arc::as_ptr(text).cast::<u8>().wrapping_sub(COUNTERS_BYTES);
+            if Arc::strong_count(text) == 1 && mover.wants(address, COUNTERS_BYTES + text.len()) {
+                *text = Arc::from(&**text);
+            }
+        };
         for chunk in from..end {
             // What is shared stays where it is.
-            let Some(elements) = Arc::get_mut(&mut self.chunks.parts[chunk]) else { continue };
-            for element in &mut *elements {
-                for text in std::iter::once(&mut element.name).chain(&mut element.attributes) {
-                    let address = Arc::as_ptr(text).cast::<u8>().wrapping_sub(COUNTERS_BYTES);
-                    if Arc::strong_count(text) == 1 && mover.wants(address, COUNTERS_BYTES + text.len()) {
-                        *text = Arc::from(&**text);
+            if let Some(names) = Arc::get_mut(&mut self.names.parts[chunk]) {
+                for name in &mut *names {
+                    if let Name::Long(text) = name {
+                        move_text(text, mover);
                     }
                 }
+                mover.move_vec(names);
             }
-            mover.move_vec(elements);
+            if let Some(attributes) = Arc::get_mut(&mut self.attributes.parts[chunk]) {
+                attributes.iter_mut().flatten().for_each(|text| move_text(text, mover));
+                mover.move_vec(attributes);
+            }
         }
         for leaf in &mut self.order.parts {
             if end == chunks
@@ -345,16 +440,18 @@ impl Elements {
     /// # Panics
     /// If something does not.
     pub(super) fn check_invariants(&self) {
-        let texts = (0..self.slots as u32).map(|slot| self.at(slot).bytes()).sum::<usize>();
+        let texts = (0..self.slots as u32).map(|slot| self.at(slot).text_bytes()).sum::<usize>();
         assert_eq!(self.text_bytes, texts);
-        let recount = |parts: &Vec<Arc<Vec<u32>>>| parts.iter().map(|part| part_bytes(part)).sum::<usize>();
-        assert_eq!(self.order.bytes, self.order.directory_bytes() + recount(&self.order.parts));
-        let chunks = self.chunks.parts.iter().map(|part| part_bytes(part)).sum::<usize>();
-        assert_eq!(self.chunks.bytes, self.chunks.directory_bytes() + chunks);
-        assert_eq!(self.versions.len(), self.chunks.parts.len());
+        assert_eq!(self.order.bytes, self.order.recounted_bytes());
+        assert_eq!(self.names.bytes, self.names.recounted_bytes());
+        assert_eq!(self.attributes.bytes, self.attributes.recounted_bytes());
+        for chunks in [self.names.parts.len(), self.attributes.parts.len()] {
+            assert_eq!(self.versions.len(), chunks);
+        }
+        assert!(self.attributes.parts.iter().all(|of_chunk| !matches!(of_chunk[..], [.., None])));
         let slots: Vec<u32> = self.order.parts.iter().flat_map(|slots| slots.iter().copied()).collect();
         assert_eq!(slots.len(), self.len);
-        assert!(slots.is_sorted_by(|&a, &b| self.at(a).name() < self.at(b).name()), "names ascend");
+        assert!(slots.is_sorted_by(|&a, &b| self.name_at(a) < self.name_at(b)), "names ascend");
         assert!(self.order.parts.iter().all(|slots| !slots.is_empty() && slots.len() <= LEAF_SLOTS_MAX));
     }
 }
@@ -366,6 +463,14 @@ mod tests {
     use super::*;
     use crate::algorithms::random::Random;
 
+    /// One of so many names, of which some are long.
+    fn name_of(random: &mut Random, most: usize) -> Vec<u8> {
+        let number = random.below(most);
+        let mut name = format!("{number:x}").into_bytes();
+        name.resize(if number.is_multiple_of(5) { 40 } else { name.len() }, b'-');
+        name
+    }
+
     #[test]
     fn elements_are_found_by_name_and_slot_whatever_is_done() {
         let mut random = Random::seeded(5);
@@ -373,7 +478,7 @@ mod tests {
         let mut names: Vec<Vec<u8>> = Vec::new();
         let mut frozen = (elements.clone(), names.clone());
         for step in 0..12_000 {
-            let name = format!("{:x}", random.below(6000)).into_bytes();
+            let name = name_of(&mut random, 6000);
             match elements.find(&name) {
                 None => {
                     elements.push(&name, (step % 3 == 0).then_some(&b"{\"a\":1}"[..]));
@@ -407,7 +512,7 @@ mod tests {
         // Names by slot, and whether their elements are there.
         let mut model: Vec<(Vec<u8>, bool)> = Vec::new();
         for _ in 0..20_000 {
-            let name = format!("{:x}", random.below(900)).into_bytes();
+            let name = name_of(&mut random, 900);
             match elements.find(&name) {
                 None => {
                     elements.push(&name, None);

@@ -297,7 +297,7 @@ impl VectorSet {
     }
 
     /// The element of a slot that is there.
-    pub fn element(&self, slot: u32) -> &Element {
+    pub fn element(&self, slot: u32) -> Element<'_> {
         self.parts().elements.at(slot)
     }
 
@@ -606,12 +606,12 @@ impl VectorSet {
     }
 
     /// A random element; `None` of an empty set.
-    pub fn random(&self, random: &mut Random) -> Option<&Element> {
+    pub fn random(&self, random: &mut Random) -> Option<Element<'_>> {
         (!self.is_empty()).then(|| self.nth(random.below(self.len())))
     }
 
     /// An element by a number below the count of elements, another one for each. O(slots that wait to be given back).
-    pub fn nth(&self, nth: usize) -> &Element {
+    pub fn nth(&self, nth: usize) -> Element<'_> {
         let Parts { index, elements, .. } = self.parts();
         let slot = nth as u32;
         if !index.is_dead(slot) {
