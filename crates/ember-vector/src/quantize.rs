@@ -57,14 +57,6 @@ impl Prepared {
         Prepared { bytes, facts }
     }
 
-    /// A vector that was stored before: its bytes, and what was kept beside them. `None` if they are not those of a vector
-    /// of `dim` dimensions that [`Metric::Cosine`] stores.
-    pub fn from_stored(bytes: Vec<u8>, facts: Facts, dim: usize, scalar: Scalar) -> Option<Prepared> {
-        let is_finite = facts.norm.is_finite() && facts.range.is_finite();
-        let are_finite = scalar != Scalar::F32 || floats(&bytes).all(|number| number.is_finite());
-        (bytes.len() == scalar.bytes(dim) && is_finite && are_finite).then_some(Prepared { bytes, facts })
-    }
-
     /// The numbers as they are stored.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -74,6 +66,13 @@ impl Prepared {
     pub fn facts(&self) -> Facts {
         self.facts
     }
+}
+
+/// Whether these can be the numbers of a vector that was stored.
+pub(crate) fn are_finite(bytes: &[u8], facts: Facts, scalar: Scalar) -> bool {
+    // All are looked at, so that several are at once.
+    let are_finite = |bytes| floats(bytes).fold(true, |are_finite, number| are_finite & number.is_finite());
+    facts.norm.is_finite() && facts.range.is_finite() && (scalar != Scalar::F32 || are_finite(bytes))
 }
 
 fn floats(bytes: &[u8]) -> impl Iterator<Item = f32> + '_ {

@@ -8,6 +8,14 @@ pub(crate) fn split_mix(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
+/// A number that follows from two and a secret, and that nobody can tell without it: a product of two factors which the
+/// secret hides, its halves put together.
+#[inline]
+pub(crate) fn mixed(a: u64, b: u64, secret: [u64; 2]) -> u64 {
+    let product = u128::from(a ^ secret[0]) * u128::from(b ^ secret[1]);
+    product as u64 ^ (product >> 64) as u64
+}
+
 /// The highest level that a node can have.
 pub const LEVEL_MAX: usize = 16;
 

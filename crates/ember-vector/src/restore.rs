@@ -4,8 +4,8 @@ use crate::config::{Config, ConfigError, Kind, LISTS_MAX};
 use crate::graph::Graph;
 use crate::index::{Index, SLOTS_MAX};
 use crate::lists::Lists;
-use crate::quantize::Prepared;
-use crate::random::LEVEL_MAX;
+use crate::quantize::{Facts, are_finite};
+use crate::random::{LEVEL_MAX, mixed};
 use crate::search::Scratch;
 
 /// Near vectors that neighbours of a node are chosen from whose saved links are not of use.
@@ -16,6 +16,8 @@ const WIDTH: usize = 200;
 pub enum RestoreError {
     /// It has other dimensions.
     Dimensions,
+    /// It has something that is not finite.
+    Numbers,
     /// It is on more levels than there are.
     Level,
     /// There are too many already.
@@ -28,28 +30,43 @@ pub enum RestoreError {
 ///
 /// Links may be wrong in any way: only what they say in both directions is taken, and what cannot be reached then is linked
 /// anew.
+///
+/// Whether all go both ways is not looked up, for that would be a cache miss for each link. Each adds a number that follows
+/// from its two ends, or takes it away, by its direction: if nothing is left over, they do, but for a chance of one in 2^64
+/// that nobody can better who does not know a secret. Then the graph is right as it is.
 #[derive(Debug)]
 pub struct Restore {
     index: Index,
+    secret: [u64; 2],
+    /// What links of one direction have left over.
+    one_sided: u64,
+    /// The next row, and the next links.
+    row: Vec<u8>,
+    links: Vec<u32>,
 }
 
 impl Restore {
-    /// Nothing restored yet.
+    /// Nothing restored yet. The secret is one that who has saved the links cannot know.
     ///
     /// # Errors
     /// If there can be no such index.
-    pub fn new(config: Config) -> Result<Restore, ConfigError> {
-        Ok(Restore { index: Index::new(config)? })
+    pub fn new(config: Config, secret: [u64; 2]) -> Result<Restore, ConfigError> {
+        let index = Index::new(config)?;
+        Ok(Restore { index, secret, one_sided: 0, row: Vec::new(), links: Vec::new() })
     }
 
-    /// Adds the vector of the next slot, with the highest level of its node.
+    /// Adds the vector of the next slot: its numbers as they were stored, what was kept beside them, and the highest level
+    /// of its node. O(dimensions).
     ///
     /// # Errors
     /// If it is none of this index.
-    pub fn push(&mut self, vector: &Prepared, level: usize) -> Result<(), RestoreError> {
+    pub fn push(&mut self, numbers: &[u8], facts: Facts, level: usize) -> Result<(), RestoreError> {
         let Index { config, space, graph, len, .. } = &mut self.index;
-        if vector.bytes().len() != config.scalar.bytes(config.dim) {
+        if numbers.len() != config.scalar.bytes(config.dim) {
             return Err(RestoreError::Dimensions);
+        }
+        if !are_finite(numbers, facts, config.scalar) {
+            return Err(RestoreError::Numbers);
         }
         if level > LEVEL_MAX {
             return Err(RestoreError::Level);
@@ -57,8 +74,8 @@ impl Restore {
         if *len == SLOTS_MAX {
             return Err(RestoreError::Full);
         }
-        let row = space.row_of(vector);
-        space.push(&row);
+        space.put_row(numbers, facts, &mut self.row);
+        space.push(&self.row);
         if let Some(graph) = graph {
             graph.push(level);
         }
@@ -66,7 +83,8 @@ impl Restore {
         Ok(())
     }
 
-    /// Sets the links of a slot on a level, both of which are there. What cannot be a link is left out.
+    /// Sets the links of a slot on a level, both of which are there, once. What cannot be a link is left out. O(links²)
+    /// comparisons of numbers.
     ///
     /// # Panics
     /// If there is no such slot or level.
@@ -74,14 +92,19 @@ impl Restore {
         let Index { graph: Some(graph), len, .. } = &mut self.index else { return };
         assert!((slot as usize) < *len && level <= graph.level(slot), "the caller knows what it has added");
         let capacity = graph.capacity(level);
-        let mut kept: Vec<u32> = Vec::new();
+        self.links.clear();
         for link in links {
-            let is_possible = (link as usize) < *len && link != slot && graph.level(link) >= level;
-            if is_possible && kept.len() < capacity && !kept.contains(&link) {
-                kept.push(link);
+            // All are on the lowest level, without a look at them.
+            let is_there = (link as usize) < *len && (level == 0 || graph.level(link) >= level);
+            if is_there && link != slot && self.links.len() < capacity && !self.links.contains(&link) {
+                self.links.push(link);
+                let ends = (u64::from(slot.min(link)), u64::from(slot.max(link)) | (level as u64) << 32);
+                let number = mixed(ends.0, ends.1, self.secret);
+                let number = if slot < link { number } else { number.wrapping_neg() };
+                self.one_sided = self.one_sided.wrapping_add(number);
             }
         }
-        graph.set_links(slot, level, &kept);
+        graph.set_links(slot, level, &self.links);
     }
 
     /// Sets the lists of an index of that kind, behind its last vector: the centres, how many vectors they were made of, and
@@ -116,8 +139,8 @@ impl Restore {
         if let Some(graph) = &mut index.graph {
             let top = (0..index.len as u32).max_by_key(|&slot| graph.level(slot));
             graph.entry = top;
-            for level in (0..=graph.top()).rev() {
-                drop_one_sided(graph, level);
+            if self.one_sided != 0 {
+                (0..=graph.top()).for_each(|level| drop_one_sided(graph, level));
             }
             for level in (0..=graph.top()).rev() {
                 let Some(entry) = top else { break };

@@ -92,13 +92,20 @@ impl Space {
 
     /// A vector as a row.
     pub(crate) fn row_of(&self, vector: &Prepared) -> Vec<u8> {
-        assert!(vector.bytes.len() == self.bytes, "a vector has as many dimensions as the index");
-        let mut row = vector.bytes.clone();
-        row.extend(vector.facts.norm.to_le_bytes());
-        if self.scalar == Scalar::Int8 {
-            row.extend(vector.facts.range.to_le_bytes());
-        }
+        let mut row = Vec::with_capacity(self.width());
+        self.put_row(&vector.bytes, vector.facts, &mut row);
         row
+    }
+
+    /// Makes `row` that of numbers and what is kept beside them.
+    pub(crate) fn put_row(&self, numbers: &[u8], facts: Facts, row: &mut Vec<u8>) {
+        assert!(numbers.len() == self.bytes, "a vector has as many dimensions as the index");
+        row.clear();
+        row.extend_from_slice(numbers);
+        row.extend(facts.norm.to_le_bytes());
+        if self.scalar == Scalar::Int8 {
+            row.extend(facts.range.to_le_bytes());
+        }
     }
 
     /// The row of a slot.

@@ -1,6 +1,6 @@
 //! The parts of which values in RDB consist: lengths, strings, numbers.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, Write};
 
 use ember_protocol::number;
 
@@ -191,7 +191,7 @@ pub struct Reader<R> {
     source: R,
 }
 
-impl<R: Read> Reader<R> {
+impl<R: BufRead> Reader<R> {
     /// A reader of `source`.
     pub fn new(source: R) -> Reader<R> {
         Reader { source }
@@ -221,15 +221,49 @@ impl<R: Read> Reader<R> {
     }
 
     fn bytes(&mut self, len: u64) -> Result<Vec<u8>, LoadError> {
-        let mut bytes = Vec::with_capacity(len.min(RESERVE_MAX_BYTES) as usize);
-        (&mut self.source).take(len).read_to_end(&mut bytes)?;
-        if (bytes.len() as u64) < len {
-            return Err(LoadError::Io(io::ErrorKind::UnexpectedEof.into()));
-        }
+        let mut bytes = Vec::new();
+        self.bytes_into(len, &mut bytes)?;
         Ok(bytes)
     }
 
+    /// Adds `len` bytes to `bytes`.
+    fn bytes_into(&mut self, len: u64, bytes: &mut Vec<u8>) -> Result<(), LoadError> {
+        bytes.reserve(len.min(RESERVE_MAX_BYTES) as usize);
+        let mut left = len;
+        while left > 0 {
+            let buffered = self.source.fill_buf()?;
+            if buffered.is_empty() {
+                return Err(LoadError::Io(io::ErrorKind::UnexpectedEof.into()));
+            }
+            let piece = usize::try_from(left).map_or(buffered.len(), |left| left.min(buffered.len()));
+            bytes.extend_from_slice(&buffered[..piece]);
+            self.source.consume(piece);
+            left -= piece as u64;
+        }
+        Ok(())
+    }
+
+    #[inline]
     fn any_length(&mut self) -> Result<Length, LoadError> {
+        // Nearly always the buffer has all of it.
+        let split = match *self.source.fill_buf()? {
+            [first @ 0..LENGTH_14_BITS, ..] => Some((u64::from(first), 1)),
+            [first @ LENGTH_14_BITS..LENGTH_32_BITS, second, ..] => {
+                Some((u64::from(first & 0x3F) << 8 | u64::from(second), 2))
+            }
+            [LENGTH_32_BITS, a, b, c, d, ..] => Some((u64::from(u32::from_be_bytes([a, b, c, d])), 5)),
+            _ => None,
+        };
+        match split {
+            Some((length, bytes)) => {
+                self.source.consume(bytes);
+                Ok(Length::Plain(length))
+            }
+            None => self.any_length_by_bytes(),
+        }
+    }
+
+    fn any_length_by_bytes(&mut self) -> Result<Length, LoadError> {
         let first = self.byte()?;
         let length = match first {
             0..LENGTH_14_BITS => u64::from(first),
@@ -258,15 +292,29 @@ impl<R: Read> Reader<R> {
     /// # Errors
     /// If there is none.
     pub fn string(&mut self) -> Result<Vec<u8>, LoadError> {
+        let mut string = Vec::new();
+        self.string_into(&mut string)?;
+        Ok(string)
+    }
+
+    /// Reads a string in the place of another one.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(super) fn string_into(&mut self, string: &mut Vec<u8>) -> Result<(), LoadError> {
+        string.clear();
         match self.string_form()? {
-            StringForm::Plain(len) => self.bytes(len),
+            StringForm::Plain(len) => self.bytes_into(len, string)?,
             StringForm::Packed { packed_len, len } => {
                 let packed = self.bytes(packed_len)?;
                 let unpacked = usize::try_from(len).ok().and_then(|len| lzf::decompress(&packed, len));
-                unpacked.ok_or(NOT_UNPACKED)
+                *string = unpacked.ok_or(NOT_UNPACKED)?;
             }
-            StringForm::Integer(number) => Ok(itoa::Buffer::new().format(number).as_bytes().to_vec()),
+            StringForm::Integer(number) => {
+                string.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+            }
         }
+        Ok(())
     }
 
     /// Reads what stands before the bytes of a string.
@@ -343,6 +391,11 @@ mod tests {
             let bytes = written(|writer| writer.length(length));
             assert_eq!(bytes, expected);
             assert_eq!(Reader::new(expected).length().unwrap(), length);
+            // However much of it a buffer has at once.
+            for capacity in 1..=expected.len() {
+                let buffered = io::BufReader::with_capacity(capacity, expected);
+                assert_eq!(Reader::new(buffered).length().unwrap(), length);
+            }
         }
     }
 
@@ -365,6 +418,9 @@ mod tests {
         let packed = written(|writer| writer.string(&[b'a'; 1000]));
         assert!(packed.len() < 40 && packed[0] == STRING_LZF);
         assert_eq!(Reader::new(&packed[..]).string().unwrap(), [b'a'; 1000]);
+        let long: Vec<u8> = (0..1000_u32).flat_map(u32::to_be_bytes).collect();
+        let bytes = written(|writer| writer.string(&long));
+        assert_eq!(Reader::new(io::BufReader::with_capacity(7, &bytes[..])).string().unwrap(), long);
     }
 
     #[test]

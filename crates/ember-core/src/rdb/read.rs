@@ -1,7 +1,7 @@
 //! Values in.
 
 use std::collections::HashSet;
-use std::io::Read;
+use std::io::BufRead;
 use std::sync::Arc;
 
 use ember_protocol::number;
@@ -101,7 +101,7 @@ pub fn read_string<'b>(bytes: &'b [u8], buffer: &'b mut Vec<u8>) -> Result<NewVa
 ///
 /// # Errors
 /// If the bytes are not such a value, or one without elements that cannot be kept so.
-pub fn read_value<R: Read>(
+pub fn read_value<R: BufRead>(
     reader: &mut Reader<R>,
     kind: Kind,
     limits: &EncodingLimits,
@@ -134,7 +134,7 @@ pub fn read_value<R: Read>(
 }
 
 /// A listpack whose elements are in the forms that they get here: others would not be found again.
-fn listpack<R: Read>(reader: &mut Reader<R>) -> Result<Listpack, LoadError> {
+fn listpack<R: BufRead>(reader: &mut Reader<R>) -> Result<Listpack, LoadError> {
     let foreign = Listpack::from_bytes(reader.string()?);
     let foreign = foreign.map_err(|_| LoadError::Corrupt("a listpack contradicts itself"))?;
     let mut own = Listpack::new();
@@ -160,7 +160,7 @@ fn check_groups(listpack: &Listpack, stride: usize) -> Result<(), LoadError> {
     }
 }
 
-fn read_list<R: Read>(
+fn read_list<R: BufRead>(
     reader: &mut Reader<R>,
     kind: Kind,
     limits: &EncodingLimits,
@@ -201,7 +201,11 @@ fn push_all(list: &mut List, elements: &Listpack, limit: NodeLimit) {
     }
 }
 
-fn read_set<R: Read>(reader: &mut Reader<R>, kind: Kind, limits: &EncodingLimits) -> Result<Set, LoadError> {
+fn read_set<R: BufRead>(
+    reader: &mut Reader<R>,
+    kind: Kind,
+    limits: &EncodingLimits,
+) -> Result<Set, LoadError> {
     const TWICE: LoadError = LoadError::Corrupt("a set has a member twice");
     match kind {
         Kind::SetIntset => {
@@ -252,7 +256,7 @@ fn add_member(
     Ok(())
 }
 
-fn read_sorted_set<R: Read>(
+fn read_sorted_set<R: BufRead>(
     reader: &mut Reader<R>,
     kind: Kind,
     limits: &EncodingLimits,
@@ -318,7 +322,7 @@ fn add_field(
     }
 }
 
-fn read_hash<R: Read>(
+fn read_hash<R: BufRead>(
     reader: &mut Reader<R>,
     kind: Kind,
     limits: &EncodingLimits,
@@ -349,7 +353,7 @@ fn later_by(first_ms: i64, difference: u64) -> Result<Option<i64>, LoadError> {
     at_ms.map(Some).ok_or(LoadError::Corrupt("a field expires after the end of time"))
 }
 
-fn read_triplets<R: Read>(reader: &mut Reader<R>, limits: &EncodingLimits) -> Result<Hash, LoadError> {
+fn read_triplets<R: BufRead>(reader: &mut Reader<R>, limits: &EncodingLimits) -> Result<Hash, LoadError> {
     // The first expiry follows from the triplets.
     reader.time_ms()?;
     let triplets = listpack(reader)?;

@@ -10,7 +10,7 @@
 //!
 //! IDs elsewhere are two lengths. What stands in brackets is there from that form on.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, Write};
 
 use super::format::{LoadError, Reader, Writer};
 use super::kind::Kind;
@@ -79,7 +79,7 @@ fn write_consumer<W: Write>(writer: &mut Writer<W>, consumer: &Consumer, kind: K
 }
 
 /// Reads a stream of one of the three kinds.
-pub(super) fn read<R: Read>(reader: &mut Reader<R>, kind: Kind) -> Result<Stream, LoadError> {
+pub(super) fn read<R: BufRead>(reader: &mut Reader<R>, kind: Kind) -> Result<Stream, LoadError> {
     let mut stream = Stream::default();
     read_log(reader, kind, stream.log_mut())?;
     for _ in 0..reader.length()? {
@@ -92,7 +92,7 @@ pub(super) fn read<R: Read>(reader: &mut Reader<R>, kind: Kind) -> Result<Stream
     Ok(stream)
 }
 
-fn read_log<R: Read>(reader: &mut Reader<R>, kind: Kind, log: &mut Log) -> Result<(), LoadError> {
+fn read_log<R: BufRead>(reader: &mut Reader<R>, kind: Kind, log: &mut Log) -> Result<(), LoadError> {
     for _ in 0..reader.length()? {
         let id = <[u8; 16]>::try_from(reader.string()?);
         let id = id.map_err(|_| LoadError::Corrupt("the ID of a stream's block is not 16 bytes long"))?;
@@ -118,14 +118,14 @@ fn read_log<R: Read>(reader: &mut Reader<R>, kind: Kind, log: &mut Log) -> Resul
     Ok(())
 }
 
-fn read_id<R: Read>(reader: &mut Reader<R>) -> Result<StreamId, LoadError> {
+fn read_id<R: BufRead>(reader: &mut Reader<R>) -> Result<StreamId, LoadError> {
     Ok(StreamId::new(reader.length()?, reader.length()?))
 }
 
 /// Entries that are pending, before it is known with whom: delivery time and number of deliveries.
 type Unclaimed = std::collections::BTreeMap<StreamId, (i64, u64)>;
 
-fn read_group<R: Read>(reader: &mut Reader<R>, kind: Kind, log: &Log) -> Result<Group, LoadError> {
+fn read_group<R: BufRead>(reader: &mut Reader<R>, kind: Kind, log: &Log) -> Result<Group, LoadError> {
     let last_id = read_id(reader)?;
     let mut group = if kind == Kind::Stream1 {
         Group::reckoned(log, last_id)
@@ -150,7 +150,7 @@ fn read_group<R: Read>(reader: &mut Reader<R>, kind: Kind, log: &Log) -> Result<
     Ok(group)
 }
 
-fn read_consumer<R: Read>(
+fn read_consumer<R: BufRead>(
     reader: &mut Reader<R>,
     kind: Kind,
     group: &mut Group,

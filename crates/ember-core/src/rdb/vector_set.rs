@@ -22,7 +22,7 @@
 //! The format: Redis 8.0, module `vectorset`, version 0, nodes of version 1; those of version 0 have no farthest.
 
 use std::collections::HashMap;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, Write};
 
 use super::format::{LoadError, Reader, Writer};
 use crate::types::Collection;
@@ -191,21 +191,30 @@ fn write_lists<W: Write>(parts: &mut Parts<'_, W>, set: &VectorSet) -> io::Resul
     parts.plain(&lists.flat_map(u32::to_le_bytes).collect::<Vec<u8>>())
 }
 
-fn number<R: Read>(reader: &mut Reader<R>) -> Result<u64, LoadError> {
+fn number<R: BufRead>(reader: &mut Reader<R>) -> Result<u64, LoadError> {
     match reader.length()? {
         NUMBER => reader.length(),
         _ => Err(corrupt("a vector set has something else where a number is due")),
     }
 }
 
-fn string<R: Read>(reader: &mut Reader<R>) -> Result<Vec<u8>, LoadError> {
+const NO_STRING: LoadError = LoadError::Corrupt("a vector set has something else where a string is due");
+
+fn string<R: BufRead>(reader: &mut Reader<R>) -> Result<Vec<u8>, LoadError> {
     match reader.length()? {
         STRING => reader.string(),
-        _ => Err(corrupt("a vector set has something else where a string is due")),
+        _ => Err(NO_STRING),
     }
 }
 
-fn size<R: Read>(reader: &mut Reader<R>) -> Result<usize, LoadError> {
+fn string_into<R: BufRead>(reader: &mut Reader<R>, string: &mut Vec<u8>) -> Result<(), LoadError> {
+    match reader.length()? {
+        STRING => reader.string_into(string),
+        _ => Err(NO_STRING),
+    }
+}
+
+fn size<R: BufRead>(reader: &mut Reader<R>) -> Result<usize, LoadError> {
     usize::try_from(number(reader)?).map_err(|_| corrupt("a number of a vector set is too large"))
 }
 
@@ -225,7 +234,7 @@ struct Own {
     inserted: u64,
 }
 
-fn read_own<R: Read>(reader: &mut Reader<R>) -> Result<Own, LoadError> {
+fn read_own<R: BufRead>(reader: &mut Reader<R>) -> Result<Own, LoadError> {
     if number(reader)? != OWN_VERSION {
         return Err(corrupt(UNKNOWN));
     }
@@ -248,7 +257,10 @@ fn read_own<R: Read>(reader: &mut Reader<R>) -> Result<Own, LoadError> {
     Ok(Own { metric, scalar, kind, made, inserted })
 }
 
-fn read_shape<R: Read>(reader: &mut Reader<R>, own: Option<&Own>) -> Result<(Shape, u64, bool), LoadError> {
+fn read_shape<R: BufRead>(
+    reader: &mut Reader<R>,
+    own: Option<&Own>,
+) -> Result<(Shape, u64, bool), LoadError> {
     let dim = size(reader)?;
     let count = number(reader)?;
     let config = number(reader)?;
@@ -285,17 +297,27 @@ fn read_shape<R: Read>(reader: &mut Reader<R>, own: Option<&Own>) -> Result<(Sha
     Ok((shape, count, flags & HAS_ATTRIBUTES != 0))
 }
 
-/// What the numbers of a node say.
+/// What the numbers of a node say, but for its links.
 struct Node {
     id: u64,
     level: usize,
     norm: f32,
     range: f32,
-    /// Ids of the linked, level after level.
-    links: Vec<Vec<u64>>,
 }
 
-fn read_node<R: Read>(reader: &mut Reader<R>) -> Result<Node, LoadError> {
+/// The links of nodes, as they were read.
+#[derive(Default)]
+struct Links {
+    /// The highest level of each node.
+    levels: Vec<u8>,
+    /// How many there are on each level of a node, node after node.
+    counts: Vec<u32>,
+    /// The ids of the linked, one behind the other.
+    ids: Vec<u64>,
+}
+
+/// Reads the numbers of a node, and adds its links to `links`.
+fn read_node<R: BufRead>(reader: &mut Reader<R>, links: &mut Links) -> Result<Node, LoadError> {
     const WRONG: &str = "the numbers of a node of a vector set contradict each other";
     let mut left = number(reader)?;
     if left > NODE_NUMBERS_MAX {
@@ -311,29 +333,30 @@ fn read_node<R: Read>(reader: &mut Reader<R>) -> Result<Node, LoadError> {
     if version > NODE_VERSION || level > LEVEL_MAX {
         return Err(corrupt(WRONG));
     }
-    let mut links = Vec::new();
+    links.levels.push(level as u8);
     for _ in 0..=level {
+        let before = links.ids.len();
         let count = next(reader)?;
         next(reader)?;
-        let mut ids = Vec::new();
         for _ in 0..count {
-            ids.push(next(reader)?);
+            links.ids.push(next(reader)?);
         }
         if version >= FARTHEST_FROM_VERSION {
             next(reader)?;
         }
-        links.push(ids);
+        // Far below 2^32.
+        links.counts.push((links.ids.len() - before) as u32);
     }
     let facts = next(reader)?;
     if left != 0 {
         return Err(corrupt(WRONG));
     }
     let (norm, range) = (f32::from_bits(facts as u32), f32::from_bits((facts >> 32) as u32));
-    Ok(Node { id, level, norm, range, links })
+    Ok(Node { id, level, norm, range })
 }
 
 /// Reads the lists of a set whose elements were read.
-fn read_lists<R: Read>(reader: &mut Reader<R>, loading: &mut Loading) -> Result<(), LoadError> {
+fn read_lists<R: BufRead>(reader: &mut Reader<R>, loading: &mut Loading) -> Result<(), LoadError> {
     let trained_len = size(reader)?;
     if trained_len == 0 {
         return Ok(());
@@ -386,7 +409,7 @@ impl Slots {
 
 /// Reads a vector set, behind the byte of its kind. Links that cannot be are left out, and what nothing leads to is linked
 /// anew.
-pub(super) fn read<R: Read>(reader: &mut Reader<R>) -> Result<VectorSet, LoadError> {
+pub(super) fn read<R: BufRead>(reader: &mut Reader<R>) -> Result<VectorSet, LoadError> {
     let own = match reader.length()? {
         MODULE_ID => None,
         OWN_MODULE_ID => Some(read_own(reader)?),
@@ -395,17 +418,19 @@ pub(super) fn read<R: Read>(reader: &mut Reader<R>) -> Result<VectorSet, LoadErr
     let (shape, count, has_attributes) = read_shape(reader, own.as_ref())?;
     let mut loading = Loading::new(shape).ok_or(corrupt("a vector set has an impossible shape"))?;
     let mut ids: Vec<u64> = Vec::new();
-    let mut links: Vec<Vec<Vec<u64>>> = Vec::new();
+    let mut links = Links::default();
     let mut inserted = own.as_ref().map_or(0, |own| own.inserted);
+    let (mut name, mut attributes, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..count {
-        let name = string(reader)?;
-        let attributes = if has_attributes { string(reader)? } else { Vec::new() };
-        let numbers = string(reader)?;
-        let Node { id, level, norm, range, links: of_node } = read_node(reader)?;
-        let saved = Saved { name: &name, attributes: &attributes, numbers, norm, range, level };
+        string_into(reader, &mut name)?;
+        if has_attributes {
+            string_into(reader, &mut attributes)?;
+        }
+        string_into(reader, &mut numbers)?;
+        let Node { id, level, norm, range } = read_node(reader, &mut links)?;
+        let saved = Saved { name: &name, attributes: &attributes, numbers: &numbers, norm, range, level };
         loading.push(saved).ok_or(corrupt("an element of a vector set does not fit it"))?;
         ids.push(id);
-        links.push(of_node);
         inserted = inserted.max(id);
     }
     if matches!(own, Some(Own { kind: Some(Kind::Ivf { .. }), .. })) {
@@ -415,10 +440,14 @@ pub(super) fn read<R: Read>(reader: &mut Reader<R>) -> Result<VectorSet, LoadErr
         return Err(corrupt("a vector set goes on behind its end"));
     }
     let slots = Slots::new(&ids);
-    for (slot, of_node) in (0u32..).zip(&links) {
-        for (level, ids) in of_node.iter().enumerate() {
-            loading.link(slot, level, ids.iter().filter_map(|&id| slots.of(id)));
+    let (mut counts, mut rest) = (links.counts.iter(), &links.ids[..]);
+    for (slot, &top) in (0..).zip(&links.levels) {
+        for (level, &count) in (0..=usize::from(top)).zip(&mut counts) {
+            let linked;
+            (linked, rest) = rest.split_at(count as usize);
+            loading.link(slot, level, linked.iter().filter_map(|&id| slots.of(id)));
         }
     }
-    Ok(loading.finish(inserted))
+    drop(links);
+    loading.finish(inserted).ok_or(corrupt("two elements of a vector set have one name"))
 }

@@ -1,6 +1,6 @@
 //! The bytes of a file in order: buffered, counted, and added to a checksum.
 
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 
 use crc_fast::{CrcAlgorithm, Digest};
 
@@ -137,6 +137,16 @@ impl<R: Read> Source<R> {
             rest -= piece as u64;
         }
         Ok(())
+    }
+}
+
+impl<R: Read> BufRead for Source<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.buffered()
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.advance(count);
     }
 }
 

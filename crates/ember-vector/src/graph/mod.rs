@@ -286,8 +286,16 @@ impl Graph {
     /// are looked at afterwards.
     pub(crate) fn set_links(&mut self, slot: u32, level: usize, links: &[u32]) {
         self.set_count(slot, level, links.len());
-        for (at, &link) in links.iter().enumerate() {
-            *self.link_mut(slot, level, at) = link;
+        if level > 0 {
+            let row = self.upper_row(slot, level);
+            self.upper.row_mut(row)[UPPER_LINKS..][..links.len()].copy_from_slice(links);
+            return;
+        }
+        let (first, more) = links.split_at(links.len().min(first_room(self.links)));
+        self.lowest.row_mut(slot as usize)[LOWEST_LINKS..][..first.len()].copy_from_slice(first);
+        if !more.is_empty() {
+            let row = self.lowest.row(slot as usize)[MORE] as usize;
+            self.more.row_mut(row)[MORE_LINKS..][..more.len()].copy_from_slice(more);
         }
     }
 

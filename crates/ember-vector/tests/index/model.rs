@@ -113,12 +113,19 @@ fn check(index: &Index, model: &[Expected], scratch: &mut Scratch) {
     }
 }
 
+/// Not known to who has saved an index.
+const SECRET: [u64; 2] = [0x1234_5678_9ABC_DEF0, 0x0FED_CBA9_8765_4321];
+
+fn push(restore: &mut Restore, vector: &Prepared, level: usize) -> Result<(), RestoreError> {
+    restore.push(vector.bytes(), vector.facts(), level)
+}
+
 /// The same index, restored from its vectors and links; some of those are damaged on the way.
 fn restored(index: &Index, damages: u8, scratch: &mut Scratch) -> Index {
-    let mut restore = Restore::new(*index.config()).unwrap();
+    let mut restore = Restore::new(*index.config(), SECRET).unwrap();
     let slots = 0..index.len() as u32;
     for slot in slots.clone() {
-        restore.push(&index.stored(slot), index.level(slot)).unwrap();
+        push(&mut restore, &index.stored(slot), index.level(slot)).unwrap();
     }
     let mut numbers = Numbers(damages.into());
     for slot in slots {
@@ -317,12 +324,14 @@ fn many_equal_vectors_stay_connected() {
 #[test]
 fn what_is_restored_is_checked() {
     let config = config(DIM, Metric::Cosine, Scalar::F32, Kind::Hnsw { links: 4 });
-    let mut restore = Restore::new(config).unwrap();
+    let mut restore = Restore::new(config, SECRET).unwrap();
     let other = Prepared::new(&[1.0; 3], Metric::Cosine, Scalar::F32);
-    assert_eq!(restore.push(&other, 0), Err(RestoreError::Dimensions));
+    assert_eq!(push(&mut restore, &other, 0), Err(RestoreError::Dimensions));
     let fits = Prepared::new(&[1.0; DIM], Metric::Cosine, Scalar::F32);
-    assert_eq!(restore.push(&fits, LEVEL_MAX + 1), Err(RestoreError::Level));
-    assert_eq!(restore.push(&fits, LEVEL_MAX), Ok(()));
+    assert_eq!(push(&mut restore, &fits, LEVEL_MAX + 1), Err(RestoreError::Level));
+    let odd = Prepared::new(&[f32::MAX; DIM], Metric::Cosine, Scalar::F32);
+    assert_eq!(push(&mut restore, &odd, 0), Err(RestoreError::Numbers));
+    assert_eq!(push(&mut restore, &fits, LEVEL_MAX), Ok(()));
     restore.finish(1, &mut Scratch::default()).0.check_invariants();
 }
 

@@ -286,8 +286,8 @@ impl Elements {
         }
     }
 
-    /// Appends an element that has no place in the order.
-    fn append(&mut self, name: &[u8], attributes: Option<Arc<[u8]>>) {
+    /// Appends an element that has no place in the order until [`Elements::put_in_order`].
+    pub(super) fn append(&mut self, name: &[u8], attributes: Option<Arc<[u8]>>) {
         let name = Name::new(name);
         self.text_bytes += name.text_bytes();
         if self.slots.is_multiple_of(CHUNK_ELEMENTS) {
@@ -302,6 +302,39 @@ impl Elements {
             self.exchange_attributes(slot, attributes);
             self.renew_version(slot);
         }
+    }
+
+    /// Puts all that were appended in the order, into which nothing was put before; `None`, with nothing changed, if two of
+    /// them have one name. O(n log n).
+    pub(super) fn put_in_order(&mut self) -> Option<()> {
+        debug_assert!(self.order.parts.is_empty());
+        let names = || self.names.parts.iter().flat_map(|names| names.iter().map(Name::as_bytes));
+        let same = |a: &[u8], b: &[u8]| a.iter().zip(b).take_while(|(a, b)| a == b).count();
+        let first = names().next().unwrap_or_default();
+        let common = names().fold(first.len(), |common, name| same(&first[..common], name));
+        // Nearly all are told from each other by a few bytes behind those that all have.
+        let key = |name: &[u8]| {
+            let mut key = [0; 8];
+            let behind = &name[common..];
+            let most = behind.len().min(key.len());
+            key[..most].copy_from_slice(&behind[..most]);
+            u64::from_be_bytes(key)
+        };
+        let mut order: Vec<(u64, u32)> = names().map(key).zip(0..).collect();
+        order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.name_at(a.1).cmp(self.name_at(b.1))));
+        if order
+            .windows(2)
+            .any(|pair| pair[0].0 == pair[1].0 && self.name_at(pair[0].1) == self.name_at(pair[1].1))
+        {
+            return None;
+        }
+        self.len = order.len();
+        for leaf in order.chunks(LEAF_SLOTS_MAX) {
+            let mut slots = Vec::new();
+            slots.extend(leaf.iter().map(|&(_, slot)| slot));
+            self.order.insert(self.order.parts.len(), slots);
+        }
+        Some(())
     }
 
     /// Sets the attributes of a slot; those that it had.
@@ -469,6 +502,37 @@ mod tests {
         let mut name = format!("{number:x}").into_bytes();
         name.resize(if number.is_multiple_of(5) { 40 } else { name.len() }, b'-');
         name
+    }
+
+    #[test]
+    fn what_is_appended_is_put_in_order_later() {
+        for prefix in ["", "a name of many letters: ", "nearly"] {
+            for count in [0, 1, 2, 255, 256, 5000] {
+                let mut random = Random::seeded(count as u64);
+                let (mut appended, mut pushed) = (Elements::default(), Elements::default());
+                while pushed.len() < count {
+                    let mut name = [prefix.as_bytes(), &name_of(&mut random, 20 * count)].concat();
+                    // Zeros at the end tell names apart, too.
+                    name.extend(vec![0; random.below(3)]);
+                    if pushed.find(&name).is_none() {
+                        let attributes = (random.below(3) == 0).then_some(Arc::from(&name[..]));
+                        pushed.push_with(&name, attributes.clone());
+                        appended.append(&name, attributes);
+                    }
+                }
+                appended.put_in_order().unwrap();
+                appended.check_invariants();
+                assert!(appended.from(b"", true).eq(pushed.from(b"", true)));
+                assert_eq!(appended.len(), count);
+                assert!((0..count as u32).all(|slot| {
+                    let (a, b) = (appended.at(slot), pushed.at(slot));
+                    (a.name(), a.attributes()) == (b.name(), b.attributes())
+                }));
+            }
+        }
+        let mut twice = Elements::default();
+        [&b"ab"[..], b"a", b"ab"].iter().for_each(|name| twice.append(name, None));
+        assert!(twice.put_in_order().is_none());
     }
 
     #[test]

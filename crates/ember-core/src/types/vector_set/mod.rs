@@ -12,6 +12,7 @@ mod verdicts;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -149,7 +150,7 @@ pub struct Saved<'s> {
     /// Its attributes; empty if there are none.
     pub attributes: &'s [u8],
     /// The stored numbers of its vector.
-    pub numbers: Vec<u8>,
+    pub numbers: &'s [u8],
     /// The length that was taken out, and the largest number.
     pub norm: f32,
     /// The largest number of a vector of integers.
@@ -162,6 +163,7 @@ pub struct Saved<'s> {
 #[derive(Debug)]
 pub struct Loading {
     parts: Parts,
+    elements: Elements,
     restore: Restore,
 }
 
@@ -638,21 +640,18 @@ impl Loading {
     /// A set of this shape of which nothing was read yet; `None` if there can be none.
     pub fn new(shape: Shape) -> Option<Loading> {
         let (parts, config) = shape.parts()?;
-        Some(Loading { parts, restore: Restore::new(config).ok()? })
+        let secret = [0, 1].map(|number| RandomState::new().hash_one(number));
+        let restore = Restore::new(config, secret).ok()?;
+        Some(Loading { parts, elements: Elements::default(), restore })
     }
 
-    /// Adds the next element; `None` if it is none of this set or there twice.
+    /// Adds the next element; `None` if it is none of this set. O(dimensions).
     pub fn push(&mut self, saved: Saved<'_>) -> Option<()> {
         let Saved { name, attributes, numbers, norm, range, level } = saved;
-        let config = self.parts.index.config();
-        let vector = Prepared::from_stored(numbers, Facts { norm, range }, config.dim, config.scalar)?;
-        if self.parts.elements.find(name).is_some() {
-            return None;
-        }
-        self.restore.push(&vector, level).ok()?;
-        let attributes = (!attributes.is_empty()).then_some(attributes);
+        self.restore.push(numbers, Facts { norm, range }, level).ok()?;
+        let attributes = (!attributes.is_empty()).then(|| attributes.into());
         self.parts.attributes += usize::from(attributes.is_some());
-        Arc::make_mut(&mut self.parts.elements).push(name, attributes);
+        self.elements.append(name, attributes);
         Some(())
     }
 
@@ -667,11 +666,14 @@ impl Loading {
         self.restore.lists(centres, trained_len, list_of).ok()
     }
 
-    /// The set; `inserted` vectors were set in it. Elements that cannot be found by their links are linked anew.
-    pub fn finish(self, inserted: u64) -> VectorSet {
-        let mut parts = self.parts;
-        (parts.index, _) = with_scratch(|scratch| self.restore.finish(inserted, scratch));
-        VectorSet(Some(Box::new(parts)))
+    /// The set; `inserted` vectors were set in it. Elements that cannot be found by their links are linked anew. `None` if
+    /// two elements have one name. O(n log n).
+    pub fn finish(self, inserted: u64) -> Option<VectorSet> {
+        let Loading { mut parts, mut elements, restore } = self;
+        elements.put_in_order()?;
+        parts.elements = Arc::new(elements);
+        (parts.index, _) = with_scratch(|scratch| restore.finish(inserted, scratch));
+        Some(VectorSet(Some(Box::new(parts))))
     }
 }
 
