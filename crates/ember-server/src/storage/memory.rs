@@ -16,19 +16,22 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{Storage, used_bytes};
 use crate::server::Server;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::heap;
 
-/// How often it is looked while more than half of the limit is resident: the allocator is asked, for some tens of
-/// microseconds.
+/// How often it is looked while more than half of the limit is resident.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// And while less is.
+/// And while less is; the allocator is asked as seldom as long as the system says about the same. It takes up to a
+/// millisecond to add up what each of its arenas has.
 const IDLE_LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// What the system says is about the same if it is within one part in so many of the limit.
+const SAME_SHARE: u64 = 512;
 
 /// One part in so many of the limit is kept free for what comes between two looks.
 const SPARE_SHARE: u64 = 16;
@@ -87,6 +90,8 @@ struct Observer {
     /// Of an empty server.
     base_bytes: u64,
     interval: Duration,
+    /// When the allocator was asked last, and what the system said then.
+    asked: Option<(Instant, u64)>,
     /// While a checkpoint is under way: what was beside when it began, and the most since then.
     checkpoint: Option<(u64, u64)>,
     /// What a checkpoint takes; None before the first.
@@ -99,6 +104,7 @@ impl Observer {
             server,
             base_bytes: resident_bytes(heap::allocator().unused()),
             interval: IDLE_LOOK_INTERVAL,
+            asked: None,
             checkpoint: None,
             checkpoint_bytes: None,
         }
@@ -111,8 +117,14 @@ impl Observer {
         let limit = config.maxmemory;
         if limit == 0 {
             server.room_bytes.store(usize::MAX, Ordering::Relaxed);
+            self.asked = None;
             return;
         }
+        let anonymous = heap::anonymous_bytes();
+        if self.is_as_before(anonymous, limit) {
+            return;
+        }
+        self.asked = anonymous.map(|bytes| (Instant::now(), bytes));
         let unused = heap::allocator().unused();
         let used = used_bytes(server) as u64;
         let without_base = resident_bytes(unused).saturating_sub(self.base_bytes);
@@ -128,6 +140,13 @@ impl Observer {
         storage.resident.beside_bytes.store(beside, Ordering::Relaxed);
         storage.resident.goal_bytes.store(goal, Ordering::Relaxed);
         server.room_bytes.store(usize::try_from(room).unwrap_or(usize::MAX), Ordering::Relaxed);
+    }
+
+    /// Whether the last look was a moment ago, and the system says about the same.
+    fn is_as_before(&self, anonymous: Option<u64>, limit: u64) -> bool {
+        anonymous.zip(self.asked).is_some_and(|(bytes, (at, before))| {
+            bytes.abs_diff(before) < limit / SAME_SHARE && at.elapsed() < IDLE_LOOK_INTERVAL
+        })
     }
 
     /// Bytes to keep free for a checkpoint, or what is left of them while one is under way.
