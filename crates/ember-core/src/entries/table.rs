@@ -233,6 +233,12 @@ impl Table {
         &self.groups[at.group as usize].0[at.slot as usize]
     }
 
+    /// The entry at a position that was valid once, whatever it is now; `None` if there is none.
+    pub fn entry_once_at(&self, at: Position) -> Option<EntryRef<'_>> {
+        let slot = &self.groups.get(at.group as usize)?.0[at.slot as usize];
+        (!slot.is_empty()).then(|| slot.entry())
+    }
+
     /// The slot at a position, for a change of its entry.
     #[inline]
     pub fn slot_mut(&mut self, at: Position) -> &mut Slot {
@@ -415,7 +421,7 @@ impl Table {
     }
 
     /// Calls `visit` for up to `count` entries that stand together, from the group `random` chooses on.
-    pub fn sample(&self, random: u32, count: usize, mut visit: impl FnMut(EntryRef<'_>)) {
+    pub fn sample(&self, random: u32, count: usize, mut visit: impl FnMut(Position, EntryRef<'_>)) {
         if self.len == 0 {
             return;
         }
@@ -431,8 +437,8 @@ impl Table {
                 }
                 ahead = self.next_group(ahead);
             }
-            for (_, slot) in self.groups[group].used() {
-                visit(slot.entry());
+            for (index, slot) in self.groups[group].used() {
+                visit(Position { group: group as u32, slot: index as u32 }, slot.entry());
                 left -= 1;
                 if left == 0 {
                     return;

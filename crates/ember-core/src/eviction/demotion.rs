@@ -1,7 +1,14 @@
 //! The choice of values that go away from memory while their keys stay.
+//!
+//! Where most values are away, most entries that a sample finds are of no use, and each of them is a cache miss. So values
+//! that have come back stand in a queue: the first of them goes, unless it was used since it came, which it counts as coming
+//! back then. What was never away is found by samples. As many looks are at the queue as it has of the values in memory.
 
+use crate::entries::entry::EntryRef;
 use crate::entries::external::Record;
+use crate::entries::table::Position;
 use crate::eviction::policy::{CLOCK_MASK, EvictionPolicy, lru_now};
+use crate::keyspace::shard::ShardData;
 use crate::keyspace::shard::away::{Demoted, DemotionRules, Encoded, SharedDemotion};
 use crate::keyspace::{Keyspace, SHARDS};
 use crate::turn::Turn;
@@ -9,8 +16,11 @@ use crate::turn::Turn;
 /// Entries looked at in one step, which stand together in a shard chosen at random.
 const LOOKED_AT: usize = 64;
 
-/// Of these the values that were not used for longest go, at most so many.
+/// Of these the values that were not used for longest go, at most so many; and no larger part of those that came back.
 const CHOSEN_MAX: usize = 8;
+
+/// Values that came back are looked at for each of them that may go.
+const LOOKED_AT_FOR_ONE: usize = 4;
 
 /// Steps in a row without anything that may go before it is said that there is nothing.
 const FRUITLESS_MAX: usize = 256;
@@ -18,7 +28,8 @@ const FRUITLESS_MAX: usize = 256;
 /// Sends values away, step by step.
 #[derive(Default)]
 pub struct Demoter {
-    chosen: Vec<(u64, usize, Vec<u8>)>,
+    chosen: Vec<(usize, Position)>,
+    found: Vec<(u64, Position)>,
     /// Values whose records were there still, so that nothing was written.
     pub dropped: u64,
 }
@@ -40,30 +51,20 @@ impl Demoter {
             let shard = turn.random.below(SHARDS);
             let mut data = keyspace.lock(shard);
             self.chosen.clear();
-            let mut spared = Vec::new();
             for database in 0..data.databases_used() {
-                let start = turn.random.next_u32();
-                data.database(database).table().sample(start, LOOKED_AT, |entry| {
-                    let may_go = |bytes| (rules.bytes_min..=rules.bytes_max).contains(&bytes);
-                    if entry.is_fetched() {
-                        // A second chance: somebody has asked for it.
-                        spared.push((database, entry.key().to_vec()));
-                    } else if !entry.is_away() && may_go(entry.footprint_bytes()) {
-                        self.chosen.push((turn.idleness(entry.clock()), database, entry.key().to_vec()));
-                    }
-                });
+                let (share, returned) = data.returned(database);
+                is_fruitful |= if turn.random.unit() < share {
+                    self.choose_returned(&mut data, database, share_of(returned), rules)
+                } else {
+                    self.choose_of_sample(&mut data, database, turn, rules)
+                };
             }
-            for (database, key) in spared {
-                if let Some(at) = data.find(database, keyspace.hash(&key), &key) {
-                    data.clear_fetched(database, at);
-                    is_fruitful = true;
-                }
-            }
-            let count = self.chosen.len().div_ceil(LOOKED_AT / CHOSEN_MAX).min(CHOSEN_MAX);
-            self.chosen.sort_unstable_by_key(|&(idleness, ..)| std::cmp::Reverse(idleness));
+            let keys = self.chosen.iter();
+            let keys = keys.map(|&(database, at)| (database, data.entry(database, at).key().to_vec()));
+            let keys: Vec<(usize, Vec<u8>)> = keys.collect();
             let mut has_room = true;
             let mut gone = Vec::new();
-            for (_, database, key) in self.chosen.iter().take(count) {
+            for (database, key) in &keys {
                 let hash = keyspace.hash(key);
                 let demoted = data.demote(*database, hash, key, rules, |encoded| {
                     let record = append(encoded);
@@ -91,6 +92,80 @@ impl Demoter {
         }
         (shared, is_fruitful)
     }
+
+    /// Chooses up to `most` values of a database from those that came back. Whether some have been used since.
+    fn choose_returned(
+        &mut self,
+        data: &mut ShardData,
+        database: usize,
+        most: usize,
+        rules: &DemotionRules,
+    ) -> bool {
+        let end = self.chosen.len() + most;
+        let mut has_spared = false;
+        for _ in 0..most * LOOKED_AT_FOR_ONE {
+            if self.chosen.len() == end {
+                break;
+            }
+            let Some((at, clock)) = data.take_returned(database) else { break };
+            let entry = data.entry(database, at);
+            if !may_go(data, entry, rules) {
+                continue;
+            }
+            let is_fetched = entry.is_fetched();
+            if is_fetched || entry.clock() != clock {
+                has_spared = true;
+                data.note_returned(database, at);
+            } else {
+                self.chosen.push((database, at));
+            }
+            if is_fetched {
+                data.clear_fetched(database, at);
+            }
+        }
+        has_spared
+    }
+
+    /// Chooses the values of a sample of a database that were not used for longest. Whether somebody waits for others.
+    fn choose_of_sample(
+        &mut self,
+        data: &mut ShardData,
+        database: usize,
+        turn: &mut Turn,
+        rules: &DemotionRules,
+    ) -> bool {
+        self.found.clear();
+        let mut spared = Vec::new();
+        data.database(database).table().sample(turn.random.next_u32(), LOOKED_AT, |at, entry| {
+            if !may_go(data, entry, rules) {
+                return;
+            }
+            if entry.is_fetched() {
+                // A second chance: somebody has asked for it.
+                spared.push(at);
+            } else {
+                self.found.push((turn.idleness(entry.clock()), at));
+            }
+        });
+        self.found.sort_unstable_by_key(|&(idleness, _)| std::cmp::Reverse(idleness));
+        let chosen = &self.found[..share_of(self.found.len())];
+        self.chosen.extend(chosen.iter().map(|&(_, at)| (database, at)));
+        spared.iter().for_each(|&at| data.clear_fetched(database, at));
+        !spared.is_empty()
+    }
+}
+
+/// How many of so many may go at once.
+fn share_of(count: usize) -> usize {
+    count.div_ceil(LOOKED_AT / CHOSEN_MAX).min(CHOSEN_MAX)
+}
+
+/// Whether the value of an entry may go.
+fn may_go(data: &ShardData, entry: EntryRef<'_>, rules: &DemotionRules) -> bool {
+    // What a store has not been told of is nowhere else.
+    !entry.is_away()
+        && (!data.has_store() || entry.is_copied())
+        && (rules.bytes_min..=rules.bytes_max).contains(&entry.footprint_bytes())
 }
 
 impl Turn {

@@ -143,7 +143,7 @@ impl Evictor {
         let count = if volatile { samples.saturating_mul(4) } else { samples };
         let start = turn.random.next_u32();
         let mut found = false;
-        data.database(database).table().sample(start, count, |entry| {
+        data.database(database).table().sample(start, count, |_, entry| {
             if !volatile || entry.expire_at_ms().is_some() {
                 found = true;
                 self.offer(turn.score(entry), database, entry.key());

@@ -1,8 +1,10 @@
 //! Values that go away and come back, below all commands: what a snapshot has of them, and which reads count.
 
 use ember_protocol::Protocol;
+use emberkv_core::eviction::demotion::Demoter;
 use emberkv_core::eviction::{ClockReading, EvictionPolicy};
 use emberkv_core::keyspace::SHARDS;
+use emberkv_core::keyspace::shard::away::DemotionRules;
 use emberkv_core::local::Local;
 use emberkv_core::rdb::KeyForm;
 use emberkv_core::snapshot::{Piece, QueueLimits, Saver, SnapshotOptions};
@@ -131,4 +133,54 @@ fn values_that_go_and_come_at_random_are_always_what_a_model_says() {
     local.run(&[b"FLUSHALL"]);
     assert!(away <= 12);
     assert!((0..SHARDS).all(|shard| local.keyspace.lock(shard).away() == 0));
+}
+
+#[test]
+fn what_came_back_first_goes_first_unless_it_was_used_since() {
+    const KEYS: usize = 3000;
+    let mut local = Local::new(Protocol::Resp2);
+    local.turn.settings.policy = EvictionPolicy::AllkeysLru;
+    // In few shards: each has an order of its own.
+    let names = (0..).map(|number| format!("key:{number}").into_bytes());
+    let names: Vec<Vec<u8>> = names.filter(|name| local.keyspace.hash(name).shard() < 4).take(KEYS).collect();
+    let name = |number: usize| names[number].clone();
+    for number in 0..KEYS {
+        local.run(&[b"SET", &name(number), &[b'v'; 300]]);
+        assert!(local.demote(&name(number)));
+    }
+    let read = |local: &mut Local, keys: std::ops::Range<usize>| {
+        keys.for_each(|number| assert!(local.run(&[b"GET", &name(number)]).starts_with(b"$300")));
+        local.turn.now_ms += 10_000;
+    };
+    // Where they stood others may stand now.
+    read(&mut local, KEYS - 100..KEYS);
+    (KEYS - 100..KEYS).for_each(|number| _ = local.run(&[b"DEL", &name(number)]));
+    read(&mut local, 0..400);
+    read(&mut local, 0..50);
+    // Those that were never away are found by samples.
+    (0..100).for_each(|number| _ = local.run(&[b"SET", format!("new:{number}").as_bytes(), &[b'n'; 300]]));
+    let keyspace = std::sync::Arc::clone(&local.keyspace);
+    let here = |name: &[u8]| {
+        let hash = keyspace.hash(name);
+        let data = keyspace.lock(hash.shard());
+        let at = data.find(0, hash, name).expect("keys stay");
+        !data.entry(0, at).is_away()
+    };
+    let count = |keys: std::ops::Range<usize>| keys.filter(|&number| here(&name(number))).count();
+    assert_eq!(count(0..KEYS - 100), 400);
+    let mut demoter = Demoter::default();
+    // New ones have to be written, for which there is no room.
+    let step =
+        |demoter: &mut Demoter, turn: &mut _| demoter.step(&keyspace, turn, &DemotionRules::ANY, |_| None);
+    while count(0..KEYS - 100) > 150 {
+        step(&mut demoter, &mut local.turn);
+    }
+    assert!(count(0..50) >= 45, "those that were used since are here: {}", count(0..50));
+    while count(0..KEYS - 100) > 0 {
+        step(&mut demoter, &mut local.turn);
+    }
+    assert_eq!(demoter.dropped, 400);
+    assert!((0..100).all(|number| here(format!("new:{number}").as_bytes())));
+    assert!((0..KEYS - 100).all(|number| local.run(&[b"GET", &name(number)]).starts_with(b"$300")));
+    keyspace.check_invariants();
 }

@@ -10,7 +10,7 @@
 //! ends the ticket under the same lock and tells those who wait; what is read then is dropped, so that no old value
 //! comes back.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -18,6 +18,7 @@ use super::ShardData;
 use super::unsaved::Unsaved;
 use crate::entries::external::{ExternalRef, Facts, Record};
 use crate::entries::hash::KeyHash;
+use crate::entries::table::Position;
 use crate::memory::size_class;
 
 /// About the bytes that the record of a value takes which is here, too: a slot of a table that is three quarters full, and
@@ -125,12 +126,21 @@ pub enum Asked {
     Begun(FetchOrder),
 }
 
+/// An entry whose value has come back: where it was then, and its eviction clock.
+#[derive(Clone, Copy)]
+pub(super) struct Returned {
+    pub(super) at: Position,
+    pub(super) clock: u32,
+}
+
 /// Values of a database that are away.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Away {
     count: usize,
     /// Memory that they would take, with their keys.
     bytes: usize,
+    /// Values that have come back, the first ones first. A hint: entries move when keys come and go, and values go again.
+    returned: VecDeque<Returned>,
 }
 
 /// What a shard knows of values that are away.
@@ -162,16 +172,25 @@ impl Aside {
     /// A value is away of which this is known.
     pub(super) fn count_in(&mut self, name: usize, facts: Facts) {
         if self.away.len() <= name {
-            self.away.resize(name + 1, Away::default());
+            self.away.resize_with(name + 1, Away::default);
         }
         self.away[name].count += 1;
         self.away[name].bytes += facts.memory_bytes();
+    }
+
+    /// What has come back of the values of a database.
+    pub(super) fn returned_mut(&mut self, name: usize) -> Option<&mut VecDeque<Returned>> {
+        self.away.get_mut(name).map(|away| &mut away.returned)
     }
 
     /// It is away no more.
     pub(super) fn count_out(&mut self, name: usize, facts: Facts) {
         self.away[name].count -= 1;
         self.away[name].bytes -= facts.memory_bytes();
+    }
+
+    pub(super) fn returned_in(&self, name: usize) -> usize {
+        self.away.get(name).map_or(0, |away| away.returned.len())
     }
 
     pub(super) fn away_in(&self, name: usize) -> usize {
@@ -239,7 +258,10 @@ impl Aside {
 
     /// Bytes of what is kept beside the entries.
     pub(super) fn bytes(&self) -> usize {
-        self.copies_bytes + self.unsaved.as_ref().map_or(0, |unsaved| unsaved.bytes())
+        let returned = self.away.iter().map(|away| away.returned.capacity() * size_of::<Returned>());
+        self.copies_bytes
+            + returned.sum::<usize>()
+            + self.unsaved.as_ref().map_or(0, |unsaved| unsaved.bytes())
     }
 
     /// Takes the ticket out that an order is for, if it is still there.

@@ -2,7 +2,7 @@
 //! snapshot does not save for it, and neither clock nor expiry moves.
 
 use super::ShardData;
-use super::aside::FetchOrder;
+use super::aside::{FetchOrder, Returned};
 use crate::entries::entry::{EntryRef, NewValue, SharedValue, Slot, ValueRef};
 use crate::entries::external::{External, Facts, Location, Record};
 use crate::entries::hash::KeyHash;
@@ -216,6 +216,45 @@ impl ShardData {
         if is_same { self.put_away(database, at, demotion.facts, record) } else { Demoted::Stays }
     }
 
+    /// The share of a database's values in memory of which it is known that they came back, and how many those are.
+    pub fn returned(&self, database: usize) -> (f64, usize) {
+        let name = self.database_name(database);
+        let Some(aside) = &self.aside else { return (0.0, 0) };
+        let returned = aside.returned_in(name);
+        let here = self.database(database).table().len().saturating_sub(aside.away_in(name)).max(1);
+        (returned as f64 / here as f64, returned)
+    }
+
+    /// Takes out what came back first, as far as an entry is there still: where it is, and the eviction clock that it had
+    /// then.
+    pub fn take_returned(&mut self, database: usize) -> Option<(Position, u32)> {
+        let name = self.database_name(database);
+        let ShardData { first, others, aside, .. } = self;
+        let table = match database {
+            0 => first.table(),
+            _ => others[database - 1].table(),
+        };
+        let returned = aside.as_mut()?.returned_mut(name)?;
+        loop {
+            let Returned { at, clock } = returned.pop_front()?;
+            if table.entry_once_at(at).is_some() {
+                return Some((at, clock));
+            }
+        }
+    }
+
+    /// Notes that the value of an entry has come back, or counts as if it had now.
+    pub fn note_returned(&mut self, database: usize, at: Position) {
+        let (name, clock) = (self.database_name(database), self.entry(database, at).clock());
+        let keys = self.database(database).table().len();
+        let Some(returned) = self.aside.as_mut().and_then(|aside| aside.returned_mut(name)) else { return };
+        // Some may be there for values that went otherwise, and came again.
+        if returned.len() >= keys {
+            returned.pop_front();
+        }
+        returned.push_back(Returned { at, clock });
+    }
+
     fn put_away(&mut self, database: usize, at: Position, facts: Facts, record: Record) -> Demoted {
         let value_type = self.entry(database, at).value_type();
         let name = self.database_name(database);
@@ -240,6 +279,7 @@ impl ShardData {
                 let name = facts.encoding_name();
                 let mut buffer = Vec::new();
                 drop(self.exchange_value(database, at, fetched.into_new(name, &mut buffer)));
+                self.note_returned(database, at);
                 let has_store = self.has_store();
                 if let Some(aside) = &mut self.aside {
                     aside.count_out(order.database_name, facts);

@@ -159,7 +159,7 @@ pub struct Gone {
 
 impl ShardData {
     /// Whether a store has the data set.
-    pub(super) fn has_store(&self) -> bool {
+    pub fn has_store(&self) -> bool {
         self.aside.as_ref().is_some_and(|aside| aside.unsaved.is_some())
     }
 
