@@ -441,6 +441,10 @@ impl ShardData {
             self.forget_away(database, at, known_of_away(entry));
         }
         self.note_unsaved_removal(database, at);
+        let (name, keys) = (self.database_name(database), self.database(database).table.len());
+        if let Some(aside) = &mut self.aside {
+            aside.bound_returned(name, keys - 1);
+        }
     }
 
     /// Notifies the observers of a key that it has changed; `tag` is that of its hash.

@@ -189,6 +189,15 @@ impl Aside {
         self.away[name].bytes -= facts.memory_bytes();
     }
 
+    /// Keeps no more of what has come back than there are keys.
+    pub(super) fn bound_returned(&mut self, name: usize, keys: usize) {
+        let Some(returned) = self.returned_mut(name) else { return };
+        returned.truncate(keys);
+        if returned.len() * 4 <= returned.capacity() {
+            returned.shrink_to(returned.len() * 2);
+        }
+    }
+
     pub(super) fn returned_in(&self, name: usize) -> usize {
         self.away.get(name).map_or(0, |away| away.returned.len())
     }
