@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes of a block at most.
-const BLOCK_BYTES: usize = 5 * 1024;
+const BLOCK_BYTES: usize = 4 * 1024;
 
 /// Bytes of a block of vectors, which change only when one is added or removed, at most.
 pub(crate) const VECTOR_BLOCK_BYTES: usize = 20 * 1024;
