@@ -32,9 +32,6 @@ const SCANNED_PER_LINK: usize = 2;
 /// The same of vectors that are picked here and there.
 const LISTED_PER_LINK: usize = 2;
 
-/// How many slots ahead of a list of them vectors are fetched.
-const SLOTS_AHEAD: usize = 8;
-
 /// How many parts ahead of lists a scan has vectors fetched: about as far as one of all vectors does.
 const PARTS_AHEAD: usize = 1;
 
@@ -520,7 +517,7 @@ impl Index {
     ) -> &'s [Hit] {
         let row = self.space.row_of(query);
         scratch.begin(0);
-        let mut ahead = slots.clone().skip(SLOTS_AHEAD).fuse();
+        let mut ahead = slots.clone().skip(self.space.rows_ahead()).fuse();
         for slot in slots {
             if self.lists.is_none()
                 && let Some(slot) = ahead.next()

@@ -10,8 +10,11 @@ use std::borrow::Cow;
 
 use crate::arena::{Account, ByteRows};
 use crate::config::{Config, Metric, Scalar};
-use crate::kernels::{self, Kernel, Measure};
+use crate::kernels::{self, Kernel, LINE_BYTES, Measure};
 use crate::quantize::{Facts, Prepared, decode, restored};
+
+/// Lines that are fetched before they are needed: about as many as a core waits for at a time.
+const LINES_AHEAD: usize = 24;
 
 /// How the result of a kernel becomes a distance.
 #[derive(Clone, Copy, Debug)]
@@ -117,6 +120,12 @@ impl Space {
     #[inline]
     pub(crate) fn prefetch(&self, slot: u32) {
         kernels::prefetch(self.row(slot));
+    }
+
+    /// How many rows are worth to be fetched before they are needed.
+    #[inline]
+    pub(crate) fn rows_ahead(&self) -> usize {
+        (LINES_AHEAD * LINE_BYTES / self.width()).max(1)
     }
 
     /// How far two rows are from each other: the smaller, the nearer. O(dimensions).
@@ -230,5 +239,36 @@ impl Space {
 
     pub(crate) fn recounted_bytes(&self) -> usize {
         self.rows.recounted_bytes()
+    }
+}
+
+/// Compares vectors that lie here and there with one, and has the next ones fetched meanwhile.
+#[derive(Debug)]
+pub(crate) struct Gather<'s> {
+    space: &'s Space,
+    /// Where they are, looked up once.
+    rows: Vec<&'s [u8]>,
+}
+
+impl<'s> Gather<'s> {
+    /// For up to `most` of them at a time without an allocation.
+    pub(crate) fn new(space: &'s Space, most: usize) -> Gather<'s> {
+        Gather { space, rows: Vec::with_capacity(most) }
+    }
+
+    /// Tells how far each slot is from `row`.
+    #[inline]
+    pub(crate) fn measure(&mut self, row: &[u8], slots: &[u32], mut tell: impl FnMut(u32, f32)) {
+        let Gather { space, rows } = self;
+        let ahead = space.rows_ahead();
+        rows.clear();
+        rows.extend(slots.iter().map(|&slot| space.row(slot)));
+        rows.iter().take(ahead).for_each(|row| kernels::prefetch(row));
+        for (at, (&slot, other)) in slots.iter().zip(rows.iter()).enumerate() {
+            if let Some(next) = rows.get(at + ahead) {
+                kernels::prefetch(next);
+            }
+            tell(slot, space.distance(row, other));
+        }
     }
 }

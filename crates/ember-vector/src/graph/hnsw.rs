@@ -14,7 +14,7 @@
 
 use crate::graph::Graph;
 use crate::search::{Scratch, farthest, hit, key, offer};
-use crate::space::Space;
+use crate::space::{Gather, Space};
 use std::cmp::Reverse;
 
 /// The way of a search through the nodes of a level.
@@ -61,18 +61,19 @@ impl Graph {
         scratch.begin(self.len());
         scratch.pool.clear();
         let mut batch = std::mem::take(&mut scratch.batch);
+        let mut gather = Gather::new(space, self.capacity(beam.level));
         let mut distances = 0;
         scratch.see(beam.from);
         batch.clear();
         batch.push(beam.from);
         let is_whole = loop {
-            for &slot in &batch {
-                let key = key(space.distance(row, space.row(slot)), slot);
+            gather.measure(row, &batch, |slot, distance| {
+                let key = key(distance, slot);
                 if key < scratch.pool.limit(beam.width) && scratch.pool.take(key, beam.width) {
                     self.prefetch(slot);
                 }
                 tell(key);
-            }
+            });
             distances += batch.len();
             let Some((nearest, next)) = scratch.pool.look() else { break true };
             if distances >= beam.distances_max {
@@ -80,7 +81,6 @@ impl Graph {
             }
             next.into_iter().for_each(|next| self.prefetch(next));
             scratch.see_all(self.neighbours(nearest as u32, beam.level).iter(), &mut batch);
-            batch.iter().for_each(|&slot| space.prefetch(slot));
         };
         scratch.batch = batch;
         is_whole
@@ -104,6 +104,7 @@ impl Graph {
         if keep(beam.from) {
             scratch.offer(first, beam.width);
         }
+        let mut gather = Gather::new(space, self.capacity(beam.level));
         while let Some(Reverse(nearest)) = scratch.candidates.pop() {
             let farthest = scratch.nearest.peek().copied().unwrap_or(u64::MAX);
             if scratch.nearest.len() >= beam.width && nearest > farthest {
@@ -114,10 +115,9 @@ impl Graph {
             }
             let mut batch = std::mem::take(&mut scratch.batch);
             scratch.see_all(self.neighbours(nearest as u32, beam.level).iter(), &mut batch);
-            batch.iter().for_each(|&slot| space.prefetch(slot));
             distances += batch.len();
-            for &slot in &batch {
-                let key = key(space.distance(row, space.row(slot)), slot);
+            gather.measure(row, &batch, |slot, distance| {
+                let key = key(distance, slot);
                 if scratch.nearest.len() < beam.width
                     || key < scratch.nearest.peek().copied().unwrap_or(u64::MAX)
                 {
@@ -126,7 +126,7 @@ impl Graph {
                         scratch.offer(key, beam.width);
                     }
                 }
-            }
+            });
             scratch.batch = batch;
         }
         true
@@ -262,12 +262,10 @@ impl Graph {
     /// The neighbour that a node whose list is full needs least when `other`, a distance and a slot, is there too; `None` if
     /// that is `other`, or none can be spared.
     pub(crate) fn least_needed(&self, space: &Space, node: u32, level: usize, other: u64) -> Option<u32> {
-        let mut keys: Vec<u64> = self
-            .neighbours(node, level)
-            .to_vec()
-            .into_iter()
-            .map(|slot| key(space.between(node, slot), slot))
-            .collect();
+        let neighbours = self.neighbours(node, level).to_vec();
+        let mut keys: Vec<u64> = Vec::with_capacity(neighbours.len() + 1);
+        Gather::new(space, neighbours.len())
+            .measure(space.row(node), &neighbours, |slot, distance| keys.push(key(distance, slot)));
         let new = key(hit(other).distance, other as u32);
         keys.push(new);
         keys.sort_unstable();
@@ -440,15 +438,16 @@ impl Graph {
 /// question than to any chosen before. Places that are left stay free.
 pub(crate) fn choose(space: &Space, near: &[u64], most: usize) -> Vec<u64> {
     let mut chosen: Vec<u64> = Vec::with_capacity(most);
+    let mut rows: Vec<&[u8]> = Vec::with_capacity(most);
     for &candidate in near {
         if chosen.len() == most {
             break;
         }
         let row = space.row(candidate as u32);
-        let is_apart =
-            |&other: &u64| key(space.distance(row, space.row(other as u32)), 0) >= candidate & !0xFFFF_FFFF;
-        if chosen.iter().all(is_apart) {
+        let is_apart = |other: &&[u8]| key(space.distance(row, other), 0) >= candidate & !0xFFFF_FFFF;
+        if rows.iter().all(is_apart) {
             chosen.push(candidate);
+            rows.push(row);
         }
     }
     chosen

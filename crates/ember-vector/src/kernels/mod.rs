@@ -136,14 +136,19 @@ fn fastest(scalar: Scalar, measure: Measure) -> Option<Raw> {
     }
 }
 
-/// Asks the processor to fetch the beginning of a row, and of its next lines.
+/// Asks the processor to fetch a row: all lines of it, or as many as it takes the processor to see the sequence.
 #[inline]
 pub(crate) fn prefetch<T>(row: &[T]) {
     #[cfg(target_arch = "x86_64")]
-    for line in row.chunks((64 / size_of::<T>()).max(1)).take(PREFETCHED_LINES) {
-        // SAFETY: a prefetch is a hint; it never faults and reads nothing the program can see.
-        unsafe {
-            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line.as_ptr().cast());
+    {
+        let begin = row.as_ptr().cast::<i8>();
+        let bytes = size_of_val(row).min(PREFETCHED_LINES * LINE_BYTES);
+        // As many for all rows of a length, wherever they begin: so the processor knows beforehand when it ends.
+        for at in (0..bytes).step_by(LINE_BYTES).chain([bytes.saturating_sub(1)]) {
+            // SAFETY: a prefetch is a hint; it never faults and reads nothing the program can see.
+            unsafe {
+                std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(begin.wrapping_add(at));
+            }
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -151,7 +156,7 @@ pub(crate) fn prefetch<T>(row: &[T]) {
 }
 
 /// Bytes of a line of the cache.
-const LINE_BYTES: usize = 64;
+pub(crate) const LINE_BYTES: usize = 64;
 
 /// Asks the processor to fetch a line, which is needed only after more than the nearest cache holds.
 #[inline]
@@ -167,9 +172,9 @@ fn fetch(byte: &u8) {
     let _ = byte;
 }
 
-/// Lines of a row that are asked for; the processor sees the sequence by itself then.
+/// Lines of a row that are asked for at most.
 #[cfg(target_arch = "x86_64")]
-const PREFETCHED_LINES: usize = 6;
+const PREFETCHED_LINES: usize = 32;
 
 #[cfg(test)]
 mod tests {
