@@ -59,6 +59,8 @@ use crate::system::oom_score;
 use crate::system::open_files;
 use crate::system::random_name::random_name;
 use crate::system::supervisor;
+#[cfg(target_os = "linux")]
+use crate::system::time_slice;
 use crate::system::{affinity, daemon, process_title};
 use crate::tls::Tls;
 use crate::worker::Worker;
@@ -179,6 +181,8 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         let worker = Worker::new(server, index, driver, listeners.take().unwrap_or_default(), seed, handlers);
         let spawned = thread::Builder::new().name(format!("worker-{index}")).spawn(|| {
             let _guard = AbortOnPanic;
+            #[cfg(target_os = "linux")]
+            time_slice::shorten();
             worker.run();
         });
         threads.push(spawned.map_err(|error| format!("cannot start a worker thread: {error}"))?);

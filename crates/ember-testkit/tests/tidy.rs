@@ -38,6 +38,7 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
         "crates/ember-server/src/system/allocator.rs",
         "what is very large is mapped by itself; pages are collapsed; the symbol jemalloc reads its options from",
     ),
+    ("crates/ember-server/src/system/time_slice.rs", "calls of the system that no library has"),
     ("crates/ember-storage/benches/engines.rs", "LMDB by itself, to be measured"),
     ("crates/ember-storage/src/stores/engines/lmdb.rs", "the file is mapped"),
     ("crates/ember-vector/src/arena.rs", "bytes in cache lines are seen as bytes"),

@@ -22,3 +22,5 @@ pub(crate) mod random_name;
 pub(crate) mod replace_file;
 pub(crate) mod supervisor;
 mod syslog;
+#[cfg(target_os = "linux")]
+pub(crate) mod time_slice;
