@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! directory   one pointer for each group
-//! group       pointers to up to 64 blocks
+//! group       pointers to up to 16 blocks
 //! block       rows, behind a shared pointer: as many as leave little of what the allocator gives unused; the first one
 //!             grows by doubling, so that a small index is small
 //! ```
