@@ -384,6 +384,82 @@ fn no_path_of_somebodys_machine_is_in_the_tree() {
     );
 }
 
+/// The documents that describe the code, and so name its files and methods.
+fn describes_code(path: &str) -> bool {
+    path == "ARCHITECTURE.md" || path.starts_with("docs/internals/") || path.starts_with("docs/decisions/")
+}
+
+/// The texts between backticks of a document, without its code blocks.
+fn quoted(text: &str) -> Vec<&str> {
+    let prose = text.split("```").step_by(2);
+    prose.flat_map(|part| part.split('`').skip(1).step_by(2)).collect()
+}
+
+/// Whether a text in backticks is the path of a file or folder of the repository: `keyspace/shard.rs`, `commands/`.
+fn is_path(text: &str) -> bool {
+    let in_path = |letter: char| letter.is_ascii_alphanumeric() || "_-./".contains(letter);
+    let is_file =
+        [".rs", ".md", ".toml", ".sh", ".py", ".lua", ".site"].iter().any(|end| text.ends_with(end));
+    (is_file || text.ends_with('/')) && !text.starts_with('.') && text.chars().all(in_path)
+}
+
+/// `Type::member` of a text in backticks.
+fn member(text: &str) -> Option<(&str, &str)> {
+    let (kind, member) = text.split_once("::")?;
+    let is_name =
+        |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    (kind.starts_with(|c: char| c.is_ascii_uppercase()) && is_name(kind) && is_name(member))
+        .then_some((kind, member))
+}
+
+#[test]
+fn documents_of_the_code_name_files_and_members_that_exist() {
+    let sources = sources();
+    let has_path = |name: &str| {
+        let inner = format!("/{name}");
+        sources.iter().any(|source| {
+            let path = format!("/{}", source.path);
+            if name.ends_with('/') { path.contains(&inner) } else { path.ends_with(&inner) }
+        })
+    };
+    let rust = || sources.iter().filter(|source| source.is_rust() && !is_test(&source.path));
+    let has_member = |kind: &str, member: &str| {
+        let declares = |line: &str| {
+            ["struct", "enum", "trait", "type"].iter().any(|word| has_word(line, word))
+                && has_word(line, kind)
+        };
+        rust().any(|source| source.text.lines().any(declares))
+            && rust().any(|source| source.text.lines().any(|line| has_word(code(line), member)))
+    };
+    let documents = sources.iter().filter(|source| describes_code(&source.path));
+    let mut wrong = Vec::new();
+    let mut names = 0;
+    for document in documents {
+        for text in quoted(&document.text) {
+            let exists = match member(text) {
+                Some((kind, member)) => has_member(kind, member),
+                None if is_path(text) => has_path(text),
+                None => continue,
+            };
+            names += 1;
+            if !exists {
+                wrong.push(format!("{}: `{text}` does not exist", document.path));
+            }
+        }
+    }
+    assert!(names > 100, "only {names} names found in the documents of the code");
+    assert_none(&wrong);
+}
+
+/// A map that is read in a quarter of an hour; what is longer belongs into `docs/internals` or `docs/decisions`.
+const ARCHITECTURE_BYTES_MAX: usize = 16 << 10;
+
+#[test]
+fn the_architecture_is_a_map() {
+    let bytes = fs::metadata(root().join("ARCHITECTURE.md")).unwrap().len();
+    assert!(bytes <= ARCHITECTURE_BYTES_MAX as u64, "ARCHITECTURE.md has {bytes} bytes");
+}
+
 #[test]
 fn lines_are_short_and_end_cleanly() {
     check_lines(
@@ -438,17 +514,23 @@ fn links_between_documents_lead_somewhere() {
 }
 
 #[test]
-fn every_page_stands_in_the_list_of_all_pages() {
-    let list = fs::read_to_string(root().join("docs/README.md")).unwrap();
+fn every_page_is_in_the_list_of_pages() {
+    let sources = sources();
     let is_page =
         |path: &&str| path.starts_with("docs/") && path.ends_with(".md") && *path != "docs/README.md";
-    let sources = sources();
-    let pages = sources.iter().map(|source| source.path.as_str()).filter(is_page);
-    let wrong: Vec<String> = pages
-        .filter_map(|page| page.strip_prefix("docs/"))
-        .filter(|page| !list.contains(&format!("\n| [{page}]({page}) | ")))
-        .map(|page| format!("docs/{page} has no line in docs/README.md"))
-        .collect();
+    let mut wrong = Vec::new();
+    for page in sources.iter().map(|source| source.path.as_str()).filter(is_page) {
+        // A folder with a list of its own lists its pages; that list is a page of docs/README.md.
+        let folder = page.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let own = format!("{folder}/README.md");
+        let has_own = page != own && sources.iter().any(|source| source.path == own);
+        let (list, base) = if has_own { (own.as_str(), folder) } else { ("docs/README.md", "docs") };
+        let text = &sources.iter().find(|source| source.path == list).expect("the list is a page").text;
+        let name = page.strip_prefix(base).expect("a page is below its list").trim_start_matches('/');
+        if !text.contains(&format!("\n| [{name}]({name}) | ")) {
+            wrong.push(format!("{page} has no line in {list}"));
+        }
+    }
     assert_none(&wrong);
 }
 
