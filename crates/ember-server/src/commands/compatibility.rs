@@ -79,9 +79,9 @@ fn lines<'r>(commands: impl IntoIterator<Item = &'r Command>) -> String {
 fn reference() -> String {
     let registry = registry();
     let mut text = String::from(
-        "# Commands\n\nEvery command there is, by what it is about; a test writes this page from the definitions of the \
-         commands. `help` in\nthe prompt of `ember-cli`, and `COMMAND DOCS`, tell their arguments. What differs from Redis \
-         stands in\n[compatibility.md](compatibility.md).\n",
+        "# Commands\n\nAll commands by group. A test writes this page from the definitions of the commands. `help` in the \
+         prompt of `ember-cli`\nand `COMMAND DOCS` show their arguments; [compatibility.md](compatibility.md) has the \
+         differences from Redis.\n",
     );
     let mut known = BTreeSet::new();
     let mut absent: Vec<String> = Vec::new();

@@ -8,7 +8,7 @@ use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "getbit",
-        summary: "Returns the bit at an offset of a string value, 0 behind its end.",
+        summary: "Returns the bit at an offset of a string value, 0 beyond its end.",
         since: "2.2.0",
         group: Group::Bitmap,
         arity: 3,

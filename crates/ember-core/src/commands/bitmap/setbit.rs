@@ -9,10 +9,10 @@ use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "setbit",
-        summary: "Sets or clears the bit at an offset of a string value and returns what it was.",
+        summary: "Sets or clears the bit at an offset of a string value; returns the old bit.",
         since: "2.2.0",
         group: Group::Bitmap,
-        complexity: "O(1) amortised, besides the zeros that a longer string is padded with",
+        complexity: "O(1) amortized, plus the zeros that pad a longer string",
         arity: 4,
         flags: Flags::WRITE.union(Flags::DENYOOM),
         keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE))],

@@ -13,7 +13,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "del",
-            summary: "Removes keys and returns how many of them were there.",
+            summary: "Removes keys; returns the number of removed keys.",
             since: "1.0.0",
             group: Group::Generic,
             complexity: "O(N) for N keys, and O(M) more for each aggregate of M elements.",
@@ -38,7 +38,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "unlink",
-            summary: "Removes keys at once and frees large values in the background.",
+            summary: "Removes keys and frees large values in the background.",
             since: "4.0.0",
             group: Group::Generic,
             complexity: "O(1) for each key, whatever its size; the background thread does the rest.",

@@ -7,7 +7,7 @@ use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec, Value
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "exists",
-        summary: "Counts those of the given keys that are there; a key given twice counts twice.",
+        summary: "Returns the number of the given keys that exist; a key given twice counts twice.",
         since: "1.0.0",
         group: Group::Generic,
         complexity: "O(N) for N keys.",

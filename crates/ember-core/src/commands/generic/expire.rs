@@ -24,7 +24,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "expire",
-            summary: "Lets a key expire after a number of seconds.",
+            summary: "Sets the expiry of a key in seconds from now.",
             since: "1.0.0",
             syntax: "key seconds [NX | XX | GT | LT]@7.0.0",
             example: Example { given: GIVEN, call: "EXPIRE hello 10", reply: "(integer) 1" },
@@ -35,7 +35,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "pexpire",
-            summary: "Lets a key expire after a number of milliseconds.",
+            summary: "Sets the expiry of a key in milliseconds from now.",
             since: "2.6.0",
             syntax: "key milliseconds [NX | XX | GT | LT]@7.0.0",
             example: Example { given: GIVEN, call: "PEXPIRE hello 1500 XX", reply: "(integer) 0" },
@@ -46,7 +46,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "expireat",
-            summary: "Lets a key expire at a Unix time in seconds.",
+            summary: "Sets the expiry of a key as Unix time in seconds.",
             since: "1.2.0",
             syntax: "key unix-time-seconds [NX | XX | GT | LT]@7.0.0",
             example: Example { given: GIVEN, call: "EXPIREAT hello 33177117420", reply: "(integer) 1" },
@@ -57,7 +57,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "pexpireat",
-            summary: "Lets a key expire at a Unix time in milliseconds.",
+            summary: "Sets the expiry of a key as Unix time in milliseconds.",
             since: "2.6.0",
             syntax: "key unix-time-milliseconds [NX | XX | GT | LT]@7.0.0",
             example: Example { given: GIVEN, call: "PEXPIREAT hello 33177117420000", reply: "(integer) 1" },

@@ -21,7 +21,7 @@ const TEMPLATE: Spec = Spec {
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::container(
     Spec {
         name: "object",
-        summary: "Holds commands that tell how the value of a key is kept.",
+        summary: "Contains subcommands that describe how a value is stored.",
         since: "2.2.3",
         group: Group::Generic,
         complexity: "Depends on the subcommand.",
@@ -36,7 +36,7 @@ const SUBCOMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "encoding",
-            summary: "Names the way the value of a key is laid out in memory.",
+            summary: "Returns the encoding of a key's value.",
             since: "2.2.3",
             example: Example { given: &["SET number 42"], call: "OBJECT ENCODING number", reply: "\"int\"" },
             ..TEMPLATE
@@ -46,7 +46,7 @@ const SUBCOMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "freq",
-            summary: "Tells the logarithmic counter of uses of a key, under an LFU policy.",
+            summary: "Returns the logarithmic access counter of a key under an LFU policy.",
             since: "4.0.0",
             example: Example { given: &[], call: "OBJECT FREQ hello", reply: "(nil)" },
             ..TEMPLATE
@@ -73,7 +73,7 @@ const SUBCOMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "idletime",
-            summary: "Tells for how many seconds a key has not been used, unless the policy is LFU.",
+            summary: "Returns the seconds since the last access of a key, unless the policy is LFU.",
             since: "2.2.3",
             example: Example { given: &["SET hello 1"], call: "OBJECT IDLETIME hello", reply: "(integer) 0" },
             ..TEMPLATE
@@ -84,7 +84,7 @@ const SUBCOMMANDS: &[DataCommand] = &[
         Spec {
             name: "refcount",
             values: Values::Needed,
-            summary: "Tells how many references the value of a key has.",
+            summary: "Returns the reference count of a key's value.",
             since: "2.2.3",
             example: Example {
                 given: &["SET hello world"],

@@ -7,7 +7,7 @@ use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec, Value
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "persist",
-        summary: "Takes the expiry off a key.",
+        summary: "Removes the expiry of a key.",
         since: "2.2.0",
         group: Group::Generic,
         complexity: "O(1)",

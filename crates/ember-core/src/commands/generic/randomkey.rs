@@ -7,7 +7,7 @@ use crate::spec::{Command, Example, Flags, Group, Spec};
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "randomkey",
-        summary: "Returns a key chosen at random, each with the same chance.",
+        summary: "Returns a random key; each key has the same probability.",
         since: "1.0.0",
         group: Group::Generic,
         complexity: "O(1)",

@@ -11,7 +11,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "rename",
-            summary: "Gives a key another name, replacing the key that has it.",
+            summary: "Renames a key, replacing a key with the new name.",
             since: "1.0.0",
             group: Group::Generic,
             complexity: "O(1), and O(M) more for a replaced aggregate of M elements.",
@@ -27,7 +27,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "renamenx",
-            summary: "Gives a key another name if no key has it.",
+            summary: "Renames a key, only if the new name is free.",
             since: "1.0.0",
             group: Group::Generic,
             complexity: "O(1)",

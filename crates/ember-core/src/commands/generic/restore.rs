@@ -17,7 +17,7 @@ const KNOWN_TO_REPLICAS: u16 = 10;
 
 const RESTORE: Spec = Spec {
     name: "restore",
-    summary: "Makes a key with a value that DUMP returned.",
+    summary: "Creates a key from a payload of DUMP.",
     since: "2.6.0",
     group: Group::Generic,
     complexity: "O(N) for a value of N bytes, O(N*log(N)) for a sorted set.",
@@ -44,7 +44,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "restore-asking",
-            summary: "As RESTORE; nodes of a cluster give each other keys with it.",
+            summary: "Same as RESTORE; nodes of a cluster use it to move keys.",
             since: "3.0.0",
             group: Group::Server,
             flags: RESTORE.flags.union(Flags::ASKING),

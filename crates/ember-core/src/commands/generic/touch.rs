@@ -6,7 +6,7 @@ use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec, Value
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "touch",
-        summary: "Marks keys as used now and returns how many of them are there.",
+        summary: "Updates the last access of keys; returns the number of existing keys.",
         since: "3.2.1",
         group: Group::Generic,
         complexity: "O(N) for N keys.",

@@ -22,7 +22,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "ttl",
-            summary: "Tells in how many seconds a key expires: -1 for never, -2 for no such key.",
+            summary: "Returns the time to live of a key in seconds: -1 for no expiry, -2 for a missing key.",
             since: "1.0.0",
             tips: TTL_TIPS,
             history: TTL_HISTORY,
@@ -38,7 +38,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "pttl",
-            summary: "Tells in how many milliseconds a key expires: -1 for never, -2 for no such key.",
+            summary: "Returns the time to live of a key in milliseconds: -1 for no expiry, -2 for a missing key.",
             since: "2.6.0",
             tips: TTL_TIPS,
             history: TTL_HISTORY,
@@ -50,7 +50,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "expiretime",
-            summary: "Tells the Unix time in seconds at which a key expires: -1 for never, -2 for no such key.",
+            summary: "Returns the expiry of a key as Unix time in seconds: -1 for no expiry, -2 for a missing key.",
             since: "7.0.0",
             example: Example { given: GIVEN, call: "EXPIRETIME hello", reply: "(integer) 33177117420" },
             ..TEMPLATE
@@ -60,7 +60,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "pexpiretime",
-            summary: "Tells the Unix time in milliseconds at which a key expires: -1 for never, -2 for no such key.",
+            summary: "Returns the expiry of a key as Unix time in milliseconds: -1 for no expiry, -2 for a missing key.",
             since: "7.0.0",
             example: Example { given: GIVEN, call: "PEXPIRETIME hello", reply: "(integer) 33177117420000" },
             ..TEMPLATE

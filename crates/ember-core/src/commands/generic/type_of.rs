@@ -7,7 +7,7 @@ use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec, Value
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "type",
-        summary: "Names the type of a key's value.",
+        summary: "Returns the type of a key's value.",
         since: "1.0.0",
         group: Group::Generic,
         complexity: "O(1)",

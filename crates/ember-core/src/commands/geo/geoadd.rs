@@ -11,7 +11,7 @@ use crate::types::geo::geohash;
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "geoadd",
-        summary: "Adds members with positions to a sorted set, or gives them other positions.",
+        summary: "Adds members with positions to a sorted set, or updates their positions.",
         since: "3.2.0",
         group: Group::Geo,
         complexity: "O(log(N)) for each member, N being the number of members in the sorted set.",

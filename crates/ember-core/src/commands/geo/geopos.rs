@@ -12,7 +12,7 @@ const GEOPOS: Spec = Spec {
     summary: "Returns the positions of members as longitude and latitude.",
     since: "3.2.0",
     group: Group::Geo,
-    complexity: "O(N), N being the number of members asked for.",
+    complexity: "O(N), N being the number of given members.",
     arity: -2,
     flags: Flags::READONLY,
     keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
@@ -30,7 +30,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "geohash",
-            summary: "Returns the positions of members as texts of geohash.org.",
+            summary: "Returns the positions of members as geohash strings.",
             example: Example {
                 given: &["GEOADD Sicily 13.361389 38.115556 Palermo"],
                 call: "GEOHASH Sicily Palermo Rome",

@@ -7,7 +7,7 @@ use crate::spec::{Command, ElementArgs, Example, Flags, Group, KeyFlags, KeySpec
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "hexists",
-        summary: "Tells whether a hash has a field.",
+        summary: "Returns whether a hash has a field.",
         since: "2.0.0",
         group: Group::Hash,
         arity: 3,

@@ -23,7 +23,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "hexpire",
-            summary: "Lets fields of a hash expire after a number of seconds.",
+            summary: "Sets the expiry of hash fields in seconds from now.",
             syntax: "key seconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
             example: Example {
                 given: GIVEN,
@@ -37,7 +37,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "hpexpire",
-            summary: "Lets fields of a hash expire after a number of milliseconds.",
+            summary: "Sets the expiry of hash fields in milliseconds from now.",
             syntax: "key milliseconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
             example: Example {
                 given: GIVEN,
@@ -51,7 +51,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "hexpireat",
-            summary: "Lets fields of a hash expire at a Unix time in seconds.",
+            summary: "Sets the expiry of hash fields as Unix time in seconds.",
             syntax: "key unix-time-seconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
             example: Example {
                 given: GIVEN,
@@ -65,7 +65,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "hpexpireat",
-            summary: "Lets fields of a hash expire at a Unix time in milliseconds.",
+            summary: "Sets the expiry of hash fields as Unix time in milliseconds.",
             syntax: "key unix-time-milliseconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
             example: Example {
                 given: GIVEN,

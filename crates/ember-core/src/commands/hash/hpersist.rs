@@ -10,7 +10,7 @@ use crate::types::hash::Hash;
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "hpersist",
-        summary: "Takes the expiries off fields of a hash.",
+        summary: "Removes the expiry of hash fields.",
         since: "7.4.0",
         group: Group::Hash,
         complexity: "O(N) for N fields.",

@@ -10,7 +10,7 @@ use crate::types::hash::{Hash, NewExpiry};
 
 const HSET: Spec = Spec {
     name: "hset",
-    summary: "Sets fields of a hash and tells how many are new. The key is created if it doesn't exist.",
+    summary: "Sets fields of a hash, creating the key if it is missing; returns the number of new fields.",
     since: "2.0.0",
     group: Group::Hash,
     complexity: "O(N) for N fields.",

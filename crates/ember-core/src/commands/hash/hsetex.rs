@@ -17,7 +17,7 @@ use crate::types::hash::{Hash, NewExpiry};
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "hsetex",
-        summary: "Sets fields of a hash with an expiry, all or none of them.",
+        summary: "Sets fields of a hash with an expiry, either all of them or none.",
         since: "8.0.0",
         group: Group::Hash,
         complexity: "O(N) for N fields.",

@@ -9,7 +9,7 @@ use crate::types::hash::{Hash, NewExpiry};
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "hsetnx",
-        summary: "Sets a field of a hash if the hash does not have it.",
+        summary: "Sets a field of a hash, only if the field is missing.",
         since: "2.0.0",
         group: Group::Hash,
         arity: 4,

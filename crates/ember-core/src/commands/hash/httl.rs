@@ -24,7 +24,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "httl",
-            summary: "Tells in how many seconds fields of a hash expire: -1 for never, -2 for no such field.",
+            summary: "Returns the time to live of hash fields in seconds: -1 for no expiry, -2 for a missing field.",
             tips: TTL_TIPS,
             example: Example {
                 given: RELATIVE,
@@ -38,7 +38,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "hpttl",
-            summary: "Tells in how many milliseconds fields of a hash expire: -1 for never, -2 for no such field.",
+            summary: "Returns the time to live of hash fields in milliseconds: -1 for no expiry, -2 for a missing field.",
             tips: TTL_TIPS,
             example: Example {
                 given: RELATIVE,
@@ -52,8 +52,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "hexpiretime",
-            summary: "Tells the Unix time in seconds at which fields of a hash expire: -1 for never, -2 for no such \
-                      field.",
+            summary: "Returns the expiry of hash fields as Unix time in seconds: -1 for no expiry, -2 for a missing field.",
             example: Example {
                 given: ABSOLUTE,
                 call: "HEXPIRETIME user FIELDS 1 token",
@@ -66,8 +65,8 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "hpexpiretime",
-            summary: "Tells the Unix time in milliseconds at which fields of a hash expire: -1 for never, -2 for no \
-                      such field.",
+            summary: "Returns the expiry of hash fields as Unix time in milliseconds: -1 for no expiry, -2 for a missing \
+                      field.",
             example: Example {
                 given: ABSOLUTE,
                 call: "HPEXPIRETIME user FIELDS 1 token",

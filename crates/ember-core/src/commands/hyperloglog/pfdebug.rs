@@ -11,7 +11,7 @@ use crate::types::hyperloglog::{self, Encoding, Opcode, Union};
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "pfdebug",
-        summary: "Shows how a HyperLogLog is kept: DECODE, ENCODING, GETREG; TODENSE changes it.",
+        summary: "Shows the representation of a HyperLogLog: DECODE, ENCODING, GETREG; TODENSE changes it.",
         since: "2.8.9",
         group: Group::HyperLogLog,
         complexity: "O(1) with 16384 registers",

@@ -10,7 +10,7 @@ use crate::types::hyperloglog::{self, Encoding, Union};
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "pfmerge",
-        summary: "Makes a HyperLogLog of all that was added to it or to others.",
+        summary: "Merges HyperLogLogs into one.",
         since: "2.8.9",
         group: Group::HyperLogLog,
         complexity: "O(N) for N keys with 16384 registers each",

@@ -10,7 +10,7 @@ use crate::types::list::End;
 
 const BLPOP: Spec = Spec {
     name: "blpop",
-    summary: "Takes the first element off the first of several lists that has one; waits until there is one.",
+    summary: "Removes and returns the first element of the first non-empty list; waits until there is one.",
     since: "2.0.0",
     group: Group::List,
     complexity: "O(N), N being the number of keys",
@@ -32,7 +32,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "brpop",
-            summary: "Takes the last element off the first of several lists that has one; waits until there is one.",
+            summary: "Removes and returns the last element of the first non-empty list; waits until there is one.",
             example: Example { given: &[], call: "BRPOP none 0.01", reply: "(nil)" },
             ..BLPOP
         },

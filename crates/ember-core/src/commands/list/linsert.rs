@@ -12,7 +12,7 @@ use crate::types::list::{List, Needle, NewElement, Side};
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "linsert",
-        summary: "Adds an element to a list before or behind the first one equal to a given one.",
+        summary: "Inserts an element into a list before or after the first element that equals a given one.",
         since: "2.2.0",
         group: Group::List,
         complexity: "O(N), N being the number of elements before the given one",

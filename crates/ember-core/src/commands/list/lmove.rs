@@ -12,7 +12,7 @@ use crate::types::list::{End, List};
 /// LMOVE, of which all commands that move an element are forms.
 pub(super) const LMOVE: Spec = Spec {
     name: "lmove",
-    summary: "Takes an element off an end of a list, adds it at an end of another or the same list, and returns it.",
+    summary: "Moves an element from one end of a list to an end of another or the same list, and returns it.",
     since: "6.2.0",
     group: Group::List,
     arity: 5,
@@ -31,7 +31,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "rpoplpush",
-            summary: "Takes the last element off a list, adds it before the first one of another, and returns it.",
+            summary: "Moves the last element of a list to the front of another, and returns it.",
             since: "1.2.0",
             arity: 3,
             syntax: "source destination",

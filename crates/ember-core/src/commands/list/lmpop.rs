@@ -16,7 +16,7 @@ const TAKEN: KeyFlags = KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::DEL
 
 const LMPOP: Spec = Spec {
     name: "lmpop",
-    summary: "Takes elements off an end of the first of several lists that has any.",
+    summary: "Removes and returns elements from one end of the first non-empty list.",
     since: "7.0.0",
     group: Group::List,
     complexity: "O(N+M), N being the number of keys, M that of elements returned",
@@ -37,7 +37,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "blmpop",
-            summary: "Takes elements off an end of the first of several lists that has any; waits until there are some.",
+            summary: "Removes and returns elements from one end of the first non-empty list; waits until there is one.",
             arity: -5,
             flags: LMPOP.flags.union(Flags::BLOCKING),
             keys: &[KeySpec::counted(2, TAKEN)],

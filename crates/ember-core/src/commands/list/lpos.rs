@@ -18,7 +18,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         summary: "Returns the positions of elements of a list that are equal to a given one.",
         since: "6.0.6",
         group: Group::List,
-        complexity: "O(N), N being the number of elements looked at",
+        complexity: "O(N), N being the number of compared elements",
         arity: -3,
         flags: Flags::READONLY,
         keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],

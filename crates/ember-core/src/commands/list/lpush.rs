@@ -9,7 +9,7 @@ use crate::types::list::{End, List, NewElement};
 
 const LPUSH: Spec = Spec {
     name: "lpush",
-    summary: "Adds elements before the first one of a list, one after the other; makes the list if needed.",
+    summary: "Prepends elements to a list one after the other, creating the list if it is missing.",
     since: "1.0.0",
     group: Group::List,
     complexity: "O(1) for each element",
@@ -24,7 +24,7 @@ const LPUSH: Spec = Spec {
 
 const LPUSHX: Spec = Spec {
     name: "lpushx",
-    summary: "Adds elements before the first one of a list that is there.",
+    summary: "Prepends elements to a list, only if the list exists.",
     since: "2.2.0",
     history: &[("4.0.0", "More than one element.")],
     example: Example { given: &["LPUSH letters b"], call: "LPUSHX letters a", reply: "(integer) 2" },
@@ -37,7 +37,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "rpush",
-            summary: "Adds elements behind the last one of a list; makes the list if needed.",
+            summary: "Appends elements to a list, creating the list if it is missing.",
             example: Example { given: &["RPUSH letters a"], call: "RPUSH letters b c", reply: "(integer) 3" },
             ..LPUSH
         },
@@ -46,7 +46,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "rpushx",
-            summary: "Adds elements behind the last one of a list that is there.",
+            summary: "Appends elements to a list, only if the list exists.",
             example: Example { given: &[], call: "RPUSHX letters a", reply: "(integer) 0" },
             ..LPUSHX
         },

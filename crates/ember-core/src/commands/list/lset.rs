@@ -12,7 +12,7 @@ use crate::types::list::{List, NewElement};
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "lset",
-        summary: "Puts another element in the place of one of a list.",
+        summary: "Replaces an element of a list.",
         since: "1.0.0",
         group: Group::List,
         complexity: "O(N), N being the number of elements, or of nodes of a large list, to the nearer end",

@@ -11,7 +11,7 @@ use crate::types::list::List;
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "ltrim",
-        summary: "Removes all elements of a list but those between two positions.",
+        summary: "Trims a list to the elements between two positions.",
         since: "1.0.0",
         group: Group::List,
         complexity: "O(N), N being the number of elements removed",

@@ -6,7 +6,7 @@ use crate::spec::{Category, Command, Example, Flags, Group, Spec};
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "dbsize",
-        summary: "Counts the keys of the database, expired ones that were not removed yet included.",
+        summary: "Returns the number of keys in the database, including expired keys that are not removed yet.",
         since: "1.0.0",
         group: Group::Server,
         complexity: "O(1)",

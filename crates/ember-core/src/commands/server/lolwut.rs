@@ -9,7 +9,7 @@ use crate::spec::{Command, Example, Flags, Group, Spec};
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "lolwut",
-        summary: "Draws a picture and tells the version.",
+        summary: "Draws a picture and shows the version.",
         since: "5.0.0",
         group: Group::Server,
         complexity: "O(1)",

@@ -11,7 +11,7 @@ use crate::turn::Turn;
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "swapdb",
-        summary: "Exchanges two databases, for all connections at one moment.",
+        summary: "Swaps two databases atomically for all connections.",
         since: "4.0.0",
         group: Group::Server,
         complexity: "O(S) for S shards, and O(N) for N clients that watch or wait for keys of the two.",

@@ -12,7 +12,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "sdiff",
-            summary: "Returns the members of the first set that no other one has.",
+            summary: "Returns the difference of the first set and the others.",
             since: "1.0.0",
             group: Group::Set,
             complexity: "O(N) for N members in all sets.",
@@ -33,7 +33,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "sdiffstore",
-            summary: "Stores the members of the first set that no other one has as a set; returns their number.",
+            summary: "Stores the difference of the first set and the others; returns its size.",
             since: "1.0.0",
             group: Group::Set,
             complexity: "O(N) for N members in all sets.",

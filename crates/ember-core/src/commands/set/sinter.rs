@@ -17,7 +17,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "sinter",
-            summary: "Returns the members that all of several sets have.",
+            summary: "Returns the intersection of several sets.",
             since: "1.0.0",
             group: Group::Set,
             complexity: COMPLEXITY,
@@ -38,7 +38,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "sinterstore",
-            summary: "Stores the members that all of several sets have as a set; returns their number.",
+            summary: "Stores the intersection of several sets; returns its size.",
             since: "1.0.0",
             group: Group::Set,
             complexity: COMPLEXITY,
@@ -61,7 +61,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "sintercard",
-            summary: "Returns how many members all of several sets have, counting no further than a limit.",
+            summary: "Returns the number of members in the intersection of several sets, up to a limit.",
             since: "7.0.0",
             group: Group::Set,
             complexity: COMPLEXITY,

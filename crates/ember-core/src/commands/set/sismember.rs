@@ -8,7 +8,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "sismember",
-            summary: "Tells whether a set has a member.",
+            summary: "Returns whether a set contains a member.",
             since: "1.0.0",
             group: Group::Set,
             complexity: "O(1)",
@@ -29,10 +29,10 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "smismember",
-            summary: "Tells for each of several members whether a set has it.",
+            summary: "Returns for each given member whether a set contains it.",
             since: "6.2.0",
             group: Group::Set,
-            complexity: "O(N) for N members asked for.",
+            complexity: "O(N) for N given members.",
             arity: -3,
             flags: Flags::READONLY.union(Flags::FAST),
             keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],

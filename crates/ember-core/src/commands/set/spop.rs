@@ -16,7 +16,7 @@ use crate::types::set::Set;
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "spop",
-        summary: "Removes and returns random members of a set, one or as many as asked for.",
+        summary: "Removes and returns one or more random members of a set.",
         since: "1.0.0",
         group: Group::Set,
         complexity: "O(1) without a count, O(N) for a count of N.",

@@ -13,8 +13,8 @@ use crate::types::set::Set;
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "srandmember",
-        summary: "Returns random members of a set: one, or as many as asked for, all different unless the \
-                  count is negative.",
+        summary: "Returns random members of a set: one, or up to a count, distinct unless the count \
+                  is negative.",
         since: "1.0.0",
         group: Group::Set,
         complexity: "O(1) without a count, O(N) for a count of N or -N.",

@@ -11,7 +11,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "sunion",
-            summary: "Returns the members that one of several sets has.",
+            summary: "Returns the union of several sets.",
             since: "1.0.0",
             group: Group::Set,
             complexity: "O(N) for N members in all sets.",
@@ -32,7 +32,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "sunionstore",
-            summary: "Stores the members that one of several sets has as a set; returns their number.",
+            summary: "Stores the union of several sets; returns its size.",
             since: "1.0.0",
             group: Group::Set,
             complexity: "O(N) for N members in all sets.",

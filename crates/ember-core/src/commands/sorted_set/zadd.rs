@@ -15,7 +15,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "zadd",
-            summary: "Adds members with scores to a sorted set, or gives them other scores.",
+            summary: "Adds members with scores to a sorted set, or updates their scores.",
             since: "1.2.0",
             group: Group::SortedSet,
             complexity: "O(log(N)) for each member, N being the number of members in the sorted set.",
@@ -37,7 +37,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "zincrby",
-            summary: "Adds to the score of a member of a sorted set, which is added if it is not there.",
+            summary: "Increments the score of a member of a sorted set, adding the member if it is missing.",
             since: "1.2.0",
             group: Group::SortedSet,
             complexity: "O(log(N)), N being the number of members in the sorted set.",

@@ -7,7 +7,7 @@ use crate::types::sorted_set::SortedSet;
 
 const ZCOUNT: Spec = Spec {
     name: "zcount",
-    summary: "Counts the members of a sorted set whose scores are in a range.",
+    summary: "Returns the number of members of a sorted set with scores in a range.",
     since: "2.0.0",
     group: Group::SortedSet,
     complexity: "O(log(N)), N being the number of members in the sorted set.",
@@ -28,7 +28,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "zlexcount",
-            summary: "Counts the members of a sorted set of equal scores that are in a lexicographic range.",
+            summary: "Returns the number of members in a lexicographic range of a sorted set with equal scores.",
             since: "2.8.9",
             example: Example {
                 given: &["ZADD words 0 apple 0 banana 0 cherry"],

@@ -27,7 +27,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "zrange",
-            summary: "Returns the members of a sorted set in a range of places, scores or members.",
+            summary: "Returns the members of a sorted set in a range of ranks, scores or members.",
             since: "1.2.0",
             syntax: "key start stop sortby:[BYSCORE | BYLEX]@6.2.0 [REV]@6.2.0 [LIMIT offset count]@6.2.0 [WITHSCORES]",
             history: &[("6.2.0", "`REV`, `BYSCORE`, `BYLEX` and `LIMIT` came.")],
@@ -65,7 +65,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "zrevrange",
-            summary: "Returns the members of a sorted set from one place to another, the highest score first.",
+            summary: "Returns the members of a sorted set in a range of ranks, the highest score first.",
             since: "1.2.0",
             syntax: "key start stop [WITHSCORES]",
             deprecated: Some(("6.2.0", "`ZRANGE` with the `REV` argument")),
@@ -115,7 +115,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "zrangebylex",
-            summary: "Returns the members of a sorted set of equal scores that are in a lexicographic range.",
+            summary: "Returns the members in a lexicographic range of a sorted set with equal scores.",
             since: "2.8.9",
             syntax: "key min max [LIMIT offset count]",
             deprecated: Some(("6.2.0", "`ZRANGE` with the `BYLEX` argument")),
@@ -131,7 +131,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "zrevrangebylex",
-            summary: "Returns the members of a sorted set of equal scores in a lexicographic range, the last first.",
+            summary: "Returns the members in a lexicographic range of a sorted set with equal scores, in reverse order.",
             since: "2.8.9",
             syntax: "key max min [LIMIT offset count]",
             deprecated: Some(("6.2.0", "`ZRANGE` with the `REV` and `BYLEX` arguments")),

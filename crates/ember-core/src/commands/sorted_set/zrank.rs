@@ -9,7 +9,7 @@ use crate::types::sorted_set::SortedSet;
 
 const ZRANK: Spec = Spec {
     name: "zrank",
-    summary: "Returns the place of a member in a sorted set, counted from 0 for the lowest score.",
+    summary: "Returns the rank of a member in a sorted set, 0 for the lowest score.",
     since: "2.0.0",
     group: Group::SortedSet,
     complexity: "O(log(N)), N being the number of members in the sorted set.",
@@ -32,7 +32,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "zrevrank",
-            summary: "Returns the place of a member in a sorted set, counted from 0 for the highest score.",
+            summary: "Returns the rank of a member in a sorted set, 0 for the highest score.",
             example: Example {
                 given: &["ZADD board 100 alice 85 bob"],
                 call: "ZREVRANK board alice",

@@ -8,7 +8,7 @@ use crate::types::sorted_set::SortedSet;
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "zrem",
-        summary: "Removes members from a sorted set; the key goes with the last one.",
+        summary: "Removes members from a sorted set, and the key with the last one.",
         since: "1.2.0",
         group: Group::SortedSet,
         complexity: "O(M*log(N)), N being the number of members in the sorted set and M of those to remove.",

@@ -21,7 +21,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "zremrangebyrank",
-            summary: "Removes the members of a sorted set from one place to another.",
+            summary: "Removes the members of a sorted set in a range of ranks.",
             since: "2.0.0",
             syntax: "key start stop",
             example: Example {
@@ -56,7 +56,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "zremrangebylex",
-            summary: "Removes the members of a sorted set of equal scores that are in a lexicographic range.",
+            summary: "Removes the members in a lexicographic range of a sorted set with equal scores.",
             since: "2.8.9",
             example: Example {
                 given: &["ZADD words 0 apple 0 banana 0 cherry"],

@@ -11,7 +11,7 @@ use crate::types::sorted_set::SortedSet;
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "zscan",
-        summary: "Returns some members of a sorted set with their scores, and a cursor to go on from.",
+        summary: "Returns some members of a sorted set with their scores, and a cursor to continue from.",
         since: "2.8.0",
         group: Group::SortedSet,
         complexity: "O(COUNT) for a call, O(N) for a whole iteration over N members.",

@@ -25,7 +25,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             name: "zmscore",
             summary: "Returns the scores of several members of a sorted set.",
             since: "6.2.0",
-            complexity: "O(N), N being the number of members asked for.",
+            complexity: "O(N), N being the number of given members.",
             arity: -3,
             syntax: "key member [member ...]",
             example: Example {

@@ -56,7 +56,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "zunion",
-            summary: "Returns the members that are in any of several sorted sets.",
+            summary: "Returns the union of several sorted sets.",
             complexity: UNION_COMPLEXITY,
             example: Example {
                 given: GIVEN,
@@ -70,7 +70,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "zinter",
-            summary: "Returns the members that are in all of several sorted sets.",
+            summary: "Returns the intersection of several sorted sets.",
             complexity: INTER_COMPLEXITY,
             example: Example {
                 given: GIVEN,
@@ -84,7 +84,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "zdiff",
-            summary: "Returns the members of a sorted set that are in none of several others.",
+            summary: "Returns the difference of the first sorted set and the others.",
             complexity: DIFF_COMPLEXITY,
             syntax: "numkeys key [key ...] [WITHSCORES]",
             example: Example { given: GIVEN, call: "ZDIFF 2 one two", reply: "1) \"a\"" },
@@ -95,7 +95,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "zintercard",
-            summary: "Counts the members that are in all of several sorted sets.",
+            summary: "Returns the number of members in the intersection of several sorted sets.",
             since: "7.0.0",
             complexity: "O(N*K), N being the number of members in the smallest set and K of sets.",
             syntax: "numkeys key [key ...] [LIMIT limit]",
@@ -107,7 +107,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "zunionstore",
-            summary: "Stores the members that are in any of several sorted sets in a key.",
+            summary: "Stores the union of several sorted sets.",
             complexity: UNION_COMPLEXITY,
             example: Example {
                 given: GIVEN,
@@ -121,7 +121,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "zinterstore",
-            summary: "Stores the members that are in all of several sorted sets in a key.",
+            summary: "Stores the intersection of several sorted sets.",
             complexity: INTER_COMPLEXITY,
             example: Example { given: GIVEN, call: "ZINTERSTORE both 2 one two", reply: "(integer) 1" },
             ..STORE
@@ -131,7 +131,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "zdiffstore",
-            summary: "Stores the members of a sorted set that are in none of several others in a key.",
+            summary: "Stores the difference of the first sorted set and the others.",
             since: "6.2.0",
             complexity: DIFF_COMPLEXITY,
             syntax: "destination numkeys key [key ...]",

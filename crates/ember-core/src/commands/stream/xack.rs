@@ -9,7 +9,7 @@ use crate::types::stream::Stream;
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "xack",
-        summary: "Acknowledges entries that were delivered to a consumer group, and returns how many were pending.",
+        summary: "Acknowledges entries of a consumer group; returns the number that was pending.",
         since: "5.0.0",
         group: Group::Stream,
         complexity: "O(log P) for each entry, where P are pending",

@@ -13,7 +13,7 @@ use crate::types::stream::{AppendError, BlockLimits, Log, Stream, StreamId, Trac
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "xadd",
-        summary: "Adds an entry to a stream, which is created if it is not there, and may trim it.",
+        summary: "Adds an entry to a stream, creating it if it is missing, and optionally trims it.",
         since: "5.0.0",
         group: Group::Stream,
         complexity: "O(1) for each field, and O(N) for N entries that are trimmed away",

@@ -22,7 +22,7 @@ const COUNT_MAX: u64 = i64::MAX as u64 / 16;
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "xautoclaim",
-        summary: "Makes pending entries that have been idle for long enough those of another consumer, and tells where to go on.",
+        summary: "Transfers pending entries that were idle for a minimum time to another consumer; returns an ID to continue from.",
         since: "6.2.0",
         group: CommandGroup::Stream,
         complexity: "O(COUNT log P), where P entries are pending",

@@ -15,7 +15,7 @@ use crate::types::stream::{ConsumerNumber, Group, Log, Pending, Stream, StreamId
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "xclaim",
-        summary: "Makes pending entries those of another consumer, if they have been idle for long enough.",
+        summary: "Transfers pending entries to another consumer if they were idle for a minimum time.",
         since: "5.0.0",
         group: CommandGroup::Stream,
         complexity: "O(log P) for each entry, where P are pending",

@@ -9,7 +9,7 @@ use crate::types::stream::Stream;
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "xdel",
-        summary: "Deletes entries of a stream and returns how many were there.",
+        summary: "Deletes entries of a stream; returns the number of deleted entries.",
         since: "5.0.0",
         group: Group::Stream,
         complexity: "O(1) for each entry, whatever the length of the stream",

@@ -13,7 +13,7 @@ use crate::types::stream::{References, Stream, StreamId, Traces};
 
 const XDELEX: Spec = Spec {
     name: "xdelex",
-    summary: "Deletes entries of a stream and says what becomes of them in consumer groups.",
+    summary: "Deletes entries of a stream, with control over their references in consumer groups.",
     since: "8.2.0",
     group: Group::Stream,
     complexity: "O(G log P) for each entry, with G consumer groups where P entries are pending",
@@ -34,7 +34,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "xackdel",
-            summary: "Acknowledges entries that were delivered to a consumer group, and deletes them.",
+            summary: "Acknowledges entries of a consumer group and deletes them.",
             arity: -6,
             keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UPDATE).union(KeyFlags::DELETE))],
             syntax: "key group [KEEPREF | DELREF | ACKED] IDS ids:<numids id [id ...]>",

@@ -13,7 +13,7 @@ use crate::types::stream::{Group, Stream, StreamId};
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::container(
     Spec {
         name: "xgroup",
-        summary: "Holds commands that make, change and remove consumer groups.",
+        summary: "Contains subcommands for consumer groups.",
         since: "5.0.0",
         group: CommandGroup::Stream,
         complexity: "Depends on the subcommand.",
@@ -36,7 +36,7 @@ const SUBCOMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "create",
-            summary: "Makes a consumer group that reads a stream from behind an ID on.",
+            summary: "Creates a consumer group that reads a stream after an ID.",
             arity: -5,
             flags: Flags::WRITE.union(Flags::DENYOOM),
             keys: &[KeySpec::one(2, KeyFlags::RW.union(KeyFlags::INSERT))],
@@ -50,7 +50,7 @@ const SUBCOMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "createconsumer",
-            summary: "Makes a consumer in a group and returns 1, or 0 if it is there already.",
+            summary: "Creates a consumer in a group; returns 0 if it exists.",
             since: "6.2.0",
             arity: 5,
             flags: Flags::WRITE.union(Flags::DENYOOM),
@@ -68,7 +68,7 @@ const SUBCOMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "delconsumer",
-            summary: "Removes a consumer with all it has yet to acknowledge, and returns how much that was.",
+            summary: "Removes a consumer with its pending entries; returns their number.",
             complexity: "O(N log P) for N entries it has yet to acknowledge of P that are pending",
             arity: 5,
             syntax: "key groupname consumername",
@@ -88,7 +88,7 @@ const SUBCOMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "destroy",
-            summary: "Removes a consumer group and returns 1, or 0 if it is not there.",
+            summary: "Removes a consumer group; returns 0 if it is missing.",
             complexity: "O(N) for N pending entries",
             arity: 4,
             syntax: "key groupname",
@@ -120,7 +120,7 @@ const SUBCOMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "setid",
-            summary: "Sets the ID from behind which a consumer group reads a stream.",
+            summary: "Sets the ID after which a consumer group reads a stream.",
             arity: -5,
             keys: &[KeySpec::one(2, KeyFlags::RW.union(KeyFlags::UPDATE))],
             syntax: "key groupname id:<id | $> [ENTRIESREAD entries_read]",

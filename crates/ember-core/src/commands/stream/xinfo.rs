@@ -12,7 +12,7 @@ use crate::types::stream::{Consumer, Entry, Group, Log, Stream, StreamId};
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::container(
     Spec {
         name: "xinfo",
-        summary: "Holds commands that tell about streams, their consumer groups and consumers.",
+        summary: "Contains subcommands that describe streams, consumer groups and consumers.",
         since: "5.0.0",
         group: CommandGroup::Stream,
         complexity: "Depends on the subcommand.",
@@ -35,7 +35,7 @@ const SUBCOMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "consumers",
-            summary: "Tells about the consumers of a group.",
+            summary: "Returns information about the consumers of a group.",
             complexity: "O(N) for N consumers",
             arity: 4,
             tips: &["nondeterministic_output"],
@@ -53,7 +53,7 @@ const SUBCOMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "groups",
-            summary: "Tells about the consumer groups of a stream.",
+            summary: "Returns information about the consumer groups of a stream.",
             complexity: "O(N) for N groups",
             arity: 3,
             syntax: "key",
@@ -88,8 +88,8 @@ const SUBCOMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "stream",
-            summary: "Tells about a stream, and in full about its entries, groups and consumers too.",
-            complexity: "O(1), in full O(N) for N entries, groups, consumers and pending entries told",
+            summary: "Returns information about a stream, with FULL also about its entries, groups and consumers.",
+            complexity: "O(1), in full O(N) for N entries, groups, consumers and pending entries in the reply",
             arity: -3,
             syntax: "key full-block:[FULL [COUNT count]]",
             history: &[

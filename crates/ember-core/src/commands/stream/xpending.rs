@@ -11,10 +11,10 @@ use ember_protocol::{Args, Reply};
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "xpending",
-        summary: "Tells which entries a consumer group has yet to acknowledge: how many, or one by one.",
+        summary: "Returns the pending entries of a consumer group, as a summary or as a list.",
         since: "5.0.0",
         group: CommandGroup::Stream,
-        complexity: "O(N) for N entries looked at, or for N consumers in the summary",
+        complexity: "O(N) for N visited entries, or for N consumers in the summary",
         arity: -3,
         flags: Flags::READONLY,
         keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],

@@ -14,7 +14,7 @@ use crate::types::stream::{ConsumerNumber, Group, Log, Pending, Stream, StreamId
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "xreadgroup",
-        summary: "Delivers entries of streams to a consumer of a group, new ones or those it has yet to acknowledge, and may wait for new ones.",
+        summary: "Delivers new or pending entries of streams to a consumer of a group; optionally waits for new ones.",
         since: "5.0.0",
         group: CommandGroup::Stream,
         complexity: "O(N log P) for N entries delivered where P are pending; an XADD takes O(M) to serve M clients that wait",

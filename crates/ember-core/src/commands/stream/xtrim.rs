@@ -10,7 +10,7 @@ use crate::types::stream::{Stream, Traces};
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "xtrim",
-        summary: "Removes entries from the beginning of a stream and returns how many.",
+        summary: "Removes entries from the beginning of a stream; returns their number.",
         since: "5.0.0",
         group: Group::Stream,
         complexity: "O(N) for N entries that are removed; whole blocks of them go at once",

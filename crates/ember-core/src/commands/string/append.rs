@@ -11,7 +11,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         summary: "Adds bytes to the end of a string value, creating the key if it is missing.",
         since: "2.0.0",
         group: Group::String,
-        complexity: "O(M) amortised, M being the length of the appended value",
+        complexity: "O(M) amortized, M being the length of the appended value",
         arity: 3,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::INSERT))],

@@ -7,7 +7,7 @@ use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
 const MSET: Spec = Spec {
     name: "mset",
-    summary: "Sets the values of several keys at one moment, whatever they held before.",
+    summary: "Sets the values of several keys atomically, ignoring their types.",
     since: "1.0.1",
     group: Group::String,
     complexity: "O(N), N being the number of keys",
@@ -25,7 +25,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "msetnx",
-            summary: "Sets the values of several keys at one moment if none of the keys is there.",
+            summary: "Sets the values of several keys atomically, only if all of them are missing.",
             keys: &[KeySpec::from(1, 2, KeyFlags::OW.union(KeyFlags::INSERT))],
             tips: &["request_policy:multi_shard", "response_policy:agg_min"],
             example: Example { given: &["SET two 2"], call: "MSETNX one 1 two other", reply: "(integer) 0" },

@@ -14,7 +14,7 @@ use crate::spec::{Begin, Command, Example, Find, Flags, Group, KeyFlags, KeySpec
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "msetex",
-        summary: "Sets the values of several keys at one moment, with one expiry for all of them.",
+        summary: "Sets the values of several keys atomically with one expiry.",
         since: "8.4.0",
         group: Group::String,
         complexity: "O(N), N being the number of keys",

@@ -68,7 +68,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "setnx",
-            summary: "Sets the value of a key if the key is not there.",
+            summary: "Sets the value of a key, only if the key is missing.",
             since: "1.0.0",
             group: Group::String,
             arity: 3,

@@ -10,10 +10,10 @@ use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "setrange",
-        summary: "Overwrites part of a string value from an offset on, padding it with zero bytes up to there.",
+        summary: "Overwrites a part of a string value from an offset on, padding with zero bytes up to it.",
         since: "2.2.0",
         group: Group::String,
-        complexity: "O(M) amortised, M being the length of the new part and of the padding",
+        complexity: "O(M) amortized, M being the length of the new part and of the padding",
         arity: 4,
         flags: Flags::WRITE.union(Flags::DENYOOM),
         keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UPDATE))],

@@ -10,7 +10,7 @@ use crate::types::vector_set::VectorSet;
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "vector.get",
-        summary: "Returns an element of an index with its payload, and its vector if that is asked for.",
+        summary: "Returns an element of an index with its payload and, on request, its vector.",
         since: "0.1.0",
         group: Group::VectorSet,
         complexity: "O(log N + D) for N elements and D dimensions.",

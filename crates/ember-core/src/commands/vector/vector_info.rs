@@ -10,7 +10,7 @@ use crate::types::vector_set::{Kind, VectorSet};
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "vector.info",
-        summary: "Returns what an index is made of, and what it takes.",
+        summary: "Returns the properties and the memory of an index.",
         since: "0.1.0",
         group: Group::VectorSet,
         arity: 2,

@@ -9,7 +9,7 @@ use crate::types::vector_set::{Search, VectorSet};
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "vector.search",
-        summary: "Returns the elements of an index that are nearest to a vector, with what is asked for beside them.",
+        summary: "Returns the elements of an index nearest to a vector, with the requested parts of each.",
         since: "0.1.0",
         group: Group::VectorSet,
         complexity: "O(EF · log N) distances for N elements; O(N) in an index of type FLAT, O(N · NPROBE / NLIST) in one of type IVF.",

@@ -11,7 +11,7 @@ use crate::types::vector_set::VectorSet;
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "vector.update",
-        summary: "Sets the payload of an element of an index; returns 1 if the element is there.",
+        summary: "Sets the payload of an element of an index; returns 1 if the element exists.",
         since: "0.1.0",
         group: Group::VectorSet,
         complexity: "O(log N) for N elements.",

@@ -11,7 +11,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[VEMB, VGET];
 const VEMB: DataCommand = Command::new(
     Spec {
         name: "vemb",
-        summary: "Returns the vector of an element of a vector set, as far as it was kept, or as it is stored.",
+        summary: "Returns the approximate vector of an element of a vector set, or its stored form.",
         since: "8.0.0",
         group: Group::VectorSet,
         complexity: "O(log N + D) for N elements and D dimensions.",
@@ -32,7 +32,7 @@ const VEMB: DataCommand = Command::new(
 const VGET: DataCommand = Command::new(
     Spec {
         name: "vget",
-        summary: "Returns the vector of an element of a vector set, as far as it was kept.",
+        summary: "Returns the approximate vector of an element of a vector set.",
         since: "0.1.0",
         group: Group::VectorSet,
         complexity: "O(log N + D) for N elements and D dimensions.",

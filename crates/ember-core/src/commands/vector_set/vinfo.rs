@@ -9,7 +9,7 @@ use crate::types::vector_set::VectorSet;
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "vinfo",
-        summary: "Returns what a vector set is made of.",
+        summary: "Returns the properties of a vector set.",
         since: "8.0.0",
         group: Group::VectorSet,
         arity: 2,

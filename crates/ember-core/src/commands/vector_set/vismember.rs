@@ -7,7 +7,7 @@ use crate::types::vector_set::VectorSet;
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "vismember",
-        summary: "Tells whether a vector set has an element.",
+        summary: "Returns whether a vector set contains an element.",
         since: "8.0.0",
         group: Group::VectorSet,
         complexity: "O(log N) for N elements.",

@@ -15,7 +15,7 @@ use crate::types::vector_set::VectorSet;
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "vrandmember",
-        summary: "Returns random elements of a vector set: one, or as many as asked for, all different unless the count \
+        summary: "Returns random elements of a vector set: one, or up to a count, distinct unless the count \
                   is negative.",
         since: "8.0.0",
         group: Group::VectorSet,

@@ -12,7 +12,7 @@ use crate::types::vector_set::VectorSet;
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "vrange",
-        summary: "Returns the names of elements of a vector set in their order, from one to another.",
+        summary: "Returns a lexicographic range of the elements of a vector set.",
         since: "8.4.0",
         group: Group::VectorSet,
         complexity: "O(log N + M) for N elements and M names returned.",

@@ -46,27 +46,27 @@ const ADMIN_ASKS: Spec = Spec { flags: Flags::ADMIN.union(Flags::STALE), ..ASKS 
 pub(super) const COMMANDS: &[&[ServerCommand]] = &[&[
     refused(Spec {
         name: "asking",
-        summary: "Lets the next command have keys of a slot that is on its way to this node.",
+        summary: "Allows the next command to access a slot that is being imported.",
         flags: Flags::FAST,
         example: example("ASKING"),
         ..CONNECTION
     }),
     refused(Spec {
         name: "readonly",
-        summary: "Lets the connection read from a replica of a node.",
+        summary: "Enables reads from a replica for the connection.",
         example: example("READONLY"),
         ..CONNECTION
     }),
     refused(Spec {
         name: "readwrite",
-        summary: "Ends what READONLY allows.",
+        summary: "Reverts READONLY.",
         example: example("READWRITE"),
         ..CONNECTION
     }),
     Command::container(
         Spec {
             name: "cluster",
-            summary: "Holds commands about the nodes of a cluster.",
+            summary: "Contains subcommands for the cluster.",
             complexity: "Depends on the subcommand.",
             arity: -2,
             flags: Flags::empty(),
@@ -80,7 +80,7 @@ pub(super) const COMMANDS: &[&[ServerCommand]] = &[&[
 const SUBCOMMANDS: &[ServerCommand] = &[
     refused(Spec {
         name: "addslots",
-        summary: "Gives slots to this node.",
+        summary: "Assigns slots to this node.",
         complexity: "O(N) for N slots.",
         arity: -3,
         syntax: "slot [slot ...]",
@@ -89,7 +89,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     }),
     refused(Spec {
         name: "addslotsrange",
-        summary: "Gives ranges of slots to this node.",
+        summary: "Assigns ranges of slots to this node.",
         since: "7.0.0",
         complexity: "O(N) for N slots.",
         arity: -4,
@@ -106,7 +106,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     }),
     refused(Spec {
         name: "count-failure-reports",
-        summary: "Returns how many nodes say that a node has failed.",
+        summary: "Returns the number of nodes that report a node as failed.",
         complexity: "O(N) for N reports.",
         arity: 3,
         syntax: "node-id",
@@ -123,7 +123,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     }),
     refused(Spec {
         name: "delslots",
-        summary: "Takes slots from the nodes they belong to, as this node knows.",
+        summary: "Removes the assignment of slots on this node.",
         complexity: "O(N) for N slots.",
         arity: -3,
         syntax: "slot [slot ...]",
@@ -132,7 +132,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     }),
     refused(Spec {
         name: "delslotsrange",
-        summary: "Takes ranges of slots from the nodes they belong to, as this node knows.",
+        summary: "Removes the assignment of ranges of slots on this node.",
         since: "7.0.0",
         complexity: "O(N) for N slots.",
         arity: -4,
@@ -142,7 +142,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     }),
     refused(Spec {
         name: "failover",
-        summary: "Lets this replica take the place of its primary.",
+        summary: "Makes this replica the primary of its shard.",
         arity: -2,
         syntax: "[options:<FORCE | TAKEOVER>]",
         example: example("CLUSTER FAILOVER"),
@@ -150,13 +150,13 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     }),
     refused(Spec {
         name: "flushslots",
-        summary: "Takes all slots from this node.",
+        summary: "Removes all slots from this node.",
         example: example("CLUSTER FLUSHSLOTS"),
         ..CHANGES
     }),
     refused(Spec {
         name: "forget",
-        summary: "Removes a node from those that this node knows.",
+        summary: "Removes a node from this node's table of nodes.",
         arity: 3,
         syntax: "node-id",
         example: example("CLUSTER FORGET a"),
@@ -181,7 +181,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     }),
     refused(Spec {
         name: "info",
-        summary: "Tells about the cluster as this node sees it.",
+        summary: "Returns information about the cluster as this node sees it.",
         example: example("CLUSTER INFO"),
         ..ASKS
     }),
@@ -196,7 +196,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     }),
     refused(Spec {
         name: "links",
-        summary: "Tells about the connections to other nodes.",
+        summary: "Returns information about the connections to other nodes.",
         since: "7.0.0",
         complexity: "O(N) for N nodes.",
         example: example("CLUSTER LINKS"),
@@ -204,7 +204,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     }),
     refused(Spec {
         name: "meet",
-        summary: "Makes a node known to this node.",
+        summary: "Introduces a node to this node.",
         arity: -4,
         syntax: "ip port [cluster-bus-port]@4.0.0",
         history: &[("4.0.0", "`cluster-bus-port` came.")],
@@ -219,21 +219,21 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     }),
     refused(Spec {
         name: "myshardid",
-        summary: "Returns the name of the shard that this node is of.",
+        summary: "Returns the name of this node's shard.",
         since: "7.2.0",
         example: example("CLUSTER MYSHARDID"),
         ..ASKS
     }),
     refused(Spec {
         name: "nodes",
-        summary: "Tells about all nodes.",
+        summary: "Returns information about all nodes.",
         complexity: "O(N) for N nodes.",
         example: example("CLUSTER NODES"),
         ..ASKS
     }),
     refused(Spec {
         name: "replicas",
-        summary: "Tells about the replicas of a node.",
+        summary: "Returns information about the replicas of a node.",
         since: "5.0.0",
         complexity: "O(N) for N replicas.",
         arity: 3,
@@ -251,7 +251,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     }),
     refused(Spec {
         name: "reset",
-        summary: "Lets this node forget the cluster.",
+        summary: "Resets this node's cluster state.",
         complexity: "O(N) for N nodes; of a replica all keys are removed.",
         arity: -2,
         flags: Flags::ADMIN.union(Flags::STALE).union(Flags::NOSCRIPT),
@@ -261,7 +261,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     }),
     refused(Spec {
         name: "saveconfig",
-        summary: "Writes the file in which this node keeps what it knows.",
+        summary: "Writes this node's cluster state to its file.",
         example: example("CLUSTER SAVECONFIG"),
         ..CHANGES
     }),
@@ -275,7 +275,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     }),
     refused(Spec {
         name: "setslot",
-        summary: "Says which node a slot belongs to, or moves to.",
+        summary: "Assigns a slot to a node, or sets its migration state.",
         arity: -4,
         syntax: "slot subcommand:<IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>",
         example: example("CLUSTER SETSLOT 1 STABLE"),
@@ -283,7 +283,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     }),
     refused(Spec {
         name: "shards",
-        summary: "Tells which nodes and slots each shard has.",
+        summary: "Returns the nodes and slots of each shard.",
         since: "7.0.0",
         complexity: "O(N) for N nodes.",
         flags: LOADING,
@@ -292,7 +292,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     }),
     refused(Spec {
         name: "slaves",
-        summary: "Tells about the replicas of a node.",
+        summary: "Returns information about the replicas of a node.",
         complexity: "O(N) for N replicas.",
         arity: 3,
         syntax: "node-id",
@@ -302,7 +302,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     }),
     refused(Spec {
         name: "slots",
-        summary: "Tells which nodes the ranges of slots belong to.",
+        summary: "Returns the nodes of each range of slots.",
         complexity: "O(N) for N nodes.",
         flags: LOADING,
         history: &[("4.0.0", "The names of nodes came."), ("7.0.0", "More about the network came.")],

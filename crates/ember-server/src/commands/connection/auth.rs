@@ -11,7 +11,7 @@ use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
         name: "auth",
-        summary: "Tells the server a password, so that it serves the connection.",
+        summary: "Authenticates the connection with a password.",
         since: "1.0.0",
         group: Group::Connection,
         complexity: "O(N) for a password of N bytes.",

@@ -17,7 +17,7 @@ use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
         name: "hello",
-        summary: "Chooses the protocol's version and tells about the server and the connection.",
+        summary: "Selects the protocol version and returns properties of the server and the connection.",
         since: "6.0.0",
         group: Group::Connection,
         complexity: "O(1)",

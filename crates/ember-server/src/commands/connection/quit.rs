@@ -8,7 +8,7 @@ use crate::executor::session::{Outcome, ServerCommand};
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
         name: "quit",
-        summary: "Answers OK and closes the connection.",
+        summary: "Replies OK and closes the connection.",
         since: "1.0.0",
         group: Group::Connection,
         complexity: "O(1)",

@@ -16,7 +16,7 @@ use crate::live_queries::opening;
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
         name: "reset",
-        summary: "Makes the connection as it was when it was new.",
+        summary: "Resets the connection to its initial state.",
         since: "6.2.0",
         group: Group::Connection,
         complexity: "O(1)",

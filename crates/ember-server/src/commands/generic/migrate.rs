@@ -10,7 +10,7 @@ const GIVEN: KeyFlags = KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::DEL
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
         name: "migrate",
-        summary: "Gives keys to another server, which then has them alone.",
+        summary: "Moves keys to another server.",
         since: "2.6.0",
         group: Group::Generic,
         complexity: "That of DUMP and DEL here and of RESTORE there, and O(N) for the transfer of N bytes.",

@@ -20,7 +20,7 @@ const INTERVAL_MS_MAX: i64 = 24 * 3600 * 1000;
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
         name: "watch.open",
-        summary: "Watches a command: returns its result and the version of that, and sends the new ones after each change.",
+        summary: "Watches a command: returns its result with a version, and sends each new result.",
         complexity: "That of the command.",
         arity: -4,
         keys: &[KeySpec::unknown(KeyFlags::RO.union(KeyFlags::ACCESS))],

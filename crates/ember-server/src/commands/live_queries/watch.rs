@@ -13,7 +13,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: ".watch",
-            summary: "Watches the command of this name: returns its result, and sends the new one after each change.",
+            summary: "Watches the command of this name: returns its result, and sends each new result.",
             example: Example { given: &[], call: "", reply: "..." },
             ..TEMPLATE
         },

@@ -11,7 +11,7 @@ use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
     Spec {
         name: "pubsub",
-        summary: "Holds commands about subscriptions.",
+        summary: "Contains subcommands for subscriptions.",
         since: "2.8.0",
         group: Group::PubSub,
         complexity: "Depends on the subcommand.",
@@ -25,7 +25,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
 const CHANNELS: ServerCommand = Command::new(
     Spec {
         name: "channels",
-        summary: "Lists the channels that somebody listens to.",
+        summary: "Returns the channels with subscribers.",
         since: "2.8.0",
         complexity: "O(N) for N channels.",
         arity: -2,
@@ -39,7 +39,7 @@ const CHANNELS: ServerCommand = Command::new(
 const SHARDCHANNELS: ServerCommand = Command::new(
     Spec {
         name: "shardchannels",
-        summary: "Lists the shard channels that somebody listens to.",
+        summary: "Returns the shard channels with subscribers.",
         since: "7.0.0",
         complexity: "O(N) for N shard channels.",
         arity: -2,
@@ -53,9 +53,9 @@ const SHARDCHANNELS: ServerCommand = Command::new(
 const NUMSUB: ServerCommand = Command::new(
     Spec {
         name: "numsub",
-        summary: "Counts the listeners to channels, without those to patterns.",
+        summary: "Returns the number of subscribers of channels, not counting pattern subscriptions.",
         since: "2.8.0",
-        complexity: "O(N) for N channels asked for.",
+        complexity: "O(N) for N given channels.",
         arity: -2,
         syntax: "[channel [channel ...]]",
         example: Example { given: &[], call: "PUBSUB NUMSUB news", reply: "1) \"news\"\n2) (integer) 0" },
@@ -67,9 +67,9 @@ const NUMSUB: ServerCommand = Command::new(
 const SHARDNUMSUB: ServerCommand = Command::new(
     Spec {
         name: "shardnumsub",
-        summary: "Counts the listeners to shard channels.",
+        summary: "Returns the number of subscribers of shard channels.",
         since: "7.0.0",
-        complexity: "O(N) for N shard channels asked for.",
+        complexity: "O(N) for N given shard channels.",
         arity: -2,
         syntax: "[shardchannel [shardchannel ...]]",
         example: Example {
@@ -85,7 +85,7 @@ const SHARDNUMSUB: ServerCommand = Command::new(
 const NUMPAT: ServerCommand = Command::new(
     Spec {
         name: "numpat",
-        summary: "Counts the different patterns that clients listen to.",
+        summary: "Returns the number of distinct patterns with subscribers.",
         since: "2.8.0",
         complexity: "O(1)",
         arity: 2,

@@ -14,7 +14,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
         Spec {
             name: "publish",
             channels: Channels::Published,
-            summary: "Sends a message to all who listen to the channel; returns how many do.",
+            summary: "Sends a message to the subscribers of a channel; returns their number.",
             complexity: "O(N+M) for N listeners to the channel and M patterns of all clients.",
             arity: 3,
             flags: TEMPLATE.flags.union(Flags::FAST).union(Flags::MAY_REPLICATE),
@@ -28,7 +28,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
         Spec {
             name: "spublish",
             channels: Channels::Published,
-            summary: "Sends a message to all who listen to the shard channel; returns how many do.",
+            summary: "Sends a message to the subscribers of a shard channel; returns their number.",
             since: "7.0.0",
             complexity: "O(N) for N listeners to the channel.",
             arity: 3,

@@ -22,7 +22,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
         Spec {
             name: "subscribe",
             channels: Channels::Subscribed,
-            summary: "Listens to channels.",
+            summary: "Subscribes to channels.",
             complexity: "O(N) for N channels.",
             arity: -2,
             flags: FLAGS,
@@ -40,7 +40,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
         Spec {
             name: "psubscribe",
             channels: Channels::SubscribedPatterns,
-            summary: "Listens to all channels whose names match patterns.",
+            summary: "Subscribes to all channels that match patterns.",
             complexity: "O(N) for N patterns.",
             arity: -2,
             flags: FLAGS,
@@ -58,7 +58,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
         Spec {
             name: "ssubscribe",
             channels: Channels::Subscribed,
-            summary: "Listens to shard channels.",
+            summary: "Subscribes to shard channels.",
             since: "7.0.0",
             complexity: "O(N) for N channels.",
             arity: -2,
@@ -77,7 +77,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "unsubscribe",
-            summary: "Stops listening to channels, or to all of them.",
+            summary: "Unsubscribes from some or all channels.",
             complexity: "O(N) for N channels.",
             arity: -1,
             flags: FLAGS,
@@ -94,7 +94,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "punsubscribe",
-            summary: "Stops listening to patterns, or to all of them.",
+            summary: "Unsubscribes from some or all patterns.",
             complexity: "O(N) for N patterns.",
             arity: -1,
             flags: FLAGS,
@@ -111,7 +111,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "sunsubscribe",
-            summary: "Stops listening to shard channels, or to all of them.",
+            summary: "Unsubscribes from some or all shard channels.",
             since: "7.0.0",
             complexity: "O(N) for N channels.",
             arity: -1,

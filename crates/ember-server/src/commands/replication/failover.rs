@@ -12,7 +12,7 @@ use crate::replication::failover::stage::{Failover, FailoverStage, Wish};
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
         name: "failover",
-        summary: "Has a replica take the place of this server, once it has all that was written; writes wait until then.",
+        summary: "Hands this server's role to a replica once the replica has all writes; writes wait until then.",
         since: "6.2.0",
         group: Group::Server,
         complexity: "O(1)",

@@ -25,7 +25,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "psync",
-            summary: "Makes the connection a replica's: it goes on at an offset of a history, or gets a copy of the data.",
+            summary: "Turns the connection into a replica's: a partial sync from an offset, or a full sync.",
             since: "2.8.0",
             complexity: "O(1); the copy is O(N) for N keys, in the background.",
             arity: -3,
@@ -38,7 +38,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "sync",
-            summary: "Makes the connection a replica's, as in versions before 2.8: it gets a copy of the data.",
+            summary: "Turns the connection into a replica's with a full sync, as before version 2.8.",
             since: "1.0.0",
             complexity: "O(1); the copy is O(N) for N keys, in the background.",
             arity: 1,
@@ -50,7 +50,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "replconf",
-            summary: "Tells what a replica is and can do, and how far it is.",
+            summary: "Sends a replica's properties and its offset to its primary.",
             since: "3.0.0",
             complexity: "O(1)",
             arity: -1,

@@ -12,8 +12,8 @@ use crate::server::Server;
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
         name: "role",
-        summary: "Tells the role of this server: of a primary the replication offset and the replicas; of a replica its \
-                  primary and how far the link to it is.",
+        summary: "Returns the role of this server: for a primary the replication offset and the replicas, for a replica its \
+                  primary and the state of the link.",
         since: "2.8.12",
         group: Group::Server,
         complexity: "O(1)",

@@ -30,7 +30,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "wait",
-            summary: "Waits until a number of replicas have what the connection has written; returns how many do.",
+            summary: "Waits until a number of replicas have the connection's writes; returns that number.",
             since: "3.0.0",
             arity: 3,
             syntax: "numreplicas timeout",
@@ -49,7 +49,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "waitaof",
-            summary: "Waits until the disks of this server and of a number of replicas have what the connection has written.",
+            summary: "Waits until the connection's writes are on disk on this server and a number of replicas.",
             since: "7.2.0",
             flags: Flags::NOSCRIPT,
             arity: 4,

@@ -42,7 +42,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "evalsha",
-            summary: "Runs a script that the server knows, named by its SHA-1 digest.",
+            summary: "Runs a loaded script by its SHA-1 digest.",
             since: "2.6.0",
             complexity: COMPLEXITY,
             flags: WRITING,
@@ -60,7 +60,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "eval_ro",
-            summary: "Runs a script that must not write.",
+            summary: "Runs a read-only script.",
             since: "7.0.0",
             complexity: COMPLEXITY,
             flags: READ_ONLY,
@@ -78,7 +78,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "evalsha_ro",
-            summary: "Runs a script that the server knows and that must not write, named by its SHA-1 digest.",
+            summary: "Runs a loaded read-only script by its SHA-1 digest.",
             since: "7.0.0",
             complexity: COMPLEXITY,
             flags: READ_ONLY,

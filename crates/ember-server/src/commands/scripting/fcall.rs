@@ -17,7 +17,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "fcall",
-            summary: "Calls a function of a library.",
+            summary: "Calls a function.",
             since: "7.0.0",
             complexity: "Depends on the function.",
             flags: WRITING,
@@ -36,7 +36,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "fcall_ro",
-            summary: "Calls a function of a library that says that it never writes.",
+            summary: "Calls a read-only function.",
             since: "7.0.0",
             complexity: "Depends on the function.",
             flags: RUNNING.flags.union(Flags::READONLY),

@@ -41,7 +41,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "dump",
-            summary: "Tells all libraries in the form that FUNCTION RESTORE takes.",
+            summary: "Returns all libraries as a payload for FUNCTION RESTORE.",
             since: "7.0.0",
             complexity: "O(N) for N functions.",
             arity: 2,
@@ -86,7 +86,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "kill",
-            summary: "Ends a function that has been running for long and has not written.",
+            summary: "Ends a long-running function that has not written.",
             since: "7.0.0",
             arity: 2,
             flags: TEMPLATE.flags.union(Flags::ALLOW_BUSY),
@@ -142,7 +142,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "restore",
-            summary: "Adds the libraries that FUNCTION DUMP has told.",
+            summary: "Adds the libraries of a payload of FUNCTION DUMP.",
             since: "7.0.0",
             complexity: "O(N) for N functions.",
             arity: -3,
@@ -161,7 +161,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "stats",
-            summary: "Tells which function is running, and how many there are.",
+            summary: "Returns the running function and the number of functions.",
             since: "7.0.0",
             arity: 2,
             flags: TEMPLATE.flags.union(Flags::ALLOW_BUSY),
@@ -181,7 +181,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
     Spec {
         name: "function",
-        summary: "Holds commands about functions.",
+        summary: "Contains subcommands for functions.",
         since: "7.0.0",
         group: Group::Scripting,
         complexity: "Depends on the subcommand.",

@@ -14,7 +14,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "debug",
-            summary: "Sets the mode of the debugger for the scripts that follow; this server has none, so `NO` it stays.",
+            summary: "Sets the debugger mode for following scripts; only `NO` is supported.",
             since: "3.2.0",
             arity: 3,
             syntax: "mode:<YES | SYNC | NO>",
@@ -26,7 +26,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "exists",
-            summary: "Tells which scripts the server knows.",
+            summary: "Returns whether scripts are loaded.",
             since: "2.6.0",
             complexity: "O(N) for N digests.",
             arity: -3,
@@ -52,7 +52,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "flush",
-            summary: "Forgets all scripts.",
+            summary: "Removes all scripts.",
             since: "2.6.0",
             complexity: "O(N) for N scripts.",
             arity: -2,
@@ -77,7 +77,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "kill",
-            summary: "Ends a script that has been running for long and has not written.",
+            summary: "Ends a long-running script that has not written.",
             since: "2.6.0",
             arity: 2,
             flags: TEMPLATE.flags.union(Flags::ALLOW_BUSY),
@@ -98,7 +98,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "load",
-            summary: "Makes a script known without running it, and tells its SHA-1 digest.",
+            summary: "Loads a script without running it; returns its SHA-1 digest.",
             since: "2.6.0",
             complexity: "O(N) for N bytes of the script.",
             arity: 3,
@@ -135,7 +135,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "show",
-            summary: "Tells the text of a script that the server knows.",
+            summary: "Returns the text of a loaded script.",
             since: "8.0.0",
             complexity: "O(N) for N bytes of the script.",
             arity: 3,
@@ -159,7 +159,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
     Spec {
         name: "script",
-        summary: "Holds commands about scripts.",
+        summary: "Contains subcommands for scripts.",
         since: "2.6.0",
         group: Group::Scripting,
         complexity: "Depends on the subcommand.",

@@ -13,7 +13,7 @@ use crate::snapshot::state::SnapshotState;
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
         name: "bgsave",
-        summary: "Writes the data set as it is now to the file `dbfilename`, while commands go on.",
+        summary: "Saves the data set to the file `dbfilename` in the background.",
         since: "1.0.0",
         group: Group::Server,
         complexity: "O(1). The file takes O(N) for N keys in the background.",

@@ -22,7 +22,7 @@ const TEMPLATE: Spec = Spec {
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
     Spec {
         name: "commandlog",
-        summary: "Holds commands about the logs of slow calls, large requests, large replies and large keys.",
+        summary: "Contains subcommands for the logs of slow calls, large requests, large replies and large keys.",
         since: SINCE,
         group: Group::Server,
         complexity: "Depends on the subcommand.",
@@ -34,8 +34,8 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "get",
-                summary: "Tells the newest calls in a log.",
-                complexity: "O(N) for N calls told.",
+                summary: "Returns the newest calls in a log.",
+                complexity: "O(N) for N returned calls.",
                 arity: 4,
                 tips: &["request_policy:all_nodes", "nondeterministic_output"],
                 syntax: "count <slow | large-request | large-reply | large-key>",
@@ -61,7 +61,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "len",
-                summary: "Tells how many calls a log holds.",
+                summary: "Returns the number of calls in a log.",
                 arity: 3,
                 tips: &["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"],
                 syntax: "<slow | large-request | large-reply | large-key>",

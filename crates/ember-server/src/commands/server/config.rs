@@ -35,7 +35,7 @@ const TEMPLATE: Spec = Spec {
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
     Spec {
         name: "config",
-        summary: "Holds commands about the configuration.",
+        summary: "Contains subcommands for the configuration.",
         since: "2.0.0",
         group: Group::Server,
         complexity: "Depends on the subcommand.",
@@ -47,7 +47,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "get",
-                summary: "Tells the values of the parameters whose names match a pattern.",
+                summary: "Returns the parameters whose names match a pattern.",
                 since: "2.0.0",
                 complexity: "O(N) for N parameters.",
                 arity: -3,
@@ -75,7 +75,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "resetstat",
-                summary: "Sets the counters that INFO tells to zero.",
+                summary: "Resets the counters of INFO.",
                 since: "2.0.0",
                 arity: 2,
                 example: Example { given: &[], call: "CONFIG RESETSTAT", reply: "OK" },
@@ -86,7 +86,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "rewrite",
-                summary: "Brings the configuration file up to date.",
+                summary: "Writes the current parameters to the configuration file.",
                 since: "2.8.0",
                 complexity: "O(N) for a file of N lines.",
                 arity: 2,
@@ -102,7 +102,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "set",
-                summary: "Changes parameters, all of those given or none.",
+                summary: "Sets parameters, either all given ones or none.",
                 since: "2.0.0",
                 complexity: "O(N) for N parameters.",
                 arity: -4,

@@ -22,7 +22,7 @@ const TEMPLATE: Spec = Spec {
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
     Spec {
         name: "hotkeys",
-        summary: "Holds commands about the keys that are accessed most.",
+        summary: "Contains subcommands for the most accessed keys.",
         since: SINCE,
         group: Group::Server,
         complexity: "Depends on the subcommand.",
@@ -34,7 +34,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "get",
-                summary: "Tells the keys that were accessed most in the last seconds.",
+                summary: "Returns the most accessed keys of the last seconds.",
                 complexity: "O(1)",
                 arity: -2,
                 syntax: "[COUNT count] [READ | WRITE]",
@@ -60,7 +60,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "reset",
-                summary: "Forgets all accesses so far.",
+                summary: "Clears the recorded accesses.",
                 complexity: "O(1)",
                 arity: 2,
                 tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],

@@ -20,7 +20,7 @@ const TEMPLATE: Spec = Spec {
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
     Spec {
         name: "latency",
-        summary: "Holds commands that tell what took long.",
+        summary: "Contains subcommands for latency monitoring.",
         since: "2.8.13",
         group: Group::Server,
         complexity: "Depends on the subcommand.",
@@ -32,7 +32,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "doctor",
-                summary: "Reports in sentences what took long, and what may help.",
+                summary: "Reports causes of latency and possible remedies in sentences.",
                 arity: 2,
                 example: Example { given: &[], call: "LATENCY DOCTOR", reply: "..." },
                 ..TEMPLATE
@@ -67,7 +67,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "histogram",
-                summary: "Tells how many calls of commands took how long.",
+                summary: "Returns histograms of command latencies.",
                 since: "7.0.0",
                 complexity: "O(N) for N commands.",
                 arity: -2,
@@ -80,7 +80,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "history",
-                summary: "Tells the samples of an event.",
+                summary: "Returns the samples of an event.",
                 arity: 3,
                 syntax: "event",
                 example: Example { given: &[], call: "LATENCY HISTORY nothing", reply: "(empty array)" },
@@ -91,7 +91,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "latest",
-                summary: "Tells the newest sample of each event.",
+                summary: "Returns the newest sample of each event.",
                 arity: 2,
                 example: Example {
                     given: &["LATENCY RESET"],
@@ -105,7 +105,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "reset",
-                summary: "Forgets the samples of events, or of all.",
+                summary: "Clears the samples of some or all events.",
                 arity: -2,
                 tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
                 syntax: "[event [event ...]]",

@@ -28,7 +28,7 @@ const TEMPLATE: Spec = Spec {
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
     Spec {
         name: "memory",
-        summary: "Holds commands about memory.",
+        summary: "Contains subcommands for memory.",
         since: "4.0.0",
         group: Group::Server,
         complexity: "Depends on the subcommand.",
@@ -40,7 +40,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "doctor",
-                summary: "Reports in sentences what is unusual about the use of memory.",
+                summary: "Reports unusual memory use in sentences.",
                 arity: 2,
                 example: Example { given: &[], call: "MEMORY DOCTOR", reply: "..." },
                 ..TEMPLATE
@@ -60,7 +60,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "malloc-stats",
-                summary: "Tells what the allocator says about itself.",
+                summary: "Returns the statistics of the allocator.",
                 complexity: "Grows with the number of arenas and size classes of the allocator.",
                 arity: 2,
                 example: Example { given: &[], call: "MEMORY MALLOC-STATS", reply: "..." },
@@ -71,7 +71,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "purge",
-                summary: "Gives memory that the allocator keeps without need back to the system.",
+                summary: "Returns unused memory of the allocator to the system.",
                 complexity: "O(N) for N pages given back.",
                 arity: 2,
                 tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
@@ -83,7 +83,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "stats",
-                summary: "Tells what memory is used for.",
+                summary: "Returns the memory use by purpose.",
                 arity: 2,
                 example: Example { given: &[], call: "MEMORY STATS", reply: "..." },
                 ..TEMPLATE
@@ -93,7 +93,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "usage",
-                summary: "Tells how many bytes of memory a key and its value take.",
+                summary: "Returns the memory of a key and its value in bytes.",
                 complexity: "O(N) for N elements sampled.",
                 arity: -3,
                 flags: Flags::READONLY,

@@ -20,7 +20,7 @@ const CHANGES: Spec = Spec { flags: TEMPLATE.flags.union(Flags::NO_ASYNC_LOADING
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
     Spec {
         name: "module",
-        summary: "Holds commands about modules.",
+        summary: "Contains subcommands for modules.",
         complexity: "Depends on the subcommand.",
         arity: -2,
         flags: Flags::empty(),
@@ -41,7 +41,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "list",
-                summary: "Tells which modules are loaded: none.",
+                summary: "Returns the loaded modules, which is an empty list.",
                 arity: 2,
                 tips: &["nondeterministic_output_order"],
                 example: Example { given: &[], call: "MODULE LIST", reply: "(empty array)" },
@@ -55,7 +55,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "load",
-                summary: "Answers that no module can be loaded.",
+                summary: "Returns an error: modules cannot be loaded.",
                 arity: -3,
                 syntax: "path [arg [arg ...]]",
                 example: Example {
@@ -70,7 +70,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "loadex",
-                summary: "Answers that no module can be loaded.",
+                summary: "Returns an error: modules cannot be loaded.",
                 since: "7.0.0",
                 arity: -3,
                 syntax: "path [CONFIG configs:<name value> [CONFIG name value ...]] [ARGS args [args ...]]",
@@ -86,7 +86,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "unload",
-                summary: "Answers that there is no such module.",
+                summary: "Returns an error: there are no modules.",
                 arity: 3,
                 syntax: "name",
                 example: Example {

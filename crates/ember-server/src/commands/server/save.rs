@@ -10,7 +10,7 @@ use crate::snapshot::state::SnapshotState;
 
 const SAVE: Spec = Spec {
     name: "save",
-    summary: "Writes the data set to the file `dbfilename`. Everybody waits meanwhile.",
+    summary: "Saves the data set to the file `dbfilename`; all other clients wait.",
     since: "1.0.0",
     group: Group::Server,
     complexity: "O(N) for N keys.",
@@ -34,7 +34,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "lastsave",
-            summary: "Returns when the data set was last on disk as it was in memory, Unix time in seconds.",
+            summary: "Returns the Unix time in seconds of the last successful save.",
             complexity: "O(1)",
             flags: Flags::LOADING.union(Flags::STALE).union(Flags::FAST),
             categories: Category::ADMIN.union(Category::DANGEROUS),

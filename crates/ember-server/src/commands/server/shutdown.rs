@@ -14,8 +14,8 @@ use crate::replication::shutdown;
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
         name: "shutdown",
-        summary: "Waits until replicas have all, saves the data set, if there are save rules or it is asked for, and ends the \
-                  server. Connections get the replies that are ready.",
+        summary: "Waits for replicas, saves the data set if there are save rules or SAVE is given, and stops the server. \
+                  Connections receive the replies that are ready.",
         since: "1.0.0",
         group: Group::Server,
         complexity: "O(N) for N keys when saving, otherwise O(N) for N connections.",

@@ -18,7 +18,7 @@ const TEMPLATE: Spec = Spec {
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
     Spec {
         name: "slowlog",
-        summary: "Holds commands about the slow log.",
+        summary: "Contains subcommands for the slow log.",
         since: "2.2.12",
         group: Group::Server,
         complexity: "Depends on the subcommand.",
@@ -30,8 +30,8 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "get",
-                summary: "Tells the newest slow calls.",
-                complexity: "O(N) for N calls told.",
+                summary: "Returns the newest slow calls.",
+                complexity: "O(N) for N returned calls.",
                 arity: -2,
                 tips: &["request_policy:all_nodes", "nondeterministic_output"],
                 syntax: "[count]",
@@ -58,7 +58,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "len",
-                summary: "Tells how many calls the slow log holds.",
+                summary: "Returns the number of calls in the slow log.",
                 arity: 2,
                 tips: &["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"],
                 example: Example { given: &["SLOWLOG RESET"], call: "SLOWLOG LEN", reply: "(integer) 0" },

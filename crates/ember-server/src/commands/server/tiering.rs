@@ -36,7 +36,7 @@ const ABOUT_KEYS: Spec = Spec {
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
     Spec {
         name: "tiering",
-        summary: "Holds commands about values that memory has no room for.",
+        summary: "Contains subcommands for tiered values.",
         since: SINCE,
         group: Group::Server,
         complexity: "Depends on the subcommand.",
@@ -58,7 +58,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "info",
-                summary: "Tells how many values are where, and what their files take.",
+                summary: "Returns the number of values per tier and the size of their files.",
                 example: Example {
                     given: &[],
                     call: "TIERING INFO",
@@ -72,7 +72,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "migrate",
-                summary: "Brings the value of a key into memory, or sends it away.",
+                summary: "Fetches the value of a key into memory, or demotes it.",
                 arity: 4,
                 keys: &[KeySpec::one(2, KeyFlags::RW.union(KeyFlags::UPDATE))],
                 syntax: "key <HOT | COLD>",
@@ -90,7 +90,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "pin",
-                summary: "Keeps the values of keys in memory. Tells how many were not kept before.",
+                summary: "Pins the values of keys in memory; returns the number of newly pinned keys.",
                 arity: -3,
                 keys: &[KeySpec::from(2, 1, KeyFlags::RO)],
                 syntax: "key [key ...]",
@@ -106,7 +106,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "stats",
-                summary: "Tells what has gone away and come back since the start.",
+                summary: "Returns the numbers of demoted and fetched values since startup.",
                 example: Example {
                     given: &[],
                     call: "TIERING STATS",
@@ -120,7 +120,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "tier",
-                summary: "Tells where the value of a key is: hot, warm or cold.",
+                summary: "Returns the tier of a key's value: hot, warm or cold.",
                 arity: 3,
                 keys: &[KeySpec::one(2, KeyFlags::RO)],
                 syntax: "key",
@@ -132,7 +132,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "unpin",
-                summary: "Lets the values of keys go away again. Tells how many were kept.",
+                summary: "Unpins the values of keys; returns the number of unpinned keys.",
                 arity: -3,
                 keys: &[KeySpec::from(2, 1, KeyFlags::RO)],
                 syntax: "key [key ...]",

@@ -7,7 +7,7 @@ use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
         name: "time",
-        summary: "Tells the server's time: Unix time in seconds, and the microseconds in that second.",
+        summary: "Returns the server's time: Unix time in seconds, and the microseconds of that second.",
         since: "2.6.0",
         group: Group::Server,
         arity: 1,

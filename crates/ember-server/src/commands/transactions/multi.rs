@@ -12,7 +12,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "multi",
-            summary: "Opens a transaction: the calls up to EXEC are queued.",
+            summary: "Starts a transaction: commands are queued until EXEC.",
             since: "1.2.0",
             complexity: "O(1)",
             is_immediate: true,
@@ -24,7 +24,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "exec",
-            summary: "Runs the queued calls as if at one moment, unless a watched key has changed.",
+            summary: "Runs the queued commands atomically, unless a watched key has changed.",
             since: "1.2.0",
             complexity: "Depends on the calls.",
             flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::SKIP_SLOWLOG),
@@ -46,7 +46,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "discard",
-            summary: "Forgets the queued calls, and stops watching.",
+            summary: "Discards the queued commands and stops watching.",
             since: "2.0.0",
             complexity: "O(N) for N queued calls.",
             is_immediate: true,

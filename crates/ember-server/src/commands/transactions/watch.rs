@@ -11,7 +11,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "watch",
-            summary: "Makes the next transaction fail if one of the keys changes before it.",
+            summary: "Aborts the next transaction if one of the keys changes before it.",
             since: "2.2.0",
             complexity: "O(1) for each key.",
             arity: -2,

@@ -23,7 +23,7 @@ use pattern::Pattern;
 
 const SORT_RO: Spec = Spec {
     name: "sort_ro",
-    summary: "Returns the elements of a list, set or sorted set in order.",
+    summary: "Returns the sorted elements of a list, set or sorted set.",
     since: "7.0.0",
     group: Group::Generic,
     complexity: "O(N+M*log(M)) for N elements of which M are sorted and returned; O(N) when they are not sorted.",
@@ -55,7 +55,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "sort",
-            summary: "Returns or stores the elements of a list, set or sorted set in order.",
+            summary: "Returns or stores the sorted elements of a list, set or sorted set.",
             since: "1.0.0",
             flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::MOVABLEKEYS),
             keys: &[

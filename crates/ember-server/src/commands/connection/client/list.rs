@@ -13,7 +13,7 @@ use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 pub(super) const ID: ServerCommand = Command::new(
     Spec {
         name: "id",
-        summary: "Tells the connection's ID, which no other connection ever has.",
+        summary: "Returns the connection's unique ID.",
         since: "5.0.0",
         arity: 2,
         example: Example { given: &[], call: "CLIENT ID", reply: "..." },
@@ -41,7 +41,7 @@ pub(super) const INFO: ServerCommand = Command::new(
 pub(super) const LIST: ServerCommand = Command::new(
     Spec {
         name: "list",
-        summary: "Describes all connections, or some.",
+        summary: "Returns information about all or some connections.",
         since: "2.4.0",
         complexity: "O(N) for N connections.",
         arity: -2,

@@ -18,7 +18,7 @@ use crate::executor::session::ServerCommand;
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
     Spec {
         name: "client",
-        summary: "Holds commands about connections.",
+        summary: "Contains subcommands for connections.",
         since: "2.4.0",
         group: Group::Connection,
         complexity: "Depends on the subcommand.",

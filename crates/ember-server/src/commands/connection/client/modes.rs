@@ -16,7 +16,7 @@ use crate::replication::primary::{Primary, good_replicas};
 pub(super) const REPLY: ServerCommand = Command::new(
     Spec {
         name: "reply",
-        summary: "Chooses which replies the connection gets.",
+        summary: "Sets which replies the connection receives.",
         since: "3.2.0",
         arity: 3,
         syntax: "<ON | OFF | SKIP>",
@@ -29,7 +29,7 @@ pub(super) const REPLY: ServerCommand = Command::new(
 pub(super) const NO_EVICT: ServerCommand = Command::new(
     Spec {
         name: "no-evict",
-        summary: "Protects the connection from eviction, or no longer.",
+        summary: "Sets whether the connection is protected from eviction.",
         since: "7.0.0",
         arity: 3,
         syntax: "<ON | OFF>",
@@ -42,7 +42,7 @@ pub(super) const NO_EVICT: ServerCommand = Command::new(
 pub(super) const NO_TOUCH: ServerCommand = Command::new(
     Spec {
         name: "no-touch",
-        summary: "Lets the connection's commands leave the LRU and LFU clocks of keys alone, or no longer.",
+        summary: "Sets whether the connection's commands update the LRU and LFU clocks of keys.",
         since: "7.2.0",
         arity: 3,
         syntax: "<ON | OFF>",
@@ -55,7 +55,7 @@ pub(super) const NO_TOUCH: ServerCommand = Command::new(
 pub(super) const IMPORT_SOURCE: ServerCommand = Command::new(
     Spec {
         name: "import-source",
-        summary: "Says that the connection brings data from another server, or no longer: nothing has expired to it.",
+        summary: "Marks the connection as an import source, for which no key expires, or clears the mark.",
         since: "8.1.0",
         arity: 3,
         syntax: "<ON | OFF>",
@@ -73,7 +73,7 @@ pub(super) const IMPORT_SOURCE: ServerCommand = Command::new(
 pub(super) const SYNC_REPLICAS: ServerCommand = Command::new(
     Spec {
         name: "sync-replicas",
-        summary: "Says how many replicas are to have what the connection writes before it is answered.",
+        summary: "Sets the number of replicas that must confirm the connection's writes before the reply.",
         since: "8.1.0",
         arity: 3,
         syntax: "<numreplicas | DEFAULT>",
@@ -98,7 +98,7 @@ pub(super) const SYNC_REPLICAS: ServerCommand = Command::new(
 pub(super) const CAPA: ServerCommand = Command::new(
     Spec {
         name: "capa",
-        summary: "Tells what the client is capable of.",
+        summary: "Declares capabilities of the client.",
         since: "8.0.0",
         arity: -3,
         syntax: "capability [capability ...]",

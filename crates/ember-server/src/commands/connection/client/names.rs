@@ -10,7 +10,7 @@ use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 pub(super) const GETNAME: ServerCommand = Command::new(
     Spec {
         name: "getname",
-        summary: "Tells the name of the connection.",
+        summary: "Returns the name of the connection.",
         since: "2.6.9",
         arity: 2,
         example: Example { given: &["CLIENT SETNAME me"], call: "CLIENT GETNAME", reply: "\"me\"" },
@@ -22,7 +22,7 @@ pub(super) const GETNAME: ServerCommand = Command::new(
 pub(super) const SETNAME: ServerCommand = Command::new(
     Spec {
         name: "setname",
-        summary: "Names the connection.",
+        summary: "Sets the name of the connection.",
         since: "2.6.9",
         arity: 3,
         syntax: "connection-name",
@@ -35,7 +35,7 @@ pub(super) const SETNAME: ServerCommand = Command::new(
 pub(super) const SETINFO: ServerCommand = Command::new(
     Spec {
         name: "setinfo",
-        summary: "Tells the name or the version of the client library.",
+        summary: "Sets the name or the version of the client library.",
         since: "7.2.0",
         arity: 4,
         syntax: "<LIB-NAME libname | LIB-VER libver>",

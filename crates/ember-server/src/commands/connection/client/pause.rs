@@ -10,7 +10,7 @@ use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 pub(super) const PAUSE: ServerCommand = Command::new(
     Spec {
         name: "pause",
-        summary: "Lets all commands, or those that write, wait for some time.",
+        summary: "Pauses all commands, or only writes, for some time.",
         since: "2.9.50",
         arity: -3,
         syntax: "timeout [WRITE | ALL]@6.2.0",

@@ -17,7 +17,7 @@ use crate::server::Server;
 pub(super) const TRACKING: ServerCommand = Command::new(
     Spec {
         name: "tracking",
-        summary: "Lets the server tell the connection when what it has read changes.",
+        summary: "Enables or disables invalidations for client-side caching.",
         since: "6.0.0",
         complexity: "O(1). Some options may introduce additional complexity.",
         arity: -3,
@@ -32,7 +32,7 @@ pub(super) const TRACKING: ServerCommand = Command::new(
 pub(super) const CACHING: ServerCommand = Command::new(
     Spec {
         name: "caching",
-        summary: "Says whether the next call's keys are tracked.",
+        summary: "Sets whether the keys of the next command are tracked.",
         since: "6.0.0",
         arity: 3,
         syntax: "mode:<YES | NO>",
@@ -45,7 +45,7 @@ pub(super) const CACHING: ServerCommand = Command::new(
 pub(super) const GETREDIR: ServerCommand = Command::new(
     Spec {
         name: "getredir",
-        summary: "Tells which client is told of changes in place of this one; 0 for none, -1 while tracking is off.",
+        summary: "Returns the client that receives this connection's invalidations; 0 for none, -1 while tracking is off.",
         since: "6.0.0",
         arity: 2,
         example: Example { given: &[], call: "CLIENT GETREDIR", reply: "(integer) -1" },
@@ -61,7 +61,7 @@ pub(super) const GETREDIR: ServerCommand = Command::new(
 pub(super) const TRACKINGINFO: ServerCommand = Command::new(
     Spec {
         name: "trackinginfo",
-        summary: "Tells how the connection tracks.",
+        summary: "Returns the tracking state of the connection.",
         since: "6.2.0",
         arity: 2,
         example: Example {

@@ -11,7 +11,7 @@ use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 pub(super) const UNBLOCK: ServerCommand = Command::new(
     Spec {
         name: "unblock",
-        summary: "Ends the waiting of a client that waits in a blocking command.",
+        summary: "Unblocks a client that waits in a blocking command.",
         since: "5.0.0",
         arity: -3,
         syntax: "client-id [TIMEOUT | ERROR]",

@@ -11,7 +11,7 @@ use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 pub(super) const CAT: ServerCommand = Command::new(
     Spec {
         name: "cat",
-        summary: "Tells the categories of commands, or the commands of one.",
+        summary: "Returns the command categories, or the commands of one.",
         complexity: "O(N) for N commands.",
         arity: -2,
         syntax: "[categoryname]",

@@ -11,7 +11,7 @@ use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 pub(super) const LOAD: ServerCommand = Command::new(
     Spec {
         name: "load",
-        summary: "Replaces all users by those in the ACL file, and closes the connections of all but the default user.",
+        summary: "Replaces all users by those in the ACL file and closes the connections of all but the default user.",
         complexity: "O(N) for N users and their connections.",
         arity: 2,
         example: Example { given: &[], call: "ACL LOAD", reply: NO_FILE_SHOWN },

@@ -13,8 +13,8 @@ use crate::system::clock::unix_ms;
 pub(super) const LOG: ServerCommand = Command::new(
     Spec {
         name: "log",
-        summary: "Tells what was denied to users lately.",
-        complexity: "O(N) for N entries told.",
+        summary: "Returns recently denied commands and logins.",
+        complexity: "O(N) for N returned entries.",
         arity: -2,
         syntax: "[operation:<count | RESET>]",
         history: &[("7.2.0", "The entry's number, and when it was made and changed.")],

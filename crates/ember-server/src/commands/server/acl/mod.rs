@@ -18,7 +18,7 @@ use crate::executor::session::{ServerCommand, Session};
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
     Spec {
         name: "acl",
-        summary: "Holds commands about users and what they may do.",
+        summary: "Contains subcommands for users and their permissions.",
         since: "6.0.0",
         group: Group::Server,
         complexity: "Depends on the subcommand.",

@@ -11,7 +11,7 @@ use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 pub(super) const GENPASS: ServerCommand = Command::new(
     Spec {
         name: "genpass",
-        summary: "Makes up a password of random hexadecimal digits.",
+        summary: "Generates a password of random hexadecimal digits.",
         complexity: "O(N) for N bits.",
         arity: -2,
         syntax: "[bits]",

@@ -13,7 +13,7 @@ use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 pub(super) const SETUSER: ServerCommand = Command::new(
     Spec {
         name: "setuser",
-        summary: "Makes a user or changes its rules: all rules given apply, or none.",
+        summary: "Creates a user or changes its rules, either all given rules or none.",
         complexity: "O(N) for N rules.",
         arity: -3,
         syntax: "username [rule [rule ...]]",
@@ -31,7 +31,7 @@ pub(super) const SETUSER: ServerCommand = Command::new(
 pub(super) const GETUSER: ServerCommand = Command::new(
     Spec {
         name: "getuser",
-        summary: "Tells the rules of a user.",
+        summary: "Returns the rules of a user.",
         complexity: "O(N) for N rules.",
         arity: 3,
         syntax: "username",
@@ -49,7 +49,7 @@ pub(super) const GETUSER: ServerCommand = Command::new(
 pub(super) const DRYRUN: ServerCommand = Command::new(
     Spec {
         name: "dryrun",
-        summary: "Tells whether a user may make a call, without making it.",
+        summary: "Returns whether a user may run a command, without running it.",
         since: "7.0.0",
         complexity: "O(N) for N rules.",
         arity: -4,

@@ -27,7 +27,7 @@ pub(super) const DELUSER: ServerCommand = Command::new(
 pub(super) const LIST: ServerCommand = Command::new(
     Spec {
         name: "list",
-        summary: "Tells all users and their rules, as a file would hold them.",
+        summary: "Returns all users with their rules, in the form of the ACL file.",
         complexity: "O(N) for N users.",
         arity: 2,
         example: Example { given: &[], call: "ACL LIST", reply: "..." },
@@ -44,7 +44,7 @@ pub(super) const LIST: ServerCommand = Command::new(
 pub(super) const USERS: ServerCommand = Command::new(
     Spec {
         name: "users",
-        summary: "Tells the names of all users.",
+        summary: "Returns the names of all users.",
         complexity: "O(N) for N users.",
         arity: 2,
         example: Example { given: &[], call: "ACL USERS", reply: "..." },
@@ -61,7 +61,7 @@ pub(super) const USERS: ServerCommand = Command::new(
 pub(super) const WHOAMI: ServerCommand = Command::new(
     Spec {
         name: "whoami",
-        summary: "Tells which user the connection is.",
+        summary: "Returns the user of the connection.",
         complexity: "O(1)",
         arity: 2,
         example: Example { given: &[], call: "ACL WHOAMI", reply: "\"default\"" },

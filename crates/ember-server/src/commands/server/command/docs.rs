@@ -12,9 +12,9 @@ use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 pub(super) const DOCS: ServerCommand = Command::new(
     Spec {
         name: "docs",
-        summary: "Tells the documentation of commands.",
+        summary: "Returns the documentation of commands.",
         since: "7.0.0",
-        complexity: "O(N) for N commands asked for.",
+        complexity: "O(N) for N given commands.",
         arity: -2,
         tips: UNORDERED,
         syntax: "[command-name [command-name ...]]",

@@ -10,9 +10,9 @@ use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 pub(super) const INFO: ServerCommand = Command::new(
     Spec {
         name: "info",
-        summary: "Tells the facts of commands.",
+        summary: "Returns information about commands.",
         since: "2.8.13",
-        complexity: "O(N) for N commands asked for.",
+        complexity: "O(N) for N given commands.",
         arity: -2,
         tips: UNORDERED,
         syntax: "[command-name [command-name ...]]",

@@ -10,7 +10,7 @@ use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 pub(super) const GETKEYS: ServerCommand = Command::new(
     Spec {
         name: "getkeys",
-        summary: "Tells which arguments of a call are keys.",
+        summary: "Returns the keys among a command's arguments.",
         since: "2.8.13",
         complexity: "O(N) for N arguments.",
         arity: -3,
@@ -24,7 +24,7 @@ pub(super) const GETKEYS: ServerCommand = Command::new(
 pub(super) const GETKEYSANDFLAGS: ServerCommand = Command::new(
     Spec {
         name: "getkeysandflags",
-        summary: "Tells which arguments of a call are keys, and what is done with them.",
+        summary: "Returns the keys among a command's arguments with their access flags.",
         since: "7.0.0",
         complexity: "O(N) for N arguments.",
         arity: -3,

@@ -12,7 +12,7 @@ use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 pub(super) const COUNT: ServerCommand = Command::new(
     Spec {
         name: "count",
-        summary: "Tells the number of commands, subcommands not counted.",
+        summary: "Returns the number of commands without subcommands.",
         since: "2.8.13",
         arity: 2,
         example: Example { given: &[], call: "COMMAND COUNT", reply: "..." },
@@ -27,7 +27,7 @@ pub(super) const COUNT: ServerCommand = Command::new(
 pub(super) const LIST: ServerCommand = Command::new(
     Spec {
         name: "list",
-        summary: "Tells the names of commands and subcommands.",
+        summary: "Returns the names of commands and subcommands.",
         since: "7.0.0",
         complexity: "O(N) for N commands.",
         arity: -2,

@@ -13,7 +13,7 @@ use crate::executor::session::ServerCommand;
 pub(super) const COMMANDS: &[ServerCommand] = &[Command {
     spec: Spec {
         name: "command",
-        summary: "Tells the facts of all commands.",
+        summary: "Returns information about all commands.",
         since: "2.8.13",
         complexity: "O(N) for N commands.",
         arity: -1,

@@ -29,7 +29,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
         name: "debug",
         is_system: true,
-        summary: "Holds commands for tests and developers.",
+        summary: "Contains subcommands for tests and debugging.",
         since: "1.0.0",
         group: Group::Server,
         complexity: "Depends on the subcommand.",

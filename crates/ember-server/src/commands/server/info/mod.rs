@@ -16,7 +16,7 @@ use crate::server::Server;
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
         name: "info",
-        summary: "Tells about the server, section by section.",
+        summary: "Returns information about the server, section by section.",
         since: "1.0.0",
         group: Group::Server,
         complexity: "O(S) for S shards, and O(N) for N connections.",
