@@ -71,8 +71,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Memory { range: 0..=BYTES_MAX, field: field!(watch_max_memory) },
         default: "256mb",
         mutable: true,
-        about: "How much memory live queries, those who watch them and the results that are on their way may take. \
-                It is not a part of what `maxmemory` limits.",
+        about: "The memory limit of live queries, their watchers and results that are being sent. It is separate from \
+                `maxmemory`.",
     },
     Parameter {
         name: "watch-max-reply",
@@ -80,6 +80,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Memory { range: 1..=BYTES_MAX, field: field!(watch_max_reply) },
         default: "1mb",
         mutable: true,
-        about: "The longest result that a live query sends; in place of a longer one it sends an error that tells the length.",
+        about: "The maximum length of a result of a live query; instead of a longer one it sends an error with the \
+                length.",
     },
 ];

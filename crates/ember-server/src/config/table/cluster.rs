@@ -36,20 +36,20 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     ),
     stored("cluster-port", PORT, "0", "The port for other nodes; 0 for that of clients and 10000.")
         .at_start(),
-    stored("cluster-announce-ip", Form::Text, "", "The address that a node tells the others."),
-    stored("cluster-announce-port", PORT, "0", "The port for clients that a node tells the others."),
+    stored("cluster-announce-ip", Form::Text, "", "The address that a node announces to the others."),
+    stored("cluster-announce-port", PORT, "0", "The port for clients that a node announces to the others."),
     stored(
         "cluster-announce-tls-port",
         PORT,
         "0",
-        "The port for clients with TLS that a node tells the others.",
+        "The port for clients with TLS that a node announces to the others.",
     ),
-    stored("cluster-announce-bus-port", PORT, "0", "The port for nodes that a node tells the others."),
+    stored("cluster-announce-bus-port", PORT, "0", "The port for nodes that a node announces to the others."),
     stored(
         "cluster-announce-hostname",
         Form::Checked { shape: "a host name", check: check_host_name },
         "",
-        "The host name that a node tells the others.",
+        "The host name that a node announces to the others.",
     ),
     stored(
         "cluster-announce-human-nodename",
@@ -61,7 +61,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "cluster-preferred-endpoint-type",
         Form::Choice(&["ip", "hostname", "unknown-endpoint"]),
         "ip",
-        "How clients are told where a node is.",
+        "The form in which clients receive the address of a node.",
     ),
     stored(
         "cluster-migration-barrier",
@@ -118,16 +118,16 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "cluster-announce-client-ipv4",
         Form::Checked { shape: "an IPv4 address", check: check_ipv4 },
         "",
-        "The address that clients are told over IPv4.",
+        "The address that clients receive over IPv4.",
     ),
     stored(
         "cluster-announce-client-ipv6",
         Form::Checked { shape: "an IPv6 address", check: check_ipv6 },
         "",
-        "The address that clients are told over IPv6.",
+        "The address that clients receive over IPv6.",
     ),
-    stored("cluster-announce-client-port", PORT, "0", "The port that clients are told."),
-    stored("cluster-announce-client-tls-port", PORT, "0", "The port that clients with TLS are told."),
+    stored("cluster-announce-client-port", PORT, "0", "The port that clients receive."),
+    stored("cluster-announce-client-tls-port", PORT, "0", "The port that clients with TLS receive."),
     stored(
         "cluster-blacklist-ttl",
         Form::Integer(0..=i64::MAX),
@@ -164,6 +164,6 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "cluster-compatibility-sample-ratio",
         Form::Integer(0..=100),
         "0",
-        "What per cent of commands are looked at for what a cluster does not allow.",
+        "The percentage of commands that are checked for what a cluster does not allow.",
     ),
 ];

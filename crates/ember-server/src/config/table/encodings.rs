@@ -10,7 +10,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(hash_max_listpack_entries, 0..=i64::MAX),
         default: "512",
         mutable: true,
-        about: "Up to how many fields a hash is kept in one packed buffer.",
+        about: "The maximum number of fields of a hash in one packed buffer.",
     },
     Parameter {
         name: "hash-max-listpack-value",
@@ -26,7 +26,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(set_max_intset_entries, 0..=i64::MAX),
         default: "512",
         mutable: true,
-        about: "Up to how many members a set of integers is kept as an array of them.",
+        about: "The maximum number of members of a set that is stored as an array of integers.",
     },
     Parameter {
         name: "set-max-listpack-entries",
@@ -34,7 +34,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(set_max_listpack_entries, 0..=i64::MAX),
         default: "128",
         mutable: true,
-        about: "Up to how many members a set is kept in one packed buffer.",
+        about: "The maximum number of members of a set in one packed buffer.",
     },
     Parameter {
         name: "set-max-listpack-value",
@@ -50,7 +50,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(zset_max_listpack_entries, 0..=i64::MAX),
         default: "128",
         mutable: true,
-        about: "Up to how many members a sorted set is kept in one packed buffer.",
+        about: "The maximum number of members of a sorted set in one packed buffer.",
     },
     Parameter {
         name: "zset-max-listpack-value",
@@ -99,6 +99,6 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(hll_sparse_max_bytes, 0..=i64::MAX),
         default: "3000",
         mutable: true,
-        about: "Up to how many bytes a HyperLogLog is kept in its sparse form.",
+        about: "The maximum number of bytes of a HyperLogLog in sparse form.",
     },
 ];

@@ -62,7 +62,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "watchdog-period",
         Form::Integer(0..=INT_MAX),
         "0",
-        "the slow log and LATENCY tell of what takes long",
-        "After how many milliseconds a call that still runs is told in the log; 0 for never.",
+        "the slow log and LATENCY record slow calls",
+        "The milliseconds after which a running call is logged; 0 for never.",
     ),
 ];

@@ -15,8 +15,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Memory { range: 0..=u64::MAX, field: field!(maxmemory) },
         default: "0",
         mutable: true,
-        about: "How much memory the data and what clients make the server keep may take before keys are evicted or writes \
-                refused; 0 for no limit.",
+        about: "The memory limit of the data and of clients' buffers, above which keys are evicted or writes refused; \
+                0 for no limit.",
     },
     Parameter {
         name: "maxmemory-policy",
@@ -32,7 +32,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(maxmemory_samples, 1..=INT_MAX),
         default: "5",
         mutable: true,
-        about: "How many keys are looked at to choose one to evict.",
+        about: "The number of keys that are sampled to choose one to evict.",
     },
     Parameter {
         name: "lfu-log-factor",
@@ -86,7 +86,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(activedefrag)),
         default: "no",
         mutable: true,
-        about: "Whether a thread moves what is allocated together while too much memory between is unused.",
+        about: "Whether a thread defragments memory while too much of it is unused between allocations.",
     },
     #[cfg(not(feature = "jemalloc"))]
     Parameter {
@@ -98,7 +98,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
         default: "no",
         mutable: true,
-        about: "Whether a thread moves what is allocated together while too much memory between is unused.",
+        about: "Whether a thread defragments memory while too much of it is unused between allocations.",
     },
     Parameter {
         name: "active-defrag-cycle-min",
@@ -122,8 +122,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(active_defrag_threshold_lower, 0..=1000),
         default: "10",
         mutable: true,
-        about: "`activedefrag` begins when as many per cent more memory is in use as is allocated; above `maxmemory` at half \
-                of that.",
+        about: "`activedefrag` starts when the memory in use exceeds the allocated memory by this percentage; above \
+                `maxmemory` by half of it.",
     },
     Parameter {
         name: "active-defrag-threshold-upper",
@@ -131,7 +131,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(active_defrag_threshold_upper, 0..=1000),
         default: "100",
         mutable: true,
-        about: "From as many per cent on `activedefrag` makes its most effort.",
+        about: "The percentage from which `activedefrag` uses its maximum effort.",
     },
     Parameter {
         name: "active-defrag-ignore-bytes",
@@ -139,8 +139,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Memory { range: 1..=BYTES_MAX, field: field!(active_defrag_ignore_bytes) },
         default: "100mb",
         mutable: true,
-        about: "While less memory than this is unused between what is allocated, `activedefrag` does nothing, unless what is \
-                in use is above `maxmemory`.",
+        about: "`activedefrag` does nothing while less memory than this is unused between allocations, unless the \
+                memory in use is above `maxmemory`.",
     },
     Parameter {
         name: "active-defrag-max-scan-fields",
@@ -148,7 +148,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(active_defrag_max_scan_fields, 1..=i64::MAX),
         default: "1000",
         mutable: true,
-        about: "Values with more elements than this are looked at by `activedefrag` a part at a time, others whole.",
+        about: "`activedefrag` scans values with more elements than this in parts, others whole.",
     },
     Parameter {
         name: "active-defrag-cycle-us",
@@ -173,7 +173,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Memory { range: 0..=BYTES_MAX, field: field!(tiered_max_size) },
         default: "0",
         mutable: true,
-        about: "How much the files in `tiered-path` may take; 0 for nine tenths of what is free on their disk.",
+        about: "The size limit of the files in `tiered-path`; 0 for nine tenths of the free space on their disk.",
     },
     Parameter {
         name: "tiered-min-value",

@@ -5,7 +5,7 @@ use crate::config::stored::Form;
 
 const THREADS: &str = "workers read, run and write, one for each core: `shards` is their number";
 const SYNCS: &str = "a file is made durable once, when it is complete";
-const CRASHES: &str = "a crash ends the process with a message and what the system keeps of it";
+const CRASHES: &str = "a crash ends the process with a message and the system's core dump";
 const NO_MODULES: &str = "there are no modules";
 const NO_RDMA: &str = "there are no connections over RDMA in this version";
 const NO_MPTCP: &str = "there is no Multipath TCP in this version";
@@ -75,8 +75,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "sanitize-dump-payload",
         Form::Choice(&["no", "yes", "clients"]),
         "no",
-        "the values that RESTORE gets are always checked in full, whoever sends them",
-        "Whether RESTORE checks all of a value before it is used.",
+        "values of RESTORE are always checked in full, for every client",
+        "Whether RESTORE checks a whole value before it is used.",
     ),
     stored(
         "maxmemory-eviction-tenacity",
@@ -85,14 +85,14 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "keys are evicted until there is room, before the command that needs it runs",
         "How long one round of eviction may take.",
     ),
-    stored("crash-log-enabled", Form::YesNo, "yes", CRASHES, "Whether a crash is told in the log."),
+    stored("crash-log-enabled", Form::YesNo, "yes", CRASHES, "Whether a crash is logged."),
     stored("crash-memcheck-enabled", Form::YesNo, "yes", CRASHES, "Whether memory is tested after a crash."),
     stored(
         "enable-module-command",
         Form::Choice(&["no", "yes", "local"]),
         "no",
         NO_MODULES,
-        "Who may call MODULE: nobody, everybody, or clients on this machine.",
+        "Which clients may use MODULE: none, all, or those on this machine.",
     )
     .at_start(),
     stored(

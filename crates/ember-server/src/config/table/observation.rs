@@ -88,7 +88,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(latency_monitor_threshold, 0..=i64::MAX),
         default: "0",
         mutable: true,
-        about: "Events which take at least this many milliseconds are kept for LATENCY; 0 for none.",
+        about: "Events of at least this many milliseconds are recorded for LATENCY; 0 for none.",
     },
     Parameter {
         name: "latency-tracking",
@@ -96,7 +96,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(latency_tracking)),
         default: "yes",
         mutable: true,
-        about: "Whether a histogram of latencies is kept for each command.",
+        about: "Whether a latency histogram is recorded for each command.",
     },
     Parameter {
         name: "latency-tracking-info-percentiles",
@@ -130,8 +130,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
         default: "127.0.0.1 -::1",
         mutable: false,
-        about: "The addresses to listen on there, as in `bind`. Who reaches them can read all metrics: they name commands \
-                and count keys, but show no data. The dashboard does.",
+        about: "The addresses of that port, as in `bind`. Every client that can connect to them can read all metrics, \
+                which name commands and count keys but contain no data. The dashboard shows data.",
     },
     Parameter {
         name: "metrics-dashboard",
@@ -139,8 +139,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(metrics_dashboard)),
         default: "no",
         mutable: true,
-        about: "Whether `/dashboard/` is served there too: a page to look at the server and its keys, with the rights of \
-                the user who logs in. As soon as the default user needs a password, the page asks for one.",
+        about: "Whether that port serves `/dashboard/`, too: a page that shows the server and its keys with the rights \
+                of the user that logs in. It asks for a password if the default user needs one.",
     },
     Parameter {
         name: "http-watch-port",
@@ -190,8 +190,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(tracking_table_max_keys, 0..=i64::MAX),
         default: "1000000",
         mutable: true,
-        about: "Of how many keys it is noted which clients keep copies; what is beyond is told to have changed; 0 for \
-                no limit. The sum is looked at ten times a second; until then each of the 1,024 shards holds to its share.",
+        about: "The maximum number of tracked keys; keys beyond it are invalidated; 0 for no limit. The sum is checked \
+                ten times a second; in between each of the 1,024 shards keeps to its share.",
     },
     Parameter {
         name: "notify-keyspace-events",
@@ -277,6 +277,6 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
         default: "",
         mutable: true,
-        about: "Where the server runs, for clients that prefer the nearest one: INFO and HELLO tell it.",
+        about: "The server's zone in INFO and HELLO, for clients that prefer the nearest server.",
     },
 ];

@@ -19,7 +19,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(appendonly)),
         default: "no",
         mutable: true,
-        about: "Whether every write is kept in an append-only file (AOF), from which the data set is read at the start.",
+        about: "Whether every write is recorded in an append-only file (AOF), from which the data set is loaded at \
+                startup.",
     },
     Parameter {
         name: "appendfsync",
@@ -165,9 +166,9 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
         default: "3600 1 300 100 60 10000",
         mutable: true,
-        about: "When the data set is saved in the background by itself: after a number of seconds with a number of changes \
-                at least; one pair that is fulfilled is enough. Empty for never; SHUTDOWN then saves only if it is \
-                told to. Further lines of a file add their pairs.",
+        about: "When the data set is saved in the background automatically: after a number of seconds with at least a \
+                number of changes; one fulfilled pair is enough. Empty for never; SHUTDOWN then saves only with SAVE. \
+                Further lines of a file add their pairs.",
     },
     Parameter {
         name: "stop-writes-on-bgsave-error",

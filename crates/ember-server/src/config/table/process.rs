@@ -35,8 +35,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Path(field!(dir)),
         default: ".",
         mutable: true,
-        about: "The directory the server works in: relative paths of `logfile`, `pidfile` and `unixsocket` begin here, and \
-                data is kept here. CONFIG SET changes it while there is no AOF and no snapshot is written.",
+        about: "The working directory: relative paths of `logfile`, `pidfile` and `unixsocket` begin here, and it \
+                contains the data. CONFIG SET changes it while there is no AOF and no snapshot is written.",
     },
     Parameter {
         name: "pidfile",
@@ -61,9 +61,9 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: choice!(supervised: Supervised),
         default: "no",
         mutable: false,
-        about: "Which supervisor is told when the server is ready: `systemd` through `NOTIFY_SOCKET`, `upstart` by a stop \
-                of the process (`expect stop`), or `auto` for the one whose variable is set: `NOTIFY_SOCKET` or \
-                `UPSTART_JOB`.",
+        about: "The supervisor that is notified when the server is ready: `systemd` through `NOTIFY_SOCKET`, `upstart` \
+                by a stop of the process (`expect stop`), or `auto` for the one whose variable is set: `NOTIFY_SOCKET` \
+                or `UPSTART_JOB`.",
     },
     Parameter {
         name: "shutdown-timeout",
@@ -106,8 +106,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
         default: "no",
         mutable: true,
-        about: "Whether the system is told which process to end when memory runs out: `absolute`, the value below; \
-                `relative` or `yes`, by how much the value that there was changes.",
+        about: "Whether the server sets its priority for the system's out-of-memory killer: `absolute`, to the value \
+                below; `relative` or `yes`, to the previous value plus the one below.",
     },
     Parameter {
         name: "oom-score-adj-values",
@@ -130,7 +130,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(set_proc_title)),
         default: "yes",
         mutable: false,
-        about: "Whether `ps` shows a title of the process in the place of its command line; on Linux only.",
+        about: "Whether `ps` shows a title of the process instead of its command line; on Linux only.",
     },
     Parameter {
         name: "proc-title-template",
@@ -145,9 +145,9 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
         default: "{title} {listen-addr} {server-mode}",
         mutable: true,
-        about: "What that title says: `{title}`, the name of the program; `{listen-addr}`, where it listens first; `{port}`, \
-                `{tls-port}`, `{unixsocket}`, `{config-file}`; `{server-mode}`, which is empty here. There is room for as \
-                much as the command line took; words behind that are left out.",
+        about: "The text of that title: `{title}`, the name of the program; `{listen-addr}`, its first address; \
+                `{port}`, `{tls-port}`, `{unixsocket}`, `{config-file}`; `{server-mode}`, which is empty here. The \
+                title is as long as the command line at most; words beyond that are omitted.",
     },
     Parameter {
         name: "server_cpulist",

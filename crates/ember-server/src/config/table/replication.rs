@@ -77,7 +77,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         aliases: &["slave-read-only"],
         kind: Kind::Fixed {
             accepts: &["yes"],
-            reason: "what is written to a replica would be lost or would make it differ from its primary: it is always \
+            reason: "writes to a replica would be lost or would make it differ from its primary, so it is always \
                      read-only",
         },
         default: "yes",
@@ -115,7 +115,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(replica_announced)),
         default: "yes",
         mutable: true,
-        about: "Whether Sentinel is told of this replica.",
+        about: "Whether Sentinel sees this replica.",
     },
     Parameter::without_effect(
         "replica-ignore-disk-write-errors",
@@ -138,7 +138,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: word!(replica_announce_ip, "an address"),
         default: "",
         mutable: true,
-        about: "The address that a replica tells its primary; empty for the one that it connects from.",
+        about: "The address that a replica reports to its primary; empty for the one that it connects from.",
     },
     Parameter {
         name: "replica-announce-port",
@@ -146,7 +146,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(replica_announce_port, 0..=65535),
         default: "0",
         mutable: true,
-        about: "The port that a replica tells its primary; 0 for the real one.",
+        about: "The port that a replica reports to its primary; 0 for the real one.",
     },
     Parameter {
         name: "repl-diskless-sync",
@@ -181,7 +181,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
         default: "disabled",
         mutable: true,
-        about: "How a replica loads the data of its primary: as it comes, without a file, in the place of its own.",
+        about: "How a replica loads the data of its primary: directly from the link, without a file, replacing its own \
+                data.",
     },
     Parameter {
         name: "repl-disable-tcp-nodelay",
@@ -213,7 +214,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Memory { range: 1..=BYTES_MAX, field: field!(repl_backlog_size) },
         default: "16mb",
         mutable: true,
-        about: "How much of what was sent to replicas is kept in memory for those that come back.",
+        about: "The size of the replication stream kept in memory for replicas that reconnect.",
     },
     Parameter {
         name: "repl-backlog-spill",
@@ -221,9 +222,9 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Memory { range: 0..=BYTES_MAX, field: field!(repl_backlog_spill) },
         default: "1gb",
         mutable: true,
-        about: "How much is kept beyond that, in files without names, while a replica lacks it that is there or has lost its \
-                link. With 0 it is kept in memory for replicas that are there, as far as `client-output-buffer-limit \
-                replica` allows.",
+        about: "The size of the stream kept beyond that, in files without names, while a connected or disconnected \
+                replica still needs it. With 0 it is kept in memory for connected replicas, as far as \
+                `client-output-buffer-limit replica` allows.",
     },
     Parameter {
         name: "repl-backlog-ttl",
@@ -231,7 +232,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(repl_backlog_ttl, 0..=i64::MAX),
         default: "3600",
         mutable: true,
-        about: "For how many seconds it is kept when there are no replicas; 0 for ever.",
+        about: "The seconds for which the stream is kept without replicas; 0 for ever.",
     },
     Parameter {
         name: "min-replicas-to-write",
@@ -255,7 +256,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(sync_replicas, 0..=SYNC_REPLICAS_MAX as i64),
         default: "0",
         mutable: true,
-        about: "How many replicas must have a write before its client is answered; without so many good ones it is refused.",
+        about: "The number of replicas that must confirm a write before its reply; with fewer good replicas it is \
+                refused.",
     },
     Parameter {
         name: "sync-level",
@@ -271,8 +273,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(sync_timeout, 1..=INT_MAX),
         default: "5000",
         mutable: true,
-        about: "After how many milliseconds without their confirmation a client's connection is closed, since nobody knows \
-                what has become of its write.",
+        about: "The milliseconds without their confirmation after which a client's connection is closed, because the \
+                outcome of its write is unknown.",
     },
     Parameter::without_effect(
         "rdb-del-sync-files",

@@ -13,8 +13,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(busy_reply_threshold, 0..=i64::MAX),
         default: "5000",
         mutable: true,
-        about: "Milliseconds after which a script that still runs can be ended with `SCRIPT KILL` or `FUNCTION KILL`, \
-                and other clients are told that the server is busy; 0 for never.",
+        about: "Milliseconds after which a running script can be ended with `SCRIPT KILL` or `FUNCTION KILL`, and \
+                other clients receive BUSY; 0 for never.",
     },
     Parameter {
         name: "script-memory-limit",

@@ -61,7 +61,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: choice!(enable_debug_command: DebugCommand),
         default: "no",
         mutable: false,
-        about: "Who may call DEBUG: nobody, everybody, or clients on this machine.",
+        about: "Which clients may use DEBUG: none, all, or those on this machine.",
     },
     Parameter {
         name: "enable-protected-configs",
@@ -69,7 +69,6 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: choice!(enable_protected_configs: DebugCommand),
         default: "no",
         mutable: false,
-        about: "Who may change `dir` and `dbfilename` by CONFIG SET: nobody, everybody, or clients on this \
-                machine.",
+        about: "Which clients may change `dir` and `dbfilename` by CONFIG SET: none, all, or those on this machine.",
     },
 ];

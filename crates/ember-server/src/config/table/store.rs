@@ -10,10 +10,10 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: choice!(store: Store),
         default: "none",
         mutable: false,
-        about: "What keeps the data set. `map`: memory, and every write in a log; `btree` also keeps the names of keys in \
-                order, for KEYS. `redb`, `lmdb` and `fjall`: files of that engine, which memory is a cache of; `bolt` and \
-                `bbolt` mean redb, `leveldb` and `kv` fjall. Each stands for `appendonly yes`, `save \"\"` and what `path` \
-                and `fsync` say. `none`: what is kept is said by those parameters.",
+        about: "Where the data set is stored. `map`: in memory, with every write in a log; `btree` also keeps the \
+                names of keys in order, for KEYS. `redb`, `lmdb` and `fjall`: in files of that engine, with memory as \
+                their cache; `bolt` and `bbolt` mean redb, `leveldb` and `kv` fjall. Each implies `appendonly yes`, \
+                `save \"\"` and the values of `path` and `fsync`. `none`: those parameters decide.",
     },
     Parameter {
         name: "path",
@@ -21,8 +21,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Path(field!(path)),
         default: "",
         mutable: false,
-        about: "The directory of a store, made if it is missing, in the place of `dir`; by default the name of the store \
-                and `.db`. `:memory:` keeps nothing on disk.",
+        about: "The directory of a store, created if it is missing, instead of `dir`; by default the name of the store \
+                and `.db`. `:memory:` writes nothing to disk.",
     },
     Parameter {
         name: "fsync",

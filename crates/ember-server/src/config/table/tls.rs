@@ -136,7 +136,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(tls_session_cache_size, 1..=INT_MAX),
         default: "20480",
         mutable: true,
-        about: "How many sessions are kept for that.",
+        about: "The number of sessions in that cache.",
     },
     Parameter {
         name: "tls-session-cache-timeout",
@@ -144,7 +144,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(tls_session_cache_timeout, 1..=INT_MAX),
         default: "300",
         mutable: true,
-        about: "For how many seconds a session is kept.",
+        about: "The seconds for which a session is cached.",
     },
     Parameter {
         name: "tls-auto-reload-interval",
@@ -152,6 +152,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(tls_auto_reload_interval, 0..=INT_MAX),
         default: "0",
         mutable: true,
-        about: "Every how many seconds the files of TLS are looked at, and read again if they have changed; 0 for never.",
+        about: "The interval in seconds at which the files of TLS are checked, and read again if they have changed; 0 \
+                for never.",
     },
 ];
