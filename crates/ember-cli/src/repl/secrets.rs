@@ -1,14 +1,6 @@
 //! Which commands hold a secret, and so are not remembered.
 
-/// Parameters of CONFIG SET whose values are secrets.
-const SECRET_PARAMETERS: [&str; 6] = [
-    "requirepass",
-    "masterauth",
-    "masteruser",
-    "primaryauth",
-    "tls-key-file-pass",
-    "tls-client-key-file-pass",
-];
+use ember_protocol::client::SECRET_PARAMETERS;
 
 /// Whether a command's words hold a password or the like.
 pub(super) fn has_secret(words: &[Vec<u8>]) -> bool {
@@ -47,6 +39,8 @@ mod tests {
             "ACL SETUSER alice on >x ~*",
             "acl setuser alice #5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8",
             "CONFIG SET requirepass x",
+            "config set PrimaryUser x",
+            "CONFIG SET masteruser x",
             "CONFIG SET maxmemory 1gb requirepass x",
             "MIGRATE h 1 k 0 1 AUTH x",
             "MIGRATE h 1 k 0 1 AUTH2 u x",

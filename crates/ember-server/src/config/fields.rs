@@ -232,7 +232,7 @@ config! {
     path: String,
     fsync: bool,
     replicaof: PrimaryAddress,
-    masteruser: String,
+    masteruser: Secret,
     bind_source_addr: String,
     masterauth: Secret,
     replica_serve_stale_data: bool,

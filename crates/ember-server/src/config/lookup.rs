@@ -55,7 +55,7 @@ fn edit_distance(from: &str, to: &str) -> usize {
     row[to.len()]
 }
 
-/// Whether `name` is that of a parameter whose value is a password.
+/// Whether `name` is that of a parameter whose value is a secret, which only CONFIG GET shows.
 pub(crate) fn is_secret_parameter(name: &[u8]) -> bool {
     let parameter = std::str::from_utf8(name).ok().and_then(Parameter::find);
     parameter.is_some_and(|parameter| matches!(parameter.kind, Kind::Secret { .. }))

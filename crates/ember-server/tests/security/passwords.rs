@@ -1,5 +1,6 @@
 //! Passwords: what lets a connection become a user, and that nobody sees them.
 
+use ember_protocol::client::SECRET_PARAMETERS;
 use ember_testkit::{Value, render};
 
 use crate::{assert_error, assert_ok, builder, everywhere, texts};
@@ -62,5 +63,28 @@ fn secrets_are_shown_in_no_log() {
         assert!(!admin.run("INFO everything").text().contains("hunter2"));
         assert!(!render(&admin.run("ACL LOG")).contains("hunter2"));
         assert_eq!(admin.command(&["CONFIG", "SET", "requirepass", ""]), Value::ok());
+    });
+}
+
+#[test]
+fn the_value_of_every_secret_parameter_is_redacted_by_each_of_its_names() {
+    let thresholds = ["--slowlog-log-slower-than", "0", "--commandlog-request-larger-than", "0"];
+    everywhere(&[&thresholds[..], &["--loglevel", "debug"]].concat(), |server, admin| {
+        for name in SECRET_PARAMETERS {
+            let was = admin.command(&["CONFIG", "GET", name]).elements().unwrap()[1].text();
+            assert_eq!(admin.command(&["CONFIG", "SET", "hz", "10", name, "hunter2"]), Value::ok(), "{name}");
+            // Refused calls are shown as well: a value with blanks, and a second mistake.
+            assert!(admin.command(&["CONFIG", "SET", name, "my", "hunter2"]).is_error());
+            assert!(admin.command(&["CONFIG", "SET", name, "hunter2", "hz", "hunter"]).is_error());
+            assert_eq!(admin.command(&["CONFIG", "SET", name, was.as_str()]), Value::ok(), "{name}");
+        }
+        let logs =
+            ["SLOWLOG GET 100", "COMMANDLOG GET 100 large-request"].map(|line| render(&admin.run(line)));
+        for shown in &logs {
+            assert!(!shown.contains("hunter2"), "{shown}");
+            assert!(shown.matches("(redacted)").count() >= 4 * SECRET_PARAMETERS.len(), "{shown}");
+        }
+        assert!(!server.log().contains("hunter2"), "{}", server.log());
+        assert!(!admin.run("INFO everything").text().contains("hunter2"));
     });
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use ember_protocol::Args;
 use ember_protocol::number::parse_i64;
 use emberkv_core::error::CommandError;
 use emberkv_core::reclaim;
@@ -109,9 +110,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
                 tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
                 syntax: "parameter value [parameter value ...]",
                 history: &[("7.0.0", "Several parameters.")],
-                is_secret: Some(|args, arg| {
-                    arg >= 3 && arg % 2 == 1 && is_secret_parameter(args.at(arg - 1))
-                }),
+                is_secret: Some(is_secret_value),
                 example: Example { given: &[], call: "CONFIG SET maxmemory 1gb", reply: "OK" },
                 ..TEMPLATE
             },
@@ -119,6 +118,17 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         ),
     ],
 )];
+
+/// Whether an argument of CONFIG SET is the value of a secret parameter. Where names and values do not pair up, a value with
+/// blanks may have been given without quotes: then all words after the name of a secret parameter may be parts of it.
+fn is_secret_value(args: Args<'_>, arg: usize) -> bool {
+    let is_name = |at: usize| is_secret_parameter(args.at(at));
+    if args.len().is_multiple_of(2) {
+        arg >= 3 && arg % 2 == 1 && is_name(arg - 1)
+    } else {
+        (2..arg).any(is_name)
+    }
+}
 
 const HELP: &[&str] = &[
     "GET <pattern> [<pattern> ...]",

@@ -41,7 +41,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "masteruser",
         aliases: &["primaryuser"],
-        kind: word!(masteruser, "a name"),
+        kind: Kind::Secret { field: field!(masteruser), file: None },
         default: "",
         mutable: true,
         about: "The user that a replica is to its primary; without one it shows the password alone.",

@@ -1,5 +1,7 @@
 //! What is true of all parameters.
 
+use ember_protocol::client::SECRET_PARAMETERS;
+
 use super::PARAMETERS;
 use crate::config::fields::Config;
 use crate::config::parameter::{Kind, Parameter};
@@ -101,7 +103,7 @@ fn examples(parameter: &Parameter) -> Vec<String> {
             "unixsocketgroup" | "availability-zone" => ["", "eu 1a"].map(str::to_owned).to_vec(),
             "replicaof" => ["", "10.0.0.1 6379"].map(str::to_owned).to_vec(),
             "bind-source-addr" => ["", "10.0.0.1", "localhost"].map(str::to_owned).to_vec(),
-            "masteruser" | "replica-announce-ip" => ["", "copier"].map(str::to_owned).to_vec(),
+            "replica-announce-ip" => ["", "copier"].map(str::to_owned).to_vec(),
             "fsync" => ["no", "yes"].map(str::to_owned).to_vec(),
             other => panic!("no example of {other}"),
         },
@@ -143,6 +145,14 @@ fn a_refused_value_changes_nothing() {
             assert!(!refused || config == Config::default(), "{}", parameter.name);
         }
     }
+}
+
+#[test]
+fn client_programs_know_every_secret_parameter() {
+    let secret = PARAMETERS.iter().filter(|parameter| matches!(parameter.kind, Kind::Secret { .. }));
+    let mut names: Vec<&str> = secret.flat_map(Parameter::names).collect();
+    names.sort_unstable();
+    assert_eq!(names, SECRET_PARAMETERS);
 }
 
 #[test]

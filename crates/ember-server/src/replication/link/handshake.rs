@@ -30,7 +30,7 @@ pub(super) fn introduce(channel: &mut Channel, config: &Config) -> Result<(), St
         |words: &[&[u8]]| channel.send(words).and_then(|()| channel.line(Some(until))).map_err(failed);
     let password = config.masterauth.reveal().as_bytes();
     if !password.is_empty() {
-        let user = config.masteruser.as_bytes();
+        let user = config.masteruser.reveal().as_bytes();
         let answer =
             if user.is_empty() { ask(&[b"AUTH", password])? } else { ask(&[b"AUTH", user, password])? };
         if answer != b"+OK" {
