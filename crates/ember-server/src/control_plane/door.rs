@@ -4,14 +4,16 @@
 //! name this server by a name of its own ([`is_addressed_to_us`]), its requests say where they come from
 //! ([`comes_from_our_page`]), and a body that is JSON it may send only after asking, which nobody answers. There are no
 //! cookies, and the browser is never asked to remember a password.
+//!
+//! All that depends on the host which a request names is decided by its one `Host` field: a request that names another host
+//! in a second place, or one that parsers might read in different ways, is refused for every path ([`check_target`]).
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
-use hyper::http::uri::Authority;
+use hyper::{HeaderMap, Uri};
 
 use crate::config::BindAddress;
 
@@ -45,6 +47,51 @@ impl Credentials {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
+/// Checks that the request names at most one host, in its `Host` field, in a form that is read in one way only.
+///
+/// # Errors
+/// What is wrong, as a line for the client.
+pub(super) fn check_target(target: &Uri, headers: &HeaderMap) -> Result<(), &'static str> {
+    if target.authority().is_some() {
+        return Err("the target of a request is a path, without a scheme and a host\n");
+    }
+    let mut hosts = headers.get_all(HOST).into_iter();
+    let first = hosts.next();
+    if hosts.next().is_some() {
+        return Err("a request has one Host field\n");
+    }
+    match first.map(|host| host.to_str().ok().and_then(host_and_port)) {
+        Some(None) => Err("the Host field is a host and perhaps a port\n"),
+        None | Some(Some(_)) => Ok(()),
+    }
+}
+
+/// The host of a `Host` field, an IPv6 address with its brackets, and the port behind it (RFC 9110, section 7.2: there is
+/// no user, and nothing else either).
+fn host_and_port(field: &str) -> Option<(&str, Option<u16>)> {
+    let end =
+        if field.starts_with('[') { field.find(']')? + 1 } else { field.find(':').unwrap_or(field.len()) };
+    let (host, rest) = field.split_at(end);
+    let is_host = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+        None => !host.is_empty() && host.bytes().all(is_of_name),
+    };
+    let port = match rest.strip_prefix(':') {
+        None => rest.is_empty().then_some(None),
+        Some("") => Some(None),
+        Some(digits) => {
+            let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+            is_number.then(|| digits.parse().ok()).flatten().map(Some)
+        }
+    };
+    Some((host, port?)).filter(|_| is_host)
+}
+
+/// Whether a byte may be in a registered name (RFC 3986, section 3.2.2).
+fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&byte)
+}
+
 /// Whether the request names this server as only those can who mean it: by an IP address, as `localhost`, or by a name in
 /// `metrics-bind`. A foreign name that leads here is an attack: pages under that name would count as ours.
 pub(super) fn is_addressed_to_us(headers: &HeaderMap, bind: &[BindAddress]) -> bool {
@@ -58,8 +105,8 @@ pub(super) fn is_addressed_to_us(headers: &HeaderMap, bind: &[BindAddress]) -> b
 
 /// The host that the request names, without its port.
 pub(super) fn named_host(headers: &HeaderMap) -> Option<String> {
-    let authority = host_of(headers)?.parse::<Authority>().ok()?;
-    (!authority.as_str().contains('@')).then(|| authority.host().to_owned())
+    let (host, _) = host_and_port(host_of(headers)?)?;
+    Some(host.to_owned())
 }
 
 /// Whether no page but ours can have sent the request. Programs that are no browsers do not say where they come from.
@@ -98,9 +145,16 @@ mod tests {
     #[test]
     fn only_addresses_and_names_of_ours_are_us() {
         let bind = [BindAddress { host: "ember.example".to_owned(), optional: false }];
-        for host in
-            ["127.0.0.1:9121", "127.0.0.1", "[::1]:9121", "10.1.2.3:80", "LOCALHOST:1", "Ember.Example:9121"]
-        {
+        for host in [
+            "127.0.0.1:9121",
+            "127.0.0.1",
+            "127.0.0.1:",
+            "[::1]:9121",
+            "[::1]",
+            "10.1.2.3:80",
+            "LOCALHOST:1",
+            "Ember.Example:9121",
+        ] {
             assert!(is_addressed_to_us(&headers(&[("host", host)]), &bind), "{host}");
         }
         for host in [
@@ -110,10 +164,49 @@ mod tests {
             "",
             "a@127.0.0.1",
             "[::1",
+            "[::1]evil",
+            "[::1]evil:80",
+            "[::1]:80evil",
+            "[::1]:80:80",
+            "[127.0.0.1]",
+            "[localhost]",
+            "::1",
+            "127.0.0.1:65536",
+            "127.0.0.1:+80",
+            "127.0.0.1:80@evil",
+            "127.0.0.1/evil",
+            "127.0.0.1, evil",
+            "localhost\\evil",
         ] {
             assert!(!is_addressed_to_us(&headers(&[("host", host)]), &bind), "{host}");
         }
         assert!(!is_addressed_to_us(&HeaderMap::new(), &bind));
+    }
+
+    #[test]
+    fn a_request_names_one_host_in_one_place() {
+        let check = |target: &str, hosts: &[&str]| {
+            let fields: Vec<_> = hosts.iter().map(|&host| ("host", host)).collect();
+            let mut all = HeaderMap::new();
+            for (name, value) in fields {
+                all.append(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
+            }
+            check_target(&target.parse().unwrap(), &all)
+        };
+        for hosts in [&[][..], &["127.0.0.1:9121"], &["[::1]"], &["any.example"]] {
+            assert_eq!(check("/dashboard/", hosts), Ok(()), "{hosts:?}");
+        }
+        for (target, hosts) in [
+            ("/", &["127.0.0.1", "evil.example"][..]),
+            ("/", &["127.0.0.1", "127.0.0.1"]),
+            ("/", &["[::1]evil"]),
+            ("/", &[""]),
+            ("http://127.0.0.1/", &["127.0.0.1"]),
+            ("http://evil.example/dashboard/", &["127.0.0.1"]),
+            ("evil.example:80", &["127.0.0.1"]),
+        ] {
+            assert!(check(target, hosts).is_err(), "{target} {hosts:?}");
+        }
     }
 
     #[test]

@@ -31,7 +31,7 @@ use std::time::Duration;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response};
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{Domain, Socket, Type};
 use tokio::net::TcpStream;
@@ -125,6 +125,9 @@ impl Port {
         visitor: Visitor,
         server: &'static Server,
     ) -> Response<AnswerBody> {
+        if let Err(reason) = door::check_target(request.uri(), request.headers()) {
+            return answer::whole(answer::plain(StatusCode::BAD_REQUEST, reason));
+        }
         match self {
             Port::Metrics => routes::answer(request, visitor, server).await,
             Port::Watch => live::answer(request, visitor, server).await,

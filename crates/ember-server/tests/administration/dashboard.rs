@@ -285,6 +285,42 @@ fn pages_of_others_are_kept_out() {
 }
 
 #[test]
+fn a_request_names_one_host_in_one_place() {
+    let server = start(MODES[0], &[]);
+    let address = server.metrics_address();
+    let port = address.port();
+    let status = |target: &str, hosts: &[&str]| {
+        let fields: String = hosts.iter().map(|host| format!("Host: {host}\r\n")).collect();
+        http_exchange(address, format!("GET {target} HTTP/1.1\r\n{fields}\r\n").as_bytes()).unwrap().status
+    };
+    let own = address.to_string();
+    for path in ["/dashboard/", "/", "/metrics", "/health", "/ready", "/nothing"] {
+        assert_ne!(status(path, &[&own]), 400, "{path}");
+        for hosts in [
+            &[own.as_str(), "evil.example"][..],
+            &["evil.example", &own],
+            &[&own, &own],
+            &["[::1]evil"],
+            &[&format!("[::1]evil:{port}")],
+            &[&format!("user@{own}")],
+            &["127.0.0.1, evil.example"],
+            &["127.0.0.1:99999"],
+        ] {
+            assert_eq!(status(path, hosts), 400, "{path} {hosts:?}");
+        }
+        for host in [&own, "evil.example"] {
+            assert_eq!(status(&format!("http://{host}{path}"), &[&own]), 400, "{host}{path}");
+        }
+    }
+    let absolute = format!("http://{own}/dashboard/api/commands");
+    let set = r#"{"commands": [["SET", "k", "v"]]}"#;
+    assert_eq!(post(&server, &absolute, &[JSON], set).status, 400);
+    assert_eq!(post(&server, "/dashboard/api/commands", &[JSON, ("Host", "[::1]evil")], set).status, 400);
+    assert_eq!(server.client().run("EXISTS k"), Value::Integer(0), "nothing was run");
+    assert_eq!(status("/dashboard/", &[&format!("[::1]:{port}")]), 200);
+}
+
+#[test]
 fn requests_and_replies_have_bounds() {
     everywhere(&[], |server, client| {
         let large = "v".repeat(1 << 20);

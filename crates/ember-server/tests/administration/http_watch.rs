@@ -236,6 +236,21 @@ fn a_foreign_name_that_leads_here_needs_a_password() {
 }
 
 #[test]
+fn a_host_that_is_ambiguous_is_refused_with_a_password_too() {
+    let server = start(MODES[0], &[]);
+    let address = server.watch_address();
+    let any = basic("default", "any");
+    let own = address.to_string();
+    for hosts in [&[own.as_str(), "evil.example"][..], &[&own, &own], &["[::1]evil"]] {
+        let mut fields: Vec<_> = hosts.iter().map(|&host| ("Host", host)).collect();
+        fields.push(("Authorization", &any));
+        assert_eq!(open(&server, "cmd=GET+a", &fields).status, 400, "{hosts:?}");
+    }
+    let absolute = format!("http://{own}/watch/ticket");
+    assert_eq!(ask(address, "POST", &absolute, &[("Authorization", &any)]).status, 400);
+}
+
+#[test]
 fn what_cannot_be_watched_is_refused_with_a_reason() {
     let server = start(MODES[0], &[]);
     let address = server.watch_address();
