@@ -82,7 +82,12 @@ fn config(settings: &TlsSettings) -> Result<ClientConfig, ConnectError> {
             let chain = certificates(certificate)?;
             let key = PrivateKeyDer::from_pem_file(key)
                 .map_err(|error| wrong(format!("no key in {}: {error}", key.display())))?;
-            builder.with_client_auth_cert(chain, key).map_err(wrong)
+            builder.with_client_auth_cert(chain, key).map_err(|error| match &error {
+                Error::InvalidCertificate(why) if is_of_old_version(why) => {
+                    wrong(format!("the client's certificate (--cert) {OLD_VERSION}"))
+                }
+                _ => wrong(error),
+            })
         }
     }
 }
@@ -222,6 +227,16 @@ pub(crate) fn explain(error: &Error) -> String {
     }
 }
 
+/// What is said of a certificate whose form is older than that of 1996, as `openssl x509 -req` issues it without `-extfile`.
+const OLD_VERSION: &str =
+    "is of X.509 version 1 or 2, without extensions, and version 3 is needed: issue it again with extensions";
+
+/// Whether a certificate has no version that can have extensions.
+fn is_of_old_version(error: &CertificateError) -> bool {
+    let CertificateError::Other(other) = error else { return false };
+    matches!(other.0.downcast_ref(), Some(webpki::Error::UnsupportedCertVersion))
+}
+
 fn explain_certificate(error: &CertificateError) -> String {
     match error {
         CertificateError::UnknownIssuer => {
@@ -246,6 +261,7 @@ fn explain_certificate(error: &CertificateError) -> String {
             let expected = expected.to_str();
             format!("the server's certificate is not for {expected}: {names}; --sni NAME says which is meant")
         }
+        old if is_of_old_version(old) => format!("the server's certificate {OLD_VERSION}"),
         CertificateError::Other(_) => {
             "the server shows the certificate of an authority as its own: name this \
                                        certificate with --cacert FILE to trust it"
@@ -291,5 +307,21 @@ impl ServerCertVerifier for Unchecked {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::OtherError;
+
+    use super::*;
+
+    #[test]
+    fn a_certificate_without_extensions_is_explained_by_its_version() {
+        let old = CertificateError::Other(OtherError(Arc::new(webpki::Error::UnsupportedCertVersion)));
+        let said = explain(&Error::InvalidCertificate(old));
+        assert!(said.starts_with("the server's certificate is of X.509 version 1 or 2"), "{said}");
+        let authority = CertificateError::Other(OtherError(Arc::new(webpki::Error::CaUsedAsEndEntity)));
+        assert!(explain(&Error::InvalidCertificate(authority)).contains("certificate of an authority"));
     }
 }

@@ -6,6 +6,7 @@ use rustls::ClientConfig;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 
 use super::ciphers;
+use super::failures::explain_own;
 use super::protocols::protocols;
 use super::settings::{authorities, chain_of, key_of};
 use crate::config::Config;
@@ -38,5 +39,5 @@ pub(crate) fn client_config(config: &Config) -> Result<Arc<ClientConfig>, String
         return Ok(Arc::new(builder.with_no_client_auth()));
     };
     let built = builder.with_client_auth_cert(chain, key);
-    built.map(Arc::new).map_err(|error| format!("the certificate for the primary: {error}"))
+    built.map(Arc::new).map_err(|error| format!("the certificate for the primary: {}", explain_own(&error)))
 }

@@ -1,8 +1,9 @@
 //! Handshakes that fail, in the log: whoever tries to connect with wrong settings finds the reason there.
 
+use std::io;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use rustls::{AlertDescription, Error};
+use rustls::{AlertDescription, CertificateError, Error};
 
 /// The least time between two lines: anybody can make handshakes fail.
 const LINE_INTERVAL_MS: i64 = 1000;
@@ -36,13 +37,47 @@ impl Failures {
     }
 }
 
+/// What is wrong with a certificate, of this server or of a peer.
+fn fault_of_certificate(why: &CertificateError) -> String {
+    match why {
+        CertificateError::Other(other)
+            if matches!(other.0.downcast_ref(), Some(webpki::Error::UnsupportedCertVersion)) =>
+        {
+            "it is an X.509 certificate of version 1 or 2, without extensions, and version 3 is needed: issue it again \
+             with extensions (openssl x509 -req takes them with -extfile)"
+                .to_owned()
+        }
+        other => other.to_string(),
+    }
+}
+
+/// What is wrong with a certificate or a key of this server.
+pub(super) fn explain_own(error: &Error) -> String {
+    match error {
+        Error::InvalidCertificate(why) => fault_of_certificate(why),
+        other => other.to_string(),
+    }
+}
+
+/// Why a handshake with the primary failed.
+pub(crate) fn explain_primary(error: &io::Error) -> String {
+    match error.get_ref().and_then(|inner| inner.downcast_ref()) {
+        Some(Error::InvalidCertificate(why)) => {
+            format!("the primary's certificate is not accepted: {}", fault_of_certificate(why))
+        }
+        _ => error.to_string(),
+    }
+}
+
 /// Why a handshake failed, and what may help.
 pub(super) fn explain(error: &Error) -> String {
     match error {
         Error::NoCertificatesPresented => {
             "the client shows no certificate, and tls-auth-clients asks for one".to_owned()
         }
-        Error::InvalidCertificate(why) => format!("the client's certificate is not accepted: {why}"),
+        Error::InvalidCertificate(why) => {
+            format!("the client's certificate is not accepted: {}", fault_of_certificate(why))
+        }
         Error::InvalidMessage(_) => {
             "the client does not speak TLS, and this port does: the one without is port".to_owned()
         }

@@ -26,6 +26,7 @@ use rustls::{ServerConfig, ServerConnection};
 use certificate::Certificate;
 pub(crate) use client::client_config;
 use failures::Failures;
+pub(crate) use failures::explain_primary;
 use files::FileStates;
 pub(crate) use stream::{Received, TlsStream};
 

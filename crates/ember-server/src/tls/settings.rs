@@ -12,6 +12,7 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig};
 
+use super::failures::explain_own;
 use super::files::authority_paths;
 use super::protocols::protocols;
 use super::session_cache::SessionCache;
@@ -27,7 +28,7 @@ pub(super) fn load(config: &Config) -> Result<Settings, String> {
     let cipher_suites = ciphers::suites(&config.tls_ciphers, &config.tls_ciphersuites)?;
     let provider = Arc::new(CryptoProvider { cipher_suites, ..aws_lc_rs::default_provider() });
     let wrong =
-        |error: rustls::Error| format!("tls-cert-file '{}': {error}", full_path(&config.tls_cert_file));
+        |error| format!("tls-cert-file '{}': {}", full_path(&config.tls_cert_file), explain_own(&error));
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&protocols(&config.tls_protocols)?)
         .map_err(|error| format!("tls-protocols and tls-ciphers do not fit together: {error}"))?;

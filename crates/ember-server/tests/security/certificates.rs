@@ -5,9 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 
 /// An authority with its files: `ca.crt`, and `<name>.crt` and `<name>.key` of those it vouches for.
@@ -52,6 +56,29 @@ impl Authority {
         fs::write(self.directory.join(format!("{name}.key")), key.serialize_pem()).unwrap();
     }
 
+    /// Makes a certificate of X.509 version 1, as `openssl x509 -req` does without `-extfile`: no version and no extensions.
+    /// Its signature is not that of these bytes; nobody comes to look at it.
+    pub(crate) fn issue_version_1(&self, name: &str) {
+        self.issue(name);
+        let path = self.path(&format!("{name}.crt"));
+        let der = CertificateDer::from_pem_file(&path).unwrap();
+        let (whole, _) = take_value(&der);
+        let (body, signature) = take_value(whole);
+        let mut fields = Vec::new();
+        let mut rest = body;
+        while let Some(&kind) = rest.first() {
+            let (_, behind) = take_value(rest);
+            if ![VERSION, EXTENSIONS].contains(&kind) {
+                fields.extend_from_slice(&rest[..rest.len() - behind.len()]);
+            }
+            rest = behind;
+        }
+        let der = sequence(&[sequence(&fields), signature.to_vec()].concat());
+        let pem = STANDARD.encode(der);
+        let text = format!("-----BEGIN CERTIFICATE-----\n{pem}\n-----END CERTIFICATE-----\n");
+        fs::write(path, text).unwrap();
+    }
+
     /// The path of a file of its directory.
     pub(crate) fn path(&self, file: &str) -> String {
         self.directory.join(file).to_str().unwrap().to_owned()
@@ -71,6 +98,18 @@ impl Authority {
         .into_iter()
         .map(str::to_owned)
         .collect()
+    }
+
+    /// A client that shows the certificate of `name` whatever that is.
+    pub(crate) fn client_without_checks(&self, name: &str) -> Arc<ClientConfig> {
+        let provider = rustls::crypto::aws_lc_rs::default_provider();
+        let certificate = CertificateDer::from_pem_file(self.path(&format!("{name}.crt"))).unwrap();
+        let key = PrivateKeyDer::from_pem_file(self.path(&format!("{name}.key"))).unwrap();
+        let key = provider.key_provider.load_private_key(key).unwrap();
+        let shown = SingleCertAndKey::from(CertifiedKey::new(vec![certificate], key));
+        let mut config = ClientConfig::clone(&self.client(&[&TLS12, &TLS13], None));
+        config.client_auth_cert_resolver = Arc::new(shown);
+        Arc::new(config)
     }
 
     /// A client that trusts the authority and shows the certificate of `name`, if there is one.
@@ -95,6 +134,31 @@ impl Authority {
             }
         })
     }
+}
+
+// Kinds of values in DER that only certificates of version 3 have.
+const VERSION: u8 = 0xa0;
+const EXTENSIONS: u8 = 0xa3;
+
+/// The content of the first value in DER, of less than 64 KiB, and what follows it.
+fn take_value(der: &[u8]) -> (&[u8], &[u8]) {
+    let (length, at) = match der[1] {
+        0x81 => (usize::from(der[2]), 3),
+        0x82 => (usize::from(der[2]) * 256 + usize::from(der[3]), 4),
+        short => (usize::from(short), 2),
+    };
+    der[at..].split_at(length)
+}
+
+/// A sequence in DER, of less than 64 KiB.
+fn sequence(content: &[u8]) -> Vec<u8> {
+    let [high, low] = u16::try_from(content.len()).unwrap().to_be_bytes();
+    let head = match (high, low) {
+        (0, ..=0x7f) => vec![0x30, low],
+        (0, _) => vec![0x30, 0x81, low],
+        _ => vec![0x30, 0x82, high, low],
+    };
+    [&head, content].concat()
 }
 
 impl Drop for Authority {

@@ -514,6 +514,44 @@ fn a_server_may_speak_nothing_but_tls() {
     assert!(about.contains(&format!("listener0:name=tls,bind=127.0.0.1,port={port}\r\n")), "{about}");
 }
 
+/// What is said of a certificate of X.509 version 1.
+const VERSION_1: &str =
+    "it is an X.509 certificate of version 1 or 2, without extensions, and version 3 is needed";
+
+#[test]
+fn a_certificate_of_version_1_is_refused_in_plain_words() {
+    let authority = Authority::new();
+    authority.issue("server");
+    authority.issue_version_1("old");
+    let (certificate, key) = (authority.path("old.crt"), authority.path("old.key"));
+    // That of the server, at the start.
+    let port = free_port().to_string();
+    let arguments = ["--port", "0", "--tls-port", &port, "--tls-auth-clients", "no"];
+    let files = ["--tls-cert-file", &certificate, "--tls-key-file", &key];
+    let said = ember_testkit::refusal(Command::new(program()).args(arguments).args(files));
+    assert!(said.contains("tls-cert-file") && said.contains(VERSION_1), "{said}");
+    // That of the server, at run time.
+    let (server, port) = start(&authority, "yes", MODES[0]);
+    let mut admin = server.client();
+    let set = ["CONFIG", "SET", "tls-cert-file", &certificate, "tls-key-file", &key];
+    assert!(admin.command(&set).is_error());
+    assert!(server.log().contains(VERSION_1), "{}", server.log());
+    // That of a client, in the handshake. There is a line each second, so it may take some tries.
+    wait_until("the log has it", || {
+        let client = TlsClient::connect(port, &authority.client_without_checks("old"));
+        assert!(client.and_then(|mut client| client.try_command(&["PING"])).is_err());
+        server.log().contains(&format!("the client's certificate is not accepted: {VERSION_1}"))
+    });
+    // That which a replica shows to its primary.
+    let own =
+        ["--tls-replication", "yes", "--tls-client-cert-file", &certificate, "--tls-client-key-file", &key];
+    let trusted = ["--tls-ca-cert-file", &authority.path("ca.crt")];
+    let replica = builder(&[&own[..], &trusted].concat()).start();
+    replica.client().run(&format!("REPLICAOF localhost {port}"));
+    let told = format!("the certificate for the primary: {VERSION_1}");
+    wait_until("the replica says it", || replica.log().contains(&told));
+}
+
 #[test]
 fn a_server_does_not_start_without_what_tls_needs() {
     let authority = Authority::new();

@@ -13,7 +13,7 @@ use socket2::{Domain, Protocol, Type};
 use super::Link;
 use crate::clients::client::Peer;
 use crate::config::Config;
-use crate::tls::{TlsStream, client_config};
+use crate::tls::{TlsStream, client_config, explain_primary};
 
 /// The longest line of an answer.
 const LINE_BYTES_MAX: usize = 16 * 1024;
@@ -231,7 +231,7 @@ fn encrypt(
     let session = ClientConnection::new(client_config(config)?, name).map_err(|error| error.to_string())?;
     let mut stream = StreamOwned::new(session, stream);
     while stream.conn.is_handshaking() {
-        stream.conn.complete_io(&mut stream.sock).map_err(|error| error.to_string())?;
+        stream.conn.complete_io(&mut stream.sock).map_err(|error| explain_primary(&error))?;
     }
     Ok(stream)
 }
