@@ -1,6 +1,7 @@
 //! String commands, by their reply bytes.
 
 use ember_protocol::Protocol;
+use emberkv_core::local::Local;
 
 use crate::support::script::{Script, check};
 
@@ -438,6 +439,98 @@ fn msetex_sets_all_with_one_expiry_or_none() {
         ("MSETEX 1 a 1 EX 0", "-ERR invalid expire time in 'msetex' command"),
         ("MSETEX 1 a 1 PXAT -1", "-ERR invalid expire time in 'msetex' command"),
         ("EXISTS a", ":0"),
+    ]);
+}
+
+/// A value whose digest begins with zeros.
+const LEADING_ZEROS: &str =
+    "v8lf0c11xh8ymlqztfd3eeq16kfn4sspw7fqmnuuq3k3t75em5wdizgcdw7uc26nnf961u2jkfzkjytls2kwlj7626sd";
+
+const NO_DIGEST: &str = "-ERR a digest must be exactly 16 hexadecimal characters";
+
+#[test]
+fn a_digest_is_that_of_the_bytes_however_they_are_kept() {
+    check(&[
+        ("DIGEST missing", "$-1"),
+        ("SET k \"Hello world\"", "+OK"),
+        ("DIGEST k", "$16 b6acb9d84a38ff74"),
+        (&format!("SET k {LEADING_ZEROS}"), "+OK"),
+        ("DIGEST k", "$16 00006c38adf31777"),
+        ("DELEX k IFDEQ 6c38adf31777", NO_DIGEST),
+        ("DELEX k IFDEQ 00006C38ADF31777", ":1"),
+        ("SET k \"\"", "+OK"),
+        ("DIGEST k", "$16 2d06800538d394c2"),
+        ("RPUSH list x", ":1"),
+        ("DIGEST list", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+        ("DIGEST", "-ERR wrong number of arguments for 'digest' command"),
+        ("DIGEST k k", "-ERR wrong number of arguments for 'digest' command"),
+    ]);
+    let mut local = Local::new(Protocol::Resp2);
+    local.run(&[b"SET", b"number", b"-12345"]);
+    local.run(&[b"SET", b"text", b"-1234"]);
+    local.run(&[b"APPEND", b"text", b"5"]);
+    assert_eq!(local.run(&[b"DIGEST", b"number"]), local.run(&[b"DIGEST", b"text"]));
+}
+
+#[test]
+fn set_compares_the_value_or_its_digest_first() {
+    const DIGEST: &str = "b6acb9d84a38ff74";
+    const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
+    let hello = ("SET k \"Hello world\"", "+OK");
+    for (condition, is_met, is_met_by_none) in [
+        ("IFEQ \"Hello world\"".to_owned(), true, false),
+        ("IFEQ other".to_owned(), false, false),
+        ("IFNE \"Hello world\"".to_owned(), false, true),
+        ("ifne other".to_owned(), true, true),
+        (format!("IFDEQ {DIGEST}"), true, false),
+        ("IFDEQ 0000000000000000".to_owned(), false, false),
+        (format!("IFDNE {}", DIGEST.to_uppercase()), false, true),
+        ("IFDNE 0000000000000000".to_owned(), true, true),
+    ] {
+        let set = format!("SET k new {condition} EX 10");
+        let set_and_get = format!("SET k new GET {condition}");
+        let met = |is_met: bool| if is_met { "+OK" } else { "$-1" };
+        let after = if is_met { "$3 new" } else { "$11 Hello world" };
+        let created = if is_met_by_none { "$3 new" } else { "$-1" };
+        let delete = format!("DELEX k {condition}");
+        check(&[
+            hello,
+            (&set, met(is_met)),
+            ("GET k", after),
+            hello,
+            (&set_and_get, "$11 Hello world"),
+            ("GET k", after),
+            ("DEL k", ":1"),
+            (&set, met(is_met_by_none)),
+            ("GET k", created),
+            ("DELEX k", if is_met_by_none { ":1" } else { ":0" }),
+            (&set_and_get, "$-1"),
+            ("GET k", created),
+            ("DELEX k", if is_met_by_none { ":1" } else { ":0" }),
+            (&delete, ":0"),
+            hello,
+            (&delete, if is_met { ":1" } else { ":0" }),
+            ("GET k", if is_met { "$-1" } else { after }),
+            ("RPUSH list x", ":1"),
+            (&set.replace(" k ", " list "), WRONG_TYPE),
+            (&delete.replace(" k ", " list "), WRONG_TYPE),
+            ("DELEX list", ":1"),
+        ]);
+    }
+    check(&[
+        hello,
+        ("SET k new IFEQ a IFNE b", SYNTAX),
+        ("SET k new NX IFNE b", SYNTAX),
+        ("SET k new IFDNE 0000000000000000 XX", SYNTAX),
+        ("SET k new IFNE", SYNTAX),
+        ("SET k new GET IFDEQ 1", NO_DIGEST),
+        ("SET missing new IFDNE 000000000000000g", NO_DIGEST),
+        ("DELEX k IFDNE +000000000000000", NO_DIGEST),
+        ("DELEX k NX 1", "-ERR Invalid condition. Use IFEQ, IFNE, IFDEQ or IFDNE"),
+        ("DELEX k IFEQ", "-ERR wrong number of arguments for 'delex' command"),
+        ("DELEX k IFEQ a IFNE b", "-ERR wrong number of arguments for 'delex' command"),
+        ("DELEX missing IFEQ", ":0"),
+        ("GET k", "$11 Hello world"),
     ]);
 }
 

@@ -68,6 +68,12 @@ fn what_depends_on_time_or_chance_is_told_by_its_outcome() {
         ("SET a 1 EX 10", vec![format!("SET a 1 PXAT {at}")]),
         ("SET a 2 KEEPTTL GET", vec!["SET a 2 KEEPTTL".into()]),
         ("SET a 3 NX", vec![]),
+        ("SET a 3 IFNE 2", vec![]),
+        ("SET a 3 IFNE 4 KEEPTTL", vec!["SET a 3 KEEPTTL".into()]),
+        ("SET a 4 IFDNE 0000000000000000 EX 10", vec![format!("SET a 4 PXAT {at}")]),
+        ("DELEX a IFEQ 3", vec![]),
+        ("DELEX a IFEQ 4", vec!["DEL a".into()]),
+        ("DELEX a", vec![]),
         ("PSETEX a 10000 4", vec![format!("SET a 4 PXAT {at}")]),
         ("EXPIRE a 20 GT", vec![format!("PEXPIREAT a {}", now_ms + 20_000)]),
         ("GETEX a PERSIST", vec!["PERSIST a".into()]),
@@ -141,8 +147,10 @@ fn what_depends_on_time_or_chance_is_told_by_its_outcome() {
 }
 
 /// Words of a later Redis in commands of an older one.
-const NEWER_OPTIONS: [&str; 10] =
-    ["DELREF", "ACKED", "KEEPREF", "IFEQ", "TIER", "FNX", "DIFF", "DIFF1", "ANDOR", "ONE"];
+const NEWER_OPTIONS: [&str; 13] = [
+    "DELREF", "ACKED", "KEEPREF", "IFEQ", "IFNE", "IFDEQ", "IFDNE", "TIER", "FNX", "DIFF", "DIFF1", "ANDOR",
+    "ONE",
+];
 
 /// Replicas may be older than the commands that this server takes.
 fn assert_known_to_redis_7(line: &str) {

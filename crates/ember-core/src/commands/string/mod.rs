@@ -1,7 +1,10 @@
 //! String commands.
 
 mod append;
+mod condition;
+mod delex;
 mod delifeq;
+mod digest;
 mod get;
 mod getrange;
 mod incr;
@@ -21,7 +24,9 @@ use crate::call::DataCommand;
 /// The family's commands, file by file.
 pub(super) const COMMANDS: &[&[DataCommand]] = &[
     append::COMMANDS,
+    delex::COMMANDS,
     delifeq::COMMANDS,
+    digest::COMMANDS,
     get::COMMANDS,
     getrange::COMMANDS,
     incr::COMMANDS,

@@ -2,6 +2,7 @@
 
 use ember_protocol::Args;
 
+use super::condition::StringCondition;
 use super::options::{Condition, Expiry, Options};
 use super::value;
 use crate::call::{Call, CommandResult, DataCommand, Run};
@@ -38,7 +39,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
                 KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE).union(KeyFlags::VARIABLE_FLAGS),
             )
             .with_notes("RW and ACCESS due to the optional `GET` argument")],
-            syntax: "key value condition:[NX @2.6.12 | XX @2.6.12 | IFEQ comparison-value @8.1.0] [GET]@6.2.0 [EX seconds @2.6.12 | PX milliseconds @2.6.12 | EXAT unix-time-seconds @6.2.0 | PXAT unix-time-milliseconds @6.2.0 | KEEPTTL @6.0.0] tier:[TIER <HOT | COLD>] [PIN]",
+            syntax: "key value condition:[NX @2.6.12 | XX @2.6.12 | IFEQ comparison-value @8.1.0 | IFNE ifne-value @8.4.0 | IFDEQ ifdeq-digest @8.4.0 | IFDNE ifdne-digest @8.4.0] [GET]@6.2.0 [EX seconds @2.6.12 | PX milliseconds @2.6.12 | EXAT unix-time-seconds @6.2.0 | PXAT unix-time-milliseconds @6.2.0 | KEEPTTL @6.0.0] tier:[TIER <HOT | COLD>] [PIN]",
             key_flags_of: Some(key_flags_of),
             history: &[
                 ("2.6.12", "`EX`, `PX`, `NX` and `XX` came."),
@@ -46,6 +47,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
                 ("6.2.0", "`GET`, `EXAT` and `PXAT` came."),
                 ("7.0.0", "`NX` and `GET` may stand together."),
                 ("8.1.0", "`IFEQ` came, in Valkey."),
+                ("8.4.0", "`IFNE`, `IFDEQ` and `IFDNE` came."),
             ],
             example: Example { given: &[], call: "SET hello world", reply: "OK" },
             ..Spec::DEFAULT
@@ -100,15 +102,15 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
 ];
 
 fn key_flags_of(args: Args<'_>) -> KeyFlags {
-    let reads = (3..args.len()).any(|arg| is_word(args, arg, "GET") || is_word(args, arg, "IFEQ"));
+    let reads = (3..args.len()).any(|arg| is_word(args, arg, "GET") || StringCondition::is_at(args, arg));
     KeyFlags::UPDATE | if reads { KeyFlags::RW | KeyFlags::ACCESS } else { KeyFlags::OW }
 }
 
 /// The options of SET alone, and those it shares.
 struct SetOptions {
     common: Options,
-    /// Only if the value is that in this argument.
-    if_equal: Option<usize>,
+    /// Only if this holds for the value.
+    string_condition: Option<StringCondition>,
     get: bool,
     tier: Option<Tier>,
     /// The value is to stay in memory.
@@ -144,15 +146,15 @@ fn set(call: &mut Call<'_, '_>) -> CommandResult {
 
 fn set_with_options(call: &mut Call<'_, '_>) -> CommandResult {
     let options = read_options(call)?;
-    let SetOptions { common: Options { condition, expiry }, if_equal, get, .. } = options;
+    let SetOptions { common: Options { condition, expiry }, string_condition, get, .. } = options;
     let (args, now_ms) = (call.args, call.keys.turn.clock_ms());
     let expire_at_ms = expiry.resolve(args, now_ms, "set")?;
     if get {
         value::reply(call.reply, value::string(call.keys.read(1))?);
     }
     let mut key = call.keys.key(1);
-    let refused = match (if_equal, condition) {
-        (Some(arg), _) => !value::equals(key.entry(), args.at(arg))?,
+    let refused = match (string_condition, condition) {
+        (Some(condition), _) => !condition.holds(args, key.entry())?,
         (None, Condition::Always) => false,
         (None, Condition::IfAbsent) => key.exists(),
         (None, Condition::IfPresent) => !key.exists(),
@@ -176,11 +178,13 @@ fn set_with_options(call: &mut Call<'_, '_>) -> CommandResult {
 fn read_options(call: &Call<'_, '_>) -> Result<SetOptions, CommandError> {
     let args = call.args;
     let mut options =
-        SetOptions { common: Options::NONE, if_equal: None, get: false, tier: None, pin: false };
+        SetOptions { common: Options::NONE, string_condition: None, get: false, tier: None, pin: false };
     let mut arg = 3;
     while arg < args.len() {
-        if is_word(args, arg, "IFEQ") && options.if_equal.is_none() && arg + 1 < args.len() {
-            options.if_equal = Some(arg + 1);
+        if options.string_condition.is_none()
+            && let Some(condition) = StringCondition::read(args, arg)?
+        {
+            options.string_condition = Some(condition);
             arg += 2;
         } else if is_word(args, arg, "GET") {
             options.get = true;
@@ -199,7 +203,8 @@ fn read_options(call: &Call<'_, '_>) -> Result<SetOptions, CommandError> {
             arg = options.common.read(args, arg)?;
         }
     }
-    let has_two_conditions = options.if_equal.is_some() && options.common.condition != Condition::Always;
+    let has_two_conditions =
+        options.string_condition.is_some() && options.common.condition != Condition::Always;
     if has_two_conditions || (options.pin && options.tier != Some(Tier::Hot)) {
         return Err(CommandError::Syntax);
     }
