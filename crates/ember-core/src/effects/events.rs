@@ -36,7 +36,7 @@ bitflags! {
         const KEY_MISS = 1 << 11;
         /// `d`: types of modules.
         const MODULE = 1 << 12;
-        /// `n`: keys made.
+        /// `n`: keys created that were not there before.
         const NEW = 1 << 13;
     }
 }
@@ -77,7 +77,7 @@ impl Event {
     pub const ELEMENTS_EXPIRED: Event = Event::hash("hexpired");
     /// A key was removed to make room.
     pub const EVICTED: Event = Event { class: EventClass::EVICTED, name: "evicted" };
-    /// A key was made.
+    /// A key was created that was not there before the call.
     pub const NEW: Event = Event { class: EventClass::NEW, name: "new" };
     /// A missing key was read.
     pub const KEY_MISS: Event = Event { class: EventClass::KEY_MISS, name: "keymiss" };

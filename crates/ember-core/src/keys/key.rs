@@ -155,7 +155,25 @@ impl<'x> Key<'x> {
         }
     }
 
-    /// Adds an entry for this key, which is not there.
+    /// Adds an entry for this key, which was not there before the call.
+    #[inline]
+    fn create(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) {
+        self.insert(value, expire_at_ms, clock);
+        self.notify(Event::NEW);
+    }
+
+    /// Puts an entry for this key in the place of whatever is there, and returns that.
+    fn replace(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) -> Option<Slot> {
+        let replaced = self.detach();
+        if replaced.is_some() {
+            self.insert(value, expire_at_ms, clock);
+        } else {
+            self.create(value, expire_at_ms, clock);
+        }
+        replaced
+    }
+
+    /// Adds an entry for this key, which is not there. No event: only the caller knows whether the key is new.
     #[inline]
     fn insert(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) {
         let bytes = match &value {
@@ -170,7 +188,6 @@ impl<'x> Key<'x> {
             let bytes = self.shard.entry(self.database, at).footprint_bytes();
             self.note_size(0, bytes);
         }
-        self.notify(Event::NEW);
     }
 
     /// Whether others link the vectors that are added here.
@@ -274,7 +291,7 @@ impl<'x> Key<'x> {
         let result = edit(&mut value);
         if result.is_change() && !value.is_vacant() {
             let clock = self.turn.new_clock();
-            self.insert(NewValue::Aggregate(Box::new(value.into_aggregate())), None, clock);
+            self.create(NewValue::Aggregate(Box::new(value.into_aggregate())), None, clock);
             self.note_change();
             self.notify(event);
         }
@@ -284,13 +301,12 @@ impl<'x> Key<'x> {
     /// Puts a value without an expiry in the place of whatever is there; a vacant one removes the key. Publishes `event`, or
     /// the removal of a key that was there.
     pub fn store_value<T: Variant>(&mut self, event: Event, value: T) {
-        let replaced = self.detach();
         if !value.is_vacant() {
             let clock = self.turn.new_clock();
-            self.insert(NewValue::Aggregate(Box::new(value.into_aggregate())), None, clock);
+            drop(self.replace(NewValue::Aggregate(Box::new(value.into_aggregate())), None, clock));
             self.note_change();
             self.notify(event);
-        } else if replaced.is_some() {
+        } else if self.detach().is_some() {
             self.note_change();
             self.notify(Event::DEL);
         }
@@ -362,7 +378,7 @@ impl<'x> Key<'x> {
             }
             None => {
                 let clock = self.turn.new_clock();
-                self.insert(value, expire_at_ms, clock);
+                self.create(value, expire_at_ms, clock);
             }
         }
     }
@@ -405,8 +421,7 @@ impl<'x> Key<'x> {
     /// Puts a value with an expiry yet to come and an eviction clock of its own in the place of whatever is there, and
     /// returns that.
     pub fn put(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) -> Option<Slot> {
-        let replaced = self.detach();
-        self.insert(value, expire_at_ms, clock);
+        let replaced = self.replace(value, expire_at_ms, clock);
         self.note_change();
         replaced
     }

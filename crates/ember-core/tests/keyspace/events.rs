@@ -136,7 +136,7 @@ fn commands_on_any_type_tell_what_they_do() {
         ("PEXPIRE a 10", ""),
         ("RENAME b a", "n:new a, g:rename_from b, g:rename_to a"),
         ("RENAME a a", ""),
-        ("RENAME a c", "n:new c, g:rename_from a, g:rename_to c"),
+        ("RENAME a c", "g:rename_from a, g:rename_to c"),
         ("RENAMENX c a", "n:new a, g:rename_from c, g:rename_to a"),
         ("RENAMENX a a", ""),
         ("RENAME none a", ""),
@@ -158,6 +158,11 @@ fn commands_on_any_type_tell_what_they_do() {
         ("SORT none STORE t", "m:keymiss none, g:del t"),
         ("SORT none STORE t", "m:keymiss none"),
         ("RESTORE r 0 \"\\x00\\xc0\\n\\x06\\x00\\xf8r?\\xc5\\xfb\\xfb_(\"", "n:new r, g:restore r"),
+        ("DELEX r IFEQ 11", ""),
+        ("DELEX r IFNE 11", "g:del r"),
+        ("DELEX r", ""),
+        ("SET r 10 IFNE 10", "n:new r, $:set r"),
+        ("SET r 10 IFNE 10", ""),
         ("DELIFEQ r 10", "g:del r"),
         ("TOUCH none", "m:keymiss none"),
     ]);
@@ -173,4 +178,84 @@ fn a_key_whose_time_has_come_expires_before_all_else() {
         ("PASS 10", ""),
         ("INCR k", "x:expired k, n:new k, $:incrby k"),
     ]);
+}
+
+/// Calls that put something at the key `d`, each with what is there afterwards: a call that replaces a value of any type, or
+/// one that changes a value of the same type only.
+const STORING: [(&str, bool); 34] = [
+    ("SET d v", true),
+    ("SET d v EX 10 GET", false),
+    ("GETSET d v", false),
+    ("SETEX d 10 v", true),
+    ("MSET d v", true),
+    ("MSETEX 1 d v", true),
+    ("APPEND d v", false),
+    ("INCR d", false),
+    ("SETRANGE d 0 v", false),
+    ("SETBIT d 1 1", false),
+    ("BITOP NOT d t", true),
+    ("BITOP AND d t t", true),
+    ("PFADD d a", false),
+    ("PFMERGE d p", false),
+    ("SADD d a", false),
+    ("SUNIONSTORE d s", true),
+    ("SINTERSTORE d s s", true),
+    ("SDIFFSTORE d s none", true),
+    ("ZUNIONSTORE d 1 z", true),
+    ("ZINTERSTORE d 1 z", true),
+    ("ZDIFFSTORE d 1 z", true),
+    ("ZRANGESTORE d z 0 -1", true),
+    ("GEOSEARCHSTORE d g FROMLONLAT 1 1 BYRADIUS 10 km", true),
+    ("GEOSEARCHSTORE d g FROMLONLAT 1 1 BYRADIUS 10 km STOREDIST", true),
+    ("GEORADIUS g 1 1 10 km STORE d", true),
+    ("GEORADIUSBYMEMBER g a 10 km STOREDIST d", true),
+    ("SORT l STORE d", true),
+    ("SORT l BY nosort GET # STORE d", true),
+    ("LMOVE l d LEFT RIGHT", false),
+    ("SMOVE s d a", false),
+    ("COPY t d REPLACE", true),
+    ("RENAME t d", true),
+    ("RESTORE d 0 \"\\x00\\xc0\\n\\x06\\x00\\xf8r?\\xc5\\xfb\\xfb_(\" REPLACE", true),
+    ("XADD d 1-1 a b", false),
+];
+
+/// Runs lines on an empty database, and returns the keys that the last one told to be new.
+fn new_keys(lines: &[&str]) -> Vec<String> {
+    let mut local = Local::new(Protocol::Resp2);
+    local.turn.notices.classes = EventClass::NEW;
+    let given = ["SET t text", "PFADD p a", "SADD s a b", "ZADD z 1 a 2 b", "GEOADD g 1 1 a", "RPUSH l 1 2"];
+    for line in given.iter().chain(lines) {
+        local.turn.notices.events.clear();
+        if let Some(ms) = line.strip_prefix("PASS ") {
+            local.turn.now_ms += ms.parse::<i64>().expect("PASS takes a number of ms");
+            continue;
+        }
+        let words = words_of(line);
+        let reply = local.run(&words.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        assert!(!reply.starts_with(b"-"), "{line}: {}", reply.escape_ascii());
+    }
+    local.turn.notices.events.iter().map(|notice| notice.key.escape_ascii().to_string()).collect()
+}
+
+#[test]
+fn only_a_key_that_was_not_there_is_new() {
+    for (line, replaces_any) in STORING {
+        assert_eq!(new_keys(&[line]), ["d"], "{line}");
+        // Of the type that the call makes. What it took away is given again, and an entry of a stream comes behind others.
+        let again = line.replace("1-1", "2-1");
+        let given = ["SET t text", "SADD s a", "RPUSH l 1", &again];
+        assert_eq!(new_keys(&[&[line][..], &given].concat()), [""; 0], "{line}");
+        if replaces_any {
+            for other in ["SET d text", "RPUSH d a", "HSET d f v"] {
+                assert_eq!(new_keys(&[other, line]), [""; 0], "{other}, {line}");
+            }
+            assert_eq!(new_keys(&["SET d v PX 5", "PASS 5", line]), ["d"], "{line}: it has expired");
+        }
+    }
+    assert_eq!(new_keys(&["COPY t d DB 2"]), ["d"]);
+    assert_eq!(new_keys(&["COPY t d DB 2", "COPY t d DB 2 REPLACE"]), [""; 0]);
+    assert_eq!(new_keys(&["MOVE t 2"]), ["t"]);
+    // Nothing is stored.
+    assert_eq!(new_keys(&["SUNIONSTORE d none"]), [""; 0]);
+    assert_eq!(new_keys(&["SET d v", "SUNIONSTORE d none"]), [""; 0]);
 }

@@ -203,6 +203,10 @@ fn others_see_the_call_once_and_its_events() {
         assert_eq!(seen.matches("SDIFFSTORE").count(), 1, "{seen}");
         let events: Vec<String> = (0..4).map(|_| read(&mut listener)).collect();
         assert!(events[0].contains("\"new\"") && events[2].contains("\"sdiffstore\""), "{events:?}");
+        // A key that is overwritten is not new.
+        assert_eq!(shown(&client.run("SDIFFSTORE to t s")), "(integer) 1", "{mode:?}");
+        let events: Vec<String> = (0..2).map(|_| read(&mut listener)).collect();
+        assert!(events.iter().all(|event| event.contains("sdiffstore")), "{events:?}");
         assert!(shown(&cache.read_value().unwrap()).contains("invalidate"));
         assert_eq!(shown(&watching.run("EXEC")), "(nil)");
         let log = shown(&client.run("SLOWLOG GET -1"));
