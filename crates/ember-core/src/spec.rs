@@ -656,6 +656,13 @@ impl Spec {
         all
     }
 
+    /// Whether a call counts its keys and has fewer, or counts none. Its handler refuses it, unless none is a number of keys
+    /// that it takes: then there is none to look at either.
+    pub fn miscounts_keys(&self, args: Args<'_>) -> bool {
+        let is_counted = |keys: &&KeySpec| matches!(keys.find, Find::Counted { .. });
+        self.keys.iter().filter(is_counted).any(|keys| !keys.are_given(args))
+    }
+
     /// The argument indexes of the keys of a call.
     pub fn key_positions<'a>(&'a self, args: Args<'a>) -> impl Iterator<Item = usize> + use<'a> {
         let told = self.keys_of.map(|keys_of| keys_of(args));

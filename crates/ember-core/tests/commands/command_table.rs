@@ -56,6 +56,33 @@ fn keys_stand_inside_the_smallest_call() {
 }
 
 #[test]
+fn a_call_that_counts_more_keys_than_it_has_is_refused() {
+    let mut counted = 0;
+    for (name, command) in all_commands() {
+        for keys in command.spec.keys {
+            let (Begin::Index(begin), Find::Counted { count_at, first, step }) = (keys.begin, keys.find)
+            else {
+                continue;
+            };
+            counted += 1;
+            let mut words: Vec<String> = name.split(' ').map(str::to_owned).collect();
+            words.resize(begin + count_at, "0".to_owned());
+            for given in [1, 2, 3] {
+                let mut call = words.clone();
+                call.push((given + 1).to_string());
+                call.resize(begin + first, "0".to_owned());
+                call.resize(begin + first + given * step, "k".to_owned());
+                let mut local = Local::new(Protocol::Resp2);
+                let reply = local.run(&call.iter().map(String::as_bytes).collect::<Vec<_>>());
+                assert!(reply.starts_with(b"-"), "{call:?}: {}", reply.escape_ascii());
+                assert_eq!(local.turn.counters.changes, 0, "{call:?}");
+            }
+        }
+    }
+    assert!(counted > 10, "{counted}");
+}
+
+#[test]
 fn what_a_command_does_to_keys_agrees_with_its_flags() {
     let changing = KeyFlags::RW | KeyFlags::OW | KeyFlags::RM;
     for (name, command) in all_commands() {

@@ -58,7 +58,7 @@ impl ConfigHandle {
 
     /// CONFIG GET: every name which matches one of the glob `patterns`, with its value. Each name of a parameter counts
     /// for itself, once, but for those that only ember has, which a glob does not show. A pattern that is a plain name is
-    /// answered as it is spelt, as Redis does; the names of a glob come in the order of the table.
+    /// answered as it is spelt, as Redis does. In the order of the names, whatever their case.
     pub(crate) fn get<'p>(&self, patterns: &[&'p [u8]]) -> Vec<(&'p [u8], String)> {
         let config = self.snapshot();
         let mut seen = HashSet::new();
@@ -82,6 +82,7 @@ impl ConfigHandle {
                 }
             }
         }
+        found.sort_by_key(|(name, _)| name.to_ascii_lowercase());
         found
     }
 
@@ -240,14 +241,14 @@ mod tests {
     }
 
     #[test]
-    fn get_shows_every_matching_name_once_as_it_was_spelt_first() {
+    fn get_shows_every_matching_name_once_in_order_as_it_was_spelt_first() {
         let handle = handle();
         let names = |patterns: &[&'static str]| -> Vec<&str> {
             get(&handle, patterns).into_iter().map(|(name, _)| name).collect()
         };
         assert_eq!(
             names(&["MAXMEMORY", "Max*Memory", "maxmemory", "port", "port", "max-memory"]),
-            ["MAXMEMORY", "port", "max-memory"]
+            ["max-memory", "MAXMEMORY", "port"]
         );
         assert_eq!(get(&handle, &["PORT"]), [("PORT", "6379".to_owned())]);
         assert!(handle.get(&[b"\xff", b"\xff*"]).is_empty());
@@ -255,7 +256,9 @@ mod tests {
         assert!(get(&handle, &["none*"]).is_empty());
         let shown = PARAMETERS.iter().filter(|parameter| !parameter.is_hidden());
         let all = shown.flat_map(Parameter::listed_names).count();
-        assert_eq!(get(&handle, &["*", "p*"]).len(), all);
+        let found = get(&handle, &["*", "p*"]);
+        assert_eq!(found.len(), all);
+        assert!(found.is_sorted_by_key(|(name, _)| *name), "{found:?}");
     }
 
     #[test]

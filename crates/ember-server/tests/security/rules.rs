@@ -228,6 +228,61 @@ fn dryrun_tells_what_would_be_refused() {
 }
 
 #[test]
+fn dryrun_knows_what_each_call_does_with_its_keys() {
+    everywhere(&[], |_, admin| {
+        assert_ok(admin, "ACL SETUSER alice +@all %R~read* %W~write* %RW~rw*");
+        for call in [
+            "EVAL x 1 rw1",
+            "EVAL_RO x 1 read",
+            "FCALL_RO f 1 read",
+            "EVAL x 0 other",
+            // Mistakes, for which nobody needs a key.
+            "EVAL x -1 other",
+            "EVAL x 3 rw other",
+            "ZUNIONSTORE other 3 read other",
+            "SORT read STORE write",
+            "GEORADIUS read 1 1 1 M STOREDIST write",
+            "MIGRATE h p  0 500 AUTH2 KEYS KEYS KEYS rw",
+            "DELEX write",
+            "DELEX rw IFEQ x",
+            "SET rw x IFDNE 0",
+            "DIGEST read",
+        ] {
+            let said = admin.command(&format!("ACL DRYRUN alice {call}").split(' ').collect::<Vec<_>>());
+            assert_eq!(said, Value::ok(), "{call}");
+        }
+        for (call, key) in [
+            ("EVAL x 1 read", "read"),
+            ("EVAL x 2 rw write", "write"),
+            ("EVALSHA x 1 read", "read"),
+            ("EVAL_RO x 1 write", "write"),
+            ("FCALL f 1 read", "read"),
+            ("SORT read STORE read", "read"),
+            ("SORT write STORE write", "write"),
+            ("GEORADIUS read 1 1 1 M STORE read2", "read2"),
+            ("MIGRATE h p  0 500 AUTH KEYS KEYS read", "read"),
+            ("ZUNIONSTORE write 2 read write2", "write2"),
+            ("SET read x", "read"),
+            ("SET write x GET", "write"),
+            ("SET write x IFNE x", "write"),
+            ("DELEX write IFDEQ x", "write"),
+            ("DELEX read", "read"),
+            ("DIGEST write", "write"),
+        ] {
+            let said = admin.command(&format!("ACL DRYRUN alice {call}").split(' ').collect::<Vec<_>>());
+            let expected = format!("User alice has no permissions to access the '{key}' key");
+            assert_eq!(said, Value::from(expected.as_str()), "{call}");
+        }
+        // What passes is still checked when it runs.
+        assert_ok(admin, "ACL SETUSER alice on nopass");
+        assert_ok(admin, "AUTH alice x");
+        assert!(admin.run("EVAL x 3 rw other").text().contains("Number of keys can't be greater"));
+        assert_error(admin, "ZUNIONSTORE other 3 read other", "ERR syntax error");
+        assert_ok(admin, "AUTH default x");
+    });
+}
+
+#[test]
 fn names_patterns_and_passwords_may_be_any_bytes_without_spaces() {
     everywhere(&[], |server, admin| {
         let rules: [&[u8]; 8] =

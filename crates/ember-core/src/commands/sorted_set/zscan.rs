@@ -19,7 +19,8 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         flags: Flags::READONLY,
         keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
         tips: &["nondeterministic_output"],
-        syntax: "key cursor [MATCH pattern] [COUNT count]",
+        syntax: "key cursor [MATCH pattern] [COUNT count] [NOSCORES]@8.0.0",
+        history: &[("8.0.0", "Option `NOSCORES`, in Valkey.")],
         example: Example {
             given: &["ZADD board 100 alice"],
             call: "ZSCAN board 0",
@@ -37,14 +38,17 @@ fn zscan(call: &mut Call<'_, '_>) -> CommandResult {
         write_nothing(call.reply);
         return Ok(());
     };
-    let options = ScanOptions::parse(call.args, 3)?;
+    let (options, without_scores) = ScanOptions::parse_with(call.args, 3, Some("NOSCORES"))?;
     let mut count = 0;
     let next = set.scan(cursor, options.count, |member, score| {
         if options.accept(member) {
             // Scores are texts here, in either protocol.
             members.bulk(member);
-            members.bulk(score);
-            count += 2;
+            count += 1;
+            if !without_scores {
+                members.bulk(score);
+                count += 1;
+            }
         }
     });
     write_page(call.reply, next, &members, count);
