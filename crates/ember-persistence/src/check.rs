@@ -290,9 +290,13 @@ pub fn check_aof(
     manifest: &Path,
     encryption: &Encryption,
 ) -> Result<Vec<Result<Report, FileError>>, FileError> {
-    let files = open_manifest(disk, manifest)?.files;
-    let checked = files.iter().zip(endings(files.len()));
-    Ok(checked.map(|(file, ending)| check_file(disk, file, encryption, ending)).collect())
+    let Listing { manifest, files } = open_manifest(disk, manifest)?;
+    let checked = manifest.live().zip(&files).zip(endings(files.len()));
+    let checked = checked.map(|((file, path), ending)| {
+        file.check_size(path, disk.open_to_read(path)?.size()?)?;
+        check_file(disk, path, encryption, ending)
+    });
+    Ok(checked.collect())
 }
 
 /// How each of `count` files of an AOF may end.

@@ -273,10 +273,24 @@ pub fn repair_aof(
             last.left_out.push(path.clone());
             continue;
         }
-        all.push(repair_file(disk, path, &target.join(&file.name), encryption, ending, plan)?);
+        let found = disk.open_to_read(path)?.size()?;
+        let short = file.check_size(path, found).err();
+        if let Some(error) = short {
+            // Without its base an AOF has nothing.
+            if !plan.cuts_damage || (found == 0 && file.file_type == aof::FileType::Base) {
+                return Err(error.into());
+            }
+            let cut = Some(format!("{error:#}"));
+            let repaired = repair_file(disk, path, &target.join(&file.name), encryption, ending, plan)?;
+            all.push(Repaired { cut: repaired.cut.or(cut), ..repaired });
+        } else {
+            all.push(repair_file(disk, path, &target.join(&file.name), encryption, ending, plan)?);
+        }
+        // What was closed before has another size now, and may be the last file.
+        let file = aof::AofFile { size: None, ..file.clone() };
         match file.file_type {
-            aof::FileType::Base => kept.base = Some(file.clone()),
-            _ => kept.increments.push(file.clone()),
+            aof::FileType::Base => kept.base = Some(file),
+            _ => kept.increments.push(file),
         }
     }
     let temporary = TemporaryFile::create(disk, &target_manifest)?;

@@ -848,3 +848,33 @@ fn an_aof_without_its_manifest_or_a_file_is_not_taken_for_none() {
     let error = open(&other).unwrap_err().to_string();
     assert!(error.contains("appendonly.aof.manifest line 1: "), "{error}");
 }
+
+#[test]
+fn a_closed_file_is_recorded_with_its_size_and_refused_when_it_is_shorter() {
+    for encryption in encryptions() {
+        let disk = SimulatedDisk::new(1);
+        let mut life = Life::begin(&disk, &encryption);
+        (0..5).for_each(|_| life.append());
+        life.rewrite();
+        (0..5).for_each(|_| life.append());
+        life.aof.rotate(&mut life.writer).unwrap();
+        life.append();
+        let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+        let paths = life.aof.live_files();
+        let size = |path: &Path| disk.open_to_read(path).unwrap().size().unwrap();
+        let recorded: Vec<Option<u64>> = life.aof.manifest().live().map(|file| file.size).collect();
+        assert_eq!(recorded, [Some(size(&paths[0])), Some(size(&paths[1])), None]);
+        for path in &paths[..2] {
+            let whole = read_whole(&disk, path, 1 << 20).unwrap();
+            for left in [0, 1, whole.len() - 1] {
+                disk.create(path).unwrap().write_at(0, &whole[..left]).unwrap();
+                let aof =
+                    AofDirectory::open(&shared, Path::new(DIRECTORY), "appendonly.aof", &encryption).unwrap();
+                let error = aof.check_sizes().unwrap_err();
+                assert!(error.is_damage() && matches!(error, AofError::Short { .. }), "{error}");
+            }
+            disk.create(path).unwrap().write_at(0, &whole).unwrap();
+        }
+        assert!(start(&shared, DIRECTORY, &encryption).is_ok());
+    }
+}

@@ -194,6 +194,38 @@ fn a_damaged_aof_is_kept_up_to_the_damage() {
 }
 
 #[test]
+fn a_closed_file_that_has_lost_whole_batches_is_reported_and_kept_up_to_there() {
+    for encryption in [Encryption::off(), encrypted()] {
+        let disk = disk();
+        aof(&disk, &encryption);
+        let whole = bytes(&disk, &increment(1));
+        let line = if encryption.is_on() { &b"EChk"[..] } else { b"#CRC" };
+        let last = whole.windows(4).rposition(|window| window == line).unwrap();
+        // The last batch of a closed increment has no commands.
+        let end = whole[..last].windows(4).rposition(|window| window == line).unwrap();
+        for left in [end, 0] {
+            change(&disk, &increment(1), |bytes| bytes.truncate(left));
+            let checked = check_aof(disk.as_ref(), Path::new(MANIFEST), &encryption).unwrap();
+            assert!(checked[0].is_ok() && checked[2].is_ok());
+            let error = checked[1].as_ref().unwrap_err();
+            let expected = format!("has {left} bytes but had {} when it was closed", whole.len());
+            assert!(error.is_damage() && error.to_string().contains(&expected), "{error}");
+            let plan = Plan { encryption: encryption.clone(), ..Plan::default() };
+            let target = format!("d/refused-{left}");
+            let refused = repair_aof(&disk, Path::new(MANIFEST), Path::new(&target), &encryption, &plan);
+            assert!(matches!(refused, Err(FileError::Aof(_))), "{refused:?}");
+            let target = format!("d/left-{left}");
+            let plan = Plan { cuts_damage: true, ..plan };
+            let repaired = repair_aof(&disk, Path::new(MANIFEST), Path::new(&target), &encryption, &plan);
+            let repaired = repaired.unwrap();
+            assert!(repaired[1].cut.is_some(), "{repaired:?}");
+            assert_eq!(repaired[1].left_out, [increment(2)]);
+            assert_eq!(log_of(&disk, &target, &encryption), if left == 0 { 0 } else { 90 });
+        }
+    }
+}
+
+#[test]
 fn a_torn_end_is_cut_and_a_moment_can_be_gone_back_to() {
     for encryption in [Encryption::off(), encrypted()] {
         let disk = disk();

@@ -2,7 +2,8 @@
 //!
 //! Every change is one new manifest, which replaces the old one in one step. Before it names a file, that file and its
 //! name are durable; after it names a file no more, that file is removed. So whatever the moment of a crash, the manifest
-//! that is there names files that are there, and what no manifest names is overwritten later.
+//! that is there names files that are there, and what no manifest names is overwritten later. A file that is closed is
+//! durable before a manifest has its size, so no crash leaves it shorter than that.
 //!
 //! When the replacement itself fails nobody knows which of the two a crash would find. So each is to be complete then: an
 //! increment that was closed stays closed, no file goes, and the next change first writes the manifest that counts here
@@ -122,6 +123,18 @@ impl AofDirectory {
         self.manifest.live().map(|file| self.directory.join(&file.name)).collect()
     }
 
+    /// Checks that no file to load is shorter than the manifest says, before any of them is read.
+    ///
+    /// # Errors
+    /// [`AofError::Short`], and those of the disk.
+    pub fn check_sizes(&self) -> Result<(), AofError> {
+        for file in self.manifest.live() {
+            let path = self.directory.join(&file.name);
+            file.check_size(&path, self.disk.open_to_read(&path)?.size()?)?;
+        }
+        Ok(())
+    }
+
     /// From now on new files are encrypted so.
     pub fn set_encryption(&mut self, encryption: &Encryption) {
         self.encryption = encryption.clone();
@@ -166,9 +179,11 @@ impl AofDirectory {
     pub fn adopt(&mut self) -> Result<(), AofError> {
         assert!(!self.exists(), "an AOF with files has its own base");
         let single = self.single_file();
-        self.disk.open(&single)?.sync()?;
+        let file = self.disk.open(&single)?;
+        file.sync()?;
+        let size = Some(file.size()?);
         self.disk.create_directory(&self.directory)?;
-        let base = AofFile { name: self.name.clone(), sequence: 1, file_type: FileType::Base };
+        let base = AofFile { name: self.name.clone(), sequence: 1, file_type: FileType::Base, size };
         self.write_manifest(Manifest { base: Some(base), ..Manifest::default() })?;
         self.move_single()
     }
@@ -185,8 +200,8 @@ impl AofDirectory {
         if self.has_manifest {
             return Ok(());
         }
-        let nothing =
-            AofFile { name: format!("{}.none", self.name), sequence: 1, file_type: FileType::History };
+        let name = format!("{}.none", self.name);
+        let nothing = AofFile { name, sequence: 1, file_type: FileType::History, size: None };
         self.write_manifest(Manifest { history: vec![nothing], ..Manifest::default() })
     }
 
@@ -256,6 +271,15 @@ impl AofDirectory {
     pub fn begin_increment(&mut self) -> Result<AofWriter, AofError> {
         let (writer, file) = self.create_increment()?;
         let mut manifest = self.manifest.clone();
+        if let Some(last) = manifest.increments.last_mut() {
+            // It may have been cut at a torn end.
+            last.size = None;
+        }
+        for closed in manifest.base.iter_mut().chain(&mut manifest.increments) {
+            if closed.size.is_none() {
+                closed.size = Some(self.disk.open_to_read(&self.directory.join(&closed.name))?.size()?);
+            }
+        }
         manifest.increments.push(file);
         self.write_manifest(manifest)?;
         Ok(writer)
@@ -286,7 +310,7 @@ impl AofDirectory {
 
     fn increment(&self, sequence: u64) -> AofFile {
         let name = format!("{}.{sequence}.incr.aof", self.name);
-        AofFile { name, sequence, file_type: FileType::Increment }
+        AofFile { name, sequence, file_type: FileType::Increment, size: None }
     }
 
     /// Begins an increment that counts only when the rewrite that begins with it is finished; none of the files that there
@@ -339,6 +363,7 @@ impl AofDirectory {
             name: format!("{}.{sequence}.base.{ending}", self.name),
             sequence,
             file_type: FileType::Base,
+            size: None,
         }
     }
 
@@ -350,7 +375,8 @@ impl AofDirectory {
     pub fn finish_rewrite(&mut self, rewrite: Rewrite, base: BaseFile) -> Result<(), AofError> {
         // Or else the base could take the place of one that is in use.
         self.make_certain()?;
-        let new = self.next_base(base.form);
+        let size = Some(base.file().size()?);
+        let new = AofFile { size, ..self.next_base(base.form) };
         base.file.publish()?;
         self.replace(rewrite, Some(new))
     }

@@ -37,6 +37,15 @@ pub enum AofError {
         /// What is wrong there.
         what: &'static str,
     },
+    /// A closed file has fewer bytes than it had, or none although it can never be empty.
+    Short {
+        /// Which.
+        file: PathBuf,
+        /// Its number of bytes.
+        found: u64,
+        /// Its number of bytes when it was closed, if the manifest has it.
+        recorded: Option<u64>,
+    },
     /// A file cannot be read.
     Unreadable {
         /// Which.
@@ -64,7 +73,7 @@ impl AofError {
     /// Whether a file is not what was written, from some place on, as against unreadable.
     pub fn is_damage(&self) -> bool {
         match self {
-            AofError::Damaged { .. } => true,
+            AofError::Damaged { .. } | AofError::Short { .. } => true,
             AofError::Unreadable { cause, .. } => EncryptionError::is_damage(cause),
             AofError::Rdb(error) => error.problem.is_damage(),
             _ => false,
@@ -98,6 +107,24 @@ impl Display for AofError {
             ),
             AofError::Damaged { file, offset, what } if f.alternate() => {
                 write!(f, "{} at offset {offset}: {what}", file.display())
+            }
+            AofError::Short { file, found, recorded } => {
+                match recorded {
+                    Some(recorded) => write!(
+                        f,
+                        "{} has {found} bytes but had {recorded} when it was closed: its end is missing",
+                        file.display()
+                    )?,
+                    None => write!(f, "{} is empty, which a base in RDB form never is", file.display())?,
+                }
+                if f.alternate() {
+                    return Ok(());
+                }
+                write!(f, "; restore a backup of the whole directory")?;
+                if *found == 0 {
+                    return Ok(());
+                }
+                write!(f, ", or keep what is before the missing bytes with `{}`", repair_command(file))
             }
             AofError::Unreadable { cause, .. } if self.is_damage() && f.alternate() => write!(f, "{cause}"),
             AofError::Rdb(error) if f.alternate() => write!(f, "{error:#}"),

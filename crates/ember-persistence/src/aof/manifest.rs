@@ -1,11 +1,14 @@
 //! The list of the files of an AOF.
 //!
 //! ```text
-//! file appendonly.aof.1.base.rdb seq 1 type b
+//! file appendonly.aof.1.base.rdb seq 1 type b size 41822
+//! file appendonly.aof.2.incr.aof seq 2 type i size 7310
 //! file appendonly.aof.3.incr.aof seq 3 type i
 //! ```
 //!
-//! One line for each file: pairs of a word and what it is, of which all but `file`, `seq` and `type` are skipped. Types are
+//! One line for each file: pairs of a word and its value, of which all but `file`, `seq`, `type` and `size` are skipped.
+//! `size` is the number of bytes of a file that is closed; Redis 7 skips it, and leaves it out when it writes the manifest.
+//! A closed file that has lost its end at a boundary of commands, or all of its bytes, shows no other sign of it. Types are
 //! `b`, the base, of which there is one at most; `i`, the increments behind it, in their order; `h`, what is no longer
 //! needed. Names with other than simple characters stand in double quotes with the escapes of redis-cli. Empty files,
 //! empty lines and lines of 1024 characters are refused; lines that begin with `#` are comments.
@@ -13,8 +16,11 @@
 //! The format: Redis 7, `aof.c` by S. Sanfilippo and C. Zhao.
 
 use std::fmt::{self, Display};
+use std::path::Path;
 
 use ember_protocol::number;
+
+use super::AofError;
 
 /// What a file of an AOF is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +52,22 @@ pub struct AofFile {
     pub sequence: u64,
     /// What it is.
     pub file_type: FileType,
+    /// Its number of bytes when it was closed. None if it is still written to, or the manifest does not have the number.
+    pub size: Option<u64>,
+}
+
+impl AofFile {
+    /// Checks that this file, found at `path` with `found` bytes, has not lost any.
+    ///
+    /// # Errors
+    /// [`AofError::Short`] if it has fewer bytes than recorded, or is a base in RDB form without any.
+    pub fn check_size(&self, path: &Path, found: u64) -> Result<(), AofError> {
+        let is_rdb_base = self.file_type == FileType::Base && self.name.ends_with(".rdb");
+        if self.size.is_some_and(|size| found < size) || (is_rdb_base && found == 0) {
+            return Err(AofError::Short { file: path.to_owned(), found, recorded: self.size });
+        }
+        Ok(())
+    }
 }
 
 /// The files of an AOF.
@@ -123,9 +145,13 @@ impl Manifest {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut text = String::new();
         for file in self.base.iter().chain(&self.history).chain(&self.increments) {
-            let AofFile { name, sequence, file_type } = file;
+            let AofFile { name, sequence, file_type, size } = file;
             let (name, letter) = (quoted(name), file_type.letter());
-            text.push_str(&format!("file {name} seq {sequence} type {letter}\n"));
+            text.push_str(&format!("file {name} seq {sequence} type {letter}"));
+            if let Some(size) = size {
+                text.push_str(&format!(" size {size}"));
+            }
+            text.push('\n');
         }
         text.into_bytes()
     }
@@ -165,7 +191,7 @@ fn parse_line(line: &[u8]) -> Result<AofFile, &'static str> {
     if words.len() < 6 || !words.len().is_multiple_of(2) {
         return Err(INCOMPLETE);
     }
-    let (mut name, mut sequence, mut file_type) = (None, None, None);
+    let (mut name, mut sequence, mut file_type, mut size) = (None, None, None, None);
     for pair in words.chunks_exact(2) {
         let (word, value) = (pair[0].to_ascii_lowercase(), &pair[1]);
         match word.as_slice() {
@@ -182,11 +208,12 @@ fn parse_line(line: &[u8]) -> Result<AofFile, &'static str> {
                     _ => return Err("its type is none of b, i and h"),
                 });
             }
+            b"size" => size = Some(number::parse_u64(value).ok_or("its size is no number")?),
             _ => {}
         }
     }
     match (name, sequence, file_type) {
-        (Some(name), Some(sequence), Some(file_type)) => Ok(AofFile { name, sequence, file_type }),
+        (Some(name), Some(sequence), Some(file_type)) => Ok(AofFile { name, sequence, file_type, size }),
         _ => Err(INCOMPLETE),
     }
 }
@@ -291,6 +318,7 @@ mod tests {
             (b"file a seq 0 type i\n", 1),
             (b"file a seq x type i\n", 1),
             (b"file a seq 1 type j\n", 1),
+            (b"file a seq 1 type i size -1\n", 1),
             (b"file a/b seq 1 type i\n", 1),
             (b"file .. seq 1 type i\n", 1),
             (b"file \"\" seq 1 type i\n", 1),
@@ -307,11 +335,32 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_closed_file_has_at_least_its_recorded_size_and_a_base_in_rdb_form_is_never_empty() {
+        let text = b"file a.1.base.rdb seq 1 type b\nfile a.1.incr.aof seq 1 type i size 7\n\
+            file a.2.incr.aof seq 2 type i\n";
+        let manifest = Manifest::parse(text).unwrap();
+        assert_eq!(manifest.to_bytes(), text);
+        let sizes: Vec<Option<u64>> = manifest.live().map(|file| file.size).collect();
+        assert_eq!(sizes, [None, Some(7), None]);
+        let is_refused = |number: usize, found: u64| {
+            let file = manifest.live().nth(number).unwrap();
+            file.check_size(Path::new("d/a"), found).is_err()
+        };
+        assert!(is_refused(0, 0) && !is_refused(0, 1));
+        assert!(is_refused(1, 6) && !is_refused(1, 7) && !is_refused(1, 8));
+        assert!(!is_refused(2, 0));
+    }
+
     proptest! {
         #[test]
-        fn any_name_comes_back(name in "[^/\\\\\u{0}]{1,40}", sequence in 1..u64::MAX >> 1) {
+        fn any_name_comes_back(
+            name in "[^/\\\\\u{0}]{1,40}",
+            sequence in 1..u64::MAX >> 1,
+            size in any::<Option<u64>>(),
+        ) {
             prop_assume!(name != "." && name != "..");
-            let file = AofFile { name, sequence, file_type: FileType::Increment };
+            let file = AofFile { name, sequence, file_type: FileType::Increment, size };
             let manifest = Manifest { increments: vec![file], ..Manifest::default() };
             prop_assert_eq!(Manifest::parse(&manifest.to_bytes()).unwrap(), manifest);
         }

@@ -263,6 +263,7 @@ pub fn play(
     encryption: &Encryption,
     local: &mut Local,
 ) -> Result<(), Box<dyn std::error::Error>> {
+    aof.check_sizes()?;
     let files = aof.live_files();
     for (index, path) in files.iter().enumerate() {
         let is_last = index + 1 == files.len();

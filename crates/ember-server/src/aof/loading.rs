@@ -163,6 +163,7 @@ pub(crate) fn reload(executor: &mut Executor) -> Result<(), String> {
     if !directory.exists() {
         return Err(format!("there is no AOF in {}", config.appenddirname));
     }
+    directory.check_sizes().map_err(|error| error.to_string())?;
     loading::empty(executor);
     if let Some(torn) = load_files(server, &config, &directory, None)? {
         tracing::warn!("the AOF ends in the middle of something ({}): that is left out", torn.what);
@@ -192,6 +193,7 @@ pub(super) fn load_files(
     mut between: Option<Between<'_>>,
 ) -> Result<Option<TornEnd>, String> {
     let begun = Instant::now();
+    directory.check_sizes().map_err(|error| format!("cannot load the data set: {error}"))?;
     let files = directory.live_files();
     let last_increment = directory.manifest().increments.len();
     let size = |path: &std::path::PathBuf| server.disk.open_to_read(path).and_then(|file| file.size());

@@ -173,6 +173,68 @@ fn missing_and_inserted_bytes_keep_the_server_from_starting_though_nothing_was_d
 }
 
 #[test]
+fn a_closed_file_that_has_lost_bytes_keeps_the_server_from_starting() {
+    for mode in MODES {
+        let directory = Directory::new("aof-short");
+        let server = start_in(&directory.0, &always(mode));
+        let mut client = server.client();
+        client.run("SET base 1");
+        client.run("BGREWRITEAOF");
+        eventually("there is a base", || {
+            client.info("aof_rewrite_in_progress") == "0" && has_base(&directory.0)
+        });
+        for number in 0..5 {
+            client.run(&format!("SET closed:{number} 1"));
+        }
+        drop(server.crash());
+        // The increment of before is closed then.
+        let server = start_in(&directory.0, &always(mode));
+        server.client().run("SET last 1");
+        drop(server.crash());
+        let manifest = directory.0.join("appendonlydir/appendonly.aof.manifest");
+        let with_sizes = fs::read_to_string(&manifest).unwrap();
+        let without: String =
+            with_sizes.lines().map(|line| format!("{}\n", line.split(" size ").next().unwrap())).collect();
+        assert_ne!(with_sizes, without);
+        let closed = increments(&directory.0).remove(0);
+        for file in [base(&directory.0), closed.clone()] {
+            let whole = fs::read(&file).unwrap();
+            let last_batch =
+                whole.windows(4).rposition(|window| window == b"#CRC").unwrap_or(whole.len() - 1);
+            for left in [0, last_batch] {
+                fs::write(&file, &whole[..left]).unwrap();
+                for truncates in ["yes", "no"] {
+                    let arguments = ["--appendonly", "yes", "--aof-load-truncated", truncates];
+                    let refused = refusal(&directory.0, &[mode, &arguments[..]].concat(), None);
+                    let name = file.file_name().unwrap().to_str().unwrap();
+                    let sizes = format!("{name} has {left} bytes but had {} when it was closed", whole.len());
+                    assert!(refused.contains(&sizes) && refused.contains("restore a backup"), "{refused}");
+                    assert_eq!(refused.contains("`ember-cli repair"), left > 0, "{refused}");
+                }
+            }
+            fs::write(&file, &whole).unwrap();
+        }
+        // As an earlier version has written it, and as Redis does.
+        fs::write(&manifest, &without).unwrap();
+        let whole = fs::read(base(&directory.0)).unwrap();
+        fs::write(base(&directory.0), b"").unwrap();
+        let refused = refusal(&directory.0, &["--appendonly", "yes"], None);
+        assert!(refused.contains("base.rdb is empty, which a base in RDB form never is"), "{refused}");
+        fs::write(base(&directory.0), &whole).unwrap();
+        let server = start_in(&directory.0, &always(mode));
+        assert_eq!(server.client().run("DBSIZE"), Value::Integer(7));
+        let manifest = fs::read_to_string(&manifest).unwrap();
+        let sizes = manifest.lines().filter(|line| line.contains(" size ")).count();
+        assert_eq!(sizes + 1, manifest.lines().count(), "all but the last are closed: {manifest}");
+    }
+}
+
+fn has_base(directory: &Path) -> bool {
+    let mut entries = fs::read_dir(directory.join("appendonlydir")).unwrap();
+    entries.any(|entry| entry.is_ok_and(|entry| entry.file_name().to_string_lossy().contains("1.base.rdb")))
+}
+
+#[test]
 fn a_rewrite_while_others_write_loses_nothing() {
     for mode in MODES {
         let directory = Directory::new("aof-rewrite");
