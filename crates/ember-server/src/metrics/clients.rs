@@ -13,25 +13,23 @@ pub(super) const METRICS: &[Metric] = &[
     gauge("ember_connected_clients", "Clients connected, without replicas", |scene| {
         scene.server.clients.count() as f64
     }),
-    gauge("ember_max_clients", "How many clients may be connected: `maxclients`", |scene| {
+    gauge("ember_max_clients", "The limit of connected clients: `maxclients`", |scene| {
         f64::from(scene.config.maxclients)
     }),
     gauge("ember_blocked_clients", "Clients in a blocking command", |scene| {
         scene.server.blocked_clients.load(Ordering::Relaxed) as f64
     }),
-    gauge("ember_subscribed_clients", "Clients that listen to channels or patterns", |scene| {
+    gauge("ember_subscribed_clients", "Clients that are subscribed to channels or patterns", |scene| {
         scene.clients.iter().filter(|view| view.is_subscribed()).count() as f64
     }),
-    gauge(
-        "ember_tracking_clients",
-        "Clients that are told of changes of what they keep copies of",
-        |scene| scene.server.trackers.len() as f64,
-    ),
+    gauge("ember_tracking_clients", "Clients with client-side caching (CLIENT TRACKING)", |scene| {
+        scene.server.trackers.len() as f64
+    }),
     gauge("ember_watching_clients", "Clients with WATCH", |scene| scene.census.watching_clients as f64),
     counter("ember_connections_received_total", "Connections accepted", |scene| {
         scene.sum(|stats| &stats.connections_received)
     }),
-    counter("ember_connections_rejected_total", "Connections turned away at `maxclients`", |scene| {
+    counter("ember_connections_rejected_total", "Connections refused at `maxclients`", |scene| {
         scene.sum(|stats| &stats.connections_rejected)
     }),
     labelled(
@@ -45,19 +43,19 @@ pub(super) const METRICS: &[Metric] = &[
             samples.add(&["memory"], scene.sum(|stats| &stats.evicted_clients));
         },
     ),
-    gauge("ember_clients_memory_bytes", "What clients make the server keep", |scene| {
+    gauge("ember_clients_memory_bytes", "Memory of clients' connections and buffers", |scene| {
         scene.memory.clients as f64
     }),
-    gauge("ember_input_buffers_bytes", "Requests of all clients that wait to be run", |scene| {
+    gauge("ember_input_buffers_bytes", "Unprocessed input of all clients", |scene| {
         buffers(scene, |view| &view.query_bytes).sum::<u64>() as f64
     }),
-    gauge("ember_output_buffers_bytes", "Replies to all clients that wait to be sent", |scene| {
+    gauge("ember_output_buffers_bytes", "Unsent output of all clients", |scene| {
         buffers(scene, |view| &view.output_bytes).sum::<u64>() as f64
     }),
-    gauge("ember_largest_input_buffer_bytes", "The same for the client with the most", |scene| {
+    gauge("ember_largest_input_buffer_bytes", "Unprocessed input of the client with the most", |scene| {
         buffers(scene, |view| &view.query_bytes).max().unwrap_or(0) as f64
     }),
-    gauge("ember_largest_output_buffer_bytes", "The same for the client with the most", |scene| {
+    gauge("ember_largest_output_buffer_bytes", "Unsent output of the client with the most", |scene| {
         buffers(scene, |view| &view.output_bytes).max().unwrap_or(0) as f64
     }),
     counter("ember_network_received_bytes_total", "Bytes read from connections", |scene| {
@@ -76,7 +74,7 @@ pub(super) const METRICS: &[Metric] = &[
         Kind::Gauge,
         "ember_pubsub_subscriptions",
         &["kind"],
-        "Channels, patterns and shard channels that somebody listens to",
+        "Channels, patterns and shard channels with subscribers",
         |scene, samples| {
             for (name, kind) in [
                 ("channel", Subscription::Channel),
@@ -87,30 +85,28 @@ pub(super) const METRICS: &[Metric] = &[
             }
         },
     ),
-    gauge("ember_live_queries", "Commands that somebody watches", |scene| {
-        LiveQueries::of(scene.server).queries() as f64
-    }),
-    gauge("ember_live_watchers", "Interests of connections in those", |scene| {
+    gauge("ember_live_queries", "Watched commands", |scene| LiveQueries::of(scene.server).queries() as f64),
+    gauge("ember_live_watchers", "Subscriptions of connections to watched commands", |scene| {
         LiveQueries::of(scene.server).watchers() as f64
     }),
-    gauge("ember_live_memory_bytes", "What both take", |scene| {
+    gauge("ember_live_memory_bytes", "Memory of live queries and their watchers", |scene| {
         LiveQueries::of(scene.server).memory_bytes() as f64
     }),
-    counter("ember_live_evaluations_total", "Runs of watched commands after changes", |scene| {
+    counter("ember_live_evaluations_total", "Evaluations of watched commands after changes", |scene| {
         scene.sum(|stats| &stats.query_evaluations)
     }),
-    counter("ember_live_evaluations_equal_total", "Those of them whose results were the same", |scene| {
+    counter("ember_live_evaluations_equal_total", "Evaluations with an unchanged result", |scene| {
         scene.sum(|stats| &stats.query_equal)
     }),
-    counter("ember_live_evaluation_seconds_total", "Time of those runs", |scene| {
+    counter("ember_live_evaluation_seconds_total", "Time of evaluations", |scene| {
         scene.sum(|stats| &stats.query_nanoseconds) / 1e9
     }),
-    counter("ember_live_states_sent_total", "New results sent to clients that watch", |scene| {
+    counter("ember_live_states_sent_total", "New results sent to watchers", |scene| {
         scene.sum(|stats| &stats.query_sent)
     }),
     counter(
         "ember_live_states_coalesced_total",
-        "New results that newer ones have replaced on the way",
+        "New results replaced by newer ones before they were sent",
         |scene| scene.sum(|stats| &stats.query_coalesced),
     ),
     labelled(
@@ -124,11 +120,13 @@ pub(super) const METRICS: &[Metric] = &[
             durations(&[], &lag, samples);
         },
     ),
-    gauge("ember_tracked_keys", "Keys that tracking clients may have copies of", |scene| {
+    gauge("ember_tracked_keys", "Keys that tracking clients may have cached", |scene| {
         scene.census.tracked_keys as f64
     }),
-    gauge("ember_tracked_copies", "Those copies", |scene| scene.census.tracked_copies as f64),
-    gauge("ember_tracked_prefixes", "Prefixes that tracking clients are told of", |scene| {
+    gauge("ember_tracked_copies", "Pairs of tracked keys and clients", |scene| {
+        scene.census.tracked_copies as f64
+    }),
+    gauge("ember_tracked_prefixes", "Prefixes of tracking clients in BCAST mode", |scene| {
         scene.server.trackers.prefixes() as f64
     }),
 ];

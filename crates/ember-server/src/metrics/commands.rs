@@ -14,8 +14,8 @@ pub(super) const METRICS: &[Metric] = &[
         Kind::Counter,
         "ember_commands_total",
         &["command", "outcome"],
-        "Commands by what came of them: `ok`, `error` for those answered by an error, `rejected` for those refused \
-         before they ran. Commands that nobody has called are left out",
+        "Commands by outcome: `ok`, `error` for an error reply, `rejected` for commands refused before they ran. \
+         Commands without calls are omitted",
         |scene, samples| {
             each_called(scene, |name, totals| {
                 samples.add(&[name, "ok"], totals.calls.saturating_sub(totals.failed) as f64);
@@ -28,15 +28,15 @@ pub(super) const METRICS: &[Metric] = &[
         Kind::Histogram,
         "ember_command_duration_seconds",
         &["command"],
-        "How long commands ran, without the time they waited to be read or for keys; nothing while `latency-tracking` \
-         is off",
+        "Run time of commands, without the time they waited in the input or for keys; empty while `latency-tracking` is \
+         off",
         |scene, samples| each_called(scene, |name, totals| durations(&[name], totals, samples)),
     ),
     labelled(
         Kind::Counter,
         "ember_errors_total",
         &["code"],
-        "Errors answered, by their first word",
+        "Error replies, by their first word",
         |scene, samples| {
             let errors = scene.server.errors_by_code();
             errors.iter().for_each(|(code, &count)| samples.add(&[code], count as f64));
@@ -46,7 +46,7 @@ pub(super) const METRICS: &[Metric] = &[
         Kind::Counter,
         "ember_logged_calls_total",
         &["log"],
-        "Calls that entered one of the logs of COMMANDLOG",
+        "Calls recorded in one of the logs of COMMANDLOG",
         |scene, samples| {
             for (name, kind) in [
                 ("slow", LogKind::Slow),
@@ -62,7 +62,7 @@ pub(super) const METRICS: &[Metric] = &[
         Kind::Counter,
         "ember_acl_denials_total",
         &["reason"],
-        "Denials by the rules of users",
+        "Commands and logins denied by ACL rules",
         |scene, samples| {
             let counts = scene.server.acl.log.counts();
             for (reason, count) in ["auth", "command", "key", "channel"].into_iter().zip(counts) {
@@ -80,7 +80,7 @@ pub(super) const METRICS: &[Metric] = &[
             samples.add(&["concurrent"], scene.sum(|stats| &stats.scripts_concurrent));
         },
     ),
-    gauge("ember_cached_scripts", "Scripts that EVALSHA knows", |scene| {
+    gauge("ember_cached_scripts", "Scripts available to EVALSHA", |scene| {
         scene.server.scripting.scripts.count() as f64
     }),
     gauge("ember_function_libraries", "Libraries of functions", |scene| {

@@ -9,14 +9,14 @@ pub(super) const METRICS: &[Metric] = &[
         Kind::Gauge,
         "ember_db_keys",
         &["db"],
-        "Keys of a database. Databases without keys are left out, except for the first",
+        "Keys of a database. Databases without keys are omitted, except the first",
         |scene, samples| each(scene, samples, |counts| counts.keys as f64),
     ),
     labelled(
         Kind::Gauge,
         "ember_db_expiring_keys",
         &["db"],
-        "Those of them that expire",
+        "Keys of a database that have an expiry",
         |scene, samples| each(scene, samples, |counts| counts.volatile as f64),
     ),
     labelled(
@@ -33,16 +33,16 @@ pub(super) const METRICS: &[Metric] = &[
         scene.sum(|stats| &stats.misses)
     }),
     counter("ember_keyspace_changes_total", "Changes of keys", |scene| scene.sum(|stats| &stats.changes)),
-    counter("ember_expired_keys_total", "Keys removed because their time had come", |scene| {
+    counter("ember_expired_keys_total", "Keys removed because they expired", |scene| {
         scene.sum(|stats| &stats.expired)
     }),
-    counter("ember_expired_fields_total", "Fields of hashes removed because their time had come", |scene| {
+    counter("ember_expired_fields_total", "Fields of hashes removed because they expired", |scene| {
         scene.sum(|stats| &stats.expired_fields)
     }),
-    counter("ember_expiry_seconds_total", "Time spent on looking for keys that have expired", |scene| {
+    counter("ember_expiry_seconds_total", "Time of active expiry", |scene| {
         scene.sum(|stats| &stats.expire_nanoseconds) / 1e9
     }),
-    counter("ember_evicted_keys_total", "Keys removed to make room at `maxmemory`", |scene| {
+    counter("ember_evicted_keys_total", "Keys evicted at `maxmemory`", |scene| {
         scene.sum(|stats| &stats.evicted)
     }),
     gauge("ember_watched_keys", "Keys watched for transactions", |scene| scene.census.watched_keys as f64),

@@ -10,10 +10,10 @@ use crate::snapshot::background::Background;
 use crate::snapshot::state::SnapshotState;
 
 pub(super) const METRICS: &[Metric] = &[
-    gauge("ember_rdb_changes_since_last_save", "Changes of keys that no RDB file has", |scene| {
+    gauge("ember_rdb_changes_since_last_save", "Changes of keys since the last save", |scene| {
         SnapshotState::of(scene.server).changes(scene.server) as f64
     }),
-    gauge("ember_rdb_last_save_timestamp_seconds", "Unix time of the last save, or of the start", |scene| {
+    gauge("ember_rdb_last_save_timestamp_seconds", "Unix time of the last save, or of startup", |scene| {
         SnapshotState::of(scene.server).saved_s(scene.server) as f64
     }),
     counter("ember_rdb_saves_total", "RDB files written", |scene| {
@@ -24,40 +24,42 @@ pub(super) const METRICS: &[Metric] = &[
         "1 while the data set is saved in the background, or copied for replicas, else 0",
         |scene| flag(SnapshotState::of(scene.server).is_saving()),
     ),
-    gauge("ember_rdb_last_bgsave_failed", "1 if the last saving in the background failed, else 0", |scene| {
+    gauge("ember_rdb_last_bgsave_failed", "1 if the last background save failed, else 0", |scene| {
         flag(background(scene).has_failed())
     }),
-    gauge("ember_rdb_last_bgsave_seconds", "How long that took; 0 if there was none", |scene| {
-        background(scene).last_s().unwrap_or(0) as f64
-    }),
     gauge(
-        "ember_snapshot_keys_processed",
-        "Keys that the snapshot under way has written; 0 without one",
-        |scene| SnapshotState::of(scene.server).claims.progress().0 as f64,
+        "ember_rdb_last_bgsave_seconds",
+        "Duration of the last background save; 0 if there was none",
+        |scene| background(scene).last_s().unwrap_or(0) as f64,
     ),
-    gauge("ember_snapshot_keys", "Keys that it has to write", |scene| {
+    gauge("ember_snapshot_keys_processed", "Keys written by the running snapshot; 0 without one", |scene| {
+        SnapshotState::of(scene.server).claims.progress().0 as f64
+    }),
+    gauge("ember_snapshot_keys", "Keys that the running snapshot has to write", |scene| {
         SnapshotState::of(scene.server).claims.progress().1 as f64
     }),
-    gauge("ember_rdb_last_load_keys", "Keys read from the RDB file at the start", |scene| {
+    gauge("ember_rdb_last_load_keys", "Keys loaded from the RDB file at startup", |scene| {
         number(&SnapshotState::of(scene.server).loaded)
     }),
-    gauge("ember_rdb_last_load_expired_keys", "Keys left out then because they had expired", |scene| {
+    gauge("ember_rdb_last_load_expired_keys", "Expired keys skipped while loading at startup", |scene| {
         number(&SnapshotState::of(scene.server).expired)
     }),
-    gauge("ember_aof_enabled", "1 while writes are kept in an append-only file, else 0", |scene| {
+    gauge("ember_aof_enabled", "1 while the append-only file is enabled, else 0", |scene| {
         flag(scene.server.journal.is_read_by(Reader::Aof))
     }),
-    gauge("ember_aof_size_bytes", "All files of the AOF", |scene| number(&aof(scene).size)),
-    gauge("ember_aof_base_size_bytes", "The same after the last rewrite, or at the start", |scene| {
-        number(&aof(scene).base_size)
-    }),
+    gauge("ember_aof_size_bytes", "Size of all files of the AOF", |scene| number(&aof(scene).size)),
+    gauge(
+        "ember_aof_base_size_bytes",
+        "Size of all files of the AOF after the last rewrite, or at startup",
+        |scene| number(&aof(scene).base_size),
+    ),
     gauge("ember_aof_buffer_bytes", "Records that wait to be written", |scene| {
         number(&aof(scene).waiting_bytes)
     }),
-    gauge("ember_aof_unsynced_bytes", "Bytes of the AOF that no fsync has made durable", |scene| {
+    gauge("ember_aof_unsynced_bytes", "Bytes of the AOF without a completed fsync", |scene| {
         number(&aof(scene).unsynced_bytes)
     }),
-    gauge("ember_aof_failing_seconds", "For how long the AOF cannot be written; 0 if it can", |scene| {
+    gauge("ember_aof_failing_seconds", "Time for which the AOF could not be written; 0 if it can", |scene| {
         aof(scene).failing_ms() as f64 / 1000.0
     }),
     counter(
@@ -71,10 +73,10 @@ pub(super) const METRICS: &[Metric] = &[
     counter("ember_aof_rewrites_total", "Rewrites of the AOF that have begun", |scene| {
         number(&aof(scene).rewrites)
     }),
-    gauge("ember_aof_failed_rewrites", "Rewrites that have failed since one succeeded", |scene| {
+    gauge("ember_aof_failed_rewrites", "Rewrites that failed since the last success", |scene| {
         number(&aof(scene).failed_in_a_row)
     }),
-    gauge("ember_aof_last_rewrite_seconds", "How long the last rewrite took; 0 if there was none", |scene| {
+    gauge("ember_aof_last_rewrite_seconds", "Duration of the last rewrite; 0 if there was none", |scene| {
         aof(scene).last_rewrite_s.load(Ordering::Relaxed).max(0) as f64
     }),
     gauge("ember_writes_refused", "1 while writes are refused because of the disk, else 0", |scene| {

@@ -16,7 +16,7 @@ pub(super) const METRICS: &[Metric] = &[
         Kind::Gauge,
         "ember_build_info",
         &["version", "redis_version", "mode", "allocator"],
-        "Always 1; the labels say what runs, and how",
+        "Always 1; the labels give version, mode and allocator",
         |scene, samples| {
             let mode = if scene.server.is_concurrent { "concurrent" } else { "sharded" };
             samples.add(&[env!("CARGO_PKG_VERSION"), REDIS_VERSION, mode, ALLOCATOR_NAME], 1.0);
@@ -28,7 +28,7 @@ pub(super) const METRICS: &[Metric] = &[
     gauge("ember_loading", "1 while the data set is being loaded, else 0", |scene| {
         f64::from(u8::from(scene.server.is_loading()))
     }),
-    gauge("ember_stopping", "1 while connections are drained before the end, else 0", |scene| {
+    gauge("ember_stopping", "1 while connections are drained at shutdown, else 0", |scene| {
         f64::from(u8::from(scene.server.is_stopping()))
     }),
     gauge("process_start_time_seconds", "Unix time of the start", |scene| {
@@ -38,13 +38,13 @@ pub(super) const METRICS: &[Metric] = &[
         let ProcessorTime { user, system, .. } = SystemFigures::recent(scene.server).processor;
         user + system
     }),
-    gauge("process_resident_memory_bytes", "What the process has in the machine's memory", |scene| {
+    gauge("process_resident_memory_bytes", "Resident memory of the process", |scene| {
         scene.memory.resident as f64
     }),
     gauge("process_open_fds", "Open files and sockets", |_| {
         fs::read_dir("/proc/self/fd").map_or(0.0, |descriptors| descriptors.count() as f64)
     }),
-    gauge("process_max_fds", "How many files and sockets may be open; 0 for no limit", |_| {
+    gauge("process_max_fds", "The limit of open files and sockets; 0 for none", |_| {
         getrlimit(Resource::Nofile).current.unwrap_or(0) as f64
     }),
 ];

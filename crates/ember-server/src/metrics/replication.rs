@@ -20,27 +20,27 @@ pub(super) const METRICS: &[Metric] = &[
     }),
     gauge(
         "ember_replica_link_stopped",
-        "1 if the link was stopped by what cannot be applied, else 0",
+        "1 if the link was stopped by a command that cannot be applied, else 0",
         |scene| told(scene, |link| f64::from(u8::from(link.stopped.is_some()))),
     ),
-    gauge("ember_replica_link_down_seconds", "For how long there is no link; 0 if there is one", |scene| {
+    gauge("ember_replica_link_down_seconds", "Time without a link to the primary; 0 while linked", |scene| {
         told(scene, |link| match link.phase {
             Phase::Connected => 0.0,
             _ => (unix_ms() - link.down_since_ms).max(0) as f64 / 1000.0,
         })
     }),
-    gauge("ember_replica_read_bytes", "Bytes of the primary's history that were read", |scene| {
+    gauge("ember_replica_read_bytes", "Bytes of the primary's stream that were read", |scene| {
         told(scene, |link| link.offsets.map_or(0, |(read, _)| read) as f64)
     }),
-    gauge("ember_replica_applied_bytes", "Bytes of that history that are applied", |scene| {
+    gauge("ember_replica_applied_bytes", "Bytes of the primary's stream that were applied", |scene| {
         told(scene, |link| link.offsets.map_or(0, |(_, applied)| applied) as f64)
     }),
     labelled(
         Kind::Gauge,
         "ember_connected_replicas",
         &["state"],
-        "Replicas of this server: those that wait for a copy of the data (`wait_bgsave`), get one (`send_bulk`), follow \
-         (`online`)",
+        "Replicas of this server by state: waiting for a full sync (`wait_bgsave`), receiving one (`send_bulk`), \
+         following (`online`)",
         |scene, samples| {
             let replicas = Primary::of(scene.server).replicas();
             for stage in [Stage::Waiting, Stage::Copying, Stage::Online] {
@@ -49,16 +49,14 @@ pub(super) const METRICS: &[Metric] = &[
             }
         },
     ),
-    gauge(
-        "ember_good_replicas",
-        "Those of them that follow and were heard within `min-replicas-max-lag`",
-        |scene| good_replicas::count(scene.server, &scene.config) as f64,
-    ),
+    gauge("ember_good_replicas", "Online replicas that reported within `min-replicas-max-lag`", |scene| {
+        good_replicas::count(scene.server, &scene.config) as f64
+    }),
     labelled(
         Kind::Gauge,
         "ember_connected_replica_lag_seconds",
         &["replica"],
-        "Time since a replica was last heard, by its address and port",
+        "Time since the last report of a replica, by its address and port",
         |scene, samples| {
             let now_ms = unix_ms();
             each(scene, samples, |view| (now_ms - view.acknowledged_ms()).max(0) as f64 / 1000.0);
@@ -68,27 +66,27 @@ pub(super) const METRICS: &[Metric] = &[
         Kind::Gauge,
         "ember_connected_replica_lag_bytes",
         &["replica"],
-        "What of the stream a replica has not confirmed, by its address and port",
+        "Bytes of the stream that a replica has not confirmed, by its address and port",
         |scene, samples| {
             let end = Primary::of(scene.server).end();
             each(scene, samples, |view| view.lag_bytes(end) as f64);
         },
     ),
-    gauge("ember_replication_offset_bytes", "Where the stream of commands for replicas ends", |scene| {
+    gauge("ember_replication_offset_bytes", "End of the replication stream", |scene| {
         Primary::of(scene.server).end() as f64
     }),
-    gauge("ember_replication_backlog_bytes", "What is kept of the stream in memory", |scene| {
+    gauge("ember_replication_backlog_bytes", "Bytes of the stream kept in memory", |scene| {
         Primary::of(scene.server).backlog_bytes() as f64
     }),
-    gauge("ember_replication_spilled_bytes", "What is kept of it on the disk beyond that", |scene| {
+    gauge("ember_replication_spilled_bytes", "Bytes of the stream kept on disk beyond that", |scene| {
         Primary::of(scene.server).spilled_bytes() as f64
     }),
     labelled(
         Kind::Counter,
         "ember_replica_synchronizations_total",
         &["kind"],
-        "Replicas that got a copy of the data (`full`), went on where they were (`partial`), or could not although they \
-         asked for it (`refused`)",
+        "Synchronizations of replicas: full syncs (`full`), partial syncs (`partial`), and refused partial syncs \
+         (`refused`)",
         |scene, samples| {
             let counts = &Primary::of(scene.server).counts;
             samples.add(&["full"], counts.full.load(Ordering::Relaxed) as f64);
@@ -102,19 +100,21 @@ pub(super) const METRICS: &[Metric] = &[
     counter("ember_replication_sent_bytes_total", "Bytes written to replicas", |scene| {
         scene.sum(|stats| &stats.replication_output_bytes)
     }),
-    counter("ember_sync_waits_total", "Times that replies were held for `sync-replicas`", |scene| {
-        scene.sum(|stats| &stats.sync_waits)
-    }),
+    counter(
+        "ember_sync_waits_total",
+        "Number of times that replies were held for `sync-replicas`",
+        |scene| scene.sum(|stats| &stats.sync_waits),
+    ),
     counter(
         "ember_sync_timeouts_total",
-        "Connections closed because too few replicas have confirmed within `sync-timeout`",
+        "Connections closed because too few replicas confirmed within `sync-timeout`",
         |scene| scene.sum(|stats| &stats.sync_timeouts),
     ),
     labelled(
         Kind::Gauge,
         "ember_failover_state",
         &["state"],
-        "1 for the state that a failover of this server is in, as INFO names it, else 0",
+        "1 for the current failover state of this server, as named in INFO, else 0",
         |scene, samples| {
             let now = Failover::of(scene.server).stage();
             for stage in [FailoverStage::Off, FailoverStage::Waiting, FailoverStage::HandingOver] {
