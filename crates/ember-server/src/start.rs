@@ -28,6 +28,7 @@ use crate::commands;
 use crate::config::{Config, ConfigHandle, RenameDirective, Store, notice_without_effect};
 use crate::control_plane::{History, Sockets};
 use crate::defragmentation::ActiveDefrag;
+use crate::executor::AfterEmptying;
 use crate::executor::jobs::Jobs;
 use crate::executor::linking::Links;
 use crate::files::encryption::FileEncryption;
@@ -43,6 +44,7 @@ use crate::server::conditions::Condition;
 use crate::server::services::Services;
 use crate::server::{Parts, Server};
 use crate::snapshot::background;
+use crate::snapshot::emptying;
 use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
 use crate::storage::records::Records;
@@ -124,6 +126,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let records = Records::open(&config, &encryption)?;
     let services = Services::default()
+        .with(AfterEmptying(emptying::save_emptied))
         .with(Aof::default())
         .with(SnapshotState::default())
         .with(Link::default())

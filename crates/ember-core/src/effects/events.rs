@@ -169,6 +169,8 @@ pub struct Notices {
     pub is_server_change: bool,
     /// Whether a whole database was emptied.
     pub is_flushed: bool,
+    /// Whether a command has emptied all databases: no file is to bring the keys back.
+    pub is_emptied: bool,
     /// What keys take in bytes that have become large ([`Settings::large_key_bytes`]).
     ///
     /// [`Settings::large_key_bytes`]: crate::turn::Settings::large_key_bytes
@@ -190,6 +192,7 @@ impl Notices {
             && self.ready.is_empty()
             && self.invalidated.is_empty()
             && !self.is_flushed
+            && !self.is_emptied
             && self.queries.is_empty()
             && self.errands.is_empty()
     }

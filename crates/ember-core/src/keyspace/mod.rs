@@ -315,16 +315,20 @@ impl Keyspace {
     }
 
     /// Empties a database, or all, at one moment for all workers, and notifies those who watch or wait for its keys.
-    /// `at_moment` is called then. Returns what was in them, to be freed by the caller.
+    /// `at_moment` is called then. Returns how many keys were in them, and what of them is to be freed by the caller: the
+    /// rest is for a snapshot under way.
     pub fn flush(
         &self,
         database: Option<usize>,
         notices: &mut Notices,
         at_moment: impl FnOnce(),
-    ) -> Vec<Database> {
+    ) -> (u64, Vec<Database>) {
         let mut guards = self.lock_all();
         let databases = database.map_or(0..self.databases, |index| index..index + 1);
+        let mut keys = 0;
         for data in &mut guards {
+            let used = databases.start..databases.end.min(data.databases_used());
+            keys += used.map(|index| data.database(index).table().len() as u64).sum::<u64>();
             databases.clone().for_each(|index| self.notify_present(data, index, index, notices));
             if data.observers().is_some() {
                 data.edit_observers(Observers::forget_tracked);
@@ -336,7 +340,7 @@ impl Keyspace {
             guards.iter_mut().flat_map(|data| databases.clone().map(|index| data.take_database(index)));
         let taken = taken.collect();
         self.release_all(guards);
-        taken
+        (keys, taken)
     }
 
     /// Forgets who has copies of what, for as many keys as there are more than `keys_max`, as if these had changed.

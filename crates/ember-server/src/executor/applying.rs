@@ -203,6 +203,11 @@ impl Executor {
         }
     }
 
+    /// Whether calls are those of the primary.
+    pub(crate) fn is_applying(&self) -> bool {
+        self.applies
+    }
+
     /// Says whether calls are those of the primary; returns whether they were.
     pub(super) fn pause_applying(&mut self, applies: bool) -> bool {
         std::mem::replace(&mut self.applies, applies)

@@ -192,6 +192,9 @@ pub(crate) struct Executor {
     pub(crate) unread: Option<Box<str>>,
 }
 
+/// What is done after a command that has removed all keys, when no lock is held: the RDB file is on a higher storey.
+pub(crate) struct AfterEmptying(pub(crate) fn(&mut Executor));
+
 impl Executor {
     /// The executor of worker `index`.
     pub(crate) fn new(
@@ -601,6 +604,10 @@ impl Executor {
         }
         self.send_marked();
         self.send_on_errands();
+        if std::mem::take(&mut self.turn.notices.is_emptied) {
+            let AfterEmptying(act) = *self.server.services.get::<AfterEmptying>();
+            act(self);
+        }
     }
 
     /// Has others do what the last command wants to be done. No lock is held.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::point_in_time::{Claim, PointInTime, Purpose, begin};
-use super::saving::{write_file, write_place};
+use super::saving::{publish, write_file, write_place};
 use crate::config::Config;
 use crate::executor::Executor;
 use crate::replication::primary::Primary;
@@ -175,10 +175,17 @@ pub(crate) fn begin_bgsave(executor: &mut Executor) -> Result<(), Unbegun> {
 fn run(server: &Server, point: PointInTime, place: Option<Place>, claim: Claim, config: &Config) {
     let begun = Instant::now();
     let changes = point.changes;
+    let claims = &SnapshotState::of(server).claims;
     let written = write_file(server, config, |writer| {
         write_place(place, writer)?;
         point.fill(writer, false)
     });
+    let written = written.and_then(|(file, written)| {
+        let published =
+            claims.unless_abandoned(|| publish(file)).unwrap_or(Err("its keys are removed".to_owned()));
+        published.map(|()| written)
+    });
+    let is_abandoned = claims.is_abandoned();
     // Before anybody is told: who knows that it has ended may begin the next one.
     drop(claim);
     let (state, seconds) = (SnapshotState::of(server), begun.elapsed().as_secs_f64());
@@ -186,7 +193,7 @@ fn run(server: &Server, point: PointInTime, place: Option<Place>, claim: Claim, 
     background.last_s.store(seconds as i64 + 1, Ordering::Relaxed);
     match written {
         Ok(written) => {
-            state.note_saved(changes);
+            state.record_saved(changes);
             background.note_success(server);
             let handed = state.claims.handed_bytes();
             tracing::info!(
@@ -198,6 +205,7 @@ fn run(server: &Server, point: PointInTime, place: Option<Place>, claim: Claim, 
         Err(error) if state.is_given_up.load(Ordering::Relaxed) => {
             tracing::info!("saving is given up: {error}")
         }
+        Err(_) if is_abandoned => tracing::info!("background saving is abandoned: its keys are removed"),
         Err(error) => {
             background.note_failure(server);
             tracing::error!("background saving failed: {error}");

@@ -201,15 +201,21 @@ pub(crate) fn reload(executor: &mut Executor, empties: bool, present: Present) -
     executor.turn.notices.is_flushed = true;
     let state = SnapshotState::of(server);
     state.loading.begin(total);
-    load_from(server, &config, &mut reader, path, present, total, None)
+    load_from(server, &config, &mut reader, path, present, total, None)?;
+    if empties {
+        state.record_loaded(server);
+    }
+    Ok(())
 }
 
-/// Removes all keys and all libraries, for what is about to be loaded. With `replica-lazy-flush` the memory of the keys is
-/// freed in the background. The worker has exclusive access and holds no lock.
+/// Removes all keys and all libraries, for what is about to be loaded. A BGSAVE of them that is under way is abandoned.
+/// With `replica-lazy-flush` the memory of the keys is freed in the background. The worker has exclusive access and holds no
+/// lock.
 pub(crate) fn empty(executor: &mut Executor) {
     let server = executor.server;
     executor.publish();
-    let taken = server.keyspace.flush(None, &mut executor.turn.notices, || ());
+    SnapshotState::of(server).claims.abandon_save();
+    let (_, taken) = server.keyspace.flush(None, &mut executor.turn.notices, || ());
     if executor.config.replica_lazy_flush {
         let keys = taken.iter().map(|database| database.table().len() as u64).sum();
         reclaim::later(taken, keys);

@@ -5,10 +5,12 @@
 //! all.
 //!
 //! * [`point_in_time`]: the keyspace at one moment, written while commands go on: for BGSAVE and the base of an AOF.
+//! * [`emptying`]: the file when a command has removed all keys.
 //! * [`background`]: BGSAVE and when it is due. [`saving`]: SAVE, and the file at the end. [`loading`]: the start.
 
 pub(crate) mod background;
 pub(crate) mod delay;
+pub(crate) mod emptying;
 pub(crate) mod loading;
 pub(crate) mod point_in_time;
 pub(crate) mod saving;

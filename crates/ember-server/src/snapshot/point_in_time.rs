@@ -44,6 +44,11 @@ pub(crate) enum Purpose {
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     taken: Mutex<Option<Purpose>>,
+    /// The number of the last claim.
+    number: AtomicU64,
+    /// The number of a claim for BGSAVE whose data are removed, so that no file may have them. Locked while such a file gets
+    /// its name.
+    abandoned: Mutex<u64>,
     /// Keys that were written, and all there are.
     processed: AtomicU64,
     total: AtomicU64,
@@ -63,6 +68,28 @@ impl Claims {
             None => (0, 0),
             Some(_) => (self.processed.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed)),
         }
+    }
+
+    /// Keeps the file of a BGSAVE that is under way from getting its name. If it has it when this returns, it had it before.
+    pub(crate) fn abandon_save(&self) {
+        let number = {
+            let taken = self.taken.lock();
+            (*taken == Some(Purpose::Save)).then(|| self.number.load(Ordering::Relaxed))
+        };
+        if let Some(number) = number {
+            *self.abandoned.lock() = number;
+        }
+    }
+
+    /// Whether the snapshot under way is of a BGSAVE whose data are removed.
+    pub(super) fn is_abandoned(&self) -> bool {
+        *self.abandoned.lock() == self.number.load(Ordering::Relaxed)
+    }
+
+    /// Calls `publish`, which gives the file of a BGSAVE its name, unless its data are removed.
+    pub(super) fn unless_abandoned<R>(&self, publish: impl FnOnce() -> R) -> Option<R> {
+        let abandoned = self.abandoned.lock();
+        (*abandoned != self.number.load(Ordering::Relaxed)).then(publish)
     }
 
     /// Bytes that the last snapshot has kept for itself because they were to change.
@@ -85,6 +112,7 @@ impl Claim {
             Some(other) => Err(other),
             None => {
                 *taken = Some(purpose);
+                SnapshotState::of(server).claims.number.fetch_add(1, Ordering::Relaxed);
                 Ok(Claim(server, purpose))
             }
         }
@@ -200,7 +228,7 @@ fn take_as(claim: &Claim, form: KeyForm, config: &Config, now_ms: i64) -> PointI
         snapshot,
         libraries: server.scripting.libraries.snapshot(),
         used_bytes: server.keyspace.used_bytes() as u64,
-        changes: server.sum(|stats| &stats.changes),
+        changes: SnapshotState::of(server).all_changes(server),
     }
 }
 
@@ -213,7 +241,7 @@ impl PointInTime {
     /// Writes everything that is in a file of that form. Meanwhile up to [`WALKERS_MAX`] threads encode.
     ///
     /// # Errors
-    /// Those of the file and of starting threads, and that the server ends.
+    /// Those of the file and of starting threads, that the server ends, and that the keys are removed.
     pub(crate) fn fill(self, writer: &mut impl KeyWriter, is_aof_base: bool) -> io::Result<()> {
         let now_s = self.snapshot.options().clocks.now_ms / 1000;
         writer.usual_aux(env!("CARGO_PKG_VERSION"), now_s, self.used_bytes, is_aof_base)?;
@@ -239,7 +267,7 @@ impl PointInTime {
     /// threads encode.
     ///
     /// # Errors
-    /// Those of `each` and of starting threads, and that the server ends.
+    /// Those of `each` and of starting threads, that the server ends, and that the keys are removed.
     pub(crate) fn each_piece(
         self,
         mut each: impl FnMut(&Snapshot, &Piece) -> io::Result<u64>,
@@ -267,13 +295,17 @@ impl PointInTime {
                 let keys = each(&snapshot, &piece)?;
                 snapshot.take_back(piece);
                 delay::wait(keys - std::mem::replace(&mut before, keys), || {
-                    let is_given_up = SnapshotState::of(server).is_given_up.load(Ordering::Relaxed);
+                    let state = SnapshotState::of(server);
+                    let is_given_up = state.is_given_up.load(Ordering::Relaxed) || claims.is_abandoned();
                     (!is_given_up).then(|| server.config.snapshot().rdb_key_save_delay)
                 });
                 claims.processed.store(keys, Ordering::Relaxed);
                 claims.handed_bytes.store(snapshot.handed_total_bytes(), Ordering::Relaxed);
                 if SnapshotState::of(server).is_given_up.load(Ordering::Relaxed) {
                     return Err(io::Error::other("the server ends"));
+                }
+                if claims.is_abandoned() {
+                    return Err(io::Error::other("its keys are removed"));
                 }
             }
             Ok(())

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use ember_persistence::encryption::FileSink;
+use ember_persistence::files::{DiskError, TemporaryFile};
 use ember_persistence::key_writer::KeyWriter;
 use ember_persistence::rdb_file::{self, KeyFacts, RdbWriter, SaveOptions, Written};
 use emberkv_core::keyspace::SHARDS;
@@ -65,35 +66,49 @@ pub(crate) fn save(server: &Server, config: &Config, turn: &Turn) -> Result<(), 
 /// The same; the data stand at this place of the stream.
 fn save_at(server: &Server, config: &Config, turn: &Turn, place: Option<Place>) -> Result<(), String> {
     let begun = Instant::now();
-    let changes = server.sum(|stats| &stats.changes);
-    let written = write_file(server, config, |writer| {
+    let changes = SnapshotState::of(server).all_changes(server);
+    let (file, written) = write_file(server, config, |writer| {
         write_place(place, writer)?;
         write_all(server, turn, false, writer)
     })?;
-    SnapshotState::of(server).note_saved(changes);
+    publish(file)?;
+    SnapshotState::of(server).record_saved(changes);
     SnapshotState::of(server).background.note_success(server);
     let seconds = begun.elapsed().as_secs_f64();
     tracing::info!("saved {} keys to {} in {seconds:.3} seconds", written.keys, config.dbfilename);
     Ok(())
 }
 
-/// Writes the file of the configuration; `fill` says what is in it. It appears all at once, or not at all.
+/// Writes the file of the configuration, durably but without its name: [`publish`] gives it that. `fill` says what is in it.
 ///
 /// # Errors
-/// One line that says what failed, or who else writes there.
+/// One line that says what failed, or which other process writes there.
 pub(super) fn write_file(
     server: &Server,
     config: &Config,
     fill: impl FnOnce(&mut RdbWriter<FileSink>) -> io::Result<()>,
-) -> Result<Written, String> {
+) -> Result<(TemporaryFile, Written), String> {
     server.data_lock.take(config)?;
     let options = SaveOptions {
         version: rdb_file::FILE_VERSION,
         is_packed: config.rdbcompression,
         encryption: &server.encryption(),
     };
-    let written = rdb_file::save(&server.disk, Path::new(&config.dbfilename), &options, fill);
-    written.map_err(|error| error.to_string())
+    let written = (|| {
+        let file = TemporaryFile::create(&server.disk, Path::new(&config.dbfilename))?;
+        let written = rdb_file::save_to(file.file(), &options, fill)?;
+        file.file().sync()?;
+        Ok((file, written))
+    })();
+    written.map_err(|error: DiskError| error.to_string())
+}
+
+/// Gives a file that is written its name, in one step.
+///
+/// # Errors
+/// One line that says what failed.
+pub(super) fn publish(file: TemporaryFile) -> Result<(), String> {
+    file.publish().map_err(|error| error.to_string())
 }
 
 /// Writes where the data stand in the stream, once that is known.

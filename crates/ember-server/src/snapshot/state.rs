@@ -15,6 +15,8 @@ pub(crate) struct SnapshotState {
     pub(super) saved_ms: AtomicI64,
     /// Changes of keys up to then.
     saved_changes: AtomicU64,
+    /// How often the data of a primary have replaced all keys, which is no command.
+    replacements: AtomicU64,
     /// A signal has asked for the end.
     pub(crate) is_ending: AtomicBool,
     /// Whether it is to be written at the end, if anything has changed by then.
@@ -45,7 +47,21 @@ impl SnapshotState {
 
     /// Changes of keys since then.
     pub(crate) fn changes(&self, server: &Server) -> u64 {
-        server.sum(|stats| &stats.changes).saturating_sub(self.saved_changes.load(Ordering::Relaxed))
+        self.all_changes(server).saturating_sub(self.saved_changes.load(Ordering::Relaxed))
+    }
+
+    /// Changes of keys since the start of the server.
+    pub(super) fn all_changes(&self, server: &Server) -> u64 {
+        server.sum(|stats| &stats.changes) + self.replacements.load(Ordering::Relaxed)
+    }
+
+    /// Counts that the data of a primary have replaced all keys. Where there are save rules the file is written soon: until
+    /// then it has the keys of before.
+    pub(crate) fn count_replacement(&self, saves: bool) {
+        self.replacements.fetch_add(1, Ordering::Relaxed);
+        if saves {
+            self.background.schedule();
+        }
     }
 
     /// Whether the data set is saved in the background, for the file or, as Redis counts it, for replicas.
@@ -53,10 +69,16 @@ impl SnapshotState {
         self.background.current_s().is_some() || self.claims.purpose() == Some(Purpose::Sync)
     }
 
-    /// Notes that the file has been written, with the data set as it was after `changes` changes.
-    pub(super) fn note_saved(&self, changes: u64) {
+    /// Records that all keys are those of the file, which was read in their place.
+    pub(super) fn record_loaded(&self, server: &Server) {
+        self.saved_changes.fetch_max(self.all_changes(server), Ordering::Relaxed);
+    }
+
+    /// Records that the file has been written, with the data set as it was after `changes` changes.
+    pub(super) fn record_saved(&self, changes: u64) {
         self.saved_ms.store(unix_ms(), Ordering::Relaxed);
-        self.saved_changes.store(changes, Ordering::Relaxed);
+        // Two may be written at once, one of them of an earlier moment.
+        self.saved_changes.fetch_max(changes, Ordering::Relaxed);
         self.saves.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -190,7 +190,7 @@ fn what_cannot_wait_for_a_large_value_leaves_it_to_the_snapshot() {
     assert!(!client.command(&["EVAL", undeclared, "0"]).is_error());
     assert_eq!(client.run("SCARD other"), Value::Integer(20_000));
     assert_eq!(client.run("SCARD undeclared"), Value::Integer(20_001));
-    assert_eq!(client.run("FLUSHALL"), Value::ok());
+    assert_eq!(client.run("FLUSHDB"), Value::ok());
     assert_eq!(client.run("DBSIZE"), Value::Integer(0));
     wait_for(&mut client, "rdb_saves", "2");
     drop(server.crash());

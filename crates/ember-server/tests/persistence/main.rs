@@ -6,6 +6,7 @@ mod aof;
 mod background;
 mod data_lock;
 mod disk_stores;
+mod emptying;
 mod encryption;
 mod importing;
 mod snapshots;

@@ -58,11 +58,12 @@ fn flush(call: &mut KeyspaceCall<'_>, database: Option<usize>) -> CommandResult 
     let in_background = in_background(call.args, call.turn.settings.frees_flushed_lazily)?;
     let Turn { notices, journal, .. } = &mut *call.turn;
     let (current, args) = (call.database, call.args);
-    let taken = call.keyspace.flush(database, notices, || journal.record_now(current, args));
-    let keys = taken.iter().map(|database| database.table().len() as u64).sum::<u64>();
+    let (keys, taken) = call.keyspace.flush(database, notices, || journal.record_now(current, args));
     call.turn.counters.changes += keys;
+    call.turn.notices.is_emptied |= database.is_none();
     if in_background {
-        reclaim::later(taken, keys);
+        let freed = taken.iter().map(|database| database.table().len() as u64).sum();
+        reclaim::later(taken, freed);
     }
     call.reply.ok();
     Ok(())

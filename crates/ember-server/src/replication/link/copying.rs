@@ -90,6 +90,8 @@ pub(super) fn receive(
     if behind.is_err() {
         // Half of the data is worse than none.
         empty(server, None);
+    } else {
+        state.count_replacement(!config.save.is_empty());
     }
     server.gate.while_empty(|| server.conditions.set(Condition::LOADING, false));
     server.renew_queries();
