@@ -10,7 +10,7 @@ use emberkv_core::types::limits::EncodingLimits;
 use crate::aof::{AofError, AofReader, Manifest, Part, TornEnd};
 use crate::encryption::{Encryption, EncryptionError, Ending, FileSource, is_encrypted};
 use crate::files::{Disk, DiskError, directory_of, read_whole};
-use crate::rdb_file::{Batch, RdbError, RdbReader, Source, Step, VersionCheck};
+use crate::rdb_file::{Batch, RdbError, RdbProblem, RdbReader, Source, Step, VersionCheck};
 
 /// A file cannot be checked, repaired or converted.
 #[derive(Debug)]
@@ -119,6 +119,8 @@ pub struct RdbFacts {
     pub keys: u64,
     /// Those that expire.
     pub expiring: u64,
+    /// Keys besides whose values have no elements: they are skipped when the file is loaded.
+    pub empty: u64,
     /// Libraries of functions.
     pub functions: u64,
     /// What it says of itself: name and value.
@@ -199,7 +201,13 @@ fn check_rdb<R: io::Read>(reader: &mut RdbReader<R>) -> Result<RdbFacts, RdbErro
         match reader.next(&mut batch)? {
             Step::Keys => {
                 for index in 0..batch.len() {
-                    batch.take(index, &EncodingLimits::DEFAULT)?;
+                    match batch.take(index, &EncodingLimits::DEFAULT) {
+                        Err(RdbError { problem: RdbProblem::EmptyValue, .. }) => {
+                            facts.empty += 1;
+                            continue;
+                        }
+                        value => drop(value?),
+                    }
                     facts.keys += 1;
                     facts.expiring += u64::from(batch.key(index).1.expire_at_ms.is_some());
                 }

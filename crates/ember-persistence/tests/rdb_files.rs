@@ -183,7 +183,7 @@ fn keys_are_inserted_with_what_the_file_says_of_them_unless_their_time_has_come(
     assert_eq!(reader.next(&mut batch).unwrap(), Step::Keys);
     let keyspace = Local::new(Protocol::Resp2).keyspace;
     let mut inserter = Inserter::new(&keyspace, Turn::new(now_ms, 1), LIMITS);
-    assert_eq!(inserter.insert(&mut batch).unwrap(), Inserted { loaded: 3, expired: 2 });
+    assert_eq!(inserter.insert(&mut batch).unwrap(), Inserted { loaded: 3, expired: 2, empty: 0 });
     let of = |database, name: &str, see: &dyn Fn(EntryRef<'_>) -> i64| {
         let hash = keyspace.hash(name.as_bytes());
         let shard = keyspace.lock(hash.shard());

@@ -95,7 +95,11 @@ fn rdb_part(rdb: &RdbFacts) -> String {
         count => format!(", {}", counted(count, "library of functions", "libraries of functions")),
     };
     let keys = counted(rdb.keys, "key", "keys");
-    format!("RDB version {}, {keys}, {} with an expiry{functions}", rdb.version, rdb.expiring)
+    let empty = match rdb.empty {
+        0 => String::new(),
+        count => format!(", {count} more without elements, which are skipped when the file is loaded"),
+    };
+    format!("RDB version {}, {keys}, {} with an expiry{functions}{empty}", rdb.version, rdb.expiring)
 }
 
 fn commands_part(commands: &CommandFacts) -> String {

@@ -35,6 +35,8 @@ pub enum LoadError {
     Corrupt(&'static str),
     /// They are of a kind that is not known.
     UnknownKind(u8),
+    /// They are a value without elements, which no key can have. Servers with old faults have saved some.
+    Empty,
 }
 
 impl std::fmt::Display for LoadError {
@@ -43,6 +45,7 @@ impl std::fmt::Display for LoadError {
             LoadError::Io(error) => write!(f, "{error}"),
             LoadError::Corrupt(text) => f.write_str(text),
             LoadError::UnknownKind(kind) => write!(f, "a value is of the unknown kind {kind}"),
+            LoadError::Empty => f.write_str("a value has no elements"),
         }
     }
 }

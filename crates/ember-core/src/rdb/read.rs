@@ -100,7 +100,7 @@ pub fn read_string<'b>(bytes: &'b [u8], buffer: &'b mut Vec<u8>) -> Result<NewVa
 /// sorted sets O(n log n).
 ///
 /// # Errors
-/// If the bytes are not such a value, or one without elements that cannot be kept so.
+/// If the bytes are not such a value; [`LoadError::Empty`] if they are one without elements that cannot be kept so.
 pub fn read_value<R: BufRead>(
     reader: &mut Reader<R>,
     kind: Kind,
@@ -128,7 +128,11 @@ pub fn read_value<R: BufRead>(
         Kind::Module => vector_set::read(reader)?.into_aggregate(),
     };
     if aggregate.is_vacant() {
-        return Err(LoadError::Corrupt("a value has no elements"));
+        return Err(match kind {
+            // No server can have written it.
+            Kind::SetIntset => LoadError::Corrupt("an intset has no elements"),
+            _ => LoadError::Empty,
+        });
     }
     Ok(Value::Aggregate(Box::new(aggregate)))
 }
@@ -182,6 +186,9 @@ fn read_list<R: BufRead>(
         };
         if !is_packed {
             let bytes = Arc::new(reader.string()?);
+            if bytes.is_empty() {
+                return Err(LoadError::Corrupt("a node of a list has no bytes"));
+            }
             list.push(End::Back, NewElement::Large(&bytes), limit);
             continue;
         }

@@ -26,6 +26,8 @@ pub(super) enum Found {
     Bytes(Kind, Range<usize>),
     /// Itself, as it was too long for its bytes to be kept.
     Built(Value),
+    /// It has no elements, so its key is skipped.
+    Empty,
     /// It was taken.
     Taken,
 }
@@ -45,6 +47,15 @@ pub struct Batch {
     pub(super) file: Arc<PathBuf>,
     pub(super) bytes: Vec<u8>,
     pub(super) keys: Vec<BatchKey>,
+}
+
+/// What a key of a batch is to become.
+pub(super) enum Opened<'b> {
+    Key(OpenKey<'b>),
+    /// Nothing: its time has come, or that of all its elements.
+    Expired,
+    /// Nothing: its value has no elements.
+    Empty,
 }
 
 /// A key in the form to be inserted.
@@ -90,7 +101,7 @@ impl Batch {
     /// The value of a key, which is built now, in the encoding that `limits` ask for. O(its bytes).
     ///
     /// # Errors
-    /// If its bytes are no value.
+    /// If its bytes are no value; [`RdbProblem::EmptyValue`] if they are one without elements.
     ///
     /// # Panics
     /// If it was taken before.
@@ -99,6 +110,7 @@ impl Batch {
         let (kind, range) = match std::mem::replace(&mut key.value, Found::Taken) {
             Found::Bytes(kind, range) => (kind, range),
             Found::Built(value) => return Ok(value),
+            Found::Empty => return Err(self.error(index, RdbProblem::EmptyValue)),
             Found::Taken => panic!("a value is taken once"),
         };
         let mut rest = &self.bytes[range];
@@ -118,15 +130,18 @@ impl Batch {
     pub(super) fn build(&mut self, limits: &EncodingLimits) -> Result<(), RdbError> {
         for index in 0..self.keys.len() {
             if !matches!(self.keys[index].value, Found::Bytes(Kind::String, _)) {
-                let value = self.take(index, limits)?;
-                self.keys[index].value = Found::Built(value);
+                let value = self.take(index, limits);
+                self.keys[index].value = match value {
+                    Err(RdbError { problem: RdbProblem::EmptyValue, .. }) => Found::Empty,
+                    value => Found::Built(value?),
+                };
             }
         }
         Ok(())
     }
 
-    /// A key of a batch that is built, in the form to be inserted; `None` if nothing is left of it at `now_ms`. `buffer` is
-    /// where the bytes of its value may go.
+    /// A key of a batch that is built, in the form to be inserted at `now_ms`. `buffer` is where the bytes of its value may
+    /// go.
     ///
     /// # Errors
     /// If its bytes are no string.
@@ -138,24 +153,27 @@ impl Batch {
         index: usize,
         now_ms: i64,
         buffer: &'b mut Vec<u8>,
-    ) -> Result<Option<OpenKey<'b>>, RdbError> {
+    ) -> Result<Opened<'b>, RdbError> {
         let key = &mut self.keys[index];
         let facts = key.facts;
         let is_expired = facts.expire_at_ms.is_some_and(|at_ms| at_ms <= now_ms);
         let value = match std::mem::replace(&mut key.value, Found::Taken) {
             Found::Built(mut value) => {
                 if value.is_over(now_ms) {
-                    return Ok(None);
+                    return Ok(Opened::Expired);
                 }
                 Ok(value.into_new(buffer))
             }
             // One that has expired is read all the same: damage is an error.
             Found::Bytes(Kind::String, range) => read_string(&self.bytes[range], buffer),
+            Found::Empty => return Ok(Opened::Empty),
             Found::Bytes(..) | Found::Taken => panic!("values are built, and taken once"),
         };
         match value {
-            Ok(_) if is_expired => Ok(None),
-            Ok(value) => Ok(Some(OpenKey { name: &self.bytes[self.keys[index].name.clone()], facts, value })),
+            Ok(_) if is_expired => Ok(Opened::Expired),
+            Ok(value) => {
+                Ok(Opened::Key(OpenKey { name: &self.bytes[self.keys[index].name.clone()], facts, value }))
+            }
             Err(error) => Err(self.error(index, error.into())),
         }
     }

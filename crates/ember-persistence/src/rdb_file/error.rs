@@ -35,6 +35,8 @@ pub enum RdbProblem {
     Corrupt(&'static str),
     /// A value of a kind that is not known.
     UnknownKind(u8),
+    /// A value without elements: a key that is skipped when data are loaded.
+    EmptyValue,
     /// Data that only a module can read; its name.
     Module(String),
     /// A function as release candidates of Redis 7.0 wrote them.
@@ -65,6 +67,7 @@ impl RdbProblem {
             RdbProblem::Io(_) => "",
             RdbProblem::Truncated
             | RdbProblem::Corrupt(_)
+            | RdbProblem::EmptyValue
             | RdbProblem::Checksum { .. }
             | RdbProblem::DuplicateKey(_) => "restore a backup",
             RdbProblem::NotRdb => "check that this is the right file, and whether it is encrypted",
@@ -92,6 +95,7 @@ impl RdbProblem {
                 | RdbProblem::Checksum { .. }
                 | RdbProblem::DuplicateKey(_)
                 | RdbProblem::UnknownKind(_)
+                | RdbProblem::EmptyValue
         )
     }
 }
@@ -112,6 +116,7 @@ impl Display for RdbProblem {
             }
             RdbProblem::Corrupt(what) => f.write_str(what),
             RdbProblem::UnknownKind(kind) => write!(f, "a value is of the unknown kind {kind}"),
+            RdbProblem::EmptyValue => f.write_str("a value has no elements"),
             RdbProblem::Module(name) => {
                 write!(f, "there is data of the module '{name}', which cannot be read")
             }
@@ -168,6 +173,7 @@ impl From<LoadError> for RdbProblem {
             LoadError::Io(error) => error.into(),
             LoadError::Corrupt(what) => RdbProblem::Corrupt(what),
             LoadError::UnknownKind(kind) => RdbProblem::UnknownKind(kind),
+            LoadError::Empty => RdbProblem::EmptyValue,
         }
     }
 }

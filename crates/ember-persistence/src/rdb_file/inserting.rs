@@ -10,11 +10,14 @@ use emberkv_core::rdb::KeyFacts;
 use emberkv_core::turn::Turn;
 use emberkv_core::types::limits::EncodingLimits;
 
-use super::batch::OpenKey;
+use super::batch::{OpenKey, Opened};
 use super::{Batch, RdbError, RdbProblem};
 
 /// How many keys ahead table lines are fetched: memory answers by then.
 const FETCHED_AHEAD: usize = 12;
+
+/// Names of skipped keys that are kept for the log: damage that is everywhere shows in the first ones.
+const EMPTY_NAMES_MAX: usize = 10;
 
 /// Inserts batches into a keyspace whose keys nobody else sees meanwhile.
 pub struct Inserter<'k> {
@@ -30,6 +33,8 @@ pub struct Inserter<'k> {
     places: Vec<u32>,
     /// Where values go that are not stored as they stand in the file.
     buffer: Vec<u8>,
+    /// Of keys whose values have no elements.
+    empty_names: Vec<Box<[u8]>>,
 }
 
 /// What became of a batch's keys.
@@ -39,6 +44,8 @@ pub struct Inserted {
     pub loaded: u64,
     /// So many were left out, because their time had come.
     pub expired: u64,
+    /// So many were left out, because their values have no elements.
+    pub empty: u64,
 }
 
 impl<'k> Inserter<'k> {
@@ -46,7 +53,8 @@ impl<'k> Inserter<'k> {
     /// for.
     pub fn new(keyspace: &'k Keyspace, turn: Turn, limits: EncodingLimits) -> Inserter<'k> {
         let (hashes, order, places, buffer) = Default::default();
-        Inserter { keyspace, turn, limits, replaces: false, hashes, order, places, buffer }
+        let empty_names = Vec::new();
+        Inserter { keyspace, turn, limits, replaces: false, hashes, order, places, buffer, empty_names }
     }
 
     /// The same; with `replaces` a key that is there already gives way to that of the file, and is no error.
@@ -58,6 +66,11 @@ impl<'k> Inserter<'k> {
     /// From now on keys whose time has come are not left out.
     pub fn keep_expired(&mut self) {
         self.turn.replay_at(self.turn.now_ms);
+    }
+
+    /// The names of the first keys that were left out since the last call because their values have no elements.
+    pub fn take_empty_names(&mut self) -> Vec<Box<[u8]>> {
+        std::mem::take(&mut self.empty_names)
     }
 
     /// Inserts all keys of a batch. O(its bytes).
@@ -139,11 +152,20 @@ impl<'k> Inserter<'k> {
         batch: &mut Batch,
         inserted: &mut Inserted,
     ) -> Result<(), RdbError> {
-        let Some(key) = batch.open(index, self.turn.now_ms, &mut self.buffer)? else {
-            inserted.expired += 1;
-            return Ok(());
+        let OpenKey { name, facts, value } = match batch.open(index, self.turn.now_ms, &mut self.buffer)? {
+            Opened::Key(key) => key,
+            Opened::Expired => {
+                inserted.expired += 1;
+                return Ok(());
+            }
+            Opened::Empty => {
+                inserted.empty += 1;
+                if self.empty_names.len() < EMPTY_NAMES_MAX {
+                    self.empty_names.push(batch.key(index).0.into());
+                }
+                return Ok(());
+            }
         };
-        let OpenKey { name, facts, value } = key;
         let hash = self.hashes[index];
         if let Some(at) = shard.find(facts.database, hash, name) {
             if !self.replaces {

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use emberkv_core::rdb::{Kind, Reader, VALKEY_VERSION, VERSION_MAX, read_value};
+use emberkv_core::rdb::{Kind, LoadError, Reader, VALKEY_VERSION, VERSION_MAX, read_value};
 use emberkv_core::types::limits::EncodingLimits;
 
 use super::batch::{BatchKey, Found};
@@ -280,7 +280,10 @@ impl<R: Read> RdbReader<R> {
             Err(Stop::TooLong) => {
                 let begun = batch.bytes.split_off(value_at);
                 let whole = begun.as_slice().chain(&mut self.source);
-                Found::Built(read_value(&mut Reader::new(whole), kind, &self.limits)?)
+                match read_value(&mut Reader::new(whole), kind, &self.limits) {
+                    Err(LoadError::Empty) => Found::Empty,
+                    value => Found::Built(value?),
+                }
             }
             Err(Stop::Problem(problem)) => {
                 batch.bytes.truncate(name_at);

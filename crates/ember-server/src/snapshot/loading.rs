@@ -34,6 +34,9 @@ const LOADERS_MAX: usize = 8;
 /// are in it, which may be wrong.
 const KEY_BYTES_MIN: u64 = 8;
 
+/// Keys without elements that are named in the log: more would say the same.
+const SKIPPED_NAMED_MAX: u64 = 10;
+
 /// How often the log tells how far loading is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
@@ -305,6 +308,10 @@ pub(crate) fn load_from(
     );
     loaded.map_err(|error| format!("cannot load the data set: {error}"))?;
     delay_loading(server, state.loaded.load(Ordering::Relaxed) - delayed);
+    let empty = state.empty.swap(0, Ordering::Relaxed);
+    if empty > 0 {
+        tracing::warn!("{}: empty keys skipped: {empty}", path.display());
+    }
     for database in expected {
         server.keyspace.give_back_room(database);
     }
@@ -347,10 +354,23 @@ fn insert_into<'s>(
             inserter.keep_expired();
         }
         let inserted = inserter.insert(batch)?;
+        skip_empty(server, inserted.empty, inserter.take_empty_names());
         storage.wait_to_load(server);
         SnapshotState::of(server).loaded.fetch_add(inserted.loaded, Ordering::Relaxed);
         SnapshotState::of(server).expired.fetch_add(inserted.expired, Ordering::Relaxed);
         Ok(())
+    }
+}
+
+/// Counts keys that were left out because their values have no elements, and logs the first of them.
+fn skip_empty(server: &Server, count: u64, names: Vec<Box<[u8]>>) {
+    if count == 0 {
+        return;
+    }
+    let before = SnapshotState::of(server).empty.fetch_add(count, Ordering::Relaxed);
+    let left = SKIPPED_NAMED_MAX.saturating_sub(before);
+    for name in names.iter().take(usize::try_from(left).unwrap_or(usize::MAX)) {
+        tracing::warn!("skipping empty key: {}", name.escape_ascii());
     }
 }
 

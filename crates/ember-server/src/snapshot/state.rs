@@ -26,6 +26,8 @@ pub(crate) struct SnapshotState {
     /// Keys that were read, and those left out because their time had come.
     pub(crate) loaded: AtomicU64,
     pub(crate) expired: AtomicU64,
+    /// Keys that the load under way has skipped because their values have no elements.
+    pub(super) empty: AtomicU64,
     pub(crate) loading: Loading,
     pub(crate) claims: Claims,
     pub(crate) background: Background,

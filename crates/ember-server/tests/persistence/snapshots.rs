@@ -190,6 +190,44 @@ fn a_file_that_promises_more_keys_than_it_has_is_loaded_and_takes_no_more_memory
 }
 
 #[test]
+fn keys_without_elements_are_skipped_with_a_warning() {
+    // Kinds 2, 4 and 5 begin with the number of their elements, and 14 with that of its nodes, here one ziplist without
+    // entries; 13 and 16 are one packed value.
+    const ZIPLIST: &[u8] = b"\x0B\x0B\0\0\0\x0A\0\0\0\0\0\xFF";
+    const LISTPACK: &[u8] = b"\x07\x07\0\0\0\0\0\xFF";
+    let empty: [(&str, u8, &[u8]); 6] = [
+        ("set", 2, b"\0"),
+        ("hash", 4, b"\0"),
+        ("zset", 5, b"\0"),
+        ("quicklist", 14, &[&b"\x01"[..], ZIPLIST].concat()),
+        ("hash_ziplist", 13, ZIPLIST),
+        ("hash_listpack", 16, LISTPACK),
+    ];
+    let mut bytes = b"REDIS0010\xFE\0".to_vec();
+    for (name, kind, value) in empty {
+        bytes.extend_from_slice(&[&[kind, name.len() as u8][..], name.as_bytes(), value].concat());
+    }
+    bytes.extend_from_slice(b"\0\x01a\x01b\xFF\0\0\0\0\0\0\0\0");
+    for mode in MODES {
+        let directory = Directory::new("empty-keys");
+        fs::write(directory.0.join("dump.rdb"), &bytes).unwrap();
+        let server = start_in(&directory.0, mode);
+        assert_eq!(server.client().run("KEYS *"), Value::Array(vec![Value::from("a")]));
+        let log = server.log();
+        for (name, ..) in empty {
+            assert!(log.contains(&format!("skipping empty key: {name}")), "{name}: {log}");
+        }
+        assert!(log.contains("empty keys skipped: 6"), "{log}");
+    }
+    // A list whose large node has no bytes, which no server writes.
+    let server = builder(&[]).start();
+    let payload = b"\x12\x01\x01\0\x0A\0\x8F\xC6\xC0\x57\x1C\x0A\xB3\x3C";
+    let mut client = server.client();
+    let restored = client.command(&[&b"RESTORE"[..], b"list", b"0", payload]);
+    assert_eq!(restored.text(), "ERR Bad data format");
+}
+
+#[test]
 fn the_file_has_the_name_of_the_configuration() {
     let directory = Directory::new("name");
     let server = start_in(&directory.0, &["--dbfilename", "data.rdb", "--rdbcompression", "no"]);
