@@ -51,11 +51,27 @@ fn delref_forgets_what_is_trimmed_in_all_groups() {
 }
 
 #[test]
-fn what_was_deleted_before_stays_pending_under_delref() {
+fn delref_forgets_what_was_deleted_before_in_the_trimmed_range() {
+    const ONE_LEFT: &str = "*4 :1 $3 5-0 $3 5-0 *1 *2 $1 c $1 1";
     check_given(&[
         ("XDEL s 2-0", ":1"),
+        ("XTRIM s MAXLEN 5 DELREF", ":0"),
+        ("XPENDING s g", "*4 :2 $3 2-0 $3 5-0 *1 *2 $1 c $1 2"),
         ("XTRIM s MAXLEN 1 DELREF", ":4"),
-        ("XPENDING s g", "*4 :1 $3 2-0 $3 2-0 *1 *2 $1 c $1 1"),
+        ("XPENDING s g", "*4 :0 $-1 $-1 *-1"),
+    ]);
+    // Nothing but deleted entries is in the range.
+    check_given(&[("XDEL s 1-0 2-0", ":2"), ("XTRIM s MINID 3 DELREF", ":0"), ("XPENDING s g", ONE_LEFT)]);
+    check_given(&[
+        ("XDEL s 2-0", ":1"),
+        ("XADD s DELREF MINID 3 7-0 n 7", "$3 7-0"),
+        ("XPENDING s g", ONE_LEFT),
+    ]);
+    // What was trimmed before counts as deleted while others of its block are there, as in Redis.
+    check_given(&[
+        ("XTRIM s MAXLEN 3 KEEPREF", ":3"),
+        ("XTRIM s MAXLEN 1 DELREF", ":2"),
+        ("XPENDING s g", "*4 :0 $-1 $-1 *-1"),
     ]);
 }
 

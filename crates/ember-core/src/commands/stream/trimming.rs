@@ -10,7 +10,7 @@ use crate::error::CommandError;
 use crate::keys::Key;
 use crate::turn::Turn;
 use crate::types::limits::EncodingLimits;
-use crate::types::stream::{BlockLimits, References, Stream, Traces, Trim};
+use crate::types::stream::{BlockLimits, References, Stream, Traces, Trim, Trimmed};
 
 /// How many blocks' entries are trimmed at most in one call, if `~` is given and `LIMIT` is not.
 const BLOCKS_TRIMMED_MAX: u64 = 100;
@@ -30,20 +30,20 @@ pub(super) struct Trimming {
 }
 
 impl Trimming {
-    /// Trims; how many entries that removed.
-    pub(super) fn apply(&self, stream: &mut Stream, traces: &mut Traces) -> u64 {
+    /// Trims.
+    pub(super) fn apply(&self, stream: &mut Stream, traces: &mut Traces) -> Trimmed {
         stream.trim(self.trim, self.is_approximate, self.limit, self.references, traces)
     }
 }
 
-/// Records that so many entries were trimmed: by how many are left, and which others were deleted, in words that Redis
-/// before 8.2 knows too.
+/// Records what was trimmed: how many entries are left, which others were deleted, and which are no longer pending, in words
+/// that Redis before 8.2 knows too.
 ///
 /// # Errors
 /// `WrongType` if the key holds another type.
-pub(super) fn journal_trimmed(key: &mut Key<'_>, trimmed: u64, traces: &Traces) -> CommandResult {
+pub(super) fn journal_trimmed(key: &mut Key<'_>, trimmed: Trimmed, traces: &Traces) -> CommandResult {
     let deleted = traces.deleted().len() as u64;
-    if trimmed > deleted {
+    if trimmed.entries > deleted {
         let len = key.value::<Stream>()?.map_or(0, |stream| stream.log().len());
         key.journal("XTRIM", |words| _ = words.word(b"MAXLEN").word(b"=").integer(len + deleted));
     }

@@ -8,7 +8,7 @@ use crate::effects::events::Event;
 use crate::error::CommandError;
 use crate::keys::Edited;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::types::stream::{AppendError, BlockLimits, Log, Stream, StreamId, Traces};
+use crate::types::stream::{AppendError, BlockLimits, Log, Stream, StreamId, Traces, Trimmed};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
@@ -89,7 +89,7 @@ fn xadd(call: &mut Call<'_, '_>) -> CommandResult {
     let (id, trimmed) = key
         .edit_or_create(Event::stream("xadd"), |stream: &mut Stream| {
             let id = append(stream.log_mut(), options.id, now_ms, fields, limits)?;
-            let trimmed = options.trimming.map_or(0, |trimming| trimming.apply(stream, &mut traces));
+            let trimmed = options.trimming.map(|trimming| trimming.apply(stream, &mut traces));
             Ok::<_, CommandError>(Edited::changed((id, trimmed)))
         })??
         .result;
@@ -97,8 +97,11 @@ fn xadd(call: &mut Call<'_, '_>) -> CommandResult {
         words.word(id.text(&mut [0; StreamId::TEXT_BYTES_MAX]));
         (options.fields..args.len()).for_each(|arg| _ = words.word(args.at(arg)));
     });
-    if trimmed > 0 {
+    let trimmed = trimmed.unwrap_or_default();
+    if trimmed != Trimmed::default() {
         journal_trimmed(&mut key, trimmed, &traces)?;
+    }
+    if trimmed.entries > 0 {
         key.notify(Event::stream("xtrim"));
     }
     reply_id(call.reply, id);

@@ -5,7 +5,7 @@ use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::effects::events::Event;
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::types::stream::{Stream, Traces};
+use crate::types::stream::{Stream, Traces, Trimmed};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
@@ -46,14 +46,15 @@ fn xtrim(call: &mut Call<'_, '_>) -> CommandResult {
     let trimming = read_trimming(call)?;
     let mut key = call.keys.key(1);
     let mut traces = Traces::new(key.is_journaled());
-    let trimmed = key.edit_value(Event::stream("xtrim"), |stream: &mut Stream| {
-        trimming.apply(stream, &mut traces) as usize
+    let mut trimmed = Trimmed::default();
+    key.edit_value(Event::stream("xtrim"), |stream: &mut Stream| {
+        trimmed = trimming.apply(stream, &mut traces);
+        (trimmed.entries + trimmed.references) as usize
     })?;
-    let trimmed = trimmed.unwrap_or(0) as u64;
-    if trimmed > 0 {
+    if trimmed != Trimmed::default() {
         journal_trimmed(&mut key, trimmed, &traces)?;
     }
-    key.count_changes(trimmed.saturating_sub(1));
-    call.reply.integer(trimmed as i64);
+    key.count_changes(trimmed.entries.saturating_sub(1));
+    call.reply.integer(trimmed.entries as i64);
     Ok(())
 }

@@ -7,6 +7,7 @@
 //!   given again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -363,6 +364,34 @@ impl Groups {
             let before = group.memory_bytes();
             if group.acknowledge(id) {
                 told(name);
+            }
+            self.memory_bytes = self.memory_bytes - before + group.memory_bytes();
+        }
+    }
+
+    /// The same for all entries from `begin` up to `end`. `acknowledged` gets the name of the group and the ID of each.
+    /// O(groups · log pending + removed · log pending).
+    pub fn acknowledge_range(
+        &mut self,
+        begin: StreamId,
+        end: Bound<StreamId>,
+        mut acknowledged: impl FnMut(&[u8], StreamId),
+    ) {
+        let is_empty = match end {
+            Bound::Excluded(end) => end <= begin,
+            Bound::Included(end) => end < begin,
+            Bound::Unbounded => false,
+        };
+        if is_empty {
+            return;
+        }
+        for (name, group) in &mut self.groups {
+            let ids: Vec<StreamId> =
+                group.pending.range((Bound::Included(begin), end)).map(|(&id, _)| id).collect();
+            let before = group.memory_bytes();
+            for id in ids {
+                group.acknowledge(id);
+                acknowledged(name, id);
             }
             self.memory_bytes = self.memory_bytes - before + group.memory_bytes();
         }

@@ -219,17 +219,6 @@ impl Log {
     /// Removes entries from the beginning and returns how many. Only whole blocks if `whole_blocks`; no more than `limit`
     /// entries, unless that is 0. O(blocks removed + a block).
     pub fn trim(&mut self, trim: Trim, whole_blocks: bool, limit: u64) -> u64 {
-        self.trim_and_visit(trim, whole_blocks, limit, None)
-    }
-
-    /// As [`Log::trim`], and passes on the ID of each entry that it removes. O(entries removed + a block).
-    pub(super) fn trim_and_visit(
-        &mut self,
-        trim: Trim,
-        whole_blocks: bool,
-        limit: u64,
-        mut removed: Option<&mut dyn FnMut(StreamId)>,
-    ) -> u64 {
         let before = self.len;
         let mut next = self.blocks.first();
         while let Some(place) = next {
@@ -246,15 +235,12 @@ impl Log {
                 Trim::BelowId(id) => block.last_id() < id,
             };
             if goes_whole {
-                if let Some(removed) = &mut removed {
-                    block.entries().for_each(|entry| removed(entry.id));
-                }
                 self.len -= live;
                 next = self.blocks.remove(place);
                 continue;
             }
             if !whole_blocks {
-                self.trim_block(place, trim, removed);
+                self.trim_block(place, trim);
             }
             break;
         }
@@ -262,6 +248,11 @@ impl Log {
             self.find_first_id();
         }
         before - self.len
+    }
+
+    /// The ID with which the first block begins. Its entry may be deleted. O(1).
+    pub(super) fn begins_at(&self) -> Option<StreamId> {
+        self.blocks.first().map(|place| self.blocks.get(place).first_id())
     }
 
     /// As [`Log::trim`] for entries that `is_needed` does not say of: the others stay, wherever they are, and what comes
@@ -320,24 +311,18 @@ impl Log {
     }
 
     /// Removes entries from the beginning of the first block.
-    fn trim_block(&mut self, place: Place, trim: Trim, mut removed: Option<&mut dyn FnMut(StreamId)>) {
+    fn trim_block(&mut self, place: Place, trim: Trim) {
         let mut excess = match trim {
             Trim::ToLen(len) => self.len - len,
             Trim::BelowId(_) => 0,
         };
-        let wanted = |id: StreamId| {
-            let is_wanted = match trim {
-                Trim::ToLen(_) => {
-                    let is_excess = excess > 0;
-                    excess = excess.saturating_sub(1);
-                    is_excess
-                }
-                Trim::BelowId(limit) => id < limit,
-            };
-            if let Some(removed) = removed.as_mut().filter(|_| is_wanted) {
-                removed(id);
+        let wanted = |id: StreamId| match trim {
+            Trim::ToLen(_) => {
+                let is_excess = excess > 0;
+                excess = excess.saturating_sub(1);
+                is_excess
             }
-            is_wanted
+            Trim::BelowId(limit) => id < limit,
         };
         // A block that this leaves without entries stays, with room for more: Redis keeps it, and where blocks begin decides
         // what is trimmed approximately.

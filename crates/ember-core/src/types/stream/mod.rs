@@ -17,6 +17,7 @@ pub use id::StreamId;
 pub use log::{AppendError, BlockLimits, Log, Range, RangeBack, Trim};
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use crate::memory::moving::Mover;
 use crate::memory::size_class;
@@ -43,6 +44,15 @@ pub enum References {
     Delete,
     /// Entries that a group has yet to read or to acknowledge are not deleted.
     Respect,
+}
+
+/// What was removed from the beginning of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trimmed {
+    /// Entries.
+    pub entries: u64,
+    /// References of consumer groups to entries, some of which were deleted before.
+    pub references: u64,
 }
 
 /// What the removal of entries has done besides, if somebody wants to know.
@@ -98,21 +108,38 @@ impl Stream {
         limit: u64,
         references: References,
         traces: &mut Traces,
-    ) -> u64 {
+    ) -> Trimmed {
         let Parts { log, groups } = &mut *self.0;
-        match references {
+        let mut references_removed = 0;
+        let entries = match references {
             References::Delete if !groups.is_empty() => {
-                let mut forget = |id| {
-                    groups.acknowledge_everywhere(id, |group| traces.note_acknowledged(group, id));
+                let begin = log.begins_at();
+                let entries = log.trim(trim, whole_blocks, limit);
+                // Entries in the trimmed range that were deleted before may still be pending.
+                let end = match trim {
+                    _ if whole_blocks => {
+                        log.begins_at().map_or(Bound::Included(log.last_id()), Bound::Excluded)
+                    }
+                    Trim::BelowId(id) => Bound::Excluded(id),
+                    Trim::ToLen(_) if entries == 0 => Bound::Excluded(StreamId::MIN),
+                    Trim::ToLen(_) if log.is_empty() => Bound::Included(log.last_id()),
+                    Trim::ToLen(_) => Bound::Excluded(log.first_id()),
                 };
-                log.trim_and_visit(trim, whole_blocks, limit, Some(&mut forget))
+                if let Some(begin) = begin {
+                    groups.acknowledge_range(begin, end, |group, id| {
+                        references_removed += 1;
+                        traces.note_acknowledged(group, id);
+                    });
+                }
+                entries
             }
             References::Respect if !groups.is_empty() => {
                 let is_needed = |id| groups.need(id);
                 log.trim_unneeded(trim, whole_blocks, limit, is_needed, |ids| traces.note_deleted(ids))
             }
             _ => log.trim(trim, whole_blocks, limit),
-        }
+        };
+        Trimmed { entries, references: references_removed }
     }
 
     /// The entries.
