@@ -19,6 +19,11 @@ use crate::memory::size_class;
 /// takes to wake it.
 const RECLAIM_EFFORT_MIN: usize = 256;
 
+/// From so many blocks and pending entries on `UNLINK` has a stream freed by the background thread. Redis does so from 64
+/// nodes of its tree on, of which it has about three for each block; monitoring that counts `lazyfreed_objects` finds the
+/// same streams here.
+const STREAM_PARTS_MIN: usize = 20;
+
 /// A value with elements, of one of the types.
 #[derive(Clone)]
 pub enum Aggregate {
@@ -137,6 +142,11 @@ impl Aggregate {
     /// As [`Collection::is_shared_in_parts`].
     pub fn is_shared_in_parts(&self) -> bool {
         with_any!(self, value => value.is_shared_in_parts())
+    }
+
+    /// Whether this is a stream that `UNLINK` leaves to the background thread whatever its bytes are. O(groups).
+    pub fn is_stream_of_many_parts(&self) -> bool {
+        matches!(self, Aggregate::Stream(stream) if stream.free_effort() >= STREAM_PARTS_MIN)
     }
 
     /// Frees the value, in the background if that takes long.

@@ -124,6 +124,23 @@ fn what_is_freed_in_the_background_is_counted() {
 }
 
 #[test]
+fn a_stream_of_many_blocks_is_freed_in_the_background_by_unlink() {
+    everywhere(&[], |_, client| {
+        assert_ok(client, "CONFIG SET stream-node-max-entries 5");
+        assert_ok(client, "CONFIG RESETSTAT");
+        for (key, entries) in [("small", 5), ("large", 100)] {
+            for number in 1..=entries {
+                client.run(&format!("XADD {key} {number} f v"));
+            }
+        }
+        assert_eq!(client.run("UNLINK small large"), Value::Integer(2));
+        wait_until("one is freed", || client.info("lazyfreed_objects") == "1");
+        assert_eq!(client.info("lazyfree_pending_objects"), "0");
+        assert_ok(client, "CONFIG SET stream-node-max-entries 100");
+    });
+}
+
+#[test]
 fn the_time_above_the_limit_is_told() {
     everywhere(&[], |_, client| {
         assert_eq!(client.info("current_eviction_exceeded_time"), "0");

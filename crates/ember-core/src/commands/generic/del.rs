@@ -5,6 +5,7 @@ use crate::effects::events::Event;
 use crate::entries::entry::Slot;
 use crate::memory::reclaim;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec, Values};
+use crate::types::Aggregate;
 
 const KEYS: &[KeySpec] = &[KeySpec::from(1, 1, KeyFlags::RM.union(KeyFlags::DELETE))];
 const TIPS: &[&str] = &["request_policy:multi_shard", "response_policy:agg_sum"];
@@ -70,7 +71,9 @@ fn remove_all(call: &mut Call<'_, '_>, free: fn(Slot)) -> CommandResult {
 }
 
 fn free_in_background(slot: Slot) {
-    if slot.entry().footprint_bytes() >= reclaim::WORTH_BYTES_MIN {
+    if slot.entry().footprint_bytes() >= reclaim::WORTH_BYTES_MIN
+        || slot.entry().aggregate().is_some_and(Aggregate::is_stream_of_many_parts)
+    {
         reclaim::later(slot, 1);
     }
 }
