@@ -189,6 +189,7 @@ fn errors_are_those_of_redis_in_its_order() {
         ("VADD k VALUES 65537 1 1", invalid),
         ("VADD k FP32 abc a", invalid),
         ("VADD k REDUCE 0 VALUES 2 1 1 a", invalid),
+        ("VADD k REDUCE 3 VALUES 2 1 1 a", invalid),
         ("VADD k VALUES 2 1 1", "-ERR wrong number of arguments for 'vadd' command"),
         ("VADD s VALUES 2 1 1 a NOPE", "-ERR invalid option after element"),
         ("VADD s VALUES 2 1 1 a EF", "-ERR invalid option after element"),

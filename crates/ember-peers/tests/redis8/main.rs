@@ -112,6 +112,7 @@ const LINES: &[&str] = &[
     "VADD k VALUES 3 1 0 0 x EF 2000000",
     "VADD k VALUES 3 1 0 0 x NONSENSE",
     "VADD k REDUCE 2 VALUES 3 1 0 0 x",
+    "VADD k REDUCE 4 VALUES 3 1 0 0 x",
     "VADD k FP32 abc x",
     "VADD r REDUCE 2 VALUES 4 1 2 3 4 a",
     "VADD r REDUCE 2 VALUES 4 4 -2 1 4 b",

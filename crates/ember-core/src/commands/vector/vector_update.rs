@@ -15,10 +15,10 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         since: "0.1.0",
         group: Group::VectorSet,
         complexity: "O(log N) for N elements.",
-        arity: 5,
+        arity: -4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UPDATE))],
-        syntax: "index id PAYLOAD json",
+        syntax: "index id payload:<keyword:PAYLOAD json | json>",
         example: Example {
             given: &["VECTOR.CREATE films DIM 2", "VECTOR.ADD films alien [0.9,0.1]"],
             call: "VECTOR.UPDATE films alien PAYLOAD '{\"year\":1979}'",
@@ -31,14 +31,21 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 
 fn update(call: &mut Call<'_, '_>) -> CommandResult {
     let args = call.args;
-    if !is_word(args, 3, "PAYLOAD") {
-        return Err(CommandError::Syntax);
-    }
-    let is_there = call.keys.key(1).edit_value(Event::module("vector.update"), |set: &mut VectorSet| {
+    let payload = match args.len() {
+        4 => args.at(3),
+        5 if is_word(args, 3, "PAYLOAD") => args.at(4),
+        _ => return Err(CommandError::Syntax),
+    };
+    let mut key = call.keys.key(1);
+    let is_there = key.edit_value(Event::module("vector.update"), |set: &mut VectorSet| {
         let slot = set.find(args.at(2))?;
-        set.set_attributes(slot, args.at(4));
+        set.set_attributes(slot, payload);
         Some(())
     })?;
-    call.reply.integer(i64::from(is_there.ok_or(NO_INDEX)?.is_some()));
+    let is_there = is_there.ok_or(NO_INDEX)?.is_some();
+    if is_there {
+        key.journal("VECTOR.UPDATE", |words| _ = words.word(args.at(2)).word(b"PAYLOAD").word(payload));
+    }
+    call.reply.integer(i64::from(is_there));
     Ok(())
 }

@@ -161,6 +161,10 @@ fn vadd(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
     let metric = options.metric.unwrap_or(Metric::Cosine);
     let prepared = Prepared::new(&vector, metric, options.scalar);
     Ok(Box::new(move |call| {
+        // Files and primaries of before may have it.
+        if reduced.is_some_and(|reduced| reduced > dim) && !call.keys.turn.is_replay() {
+            return Err(INVALID);
+        }
         let mut key = call.keys.key(1);
         let set = key.value::<VectorSet>()?;
         set.map_or(Ok(()), |set| check(set, dim, reduced, &options))?;
