@@ -145,7 +145,13 @@ function safe.setmetatable(of, metatable)
 end
 
 -- The number of values is checked before: the interpreter's own check can overflow.
-local unpacked_max, index_max = 7999, 2147483646
+local unpacked_max, index_max, indices = 7999, 2147483647, 4294967296
+
+-- An index of 32 bits with a sign, as the interpreter has it.
+local function index_of(number)
+  local index = number % indices
+  return index > index_max and index - indices or index
+end
 
 function safe.unpack(list, first, last)
   if type(list) ~= "table" then
@@ -157,12 +163,21 @@ function safe.unpack(list, first, last)
     expected("number", 2, "unpack", first)
   elseif not to then
     expected("number", 3, "unpack", last)
-  elseif from > to then
-    return
-  elseif to - from >= unpacked_max or from < -index_max or to > index_max then
-    error("too many results to unpack", 2)
   end
-  return unpack(list, from, to)
+  from, to = index_of(from), index_of(to)
+  if from > to then
+    return
+  elseif to - from >= unpacked_max then
+    error("too many results to unpack", 2)
+  elseif to < index_max then
+    return unpack(list, from, to)
+  end
+  -- The interpreter would count beyond the last index.
+  local values = {}
+  for index = from, to do
+    values[index - from + 1] = rawget(list, index)
+  end
+  return unpack(values, 1, to - from + 1)
 end
 
 local collector_options = {

@@ -192,6 +192,13 @@ fn messages_and_structures_have_the_bytes_of_their_formats() {
         ("return {cmsgpack.unpack_one(cmsgpack.pack(1, 2), 1)}", "*2|:-1|:2"),
         ("return {cmsgpack.unpack_limit(cmsgpack.pack(1, 2, 3), 2)}", "*3|:2|:1|:2"),
         ("return cmsgpack.unpack('\\193')", "-ERR user_script:1: Bad data format in input."),
+        ("return select('#', unpack({}, -2147483648, -2147483647))", ":2"),
+        ("return select('#', unpack({}, -2, 5))", ":8"),
+        ("local t = {} t[2147483647] = 7 return {select(2, unpack(t, 2147483646, 2147483647))}", "*1|:7"),
+        // Bounds are numbers of 32 bits.
+        ("return {unpack({1, 2, 3}, 4294967297, 9007199254740994)}", "*2|:1|:2"),
+        ("return {unpack({}, -2147483648, 2147483647)}", "-ERR user_script:1: too many results to unpack"),
+        ("return {unpack({}, -2, 2147483647)}", "-ERR user_script:1: too many results to unpack"),
         ("return {struct.unpack('Bc0xs', '\\3abc_de\\0')}", "*3|$3|abc|$2|de|:9"),
         ("return {struct.unpack('!4Bi', 'a\\0\\0\\0\\1\\0\\0\\0')}", "*3|:97|:1|:9"),
         ("return struct.size('!8bhid')", ":16"),
