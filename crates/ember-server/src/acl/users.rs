@@ -279,26 +279,34 @@ impl Acl {
     }
 
     /// All users, as a configuration file with this `requirepass` is to define them: the default one only if that does not
-    /// say all about it.
+    /// say all about it, or a line defines it. `lines` are those that the server has started with: one that still makes the
+    /// same user may stay as it is.
     ///
     /// # Errors
     /// The error reply, when a rule is not UTF-8: no configuration file can hold it.
     pub(crate) fn stored_users(
         &self,
         password: &[u8],
+        lines: &[UserDirective],
         grammar: Grammar<'_>,
     ) -> Result<Vec<StoredUser>, String> {
         let mut plain = User::new_default(0, grammar);
         plain.set_only_password(password);
         let all = self.all();
         let is_plain = |user: &User| user.name == plain.name && user.describe() == plain.describe();
-        let stored = all.iter().filter(|user| !is_plain(user)).map(|user| {
+        let stored = all.iter().map(|user| {
             let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec());
+            let spellings =
+                lines.iter().filter_map(|line| spelling_of(user, line, grammar)).collect::<Vec<_>>();
+            if is_plain(user) && spellings.is_empty() {
+                return Ok(None);
+            }
             let rules = user.describe();
             let rules = rules.split(|&byte| byte == b' ').map(text).collect::<Result<_, _>>()?;
-            Ok(StoredUser { name: text(&user.name)?, rules })
+            Ok(Some(StoredUser { name: text(&user.name)?, rules, spellings }))
         });
-        let stored: Result<_, std::string::FromUtf8Error> = stored.collect();
+        let stored: Result<Vec<_>, std::string::FromUtf8Error> =
+            stored.filter_map(Result::transpose).collect();
         stored.map_err(|_| "ERR Rewriting config file: a user's name or rule is not valid UTF-8".to_owned())
     }
 
@@ -323,4 +331,14 @@ fn warn_if_off(user: &User) {
         let name = String::from_utf8_lossy(&user.name);
         tracing::warn!("the user '{name}' is off: no rule of it says 'on'");
     }
+}
+/// The rules of a line, if they make this very user.
+fn spelling_of(user: &User, line: &UserDirective, grammar: Grammar<'_>) -> Option<Vec<String>> {
+    let (name, rules) = line.words.split_first()?;
+    if *user.name != *name.as_bytes() {
+        return None;
+    }
+    let mut defined = User::new(name.as_bytes(), user.id, grammar);
+    defined.apply_words(rules.iter().map(String::as_bytes), grammar).ok()?;
+    (defined.describe() == user.describe()).then(|| rules.to_vec())
 }

@@ -70,7 +70,7 @@ mod tests {
 
     fn user(line: &str) -> StoredUser {
         let mut words = super::super::words::split(line).unwrap().into_iter();
-        StoredUser { name: words.next().unwrap(), rules: words.collect() }
+        StoredUser { name: words.next().unwrap(), rules: words.collect(), spellings: Vec::new() }
     }
 
     fn rewritten(text: &str, users: &[&str], directory: &Path) -> Result<String, String> {
@@ -102,6 +102,22 @@ mod tests {
                 "{error}"
             );
         }
+    }
+
+    #[test]
+    fn an_included_user_may_be_spelled_as_at_the_start() {
+        let directory = TestDirectory::new();
+        let path = directory.write("users.conf", "user alice on >pw +@all\n");
+        let inside = Path::new(&path).parent().unwrap();
+        let text = "include users.conf\nuser bob off\n";
+        let mut alice = user("alice on #12 +@all");
+        let write = |alice: &StoredUser| {
+            let users = [alice.clone(), user("bob off")];
+            rewrite(text, &users, "a.conf", inside, |lines, new| lines.extend(new))
+        };
+        assert!(write(&alice).is_err());
+        alice.spellings.push(["on", ">pw", "+@all"].map(str::to_owned).to_vec());
+        assert_eq!(write(&alice).unwrap(), text);
     }
 
     #[test]

@@ -24,11 +24,15 @@ impl fmt::Debug for UserDirective {
 pub(crate) struct StoredUser {
     pub(crate) name: String,
     pub(crate) rules: Vec<String>,
+    /// Other rules that make the same user: those of the lines that the server has started with.
+    pub(crate) spellings: Vec<Vec<String>>,
 }
 
 impl StoredUser {
     pub(super) fn is_defined_by(&self, directive: &UserDirective) -> bool {
-        directive.words.split_first().is_some_and(|(name, rules)| *name == self.name && rules == self.rules)
+        directive.words.split_first().is_some_and(|(name, rules)| {
+            *name == self.name && (rules == self.rules || self.spellings.iter().any(|other| rules == other))
+        })
     }
 
     pub(super) fn line(&self) -> String {

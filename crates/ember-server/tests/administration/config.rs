@@ -88,6 +88,30 @@ fn rewrite_keeps_changes_for_the_next_start() {
 }
 
 #[test]
+fn rewrite_leaves_users_of_an_included_file_as_they_are_spelled_there() {
+    for mode in MODES {
+        let directory = tempfile_directory();
+        let (file, users) = (directory.join("ember.conf"), directory.join("users.conf"));
+        let spelled = "user alice on >pw ~k:* +@read -@all +get\nuser default on nopass ~* &* +@all\n";
+        fs::write(&users, spelled).unwrap();
+        fs::write(&file, "include users.conf\nhz 20\n").unwrap();
+        let server = builder(mode).arguments(&["--config", file.to_str().unwrap()]).start();
+        let mut client = server.client();
+        assert_ok(&mut client, "CONFIG SET hz 30");
+        assert_ok(&mut client, "CONFIG REWRITE");
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.contains("include users.conf\n") && text.contains("hz 30\n"), "{text}");
+        assert!(!text.contains("user "), "{text}");
+        assert_eq!(fs::read_to_string(&users).unwrap(), spelled);
+        assert_ok(&mut client, "ACL SETUSER alice +set");
+        let refused = client.run("CONFIG REWRITE").text();
+        assert!(refused.contains("users.conf:1: the included file defines a user"), "{refused}");
+        drop(server);
+        fs::remove_dir_all(directory).unwrap();
+    }
+}
+
+#[test]
 fn a_file_that_is_rewritten_in_full_starts_the_same_server() {
     for mode in MODES {
         let directory = tempfile_directory();

@@ -357,7 +357,7 @@ fn users_of_file(server: &Server) -> Result<Vec<StoredUser>, CommandError> {
     if !config.aclfile.is_empty() {
         return Ok(Vec::new());
     }
-    Ok(server.acl.stored_users(config.requirepass.reveal().as_bytes(), server.grammar())?)
+    Ok(server.acl.stored_users(config.requirepass.reveal().as_bytes(), &config.users, server.grammar())?)
 }
 
 fn resetstat(session: &mut Session<'_>) -> SessionResult {
