@@ -154,3 +154,30 @@ fn files_that_are_no_store_are_errors() {
         assert!(error.is_damage(), "{kind}: {error:?}");
     }
 }
+
+#[test]
+fn files_that_were_cut_off_are_errors_or_hold_all_that_counts() {
+    for kind in [EngineKind::Redb, EngineKind::Lmdb] {
+        let folder = Folder::new();
+        let store = open(kind, &folder.0, false);
+        let model = fill_store(&store);
+        drop(store);
+        let is_data = |file: &std::path::PathBuf| !file.ends_with("lock.mdb");
+        let file = files(&folder.0).into_iter().find(is_data).expect("it has a file");
+        let whole = std::fs::read(&file).unwrap();
+        let end = whole.len();
+        let lens = [0, 1, 100, 4095, 4096, 8192, 10_000, end / 4, end / 2, end - 4096, end - 1];
+        for len in lens {
+            std::fs::write(&file, &whole[..len]).unwrap();
+            match Store::open(kind, &os_disk(), &folder.0, &options(false)) {
+                // Its last pages may be free ones.
+                Ok(store) => assert_eq!(read_all(&store, &model), 0, "{kind}: {len} of {end} bytes"),
+                Err(error) => assert!(error.is_damage(), "{kind}: {len} of {end} bytes: {error:?}"),
+            }
+            assert!(
+                len > end / 2 || Store::open(kind, &os_disk(), &folder.0, &options(false)).is_err(),
+                "{kind}: {len} of {end} bytes"
+            );
+        }
+    }
+}

@@ -1,13 +1,15 @@
 //! LMDB: a copy-on-write B-tree in a mapped file, written in C.
 //!
 //! The map is as large as the address space gives, not as the file is: growing it would need a moment without readers, and
-//! addresses cost nothing. A disk that fails under a mapped page ends the process with SIGBUS, and LMDB trusts the pages of
-//! its file: what it says of rows is checked above, what it says of itself is not.
+//! addresses cost nothing. A disk that fails under a mapped page ends the process with SIGBUS, so a file that was cut off is
+//! found before it is opened (`length.rs`). LMDB trusts the pages of its file: what it says of rows is checked above, what it says of itself is not.
 //!
 //! LMDB describes a state in one of two pages, by turns. Who begins to read takes the number of the last state and then
 //! reads its page: when that thread stands still between the two for a commit, the next one writes that page anew, and it
 //! reads a state that does not count yet, or half of its description (mdb.c 0.9.70, `mdb_txn_renew0`). So a read begins
 //! again when a commit has begun meanwhile.
+
+mod length;
 
 use std::fs;
 use std::ops::{Bound, ControlFlow};
@@ -42,6 +44,7 @@ pub(super) struct LmdbEngine {
 
 impl LmdbEngine {
     pub(super) fn open(path: &Path) -> Result<LmdbEngine, StoreError> {
+        length::check(path)?;
         let path = path.to_owned();
         fs::create_dir_all(&path).map_err(|cause| StoreError::Io { engine: EngineKind::Lmdb, cause })?;
         let mut map_bytes = MAP_BYTES_MAX;

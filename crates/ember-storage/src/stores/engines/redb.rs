@@ -175,15 +175,20 @@ fn closed() -> StoreError {
 }
 
 fn open_database(disk: &Arc<dyn Disk>, path: &Path, cache_bytes: usize) -> Result<Opened, StoreError> {
-    let file = match disk.open(path) {
-        Ok(file) => file,
+    let (file, is_there) = match disk.open(path) {
+        Ok(file) => (file, true),
         Err(error) if error.is_missing() => {
             let file = disk.create(path)?;
             disk.sync_directory(directory_of(path))?;
-            file
+            (file, false)
         }
         Err(error) => return Err(error.into()),
     };
+    // A new one is made under another name, so what has this one had something in it.
+    if is_there && file.size()? == 0 {
+        let message = "the file is empty: it was cut off".to_owned();
+        return Err(StoreError::EngineDamaged { engine: EngineKind::Redb, message });
+    }
     let mut builder = Builder::new();
     builder.set_cache_size(cache_bytes);
     let backend = Backend::new(file);
