@@ -245,7 +245,7 @@ impl Acl {
     }
 
     /// Replaces all users by those in the file at `path`; returns those that there were but for the default one: their
-    /// connections are to be closed, as Redis 7.2 does. In the error that it cannot be read it is called `shown`.
+    /// connections are to be closed, as Redis 7.2 does. In errors it is called `shown`.
     ///
     /// # Errors
     /// All that is wrong with the file, with the lines' numbers; nothing is changed then.
@@ -265,7 +265,7 @@ impl Acl {
             DEFAULT_NAME => User::new(name, default_id, grammar),
             name => User::new(name, users.next_id(), grammar),
         };
-        let mut loaded = file::parse(&text, path, make, grammar)?;
+        let mut loaded = file::parse(&text, shown, make, grammar)?;
         loaded.iter().for_each(warn_if_off);
         if !loaded.iter().any(|user| *user.name == *DEFAULT_NAME) {
             loaded.push(User::new_default(default_id, grammar));

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use ember_protocol::push_word;
 
 use super::order::{Credentials, Destination};
+use crate::system::full_path::without_directories;
 
 /// Bytes of a line of the target.
 const LINE_BYTES_MAX: usize = 4096;
@@ -38,7 +39,9 @@ impl Failure {
             Failure::Connecting => b"IOERR error or timeout connecting to the client".to_vec(),
             Failure::Writing { .. } => b"IOERR error or timeout writing to target instance".to_vec(),
             Failure::Reading { .. } => b"IOERR error or timeout reading to target instance".to_vec(),
-            Failure::Unreadable(error) => format!("IOERR a value cannot be read: {error}").into_bytes(),
+            Failure::Unreadable(error) => {
+                format!("IOERR a value cannot be read: {}", without_directories(error)).into_bytes()
+            }
             Failure::Refused(error) => [b"ERR Target instance replied with error: ", &error[..]].concat(),
         }
     }

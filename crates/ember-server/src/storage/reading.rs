@@ -16,6 +16,7 @@ use emberkv_core::types::limits::EncodingLimits;
 use super::{FETCH_TIMES, Storage, is_above_limit};
 use crate::server::Server;
 use crate::system::abort_on_panic::AbortOnPanic;
+use crate::system::full_path::without_directories;
 
 /// How many threads read, if so many are configured.
 pub(crate) fn threads(configured: usize) -> usize {
@@ -154,9 +155,8 @@ impl Storage {
         read.and_then(|decoded| decoded).map_err(|reason| {
             self.counters.read_errors.fetch_add(1, Ordering::Relaxed);
             let key = String::from_utf8_lossy(&order.key);
-            let error = format!("IOERR the value of '{key}' cannot be read: {reason}");
-            tracing::error!("{error}");
-            error
+            tracing::error!("IOERR the value of '{key}' cannot be read: {reason}");
+            format!("IOERR the value of '{key}' cannot be read: {}", without_directories(&reason))
         })
     }
 

@@ -25,6 +25,7 @@ use crate::replication::primary::Primary;
 use crate::server::Server;
 use crate::server::conditions::LOADING_ERROR;
 use crate::snapshot::state::SnapshotState;
+use crate::system::full_path::without_directories;
 use crate::system::{oom_score, open_files, process_title};
 
 const TEMPLATE: Spec = Spec {
@@ -202,6 +203,7 @@ fn set(execution: &mut Execution<'_>) -> SessionResult {
 /// Begins or ends an AOF. Its files are created before anybody waits for that.
 fn switch_aof(execution: &mut Execution<'_>, config: &Config) -> Result<(), CommandError> {
     let failed = |error: &str| {
+        let error = without_directories(error);
         format!("ERR CONFIG SET failed (possibly related to argument 'appendonly') - {error}").into()
     };
     let Execution { executor, .. } = execution;
@@ -253,13 +255,13 @@ fn put_into_effect(
         })?;
     }
     if pairs.iter().any(|(name, _)| is_key_file_parameter(name)) {
-        server.encryption.reload(after).map_err(|error| ("encryption-key-file", error))?;
+        server.encryption.reload(after).map_err(|error| for_client("encryption-key-file", &error))?;
     }
     if before.dir != after.dir {
-        change_directory(server, after).map_err(|error| ("dir", error))?;
+        change_directory(server, after).map_err(|error| for_client("dir", &error))?;
     }
     if before.save.is_empty() && !after.save.is_empty() {
-        server.data_lock.take_if_writing(after).map_err(|error| ("save", error))?;
+        server.data_lock.take_if_writing(after).map_err(|error| for_client("save", &error))?;
     }
     if (before.oom_score_adj, before.oom_score_adj_values)
         != (after.oom_score_adj, after.oom_score_adj_values)
@@ -287,6 +289,12 @@ fn put_into_effect(
         server.acl.set_default_password(after.requirepass.reveal().as_bytes());
     }
     Ok(())
+}
+
+/// Why a parameter cannot be put into effect: for the log, and for the client without what the log only may say.
+fn for_client(parameter: &'static str, error: &str) -> (&'static str, String) {
+    tracing::warn!("CONFIG SET {parameter}: {error}");
+    (parameter, without_directories(error))
 }
 
 /// Makes the server work in another directory, if nothing is written in the former one.
@@ -336,16 +344,22 @@ fn check_maxclients(value: &[u8], streams: u64) -> Result<(), CommandError> {
 
 fn rewrite(session: &mut Session<'_>) -> SessionResult {
     let server = session.server;
-    server.config.rewrite(&users_of_file(server)?)?;
+    server.config.rewrite(&users_of_file(server)?).map_err(|error| not_rewritten(&error))?;
     tracing::info!("CONFIG REWRITE executed");
     session.reply.ok();
     Ok(Outcome::Done)
 }
 
+/// Why the configuration file was not rewritten: for the log, and for the client.
+fn not_rewritten(error: &str) -> String {
+    tracing::warn!("CONFIG REWRITE: {error}");
+    without_directories(error)
+}
+
 /// DEBUG CONFIG-REWRITE-FORCE-ALL.
 pub(super) fn rewrite_in_full(session: &mut Session<'_>) -> SessionResult {
     let server = session.server;
-    server.config.rewrite_in_full(&users_of_file(server)?)?;
+    server.config.rewrite_in_full(&users_of_file(server)?).map_err(|error| not_rewritten(&error))?;
     tracing::info!("DEBUG CONFIG-REWRITE-FORCE-ALL executed");
     session.reply.ok();
     Ok(Outcome::Done)

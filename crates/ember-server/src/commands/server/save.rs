@@ -7,6 +7,7 @@ use crate::executor::session::{Execution, Outcome, ServerCommand};
 use crate::snapshot::point_in_time::Purpose;
 use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
+use crate::system::full_path::without_directories;
 
 const SAVE: Spec = Spec {
     name: "save",
@@ -63,6 +64,6 @@ fn save(execution: &mut Execution<'_>) -> Result<(), CommandError> {
     })?;
     saved.map_err(|error| {
         tracing::error!("SAVE failed: {error}");
-        format!("ERR the data set is not saved: {error}").into()
+        format!("ERR the data set is not saved: {}", without_directories(&error)).into()
     })
 }

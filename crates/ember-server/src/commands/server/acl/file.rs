@@ -1,5 +1,6 @@
 //! ACL LOAD and SAVE: the file with users.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use emberkv_core::error::CommandError;
@@ -7,6 +8,7 @@ use emberkv_core::spec::{Command, Example, Spec};
 
 use super::{ADMIN, close_connections};
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::system::full_path::full_path;
 
 pub(super) const LOAD: ServerCommand = Command::new(
     Spec {
@@ -52,8 +54,13 @@ fn path(session: &Session<'_>) -> Result<String, CommandError> {
 
 fn load(session: &mut Session<'_>) -> SessionResult {
     let (server, path) = (session.server, path(session)?);
-    let replaced = server.acl.load_file(&path, &path, server.grammar());
-    let replaced = replaced.map_err(|error| [b"ERR ", &*error].concat())?;
+    // The client sees the name of the file only, the log where it is.
+    let name = Path::new(&path).file_name().map_or(path.as_str().into(), OsStr::to_string_lossy);
+    let replaced = server.acl.load_file(&path, &name, server.grammar());
+    let replaced = replaced.map_err(|error| {
+        tracing::warn!("ACL LOAD of {}: {}", full_path(&path), String::from_utf8_lossy(&error));
+        [b"ERR ", &*error].concat()
+    })?;
     session.reply.ok();
     close_connections(session, &replaced);
     Ok(Outcome::Done)

@@ -8,6 +8,7 @@ use super::signature::Digest;
 use crate::executor::session::{Outcome, Session, SessionResult};
 use crate::server::Server;
 use crate::storage::Storage;
+use crate::system::full_path::without_directories;
 
 /// The number of a database that has keys comes before them; the order of the keys says nothing.
 pub(super) fn digest(session: &mut Session<'_>) -> SessionResult {
@@ -46,7 +47,8 @@ fn add_value(
     (database_name, entry): (usize, EntryRef<'_>),
     now_ms: i64,
 ) -> Result<(), CommandError> {
-    match Storage::of(server).value_of(database_name, entry)? {
+    let value = Storage::of(server).value_of(database_name, entry);
+    match value.map_err(|error| without_directories(&error))? {
         Some(value) => digest.add_value(entry, value.as_value(), now_ms),
         None => digest.add_value(entry, entry.into(), now_ms),
     }

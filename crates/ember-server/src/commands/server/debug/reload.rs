@@ -17,6 +17,7 @@ use crate::snapshot::loading::{self, Present};
 use crate::snapshot::point_in_time::Purpose;
 use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
+use crate::system::full_path::without_directories;
 
 /// What RELOAD does beside reading the file.
 #[derive(Clone, Copy)]
@@ -66,7 +67,7 @@ pub(super) fn loadaof(_: &mut Session<'_>) -> SessionResult {
             executor.server.renew_queries();
             loaded.map_err(|error| {
                 tracing::error!("DEBUG LOADAOF: {error}");
-                format!("ERR Error trying to load the AOF files: {error}").into()
+                format!("ERR Error trying to load the AOF files: {}", without_directories(&error)).into()
             })
         })?;
         tracing::info!("the AOF is read again by DEBUG LOADAOF");
@@ -94,8 +95,10 @@ fn reload_with(executor: &mut Executor, options: Options) -> Result<(), CommandE
             return Err("ERR Background save already in progress".into());
         }
         executor.publish();
-        saving::save(server, &executor.config, &executor.turn)
-            .map_err(|error| format!("ERR the data set is not saved: {error}"))?;
+        saving::save(server, &executor.config, &executor.turn).map_err(|error| {
+            tracing::error!("DEBUG RELOAD: {error}");
+            format!("ERR the data set is not saved: {}", without_directories(&error))
+        })?;
     }
     let loaded = loading::reload(executor, options.empties, options.present);
     server.renew_queries();
@@ -104,6 +107,6 @@ fn reload_with(executor: &mut Executor, options: Options) -> Result<(), CommandE
     }
     loaded.map_err(|error| {
         tracing::error!("DEBUG RELOAD: {error}");
-        format!("ERR Error trying to load the RDB dump: {error}").into()
+        format!("ERR Error trying to load the RDB dump: {}", without_directories(&error)).into()
     })
 }
