@@ -203,8 +203,8 @@ complete -c ember-server -l aof-use-rdb-preamble -d 'Whether a rewrite writes th
 no\t''"
 complete -c ember-server -l auto-aof-rewrite-percentage -d 'By how much per cent the AOF must have grown since its last rewrite to be rewritten by itself; 0: never. (default: 100)' -r
 complete -c ember-server -l auto-aof-rewrite-min-size -d 'An AOF below this size is not rewritten by itself. (default: 64mb)' -r
-complete -c ember-server -l aof-lag-limit -d 'With appendfsync everysec: how many ms a write may stay without being durable because the disk is slow; while one is older, writes wait. (default: 2000)' -r
-complete -c ember-server -l aof-wait-limit -d 'How many ms writes wait for a slow disk. After that they are refused with MISCONF until the disk has caught up. With appendfsync always a connection whose writes wait for a disk that fails is closed after this time. (default: 1000)' -r
+complete -c ember-server -l aof-lag-limit -d 'With appendfsync everysec: how many ms a write may stay without being durable because the disk is slow. While one is older, writes wait, and are refused after aof-wait-limit; below 1000 they wait for each fsync. 0 for no limit: writes are neither delayed nor refused because an fsync takes long. (default: 0)' -r
+complete -c ember-server -l aof-wait-limit -d 'With aof-lag-limit: how many ms writes wait for a slow disk. After that they are refused with MISCONF until the disk has caught up. A connection whose replies wait for a disk that fails is closed after this time. (default: 1000)' -r
 complete -c ember-server -l dbfilename -d 'The file in dir that the data set is read from at the start, if it is there, and that is written: an RDB file as Redis has it. (default: dump.rdb)' -r
 complete -c ember-server -l rdbcompression -d 'Whether strings in RDB files are packed by LZF where that makes them shorter. (default: yes)' -r -f -a "yes\t''
 no\t''"

@@ -104,6 +104,16 @@ function snapshot(info, nowSeconds, setting, maySave) {
 
 const SYNCS = { always: "before each reply", everysec: "once a second", no: "when the system does" };
 
+/** Whether the disk keeps up with what is written to the AOF. */
+function disk(info) {
+  if (info.aof_disk_is_slow !== "1") {
+    return "keeps up";
+  }
+  const writing = Number(info.aof_current_write_ms);
+  const [what, ms] = writing > 0 ? ["a write", writing] : ["an fsync", Number(info.aof_current_fsync_ms)];
+  return el("span", { class: "refused" }, `slow: ${what} has been under way for ${(ms / 1000).toFixed(1)} s`);
+}
+
 function log(info, setting, mayRewrite) {
   if (info.aof_enabled !== "1") {
     return tile("Append-only file (AOF)", { id: "aof", class: "half" },
@@ -117,7 +127,9 @@ function log(info, setting, mayRewrite) {
     starter("rewrite", "Rewrite now", mayRewrite, isRunning, "BGREWRITEAOF"),
     facts([
       ["last write", outcome(info.aof_last_write_status)],
+      ["disk", disk(info)],
       ["synced to the disk", SYNCS[setting("appendfsync")]],
+      ["waits to be written", size(Number(info.aof_buffer_length))],
       ["size", size(bytes)],
       ["size after the last rewrite", size(base)],
       ["last rewrite", hasRewritten

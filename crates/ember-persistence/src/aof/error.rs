@@ -80,6 +80,11 @@ impl AofError {
         }
     }
 
+    /// Whether the disk has no space left: when some is free, the same call succeeds.
+    pub fn is_full(&self) -> bool {
+        matches!(self, AofError::Disk(error) if error.is_full())
+    }
+
     pub(super) fn damaged(file: &Path, offset: u64, what: &'static str) -> AofError {
         AofError::Damaged { file: file.to_owned(), offset, what }
     }

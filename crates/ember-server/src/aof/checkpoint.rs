@@ -102,6 +102,18 @@ pub(super) fn begin(
     spawned.map(drop).map_err(|error| format!("cannot start a thread: {error}"))
 }
 
+/// Gives up the base of a rewrite that cannot begin. With a store, what it was to save is changed still, for the next one.
+pub(super) fn give_up(server: &Server, base: Base) {
+    let Base { point, claim, cut } = base;
+    drop(point);
+    if let Some(cut) = cut {
+        server.keyspace.put_gone_back(cut.gone);
+        server.keyspace.settle_checkpoint(false);
+        Storage::of(server).note_checkpoint();
+    }
+    drop(claim);
+}
+
 /// Makes one here and now, before commands come; of how many keys it has told the store. The caller is the only one at the
 /// keyspace.
 ///

@@ -19,6 +19,7 @@ use emberkv_core::events::Errand;
 use emberkv_core::keys::Guards;
 use emberkv_core::turn::Turn;
 
+use crate::aof::opening::OpenedFiles;
 use crate::aof::service::{Aof, open};
 use crate::aof::{importing, resuming};
 use crate::catalogue::registry::Handler;
@@ -39,11 +40,11 @@ use crate::system::clock::unix_ms;
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
 /// Reads the data set, with `appendonly` from the AOF if there is one, else from the RDB file. Returns the files to go on in
-/// if the AOF is to be written. Workers answer that they are loading.
+/// if the AOF is to be written; on a full disk they are still to be opened. Workers answer that they are loading.
 ///
 /// # Errors
 /// One line that says what is wrong, where, and what to do: a server must not start with half of its keys.
-pub(crate) fn load_at_start(server: &'static Server) -> Result<Option<(AofDirectory, AofWriter)>, String> {
+pub(crate) fn load_at_start(server: &'static Server) -> Result<Option<OpenedFiles>, String> {
     let config = server.config.snapshot();
     resuming::check_directory(server, &config)?;
     if let Some(engine) = config.store.engine() {
@@ -65,17 +66,28 @@ pub(crate) fn load_at_start(server: &'static Server) -> Result<Option<(AofDirect
     if SnapshotState::of(server).loaded.load(Ordering::Relaxed) == 0
         && server.scripting.libraries.snapshot().all().next().is_none()
     {
-        let writer = directory.begin_increment().map_err(shown)?;
-        return Ok(Some((directory, writer)));
+        return OpenedFiles::go_on(directory, None).map(Some).map_err(shown);
     }
-    let (writer, rewrite) = directory.begin_anew().map_err(shown)?;
-    let base = directory.begin_base(point_in_time::base_form(server, &config)).map_err(shown)?;
+    let opened = match begin_with_loaded(server, &config, &mut directory) {
+        Ok(writer) => Ok(OpenedFiles::Begun(directory, writer)),
+        Err(error) => OpenedFiles::without_base(directory, error),
+    };
+    opened.map(Some).map_err(shown)
+}
+
+/// Begins an AOF whose base is what was loaded from an RDB file.
+fn begin_with_loaded(
+    server: &'static Server,
+    config: &Config,
+    directory: &mut AofDirectory,
+) -> Result<AofWriter, AofError> {
+    let (writer, rewrite) = directory.begin_anew()?;
+    let base = directory.begin_base(point_in_time::base_form(server, config))?;
     let mut turn = Turn::new(unix_ms(), 1);
     turn.settings.policy = config.maxmemory_policy;
-    let written = directory.write_base(&base, |writer| saving::write_all(server, &turn, true, writer));
-    written.map_err(|error| error.to_string())?;
-    directory.finish_rewrite(rewrite, base).map_err(shown)?;
-    Ok(Some((directory, writer)))
+    directory.write_base(&base, |writer| saving::write_all(server, &turn, true, writer))?;
+    directory.finish_rewrite(rewrite, base)?;
+    Ok(writer)
 }
 
 /// Makes the single file of an AOF of Redis before 7 the base of one that has no files.
@@ -95,9 +107,8 @@ pub(super) fn adopt_single(
 fn play_and_go_on(
     server: &'static Server,
     config: &Config,
-    mut directory: AofDirectory,
-) -> Result<(AofDirectory, AofWriter), String> {
-    let shown = |error: AofError| error.to_string();
+    directory: AofDirectory,
+) -> Result<OpenedFiles, String> {
     let torn = load_files(server, config, &directory, None)?;
     if let Some(torn) = torn {
         tracing::warn!(
@@ -106,23 +117,17 @@ fn play_and_go_on(
             torn.torn_bytes
         );
     }
-    directory.settle(torn).map_err(shown)?;
-    directory.remove_history().map_err(shown)?;
-    let writer = directory.begin_increment().map_err(shown)?;
-    Ok((directory, writer))
+    OpenedFiles::go_on(directory, torn).map_err(|error| error.to_string())
 }
 
 /// Reads the keys of a store, and what the log has that the store has not been told of.
-fn load_store(
-    server: &'static Server,
-    config: &Config,
-    engine: EngineKind,
-) -> Result<(AofDirectory, AofWriter), String> {
+fn load_store(server: &'static Server, config: &Config, engine: EngineKind) -> Result<OpenedFiles, String> {
     let store = resuming::open(server, config, engine)?;
     let mut directory = open(server, config)?;
     loading::log_removed(directory.remove_leftovers().map_err(|error| error.to_string())?);
     if let Some(source) = importing::source(server, config, store, &mut directory)? {
-        return importing::import(server, config, store, directory, source);
+        let (directory, writer) = importing::import(server, config, store, directory, source)?;
+        return Ok(OpenedFiles::Begun(directory, writer));
     }
     let position = store.position();
     let goes_on = position.as_ref().map(|position| position.increment);
@@ -134,8 +139,7 @@ fn load_store(
         Storage::of(server).wants_checkpoint.store(true, Ordering::Relaxed);
         return play_and_go_on(server, config, directory);
     }
-    let writer = directory.begin_increment().map_err(|error| error.to_string())?;
-    Ok((directory, writer))
+    OpenedFiles::go_on(directory, None).map_err(|error| error.to_string())
 }
 
 /// How long the files may take to have all that was written so far.

@@ -5,10 +5,12 @@
 mod checkpoint;
 mod importing;
 pub(crate) mod loading;
+pub(crate) mod opening;
 mod orders;
 mod resuming;
 pub(crate) mod rewriting;
 pub(crate) mod service;
+pub(crate) mod slow_disk;
 pub(crate) mod start;
 pub(crate) mod state;
 mod subscriber;

@@ -78,7 +78,19 @@ pub(crate) struct BaseWritten {
 /// # Errors
 /// What another snapshot is for that is under way, or else what the disk says.
 pub(crate) fn begin(executor: &mut Executor) -> Result<(), Result<Purpose, String>> {
+    let begun = try_begin(executor);
+    if let Err(Err(_)) = &begun {
+        Aof::of(executor.server).state.end_rewrite(false);
+    }
+    begun
+}
+
+fn try_begin(executor: &mut Executor) -> Result<(), Result<Purpose, String>> {
     let server = executor.server;
+    let aof = &Aof::of(server).state;
+    if aof.failing_ms() > 0 && !aof.wants_base.load(Ordering::Relaxed) {
+        return Err(Err("the AOF cannot be written, as the log says above".to_owned()));
+    }
     let claim = Claim::take(server, Purpose::AofBase).map_err(Ok)?;
     if !server.journal.is_read_by(Reader::Aof) {
         if Storage::of(server).store().is_some() {
@@ -89,7 +101,7 @@ pub(crate) fn begin(executor: &mut Executor) -> Result<(), Result<Purpose, Strin
     executor.with_exclusive_access(|executor, _| {
         let base = Base::take(claim, executor);
         let behind = server.journal.last_number();
-        let is_awaited = Aof::of(server).state.wants_base.swap(false, Ordering::Relaxed);
+        let is_awaited = aof.wants_base.swap(false, Ordering::Relaxed);
         order(
             server,
             if is_awaited {
@@ -109,10 +121,7 @@ fn begin_apart(executor: &mut Executor, claim: Claim) -> Result<(), String> {
     let mut directory = super::service::open(server, &executor.config)?;
     let (_, rewrite) = directory.begin_anew().map_err(|error| error.to_string())?;
     let base = executor.with_exclusive_access(|executor, _| Base::take(claim, executor));
-    let file = directory.begin_base(base.form()).map_err(|error| {
-        Aof::of(server).state.end_rewrite(false);
-        error.to_string()
-    })?;
+    let file = directory.begin_base(base.form()).map_err(|error| error.to_string())?;
     let done = move |written: BaseWritten| {
         let finished = written
             .result
@@ -124,7 +133,7 @@ fn begin_apart(executor: &mut Executor, claim: Claim) -> Result<(), String> {
         Aof::of(server).state.end_rewrite(finished.is_ok());
         drop(written.claim);
     };
-    write_base(server, file, base, done).inspect_err(|_| Aof::of(server).state.end_rewrite(false))
+    write_base(server, file, base, done)
 }
 
 /// Puts a base that is written in its place.
@@ -148,8 +157,9 @@ pub(crate) fn is_due(server: &Server, config: &Config) -> bool {
         && !aof.is_rewriting()
         && SnapshotState::of(server).claims.purpose().is_none()
         && (aof.is_scheduled()
-            || Storage::of(server).wants_checkpoint.load(Ordering::Relaxed)
-            || (server.journal.is_read_by(Reader::Aof) && aof.failing_ms() == 0 && is_grown(server, config)))
+            || (aof.failing_ms() == 0
+                && (Storage::of(server).wants_checkpoint.load(Ordering::Relaxed)
+                    || (server.journal.is_read_by(Reader::Aof) && is_grown(server, config)))))
 }
 
 /// Does what is due. The worker is inside the gate and holds no lock.

@@ -1,10 +1,13 @@
 //! What other parts of the server know of the AOF.
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use ember_persistence::aof::AofDirectory;
+use parking_lot::Mutex;
 
 use super::orders::Order;
+use super::slow_disk::Reported;
 use super::state::AofState;
 use crate::config::Config;
 use crate::journal::Reader;
@@ -18,6 +21,8 @@ pub(crate) struct Aof {
     pub(crate) state: AofState,
     /// What its subscriber is to do.
     pub(super) orders: OrderQueue<Order>,
+    /// What was reported of a slow disk.
+    pub(super) slow_disk: Mutex<Reported>,
 }
 
 impl Aof {
@@ -26,10 +31,17 @@ impl Aof {
         server.services.get()
     }
 
+    /// Bytes of records that are not in its file yet: those that wait in the journal, and those that workers have published
+    /// since then, because a call of the disk keeps the journal from taking them.
+    pub(crate) fn buffer_bytes(&self, server: &Server) -> u64 {
+        let published =
+            if self.state.is_enabled.load(Ordering::Relaxed) { server.journal.published_bytes() } else { 0 };
+        self.state.waiting_bytes.load(Ordering::Relaxed) + published
+    }
+
     /// Whether its files are still in use although it is switched off.
     pub(super) fn is_ending(&self, server: &Server) -> bool {
-        !server.journal.is_read_by(Reader::Aof)
-            && self.state.is_enabled.load(std::sync::atomic::Ordering::Relaxed)
+        !server.journal.is_read_by(Reader::Aof) && self.state.is_enabled.load(Ordering::Relaxed)
     }
 }
 

@@ -3,8 +3,9 @@
 use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 
-use ember_persistence::aof::{AofDirectory, AofWriter, SyncTask};
+use ember_persistence::aof::SyncTask;
 
+use super::opening::OpenedFiles;
 use super::orders::Order;
 use super::service::order;
 use super::subscriber::AofSubscriber;
@@ -12,14 +13,15 @@ use crate::journal::stream::Subscriber;
 use crate::server::Server;
 use crate::system::affinity;
 
-/// Starts the journal of a server, which is not read yet. With an AOF its last increment has just begun, and holds nothing.
+/// Starts the journal of a server, which is not read yet. With an AOF its last increment has just begun and holds nothing, or
+/// is still to be begun: then writes are refused from the start.
 /// Fsyncs of `everysec` and `no` run on a thread of their own, so that appending goes on.
 ///
 /// # Errors
 /// If there is no thread.
 pub(crate) fn start(
     server: &'static Server,
-    files: Option<(AofDirectory, AofWriter)>,
+    files: Option<OpenedFiles>,
     others: Vec<Box<dyn Subscriber>>,
 ) -> Result<JoinHandle<()>, String> {
     let failed = |error: std::io::Error| format!("cannot start a thread for the journal: {error}");

@@ -18,6 +18,10 @@ pub(crate) struct AofState {
     pub(crate) unsynced_bytes: AtomicU64,
     /// Whether an fsync is under way on a thread of its own.
     pub(crate) is_syncing: AtomicBool,
+    /// The fsync that is under way, on whatever thread.
+    pub(crate) sync: DiskCall,
+    /// What the journal's thread or a worker is writing, and whatever else appending waits for.
+    pub(crate) write: DiskCall,
     /// How often an fsync was due while another one was under way.
     pub(crate) delayed_syncs: AtomicU64,
     /// Since when a rewrite is under way, Unix time in ms; 0 if none is.
@@ -38,6 +42,41 @@ pub(crate) struct AofState {
     pub(crate) failing_since_ms: AtomicI64,
 }
 
+/// A kind of call that waits for the disk: the one under way and the last one. One thread at a time makes it.
+#[derive(Default)]
+pub(crate) struct DiskCall {
+    /// Since when one is under way, Unix time in ms; 0 if none is.
+    since_ms: AtomicI64,
+    /// How long the last one took.
+    last_ms: AtomicU64,
+}
+
+impl DiskCall {
+    /// One begins.
+    pub(super) fn begin(&self, now_ms: i64) {
+        self.since_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// It has ended.
+    pub(super) fn end(&self) {
+        if let Some(ms) = self.running_ms() {
+            self.last_ms.store(ms, Ordering::Relaxed);
+        }
+        self.since_ms.store(0, Ordering::Relaxed);
+    }
+
+    /// For how many ms one is under way; `None` if none is.
+    pub(crate) fn running_ms(&self) -> Option<u64> {
+        let since_ms = self.since_ms.load(Ordering::Relaxed);
+        (since_ms != 0).then(|| u64::try_from(unix_ms() - since_ms).unwrap_or(0))
+    }
+
+    /// How many ms the last one took.
+    pub(crate) fn last_ms(&self) -> u64 {
+        self.last_ms.load(Ordering::Relaxed)
+    }
+}
+
 impl Default for AofState {
     fn default() -> AofState {
         AofState {
@@ -47,6 +86,8 @@ impl Default for AofState {
             waiting_bytes: AtomicU64::new(0),
             unsynced_bytes: AtomicU64::new(0),
             is_syncing: AtomicBool::new(false),
+            sync: DiskCall::default(),
+            write: DiskCall::default(),
             delayed_syncs: AtomicU64::new(0),
             rewriting_since_ms: AtomicI64::new(0),
             is_rewrite_scheduled: AtomicBool::new(false),

@@ -16,9 +16,11 @@
 //! failed fsync leaves is not trusted: it is written again ([`AofWriter::recover`]), or if that is not possible all is
 //! written anew.
 //!
-//! **When the disk is slow** nothing waits for an fsync with `everysec` and `no`, up to a limit: once the oldest record that
-//! is not durable is older than `aof-lag-limit`, writes wait, and once they have waited for `aof-wait-limit`, they are
-//! refused.
+//! **When the disk is slow** no write is refused. With `everysec` and `no` no client waits for an fsync, only for writes to
+//! the file, which a file system may delay while it syncs; and once [`WAITING_MAX`] bytes wait to be written, commands that
+//! write wait too, so that memory is bounded. `slow_disk.rs` reports what takes long. Only with `aof-lag-limit` the age of
+//! what is not durable is bounded as well: when the oldest such record is older, writes wait, and once they have waited for
+//! `aof-wait-limit`, they are refused.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,9 +33,11 @@ use ember_persistence::aof::{
 };
 
 use super::checkpoint;
+use super::opening::{OpenedFiles, UnopenedFiles};
 use super::orders::{Beginning, Order};
 use super::rewriting::{self, Base, BaseWritten, NewFiles, Rewriting};
 use super::service::Aof;
+use super::slow_disk;
 use crate::config::{AppendFsync, Config};
 use crate::journal::Reader;
 use crate::journal::stream::{Pause, Records, Subscriber};
@@ -43,6 +47,7 @@ use crate::server::conditions::Condition;
 use crate::snapshot::state::SnapshotState;
 use crate::storage::Storage;
 use crate::system::clock::unix_ms;
+use crate::system::full_path::without_directories;
 
 /// Time between two fsyncs of `everysec`.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
@@ -50,9 +55,13 @@ const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// Bytes between two fsyncs of `no`: what a failed one is to write again must not be too much.
 const UNSYNCED_MAX: u64 = 32 * 1024 * 1024;
 
-/// How long it takes to the next try after the first that failed, and at most after more.
+/// How long it takes to the next try after the first that failed, and at most after more: writes are accepted again soon
+/// after the disk has space, and five tries a second cost nothing.
 const RETRY_MIN: Duration = Duration::from_millis(50);
-const RETRY_MAX: Duration = Duration::from_secs(1);
+const RETRY_MAX: Duration = Duration::from_millis(200);
+
+/// The same where each try writes the whole data set.
+const BASE_RETRY_MAX: Duration = Duration::from_secs(1);
 
 /// Records that wait to be written, in bytes, above which writes wait.
 const WAITING_MAX: usize = 256 * 1024 * 1024;
@@ -64,6 +73,11 @@ const RETAINED_SHARE: u64 = 64;
 
 /// How long the thread sleeps at most.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
+
+/// Bytes of records that wait to be written, above which writes wait.
+pub(super) fn waiting_bytes_max(config: &Config) -> usize {
+    config.held_back_max(WAITING_MAX, WAITING_SHARE)
+}
 
 /// The files that are written to.
 struct Files {
@@ -95,6 +109,8 @@ pub(super) struct AofSubscriber {
     config: Arc<Config>,
     generation: u64,
     files: Option<Files>,
+    /// Files that could not be opened because the disk was full at the start.
+    unopened: Option<UnopenedFiles>,
     orders: VecDeque<Order>,
     rewriting: Option<Rewriting>,
     /// What is written in front of the next records: the time.
@@ -137,11 +153,11 @@ pub(super) struct AofSubscriber {
 }
 
 impl AofSubscriber {
-    /// The subscriber of a server whose journal is not read yet. With files their last increment has just begun, and holds
-    /// nothing. `to_sync` takes fsyncs to the thread that runs them, `from_sync` gives what came of them.
+    /// The subscriber of a server whose journal is not read yet. With files their last increment has just begun and holds
+    /// nothing, or writes are refused until it has. `to_sync` takes fsyncs to the thread that runs them, `from_sync` gives what came of them.
     pub(super) fn new(
         server: &'static Server,
-        files: Option<(AofDirectory, AofWriter)>,
+        files: Option<OpenedFiles>,
         to_sync: Sender<SyncTask>,
         from_sync: Receiver<SyncOutcome>,
     ) -> AofSubscriber {
@@ -151,6 +167,7 @@ impl AofSubscriber {
             config: server.config.snapshot(),
             generation: server.config.generation(),
             files: None,
+            unopened: None,
             orders: VecDeque::new(),
             rewriting: None,
             lead: Batch::new(),
@@ -176,12 +193,28 @@ impl AofSubscriber {
             needs_database: false,
             is_over: false,
         };
-        if let Some((directory, writer)) = files {
-            subscriber.install(directory, writer, server.journal.last_number());
-            let size = subscriber.aof.state.size.load(Ordering::Relaxed);
-            subscriber.aof.state.base_size.store(size, Ordering::Relaxed);
+        let last = server.journal.last_number();
+        match files {
+            None => {}
+            Some(OpenedFiles::Begun(directory, writer)) => subscriber.open_at_start(directory, writer, last),
+            Some(OpenedFiles::Full(files, error)) => {
+                subscriber.aof.state.is_enabled.store(true, Ordering::Relaxed);
+                (subscriber.appended, subscriber.synced) = (last, last);
+                subscriber.is_lost = files.lacks_base;
+                subscriber.unopened = Some(files);
+                subscriber.enter_trouble(error.to_string());
+                // Before the first command.
+                subscriber.report_refusal(false);
+            }
         }
         subscriber
+    }
+
+    /// Goes on in the files that the data set was loaded from.
+    fn open_at_start(&mut self, directory: AofDirectory, writer: AofWriter, last: u64) {
+        self.install(directory, writer, last);
+        let size = self.aof.state.size.load(Ordering::Relaxed);
+        self.aof.state.base_size.store(size, Ordering::Relaxed);
     }
 
     fn take_orders(&mut self) {
@@ -199,6 +232,15 @@ impl AofSubscriber {
         if self.is_lost {
             self.is_stuck = true;
             return self.begin_anew();
+        }
+        if let Some(mut files) = self.unopened.take() {
+            match files.open() {
+                Ok(writer) => self.open_at_start(files.directory, writer, self.appended),
+                Err(error) => {
+                    self.unopened = Some(files);
+                    return Err(error);
+                }
+            }
         }
         // How to recover depends on whether it was an fsync that has failed, on its thread perhaps.
         self.poll_sync()?;
@@ -226,21 +268,44 @@ impl AofSubscriber {
     /// Writes records, behind the time and the database if they are to be said.
     fn write(&mut self, records: &mut Records<'_>) -> Result<(), AofError> {
         let Some(files) = self.files.as_mut().filter(|_| !records.batch.is_empty()) else { return Ok(()) };
-        let now_s = unix_ms() / 1000;
+        let now_ms = unix_ms();
+        let now_s = now_ms / 1000;
         if self.config.aof_timestamp_enabled && self.told_time != Some(now_s) {
             self.lead.time(now_s);
             self.told_time = Some(now_s);
         }
         self.needs_database = false;
-        write_lead(&mut self.lead, &mut files.writer)?;
+        self.aof.state.write.begin(now_ms);
+        let written = write_lead(&mut self.lead, &mut files.writer);
         let delay_us = self.server.debug.aof_write_delay_us.load(Ordering::Relaxed);
         if delay_us != 0 {
             std::thread::sleep(Duration::from_micros(delay_us));
         }
-        files.writer.append(records.batch)?;
+        let written = written.and_then(|()| files.writer.append(records.batch));
+        self.end_write();
+        written?;
         self.begins_interval |= self.oldest.is_none();
         self.oldest.get_or_insert_with(Instant::now);
         Ok(())
+    }
+
+    /// A write has ended, well or not.
+    fn end_write(&self) {
+        let aof = &self.aof.state;
+        aof.write.end();
+        if self.config.latency_monitor_threshold != 0 {
+            for event in [slow_disk::write_event(self.server, aof), "aof-write"] {
+                slow_disk::sample(self.server, &self.config, event, aof.write.last_ms());
+            }
+        }
+    }
+
+    /// Does what may wait for the disk, which others wait for meanwhile.
+    fn observed<T>(&mut self, work: impl FnOnce(&mut AofSubscriber) -> T) -> T {
+        self.aof.state.write.begin(unix_ms());
+        let result = work(self);
+        self.aof.state.write.end();
+        result
     }
 
     fn carry_out(&mut self, order: Order) -> Result<(), AofError> {
@@ -321,13 +386,16 @@ impl AofSubscriber {
 
     fn rotate(&mut self, behind: u64, base: Option<Base>) -> Result<(), AofError> {
         self.settle_sync();
-        let Some(files) = &mut self.files else { return Ok(()) };
+        let Some(files) = &mut self.files else {
+            base.into_iter().for_each(|base| self.give_up_rewrite(base));
+            return Ok(());
+        };
         files.directory.set_encryption(&self.server.encryption());
         if let Err(error) = files.directory.rotate(&mut files.writer) {
             // It is to be done before anything else is appended, with or without a rewrite.
-            if base.is_some() {
-                tracing::error!("the rewrite of the AOF cannot begin: {error}");
-                self.aof.state.end_rewrite(false);
+            if let Some(base) = base {
+                tracing::error!("the rewrite of the AOF has failed: {error}");
+                self.give_up_rewrite(base);
             }
             self.orders.push_front(Order::Rotate { behind, base: None });
             return Err(error);
@@ -343,6 +411,28 @@ impl AofSubscriber {
             self.begin_base(rewrite, base, false);
         }
         Ok(())
+    }
+
+    /// Fails the rewrites that are still to begin: nothing can be written, so none of them would end.
+    fn fail_waiting_rewrites(&mut self) {
+        let Some(trouble) = &self.trouble else { return };
+        let is_rewrite = |order: &Order| matches!(order, Order::Rotate { base: Some(_), .. });
+        if !self.orders.iter().any(is_rewrite) {
+            return;
+        }
+        tracing::error!("the rewrite of the AOF has failed: {}", trouble.text);
+        for order in std::mem::take(&mut self.orders) {
+            match order {
+                Order::Rotate { base: Some(base), .. } => self.give_up_rewrite(base),
+                order => self.orders.push_back(order),
+            }
+        }
+    }
+
+    /// Ends a rewrite whose base was not begun.
+    fn give_up_rewrite(&self, base: Base) {
+        checkpoint::give_up(self.server, base);
+        self.aof.state.end_rewrite(false);
     }
 
     /// Has the base of a rewrite written.
@@ -399,6 +489,9 @@ impl AofSubscriber {
 
     /// Creates the first file of an AOF in the place of one that cannot be written any more, and asks for the data of now.
     fn begin_anew(&mut self) -> Result<(), AofError> {
+        if let Some(files) = self.unopened.take() {
+            return self.begin_unopened(files);
+        }
         let Some(Files { directory, writer, closed_size }) = self.files.take() else { return Ok(()) };
         let lost = AofError::Lost(writer.path().to_owned());
         if self.new_files.is_some() || self.rewriting.is_some() {
@@ -420,6 +513,22 @@ impl AofSubscriber {
         }
     }
 
+    /// The same for an AOF that has no files yet: the disk was full at the start.
+    fn begin_unopened(&mut self, mut files: UnopenedFiles) -> Result<(), AofError> {
+        files.directory.set_encryption(&self.server.encryption());
+        match NewFiles::create(files.directory) {
+            Ok(files) => {
+                self.await_base(files);
+                Ok(())
+            }
+            Err(failed) => {
+                let (directory, error) = *failed;
+                self.unopened = Some(UnopenedFiles { directory, ..files });
+                Err(error)
+            }
+        }
+    }
+
     /// Asks for the data of now. Until they come records are not written: what they do is in those data, unless what was
     /// written before is lost.
     fn await_base(&mut self, files: NewFiles) {
@@ -430,7 +539,7 @@ impl AofSubscriber {
     /// Goes on in the new files, whose base holds what records up to number `behind` have done.
     fn begin_with(&mut self, base: Base, behind: u64) {
         // Without files it is switched off again, or did never need them.
-        let Some(files) = self.new_files.take() else { return };
+        let Some(files) = self.new_files.take() else { return self.give_up_rewrite(base) };
         // Orders that were waiting concern the files that are given up.
         self.orders.retain(|order| !matches!(order, Order::Rotate { .. }));
         let holds = self.is_lost;
@@ -445,7 +554,7 @@ impl AofSubscriber {
         {
             tracing::error!("the end of the AOF is not on the disk: {error}");
         }
-        (self.rewriting, self.new_files) = (None, None);
+        (self.rewriting, self.new_files, self.unopened) = (None, None, None);
         self.aof.state.wants_base.store(false, Ordering::Relaxed);
         (self.holds, self.is_lost) = (false, false);
         (self.appended, self.synced, self.oldest) = (behind, behind, None);
@@ -460,10 +569,19 @@ impl AofSubscriber {
         let (is_due, policy) = (self.is_sync_due(), self.policy());
         let Some(files) = &mut self.files else { return Ok(()) };
         if is_behind {
-            // After trouble nothing is well before all is durable.
-            let at_once = policy == AppendFsync::Always || self.trouble.is_some();
+            let at_once = match policy {
+                AppendFsync::Always => true,
+                // After trouble nothing is well before all is durable.
+                AppendFsync::EverySec => self.trouble.is_some(),
+                // Nothing is promised of that, and the fsync may take long.
+                AppendFsync::No => false,
+            };
             if at_once {
-                files.writer.sync()?;
+                self.aof.state.sync.begin(unix_ms());
+                let synced = files.writer.sync();
+                self.end_sync();
+                synced?;
+                let Some(files) = &self.files else { return Ok(()) };
                 self.synced_size = files.writer.size();
                 (self.synced, self.oldest) = (self.appended, None);
                 self.sync_begun = Instant::now();
@@ -475,6 +593,7 @@ impl AofSubscriber {
                 self.sync_begun = Instant::now();
                 self.syncing = Some(Syncing { upto: self.appended, oldest: self.oldest.take() });
                 self.aof.state.is_syncing.store(true, Ordering::Relaxed);
+                self.aof.state.sync.begin(unix_ms());
                 self.to_sync.send(files.writer.sync_task()).expect("the thread lives as long as its sender");
             }
         }
@@ -521,11 +640,19 @@ impl AofSubscriber {
 
     fn note_sync(&mut self, outcome: SyncOutcome) -> Result<(), AofError> {
         self.aof.state.is_syncing.store(false, Ordering::Relaxed);
+        self.end_sync();
         let Some(syncing) = self.syncing.take() else { return Ok(()) };
         let Some(files) = &mut self.files else { return Ok(()) };
         files.writer.finish_sync(outcome)?;
         self.synced = self.synced.max(syncing.upto);
         Ok(())
+    }
+
+    /// An fsync has ended, well or not.
+    fn end_sync(&self) {
+        let sync = &self.aof.state.sync;
+        sync.end();
+        slow_disk::sample(self.server, &self.config, slow_disk::sync_event(self.policy()), sync.last_ms());
     }
 
     /// Waits for the fsync that is under way: the file is about to be another one. If it has failed, the next use of the
@@ -565,9 +692,11 @@ impl AofSubscriber {
         self.aof.state.failing_since_ms.store(0, Ordering::Relaxed);
     }
 
+    /// Writing fails, for this reason.
     fn enter_trouble(&mut self, text: String) {
         let now = Instant::now();
-        let pause = self.trouble.as_ref().map_or(RETRY_MIN, |trouble| (trouble.pause * 2).min(RETRY_MAX));
+        let pause_max = if self.is_lost { BASE_RETRY_MAX } else { RETRY_MAX };
+        let pause = self.trouble.as_ref().map_or(RETRY_MIN, |trouble| (trouble.pause * 2).min(pause_max));
         if self.trouble.as_ref().is_none_or(|trouble| trouble.text != text) {
             let unsynced = self.aof.state.unsynced_bytes.load(Ordering::Relaxed);
             tracing::error!(
@@ -585,7 +714,7 @@ impl AofSubscriber {
     fn wait_for_base(&mut self) {
         if self.files.is_none() && self.new_files.is_some() {
             if let Some(trouble) = &mut self.trouble {
-                trouble.next_try = Instant::now() + RETRY_MAX;
+                trouble.next_try = Instant::now() + BASE_RETRY_MAX;
             }
             self.give_up_at_the_end();
         }
@@ -615,28 +744,37 @@ impl AofSubscriber {
         let waiting = waiting_bytes + self.pending.len();
         aof.waiting_bytes.store(waiting as u64, Ordering::Relaxed);
         let oldest = self.syncing.as_ref().and_then(|syncing| syncing.oldest).or(self.oldest);
+        let limit_ms = self.config.aof_lag_limit;
         let lag = match self.policy() {
-            AppendFsync::EverySec => oldest.map_or(Duration::ZERO, |oldest| oldest.elapsed()),
-            // Nobody is promised anything, or waits for it.
-            AppendFsync::No | AppendFsync::Always => Duration::ZERO,
+            AppendFsync::EverySec if limit_ms != 0 => {
+                oldest.map_or(Duration::ZERO, |oldest| oldest.elapsed())
+            }
+            // There is no limit, or no promise, or replies wait for it anyway.
+            AppendFsync::EverySec | AppendFsync::No | AppendFsync::Always => Duration::ZERO,
         };
-        let (lag_ms, limit_ms) = (lag.as_millis() as u64, self.config.aof_lag_limit);
-        let is_too_late = lag_ms > limit_ms + self.config.aof_wait_limit;
+        let lag_ms = lag.as_millis() as u64;
+        let is_late = limit_ms != 0 && lag_ms > limit_ms;
+        let is_too_late = is_late && lag_ms > limit_ms + self.config.aof_wait_limit;
+        self.report_refusal(is_too_late);
+        let conditions = &self.server.conditions;
+        let is_behind = is_late || waiting > waiting_bytes_max(&self.config);
+        if is_behind != conditions.get().contains(Condition::AOF_BEHIND) {
+            conditions.set(Condition::AOF_BEHIND, is_behind);
+        }
+    }
+
+    /// Has writes refused while they cannot be written, or `is_too_late` for them; or no longer.
+    fn report_refusal(&mut self, is_too_late: bool) {
         let refusal = match &self.trouble {
-            Some(trouble) => Some(trouble.text.clone()),
+            Some(trouble) => Some(without_directories(&trouble.text)),
             None if is_too_late => {
                 Some("the disk is further behind than aof-lag-limit and aof-wait-limit allow".to_owned())
             }
             None => None,
         };
-        let conditions = &self.server.conditions;
         if refusal != self.refusal {
-            conditions.set_aof_error(refusal.clone());
+            self.server.conditions.set_aof_error(refusal.clone());
             self.refusal = refusal;
-        }
-        let is_behind = lag_ms > limit_ms || waiting > self.config.held_back_max(WAITING_MAX, WAITING_SHARE);
-        if is_behind != conditions.get().contains(Condition::AOF_BEHIND) {
-            conditions.set(Condition::AOF_BEHIND, is_behind);
         }
     }
 }
@@ -647,12 +785,17 @@ impl Subscriber for AofSubscriber {
     }
 
     fn begin_round(&mut self) {
-        self.take_orders();
+        if self.aof.orders.has_some() {
+            self.observed(AofSubscriber::take_orders);
+        }
         self.is_stuck = self.trouble.as_ref().is_some_and(|trouble| Instant::now() < trouble.next_try);
         if !self.is_stuck
-            && let Err(error) = self.make_ready()
+            && let Err(error) = self.observed(AofSubscriber::make_ready)
         {
             self.note_trouble(&error);
+        }
+        if self.is_stuck {
+            self.fail_waiting_rewrites();
         }
     }
 
@@ -661,7 +804,7 @@ impl Subscriber for AofSubscriber {
             && self.orders.front().is_some_and(|order| order.behind() <= last)
             && let Some(order) = self.orders.pop_front()
         {
-            if let Err(error) = self.carry_out(order) {
+            if let Err(error) = self.observed(|subscriber| subscriber.carry_out(order)) {
                 self.note_trouble(&error);
             }
         }
@@ -755,7 +898,9 @@ impl Subscriber for AofSubscriber {
         // Nothing is acknowledged without the base of the AOF, if there was another one before that counted.
         match self.policy() {
             _ if !self.has_base() && self.holds => 0,
-            AppendFsync::Always if self.files.is_some() || self.is_lost => self.synced,
+            AppendFsync::Always if self.files.is_some() || self.unopened.is_some() || self.is_lost => {
+                self.synced
+            }
             AppendFsync::Always | AppendFsync::EverySec | AppendFsync::No => self.appended,
         }
     }

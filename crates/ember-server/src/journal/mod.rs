@@ -20,7 +20,7 @@ mod thread;
 
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::thread::Thread;
 
 use crossbeam_utils::CachePadded;
@@ -37,6 +37,8 @@ struct Outbox {
     segment: Mutex<Segment>,
     /// Whether there is anything in it.
     has_some: AtomicBool,
+    /// Bytes of what is in it.
+    bytes: AtomicUsize,
     /// Whether the worker is to be woken when more is released or durable.
     waits: AtomicBool,
 }
@@ -152,6 +154,7 @@ impl JournalHub {
         let outbox = &self.outboxes[worker];
         let mut segment = outbox.segment.lock();
         journal.hand_over(&mut segment);
+        outbox.bytes.store(segment.len_bytes(), Ordering::Relaxed);
         // Under the lock: the records may be taken as soon as it is free, and the mark is cleared then.
         outbox.has_some.store(true, Ordering::SeqCst);
     }
@@ -231,8 +234,14 @@ impl JournalHub {
         }
         let mut segment = outbox.segment.lock();
         outbox.has_some.store(false, Ordering::SeqCst);
+        outbox.bytes.store(0, Ordering::Relaxed);
         std::mem::swap(&mut *segment, into);
         true
+    }
+
+    /// Bytes of the records that workers have published and nobody has taken yet. O(workers).
+    pub(crate) fn published_bytes(&self) -> u64 {
+        self.outboxes.iter().map(|outbox| outbox.bytes.load(Ordering::Relaxed) as u64).sum()
     }
 
     fn has_any(&self) -> bool {

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::metric::{Metric, Scene, counter, gauge};
 use crate::aof::service::Aof;
+use crate::aof::slow_disk;
 use crate::aof::state::AofState;
 use crate::journal::Reader;
 use crate::snapshot::background::Background;
@@ -54,7 +55,7 @@ pub(super) const METRICS: &[Metric] = &[
         |scene| number(&aof(scene).base_size),
     ),
     gauge("ember_aof_buffer_bytes", "Records that wait to be written", |scene| {
-        number(&aof(scene).waiting_bytes)
+        Aof::of(scene.server).buffer_bytes(scene.server) as f64
     }),
     gauge("ember_aof_unsynced_bytes", "Bytes of the AOF without a completed fsync", |scene| {
         number(&aof(scene).unsynced_bytes)
@@ -67,6 +68,22 @@ pub(super) const METRICS: &[Metric] = &[
         "Syncs that were due while another one was under way",
         |scene| number(&aof(scene).delayed_syncs),
     ),
+    gauge(
+        "ember_aof_sync_running_seconds",
+        "For how long the fsync of the AOF that is under way has been; 0 without one",
+        |scene| seconds(aof(scene).sync.running_ms()),
+    ),
+    gauge("ember_aof_last_sync_seconds", "How long the last fsync of the AOF took", |scene| {
+        seconds(Some(aof(scene).sync.last_ms()))
+    }),
+    gauge(
+        "ember_aof_write_running_seconds",
+        "For how long the write to the AOF that is under way has been; 0 without one",
+        |scene| seconds(aof(scene).write.running_ms()),
+    ),
+    gauge("ember_aof_disk_slow", "1 while a call of the disk for the AOF takes long, else 0", |scene| {
+        flag(slow_disk::slowness(scene.server).is_some())
+    }),
     gauge("ember_aof_rewriting", "1 while the AOF is being rewritten, else 0", |scene| {
         flag(aof(scene).is_rewriting())
     }),
@@ -94,6 +111,10 @@ fn aof<'s>(scene: &Scene<'s>) -> &'s AofState {
 
 fn number(counter: &AtomicU64) -> f64 {
     counter.load(Ordering::Relaxed) as f64
+}
+
+fn seconds(ms: Option<u64>) -> f64 {
+    ms.unwrap_or(0) as f64 / 1000.0
 }
 
 fn flag(is_so: bool) -> f64 {

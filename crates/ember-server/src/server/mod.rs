@@ -23,6 +23,7 @@ use services::Services;
 
 use crate::acl::selector::Grammar;
 use crate::acl::users::Acl;
+use crate::aof::slow_disk;
 use crate::catalogue::registry::Registry;
 use crate::clients::client::{ClientView, Clients};
 use crate::clients::mailbox::{Mailbox, Message};
@@ -59,6 +60,16 @@ pub(crate) struct WorkerHandle {
     pub(crate) connections: AtomicU64,
     /// Bytes of the pushes in its mailbox and in its hands.
     pub(crate) push_bytes: AtomicUsize,
+}
+
+/// Whether traffic should be sent to a server.
+pub(crate) enum Readiness {
+    /// It serves.
+    Ready,
+    /// It serves, but something is slow.
+    Slow(String),
+    /// It does not serve, or refuses or delays writes, for this reason.
+    Not(String),
 }
 
 /// What a server is made of at the start.
@@ -314,14 +325,24 @@ impl Server {
         self.conditions.get().contains(Condition::LOADING)
     }
 
-    /// Why no traffic should be sent here, if that is so.
-    pub(crate) fn why_not_ready(&self) -> Option<&'static str> {
+    /// Whether traffic should be sent here.
+    pub(crate) fn readiness(&self) -> Readiness {
         if self.is_stopping() {
-            Some("stopping: connections are drained")
-        } else if self.is_loading() {
-            Some("loading the data set")
-        } else {
-            None
+            return Readiness::Not("stopping: connections are drained".to_owned());
+        }
+        if self.is_loading() {
+            return Readiness::Not("loading the data set".to_owned());
+        }
+        if let Some(refusal) = self.conditions.disk_refusal() {
+            return Readiness::Not(format!("writes are refused: {refusal}"));
+        }
+        let slow = slow_disk::slowness(self);
+        let is_behind = self.conditions.get().contains(Condition::AOF_BEHIND);
+        match slow {
+            Some(slow) if is_behind || slow.delays_writes() => Readiness::Not(slow.to_string()),
+            _ if is_behind => Readiness::Not("writes wait for the append-only file".to_owned()),
+            Some(slow) => Readiness::Slow(slow.to_string()),
+            None => Readiness::Ready,
         }
     }
 

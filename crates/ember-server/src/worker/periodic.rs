@@ -8,6 +8,7 @@ use emberkv_core::keys::Guards;
 use super::Worker;
 use crate::aof::rewriting;
 use crate::aof::service::Aof;
+use crate::aof::slow_disk;
 use crate::config::ShutdownOptions;
 use crate::defragmentation;
 use crate::executor::Executor;
@@ -54,6 +55,7 @@ impl Worker {
             self.observed("expire-cycle", Worker::expire);
             self.observed("eviction-cycle", |worker| worker.executor.make_room_idly());
         }
+        slow_disk::watch(self.server, &self.executor.config);
         self.check_timeouts();
         self.list_replicas();
         defragmentation::flush_if_asked(self.server, &mut self.flushed_for);

@@ -1,6 +1,6 @@
 /* Makes files fail or take long to write: loaded before a server (LD_PRELOAD), it looks before each read, write, fsync and
  * msync of a file with the text of the variable FAULTY in its path into the file that the variable FAULTS names. That says
- * "read ERRNO", "write ERRNO", "sync ERRNO", "slow MS" (each sync takes so long) or nothing. */
+ * "read ERRNO", "write ERRNO", "sync ERRNO", "slow MS" (each sync takes so long), "stall MS" (each write does) or nothing. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -30,12 +30,16 @@ static int wanted(int fd, const char *name) {
     return found == 2 && !strcmp(word, name) ? number : 0;
 }
 
+static void wait_for(int ms) {
+    struct timespec time = {ms / 1000, ms % 1000 * 1000000L};
+    if (ms) nanosleep(&time, NULL);
+}
+
 /* Waits or fails as wanted, and calls the function of this name otherwise, if there is one. */
 static int synced(int fd, const char *name) {
     int (*real)(int) = name ? (int (*)(int))dlsym(RTLD_NEXT, name) : NULL;
     int ms = wanted(fd, "slow"), error = wanted(fd, "sync");
-    struct timespec time = {ms / 1000, ms % 1000 * 1000000L};
-    if (ms) nanosleep(&time, NULL);
+    wait_for(ms);
     if (!error) return real ? real(fd) : 0;
     errno = error;
     return -1;
@@ -72,6 +76,7 @@ int msync(void *address, size_t length, int flags) {
 /* Whether a call is to fail; errno says why. */
 static int fails(int fd, const char *name) {
     int before = errno, error = wanted(fd, name);
+    if (!strcmp(name, "write")) wait_for(wanted(fd, "stall"));
     errno = error ? error : before;
     return error;
 }

@@ -7,32 +7,32 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use ember_testkit::{RawClient, Server, Value, encode_command};
+use ember_testkit::{RawClient, Server, Value, encode_command, http_get};
 
 use crate::{Directory, builder};
 
 /// How long a server may take to notice that something fails, or no more.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-const ENOSPC: &str = "28";
-const EIO: &str = "5";
+pub(crate) const ENOSPC: &str = "28";
+pub(crate) const EIO: &str = "5";
 
 /// A server whose disk does as it is told.
-struct Faulty {
-    directory: Directory,
+pub(crate) struct Faulty {
+    pub(crate) directory: Directory,
     library: PathBuf,
-    server: Option<Server>,
+    pub(crate) server: Option<Server>,
     /// What the paths of the files have that fail.
     part: &'static str,
 }
 
 impl Faulty {
-    fn start(name: &str, arguments: &[&str]) -> Faulty {
+    pub(crate) fn start(name: &str, arguments: &[&str]) -> Faulty {
         Faulty::start_with("appendonlydir", name, &[&["--appendonly", "yes"], arguments].concat())
     }
 
     /// One whose faults are those of files with `part` in their paths.
-    fn start_with(part: &'static str, name: &str, arguments: &[&str]) -> Faulty {
+    pub(crate) fn start_with(part: &'static str, name: &str, arguments: &[&str]) -> Faulty {
         let directory = Directory::new(name);
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/crash/faults.c");
         let library = directory.0.join("faults.so");
@@ -49,39 +49,52 @@ impl Faulty {
         faulty
     }
 
-    fn restart(&mut self, arguments: &[&str]) {
+    pub(crate) fn restart(&mut self, arguments: &[&str]) {
         self.restart_with(&[&["--appendonly", "yes"], arguments].concat());
     }
 
-    fn restart_with(&mut self, arguments: &[&str]) {
+    pub(crate) fn restart_with(&mut self, arguments: &[&str]) {
         self.server = None;
         let started = builder(arguments)
             .directory(&self.directory.0)
             .environment("FAULTY", self.part)
             .environment("LD_PRELOAD", &self.library.display().to_string())
             .environment("FAULTS", &self.directory.0.join("faults").display().to_string())
+            .metrics()
             .start();
         self.server = Some(started);
     }
 
-    /// What is to happen from now on: `read ERRNO`, `write ERRNO`, `sync ERRNO`, `slow MS`, or nothing.
-    fn tell(&self, fault: &str) {
+    /// What is to happen from now on: `read ERRNO`, `write ERRNO`, `sync ERRNO`, `slow MS`, `stall MS`, or nothing.
+    pub(crate) fn tell(&self, fault: &str) {
         let temporary = self.directory.0.join("faults-next");
         fs::write(&temporary, fault).unwrap();
         fs::rename(temporary, self.directory.0.join("faults")).unwrap();
     }
 
-    fn client(&self) -> RawClient {
+    pub(crate) fn client(&self) -> RawClient {
         self.server.as_ref().expect("it was started").client()
     }
 
-    fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         self.server.as_ref().expect("it was started").log()
+    }
+
+    /// The status of `/ready`, and what it says.
+    pub(crate) fn ready(&self) -> (u16, String) {
+        let address = self.server.as_ref().expect("it was started").metrics_address();
+        let answer = http_get(address, "/ready").unwrap();
+        (answer.status, answer.body)
+    }
+
+    /// Kills the server.
+    pub(crate) fn kill(&mut self) {
+        self.server = None;
     }
 }
 
 /// Writes until the answer is what it should be.
-fn write_until(client: &mut RawClient, is_so: impl Fn(&Value) -> bool) -> Value {
+pub(crate) fn write_until(client: &mut RawClient, is_so: impl Fn(&Value) -> bool) -> Value {
     let begun = Instant::now();
     loop {
         let reply = client.run("INCR tries");
@@ -92,7 +105,7 @@ fn write_until(client: &mut RawClient, is_so: impl Fn(&Value) -> bool) -> Value 
     }
 }
 
-fn is_refused(reply: &Value) -> bool {
+pub(crate) fn is_refused(reply: &Value) -> bool {
     reply.text().starts_with("MISCONF Errors writing to the AOF file: ")
 }
 
@@ -232,7 +245,7 @@ fn an_aof_whose_disk_fails_can_be_switched_off() {
 }
 
 #[test]
-fn a_slow_disk_delays_writes_no_longer_than_the_limit_and_reads_not_at_all() {
+fn with_a_limit_a_slow_disk_delays_writes_then_refuses_them_and_delays_no_reads() {
     let limits = ["--appendfsync", "everysec", "--aof-lag-limit", "1000", "--aof-wait-limit", "300"];
     let faulty = Faulty::start("slow", &limits);
     let mut client = faulty.client();

@@ -14,7 +14,9 @@ mod ballast;
 mod check;
 mod death;
 mod faults;
+mod full_disk;
 mod history;
+mod slow_disk;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

@@ -1,7 +1,5 @@
 //! MEMORY: what keys and the process take.
 
-use std::sync::atomic::Ordering;
-
 use ember_protocol::Reply;
 use emberkv_core::commands::arguments::{integer, is_word};
 use emberkv_core::error::CommandError;
@@ -156,7 +154,7 @@ fn stats(session: &mut Session<'_>) -> SessionResult {
     let keyspace = &server.keyspace;
     let scripting = &server.scripting;
     let backlog = Primary::of(server).backlog_bytes() as u64;
-    let aof_buffer = Aof::of(server).state.waiting_bytes.load(Ordering::Relaxed);
+    let aof_buffer = Aof::of(server).buffer_bytes(server);
     let scripts = scripting.interpreter_bytes() + scripting.scripts.text_bytes() as u64;
     let functions = scripting.libraries.snapshot().code_bytes() as u64;
     let databases: Vec<(usize, usize)> = (0..keyspace.databases())

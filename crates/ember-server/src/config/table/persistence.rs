@@ -109,11 +109,12 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "aof-lag-limit",
         aliases: &[],
-        kind: integer!(aof_lag_limit, 1000..=3_600_000),
-        default: "2000",
+        kind: integer!(aof_lag_limit, 0..=3_600_000),
+        default: "0",
         mutable: true,
-        about: "With `appendfsync everysec`: how many ms a write may stay without being durable because the disk is slow; \
-                while one is older, writes wait.",
+        about: "With `appendfsync everysec`: how many ms a write may stay without being durable because the disk is slow. \
+                While one is older, writes wait, and are refused after `aof-wait-limit`; below 1000 they wait for each \
+                fsync. 0 for no limit: writes are neither delayed nor refused because an fsync takes long.",
     },
     Parameter {
         name: "aof-wait-limit",
@@ -121,8 +122,9 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(aof_wait_limit, 0..=3_600_000),
         default: "1000",
         mutable: true,
-        about: "How many ms writes wait for a slow disk. After that they are refused with MISCONF until the disk has caught \
-                up. With `appendfsync always` a connection whose writes wait for a disk that fails is closed after this time.",
+        about: "With `aof-lag-limit`: how many ms writes wait for a slow disk. After that they are refused with MISCONF \
+                until the disk has caught up. A connection whose replies wait for a disk that fails is closed after this \
+                time.",
     },
     Parameter {
         name: "dbfilename",

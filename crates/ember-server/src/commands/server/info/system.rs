@@ -10,6 +10,7 @@ use emberkv_core::{REDIS_VERSION, reclaim};
 
 use super::Report;
 use crate::aof::service::Aof;
+use crate::aof::slow_disk;
 use crate::config::Config;
 use crate::defragmentation::ActiveDefrag;
 use crate::journal::Reader;
@@ -20,6 +21,7 @@ use crate::replication::failover::stage::Failover;
 use crate::replication::link::{Link, LinkReport, Phase};
 use crate::replication::primary::{Primary, good_replicas};
 use crate::replication::shutdown::stage::Shutdown;
+use crate::server::conditions::Condition;
 use crate::snapshot::state::SnapshotState;
 use crate::storage::report::Figures;
 use crate::system::clock::unix_ms;
@@ -190,10 +192,10 @@ pub(super) fn memory(report: &mut Report<'_>) {
     report.line("mem_clients_slaves", numbers.replicas);
     report.line("mem_clients_normal", numbers.other_clients());
     report.zeros(&["mem_cluster_links"]);
-    let waiting = &Aof::of(report.server).state.waiting_bytes;
+    let waiting = Aof::of(report.server).buffer_bytes(report.server);
     report.line("mem_snapshot_buffer", numbers.held_back);
     report.line("mem_watches", LiveQueries::of(report.server).memory_bytes());
-    report.line("mem_aof_buffer", waiting.load(Ordering::Relaxed));
+    report.line("mem_aof_buffer", waiting);
     report.line("mem_allocator", heap::ALLOCATOR_NAME);
     report.line("active_defrag_running", ActiveDefrag::of(report.server).effort_percent());
     report.line("lazyfree_pending_objects", reclaim::pending());
@@ -273,10 +275,16 @@ fn aof_files(report: &mut Report<'_>) {
     report.line("aof_current_size", aof.size.load(Ordering::Relaxed));
     report.line("aof_base_size", aof.base_size.load(Ordering::Relaxed));
     report.line("aof_pending_rewrite", u8::from(aof.is_scheduled()));
-    report.line("aof_buffer_length", aof.waiting_bytes.load(Ordering::Relaxed));
+    report.line("aof_buffer_length", Aof::of(report.server).buffer_bytes(report.server));
     report.line("aof_unsynced_bytes", aof.unsynced_bytes.load(Ordering::Relaxed));
     report.line("aof_pending_bio_fsync", u8::from(aof.is_syncing.load(Ordering::Relaxed)));
     report.line("aof_delayed_fsync", aof.delayed_syncs.load(Ordering::Relaxed));
+    report.line("aof_current_fsync_ms", aof.sync.running_ms().unwrap_or(0));
+    report.line("aof_last_fsync_ms", aof.sync.last_ms());
+    report.line("aof_current_write_ms", aof.write.running_ms().unwrap_or(0));
+    let delayed = report.server.conditions.get().contains(Condition::AOF_BEHIND);
+    report.line("aof_writes_delayed", u8::from(delayed));
+    report.line("aof_disk_is_slow", u8::from(slow_disk::slowness(report.server).is_some()));
 }
 
 pub(super) fn replication(report: &mut Report<'_>) {

@@ -1,0 +1,60 @@
+//! Opening the files of an AOF at the start, to write to them: at once, or on a full disk as soon as it has space.
+
+use ember_persistence::aof::{AofDirectory, AofError, AofWriter, TornEnd};
+
+/// The files of an AOF when its data set is loaded.
+pub(crate) enum OpenedFiles {
+    /// The next increment has begun, and holds nothing yet.
+    Begun(AofDirectory, AofWriter),
+    /// The disk was full: before anything is written the files are to be opened.
+    Full(UnopenedFiles, AofError),
+}
+
+/// Files that could not be opened yet.
+pub(crate) struct UnopenedFiles {
+    pub(super) directory: AofDirectory,
+    /// What is to be cut off at the end of the last increment.
+    pub(super) torn: Option<TornEnd>,
+    /// The data set is in none of them: all of it is to be written as a base.
+    pub(super) lacks_base: bool,
+}
+
+impl OpenedFiles {
+    /// Opens the files of an AOF of which everything is loaded; `torn` is to be cut off at its end.
+    ///
+    /// # Errors
+    /// Those of the disk, unless it is only full.
+    pub(super) fn go_on(directory: AofDirectory, torn: Option<TornEnd>) -> Result<OpenedFiles, AofError> {
+        let mut files = UnopenedFiles { directory, torn, lacks_base: false };
+        match files.open() {
+            Ok(writer) => Ok(OpenedFiles::Begun(files.directory, writer)),
+            Err(error) if error.is_full() => Ok(OpenedFiles::Full(files, error)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// An AOF whose first files could not be written because the disk is full.
+    ///
+    /// # Errors
+    /// The error, if it says anything else.
+    pub(super) fn without_base(directory: AofDirectory, error: AofError) -> Result<OpenedFiles, AofError> {
+        if !error.is_full() {
+            return Err(error);
+        }
+        Ok(OpenedFiles::Full(UnopenedFiles { directory, torn: None, lacks_base: true }, error))
+    }
+}
+
+impl UnopenedFiles {
+    /// Makes the last increment whole and begins the next one. If it fails it can be tried again.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub(super) fn open(&mut self) -> Result<AofWriter, AofError> {
+        if self.directory.exists() {
+            self.directory.settle(self.torn)?;
+            self.directory.remove_history()?;
+        }
+        self.directory.begin_increment()
+    }
+}

@@ -1,0 +1,142 @@
+//! A disk that is slow: calls of it that take long are named in the log, by LATENCY, by INFO, the metrics, `/ready` and the
+//! dashboard while they last.
+//!
+//! ```text
+//! journal, aof-sync   begin and end of each call of the disk             → `AofState::sync`, `AofState::write`
+//! workers, each tick  what is under way now: log, LATENCY, full buffers  → [`watch`]
+//! INFO, metrics, …    the same at the moment of the question             → [`slowness`]
+//! ```
+//!
+//! The journal's thread cannot report it, nor one worker alone: they may be inside such a call.
+
+use std::fmt::{self, Display};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::service::Aof;
+use super::state::AofState;
+use super::subscriber::waiting_bytes_max;
+use crate::config::{AppendFsync, Config};
+use crate::server::Server;
+use crate::server::conditions::Condition;
+use crate::snapshot::state::SnapshotState;
+use crate::system::clock::unix_ms;
+
+/// A call of the disk that takes so long is slow: less than a second, so that it is reported a second after its begin
+/// although [`watch`] looks at it ten times a second only.
+const SLOW_MS: u64 = 800;
+
+/// The log repeats that the disk is slow after this time.
+const LOG_EVERY: Duration = Duration::from_secs(10);
+
+/// A call that the disk takes long for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slow {
+    /// An fsync for so many ms; with `always` replies to writes wait for it.
+    Sync { ms: u64, delays_replies: bool },
+    /// A write for so many ms, for which replies to writes wait.
+    Write { ms: u64 },
+}
+
+impl Slow {
+    /// Whether clients wait for it.
+    pub(crate) fn delays_writes(self) -> bool {
+        matches!(self, Slow::Write { .. } | Slow::Sync { delays_replies: true, .. })
+    }
+}
+
+impl Display for Slow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, ms, effect) = match *self {
+            Slow::Sync { ms, delays_replies: false } => ("an fsync", ms, "writes go on"),
+            Slow::Sync { ms, delays_replies: true } => ("an fsync", ms, "replies to writes wait for it"),
+            Slow::Write { ms } => ("a write", ms, "replies to writes wait for it"),
+        };
+        let seconds = ms as f64 / 1000.0;
+        write!(
+            f,
+            "the disk is slow: {what} of the append-only file has been under way for {seconds:.1} s; {effect}"
+        )
+    }
+}
+
+/// What the disk takes long for now, if it does. After a slow fsync the next one counts as slow until it has ended: the disk
+/// is slow until a short one shows that it is not.
+pub(crate) fn slowness(server: &Server) -> Option<Slow> {
+    let aof = &Aof::of(server).state;
+    if let Some(ms) = aof.write.running_ms().filter(|ms| *ms >= SLOW_MS) {
+        return Some(Slow::Write { ms });
+    }
+    let ms = aof.sync.running_ms().filter(|ms| ms.max(&aof.sync.last_ms()) >= &SLOW_MS)?;
+    Some(Slow::Sync { ms, delays_replies: server.config.snapshot().appendfsync == AppendFsync::Always })
+}
+
+/// The event of the latency monitor that an fsync is.
+pub(super) fn sync_event(policy: AppendFsync) -> &'static str {
+    match policy {
+        AppendFsync::Always => "aof-fsync-always",
+        AppendFsync::EverySec => "aof-fsync-everysec",
+        AppendFsync::No => "aof-fsync-no",
+    }
+}
+
+/// What was reported of a slow disk.
+#[derive(Debug, Default)]
+pub(super) struct Reported {
+    /// When the log has said last that it is slow.
+    logged: Option<Instant>,
+    /// The log has said so, and not yet that it is over.
+    is_announced: bool,
+    /// The second of the last sample of the latency monitor, Unix time.
+    sampled_s: i64,
+}
+
+/// Reports what the disk takes long for now, and has writes wait when what the journal cannot write meanwhile reaches its
+/// limit. Each worker calls it in its ticks, because one of them may be inside a write.
+pub(crate) fn watch(server: &Server, config: &Config) {
+    let aof = Aof::of(server);
+    let Some(mut reported) = aof.slow_disk.try_lock() else { return };
+    let Some(slow) = slowness(server) else {
+        if aof.state.sync.running_ms().is_none() && std::mem::take(&mut reported.is_announced) {
+            tracing::info!("the disk is no longer slow: the last fsync took {} ms", aof.state.sync.last_ms());
+        }
+        return;
+    };
+    if reported.logged.is_none_or(|logged| logged.elapsed() >= LOG_EVERY) {
+        (reported.logged, reported.is_announced) = (Some(Instant::now()), true);
+        let unsynced = aof.state.unsynced_bytes.load(Ordering::Relaxed);
+        tracing::warn!("{slow}; {unsynced} bytes in the file are not durable yet");
+    }
+    let (event, ms) = match slow {
+        Slow::Sync { ms, .. } => (sync_event(config.appendfsync), ms),
+        Slow::Write { ms } => (write_event(server, &aof.state), ms),
+    };
+    let now_s = unix_ms() / 1000;
+    if reported.sampled_s != now_s {
+        reported.sampled_s = now_s;
+        sample(server, config, event, ms);
+    }
+    // Replies wait for a write that is under way, so each client adds what it has sent; other writers add more.
+    if slow.delays_writes() && aof.buffer_bytes(server) > waiting_bytes_max(config) as u64 {
+        server.conditions.set(Condition::AOF_BEHIND, true);
+    }
+}
+
+/// Enters a call of the disk into the latency monitor, if it is long enough.
+pub(super) fn sample(server: &Server, config: &Config, event: &'static str, ms: u64) {
+    let threshold = config.latency_monitor_threshold;
+    if threshold != 0 && ms >= threshold {
+        server.latency.enter(event, unix_ms() / 1000, ms);
+    }
+}
+
+/// The event of the latency monitor that a write is, as in Redis.
+pub(super) fn write_event(server: &Server, aof: &AofState) -> &'static str {
+    if aof.is_syncing.load(Ordering::Relaxed) {
+        "aof-write-pending-fsync"
+    } else if SnapshotState::of(server).claims.purpose().is_some() {
+        "aof-write-active-child"
+    } else {
+        "aof-write-alone"
+    }
+}
