@@ -166,7 +166,7 @@ function draw(main, now, last) {
       { range: RANGES[range], now: now.now_ms, ...options });
   const perSecond = (value) => `${count(value)} / s`;
 
-  renew(main, ranges(), el("div", { class: "tiles" },
+  renew(main, ranges(), diskTrouble(info), el("div", { class: "tiles" },
     tile("Throughput", { id: "throughput" },
       figure(shown(operations, count), "commands / s"),
       over("throughput", `Commands per second, now ${shown(operations, count)}`, [["", "operations"]],
@@ -214,6 +214,17 @@ function draw(main, now, last) {
 }
 
 /** The choice of how much charts show. The buttons are listened to as one: they are made anew with each look. */
+/** What the disk keeps the server from, if anything; the view Persistence has the rest. */
+function diskTrouble(info) {
+  const troubles = [
+    [info.aof_last_write_status === "err", "Writes are refused: the append-only file cannot be written."],
+    [info.aof_writes_delayed === "1", "Writes wait for the disk."],
+    [info.aof_disk_is_slow === "1", "The disk is slow: an fsync or a write takes long."],
+  ];
+  const lines = troubles.filter(([is]) => is).map(([, text]) => el("p", { class: "refused" }, text));
+  return el("div", { id: "disk", role: "status" }, lines);
+}
+
 function ranges() {
   const choices = Object.keys(RANGES).map((name) =>
     el("button", { type: "button", "data-range": name, "aria-pressed": String(name === range) }, name));
