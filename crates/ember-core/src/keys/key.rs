@@ -190,6 +190,11 @@ impl<'x> Key<'x> {
         }
     }
 
+    /// Whether the call is replayed: limits of today do not hold for it.
+    pub fn is_replay(&self) -> bool {
+        self.turn.is_replay()
+    }
+
     /// Whether others link the vectors that are added here.
     pub fn links_later(&self) -> bool {
         self.turn.settings.links_vectors_later

@@ -368,3 +368,24 @@ fn any_arguments_are_answered() {
         }
     }
 }
+
+#[test]
+fn fields_are_returned_each_by_its_name_however_often() {
+    let path = vec!["a"; 17].join(".");
+    let long = "-ERR a field has more than 16 names with dots between them";
+    check(&[
+        ("VECTOR.CREATE i DIM 2", "+OK"),
+        ("VECTOR.ADD i x [1,0] '{\"a\":{\"b\":1,\"c\":\"t\"},\"a.c\":2,\"d\":[1,2]}'", ":1"),
+        (
+            "VECTOR.SEARCH i [1,0] RETURN d a.b a.c a d none",
+            "*1 *2 $1 x *12 $1 d $5 [1,2] $3 a.b $1 1 $3 a.c $1 2 $1 a $15 {\"b\":1,\"c\":\"t\"} $1 d $5 [1,2] $4 none $-1",
+        ),
+        ("VECTOR.SEARCH i [1,0] FILTER \"a.b=1 AND a.c=2 AND d CONTAINS 2\"", "*1 $1 x"),
+        (&format!("VECTOR.SEARCH i [1,0] RETURN {path}"), long),
+        (&format!("VECTOR.SEARCH i [1,0] FILTER \"{path}=1\""), long),
+        (
+            &format!("VECTOR.SEARCH i [1,0] FILTER \"{}a=1\"", "(".repeat(65)),
+            "-ERR FILTER is nested more than 64 levels deep",
+        ),
+    ]);
+}

@@ -241,6 +241,22 @@ fn errors_are_those_of_redis_in_its_order() {
 }
 
 #[test]
+fn filters_and_reductions_are_bounded_with_errors_that_say_by_what() {
+    let search = |filter: String| format!("VSIM k ELE a FILTER \"{filter}\"");
+    let ones = " 1".repeat(65_536);
+    let reduced = |dim: usize| format!("VADD r{dim} REDUCE {dim} VALUES 65536{ones} a");
+    check(&[
+        ("VADD k VALUES 2 1 0 a SETATTR {\"n\":1}", ":1"),
+        (&search("(".repeat(64_000)), "-ERR FILTER is nested more than 1024 levels deep"),
+        (&search("1**".repeat(64_000)), "-ERR FILTER is nested more than 1024 levels deep"),
+        (&search("1".repeat(262_145)), "-ERR FILTER has 262145 bytes, more than 262144"),
+        (&search(format!(".n==1{}", " and .n==1".repeat(20_000))), "*1 $1 a"),
+        (&reduced(1024), ":1"),
+        (&reduced(65_536), "-ERR REDUCE of 65536 to 65536 dimensions: their product is limited to 67108864"),
+    ]);
+}
+
+#[test]
 fn searches_give_what_is_asked_for() {
     check(&[
         ("VADD k VALUES 2 1 0 a SETATTR {\"n\":1}", ":1"),

@@ -160,7 +160,7 @@ fn a_search_is_as_long_as_the_vectors_and_attributes_that_it_may_look_at() {
         ("VSIM v ELE e7 EF 10", false),
         ("VSIM v ELE e7 EF 50", true),
         ("VSIM v ELE e7 TRUTH", true),
-        ("VSIM v ELE e7 TRUTH NOTHREAD", false),
+        ("VSIM v ELE e7 TRUTH NOTHREAD", true),
         ("VSIM v ELE e7 EF 10 FILTER .a==5", true),
         ("VSIM v ELE e7 EF 10 FILTER .a==5 FILTER-EF 50", false),
         ("VSIM v ELE e7 EF 10 FILTER .a==5 FILTER-EF 1000", true),
@@ -172,6 +172,29 @@ fn a_search_is_as_long_as_the_vectors_and_attributes_that_it_may_look_at() {
         ("DUMP v", true),
     ] {
         assert_eq!(is_long(&mut local, line), expected, "{line}");
+    }
+    // The texts that are read count, also where they are much longer than in the mean, and what is written.
+    local.turn.settings.short_call_steps = 5000;
+    let nearest = "VSIM v ELE e7 EF 10 COUNT 1";
+    let filtered = "VSIM v ELE e7 EF 10 FILTER .a==5 FILTER-EF 50";
+    let one = format!("VECTOR.SEARCH v VALUES 7 1{zeros} K 1 EF 10");
+    let calls = [
+        (nearest.to_owned(), false),
+        (format!("{nearest} WITHATTRIBS"), true),
+        (filtered.to_owned(), true),
+        (one.clone(), false),
+        (format!("{one} RETURN a"), true),
+        (format!("{one} WITHVECTORS"), false),
+        (format!("{search} WITHVECTORS"), true),
+        (format!("{nearest} FILTER-EF 50 FILTER .a==5{}", "&&.a==5".repeat(4000)), true),
+    ];
+    for (line, _) in &calls {
+        assert!(!is_long(&mut local, line) || *line == calls[6].0 || *line == calls[7].0, "{line}");
+    }
+    let attributes = format!("{{\"a\":\"{}\"}}", "x".repeat(200_000));
+    run(&mut local, &format!("VSETATTR v e7 {attributes}"));
+    for (line, expected) in &calls {
+        assert_eq!(is_long(&mut local, line), *expected, "{}", &line[..line.len().min(80)]);
     }
     run(&mut local, &format!("RPUSH l {0} {0}", "x".repeat(100_000)));
     assert!(is_long(&mut local, "DUMP l"), "of few elements, but many bytes");

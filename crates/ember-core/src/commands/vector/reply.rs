@@ -1,13 +1,13 @@
 //! What searches of indexes ask for, and their replies.
 
-use std::ops::Range;
+use std::collections::HashMap;
 
 use ember_protocol::{Args, Reply, number};
 
 use crate::commands::arguments::is_word;
-use crate::commands::vector_set::search::syntax_error;
+use crate::commands::vector_set::search::{LONG_PATH, filter_error};
 use crate::error::CommandError;
-use crate::types::vector_set::{Filter, Metric, VectorSet, field_text};
+use crate::types::vector_set::{FieldPaths, Filter, Metric, VectorSet, steps_to_compile};
 
 /// Elements returned, unless told otherwise.
 const COUNT_DEFAULT: usize = 10;
@@ -31,18 +31,19 @@ const WORDS: [&str; 11] = [
 ];
 
 /// What a search asks for behind its vectors.
-pub(super) struct Options {
+pub(super) struct Options<'a> {
     pub(super) count: usize,
     pub(super) width: Option<usize>,
     /// How many lists are looked at.
     pub(super) probes: Option<usize>,
-    pub(super) filter: Option<Filter>,
+    /// The text of the filter.
+    filter: Option<&'a [u8]>,
     /// How the scores of several queries become one.
     pub(super) aggregate: Aggregate,
     with_scores: bool,
     with_vectors: bool,
-    /// The arguments that name fields.
-    fields: Option<Range<usize>>,
+    /// The fields that are returned, as they were named, and each by its place among the paths.
+    fields: Option<(Vec<(&'a [u8], usize)>, FieldPaths)>,
 }
 
 /// How the scores of several queries become one.
@@ -59,14 +60,36 @@ pub(super) fn is_option(args: Args<'_>, at: usize) -> bool {
     WORDS.iter().any(|word| is_word(args, at, word))
 }
 
-impl Options {
-    /// The options of a search in a set from argument `first` on; `has_queries` if there may be several.
+/// Steps in which a number of a vector is written.
+const STEPS_PER_NUMBER: usize = 2;
+
+/// Fields that are returned.
+fn returned(
+    args: Args<'_>,
+    range: std::ops::Range<usize>,
+) -> Result<(Vec<(&[u8], usize)>, FieldPaths), CommandError> {
+    let (mut places, mut paths) = (HashMap::new(), Vec::new());
+    let place = |arg: usize| {
+        let name = args.at(arg);
+        let place = *places.entry(name).or_insert_with(|| {
+            paths.push(name.into());
+            paths.len() - 1
+        });
+        (name, place)
+    };
+    let named = range.map(place).collect();
+    Ok((named, FieldPaths::new(paths).ok_or(LONG_PATH)?))
+}
+
+impl<'a> Options<'a> {
+    /// The options of a search in a set from argument `first` on; `has_queries` if there may be several. The filter is not
+    /// compiled yet.
     pub(super) fn parse(
         set: &VectorSet,
-        args: Args<'_>,
+        args: Args<'a>,
         first: usize,
         has_queries: bool,
-    ) -> Result<Options, CommandError> {
+    ) -> Result<Options<'a>, CommandError> {
         let mut options = Options {
             count: COUNT_DEFAULT,
             width: None,
@@ -94,9 +117,7 @@ impl Options {
                 options.probes = Some(positive().ok_or("ERR invalid NPROBE")?);
                 2
             } else if is_word(args, at, "FILTER") && has_value {
-                let text = args.at(at + 1);
-                let filter = Filter::compile_conditions(text);
-                options.filter = Some(filter.map_err(|error| syntax_error(text, error))?);
+                options.filter = Some(args.at(at + 1));
                 2
             } else if is_word(args, at, "WITHSCORES") {
                 options.with_scores = true;
@@ -106,7 +127,7 @@ impl Options {
                 1
             } else if is_word(args, at, "RETURN") && has_value {
                 let end = (at + 1..args.len()).find(|&arg| is_option(args, arg)).unwrap_or(args.len());
-                options.fields = Some(at + 1..end);
+                options.fields = Some(returned(args, at + 1..end)?);
                 end - at
             } else if has_queries && is_word(args, at, "AGGREGATE") && has_value {
                 options.aggregate = match () {
@@ -129,8 +150,30 @@ impl Options {
         Ok(options)
     }
 
+    /// How many steps it takes to compile the filter. O(1).
+    pub(super) fn steps_to_compile(&self) -> usize {
+        self.filter.map_or(0, steps_to_compile)
+    }
+
+    /// The filter. O(its length).
+    pub(super) fn filter(&self) -> Result<Option<Filter>, CommandError> {
+        let compile = |text| Filter::compile_conditions(text).map_err(|error| filter_error(text, error));
+        self.filter.map(compile).transpose()
+    }
+
+    /// How many steps it takes to write elements. O(their number).
+    pub(super) fn steps_to_write(&self, set: &VectorSet, hits: &[(u32, f64)]) -> usize {
+        let slots = hits.iter().map(|&(slot, _)| slot);
+        let fields = self.fields.as_ref().map_or(0, |(named, paths)| {
+            let bytes = set.attributes_len(slots).saturating_mul(paths.depth());
+            set.steps_of_attributes(bytes).saturating_add(hits.len() * named.len())
+        });
+        let numbers = if self.with_vectors { hits.len() * set.dim() } else { 0 };
+        fields.saturating_add(numbers * STEPS_PER_NUMBER)
+    }
+
     /// Writes elements with their scores, the best first.
-    pub(super) fn write(&self, args: Args<'_>, set: &VectorSet, hits: &[(u32, f64)], reply: &mut Reply) {
+    pub(super) fn write(&self, set: &VectorSet, hits: &[(u32, f64)], reply: &mut Reply) {
         reply.array(hits.len());
         for &(slot, score) in hits {
             let element = set.element(slot);
@@ -147,13 +190,13 @@ impl Options {
             if self.with_vectors {
                 write_vector(&set.vector(slot), reply);
             }
-            let Some(fields) = &self.fields else { continue };
-            reply.array(fields.len() * 2);
-            for arg in fields.clone() {
-                let field = args.at(arg);
-                reply.bulk(field);
-                match element.attributes().and_then(|attributes| field_text(attributes, field)) {
-                    Some(text) => reply.bulk(&text),
+            let Some((named, paths)) = &self.fields else { continue };
+            reply.array(named.len() * 2);
+            let texts = element.attributes().map(|attributes| paths.texts(attributes));
+            for &(name, place) in named {
+                reply.bulk(name);
+                match texts.as_ref().and_then(|texts| texts[place].as_deref()) {
+                    Some(text) => reply.bulk(text),
                     None => reply.null(),
                 }
             }

@@ -65,13 +65,18 @@ fn search(call: &mut Call<'_, '_>) -> AttemptResult {
     let mut at = 3;
     while at < args.len() && !is_option(args, at) {
         let (vector, next) = given::vector(args, at, dim)?;
-        vectors.push(set.reduced(vector));
+        vectors.push(vector);
         at = next;
     }
     if vectors.is_empty() {
         return Err(CommandError::Syntax);
     }
-    let mut options = Options::parse(set, args, at, true)?;
+    let options = Options::parse(set, args, at, true)?;
+    let reductions = set.steps_of_reduction().saturating_mul(vectors.len());
+    let mut steps = reductions.saturating_add(options.steps_to_compile());
+    if steps > steps_max {
+        return Ok(Attempt::Offload);
+    }
     let count = options.count;
     // What is near to all may be behind others for each.
     let width = options.width.unwrap_or(made(set).search_width).max(count);
@@ -80,17 +85,25 @@ fn search(call: &mut Call<'_, '_>) -> AttemptResult {
         width,
         probes: options.probes,
         is_exact: false,
-        filter: options.filter.take(),
+        filter: options.filter()?,
         filter_effort: None,
     };
     let scored = vectors.len().saturating_mul(width.min(set.len()));
     let steps_each = set.steps_of(&search).saturating_add(set.steps_of_distances(scored));
-    let steps = steps_each.saturating_mul(vectors.len());
+    steps = steps.saturating_add(steps_each.saturating_mul(vectors.len()));
     if steps > steps_max {
         return Ok(Attempt::Offload);
     }
-    let found: BTreeSet<u32> =
-        vectors.iter().flat_map(|vector| set.search(vector, &search)).map(|hit| hit.slot).collect();
+    let vectors: Vec<Vec<f32>> = vectors.into_iter().map(|vector| set.reduced(vector)).collect();
+    let mut found: BTreeSet<u32> = BTreeSet::new();
+    let mut filter_steps_left = steps_max;
+    for vector in &vectors {
+        let Some((hits, filter_steps)) = set.search(vector, &search, filter_steps_left) else {
+            return Ok(Attempt::Offload);
+        };
+        filter_steps_left = filter_steps_left.saturating_sub(filter_steps);
+        found.extend(hits.iter().map(|hit| hit.slot));
+    }
     let is_distance = set.metric() == Metric::L2;
     let all_scores = |slot: u32| {
         let scores = vectors.iter().map(|vector| score(set, set.distance_to(vector, slot)));
@@ -99,7 +112,11 @@ fn search(call: &mut Call<'_, '_>) -> AttemptResult {
     let mut hits: Vec<(u32, f64)> = found.into_iter().map(all_scores).collect();
     hits.sort_by(|a, b| if is_distance { a.1.total_cmp(&b.1) } else { b.1.total_cmp(&a.1) });
     hits.truncate(count);
-    options.write(args, set, &hits, call.reply);
+    steps = steps.saturating_add(options.steps_to_write(set, &hits));
+    if steps > steps_max {
+        return Ok(Attempt::Offload);
+    }
+    options.write(set, &hits, call.reply);
     call.keys.turn.note_search(steps);
     Ok(Attempt::Done)
 }

@@ -41,24 +41,34 @@ fn search(call: &mut Call<'_, '_>) -> AttemptResult {
     let set = call.keys.read_value::<VectorSet>(1)?.ok_or(NO_INDEX)?;
     let dim = set.projection().map_or(set.dim(), |projection| projection.input);
     let (vector, next) = given::vector(args, 2, dim)?;
-    let vector = set.reduced(vector);
-    let mut options = Options::parse(set, args, next, false)?;
+    let options = Options::parse(set, args, next, false)?;
+    let mut steps = set.steps_of_reduction().saturating_add(options.steps_to_compile());
+    if steps > steps_max {
+        return Ok(Attempt::Offload);
+    }
     let count = options.count;
     let search = Search {
         count,
         width: options.width.unwrap_or(made(set).search_width).max(count),
         probes: options.probes,
         is_exact: false,
-        filter: options.filter.take(),
+        filter: options.filter()?,
         filter_effort: None,
     };
-    let steps = set.steps_of(&search);
+    steps = steps.saturating_add(set.steps_of(&search));
     if steps > steps_max {
         return Ok(Attempt::Offload);
     }
-    let hits = set.search(&vector, &search);
+    let vector = set.reduced(vector);
+    let Some((hits, filter_steps)) = set.search(&vector, &search, steps_max) else {
+        return Ok(Attempt::Offload);
+    };
     let hits: Vec<(u32, f64)> = hits.iter().map(|hit| (hit.slot, score(set, hit.distance))).collect();
-    options.write(args, set, &hits, call.reply);
+    steps = steps.max(filter_steps).saturating_add(options.steps_to_write(set, &hits));
+    if steps > steps_max {
+        return Ok(Attempt::Offload);
+    }
+    options.write(set, &hits, call.reply);
     call.keys.turn.note_search(steps);
     Ok(Attempt::Done)
 }

@@ -4,7 +4,7 @@ use ember_protocol::{Args, number};
 
 use crate::commands::arguments::is_word;
 use crate::error::{CommandError, quoted_up_to};
-use crate::types::vector_set::{Filter, Search, SyntaxError};
+use crate::types::vector_set::{FILTER_BYTES_MAX, Filter, FilterError, PATH_NAMES_MAX, Search};
 
 /// Elements returned, unless told otherwise.
 const COUNT_DEFAULT: usize = 10;
@@ -15,23 +15,28 @@ const WIDTH_DEFAULT: usize = 100;
 /// All distances are less.
 const EPSILON_DEFAULT: f64 = f64::INFINITY;
 
+/// A field of attributes has too many names.
+pub(crate) const LONG_PATH: &str = "ERR a field has more than 16 names with dots between them";
+const _: () = assert!(PATH_NAMES_MAX == 16);
+
 /// Options of a search.
-pub(super) struct Options {
-    pub(super) search: Search,
+pub(super) struct Options<'a> {
+    /// All but the filter.
+    search: Search,
+    /// The filter's text.
+    pub(super) filter: Option<&'a [u8]>,
     /// Elements farther away than this, as half the distance, are not returned.
     pub(super) epsilon: f32,
     pub(super) with_scores: bool,
     pub(super) with_attributes: bool,
-    /// Whether the search is to run here, however long it takes.
-    pub(super) is_in_place: bool,
 }
 
-impl Options {
-    /// The options from argument `first` on.
-    pub(super) fn parse(args: Args<'_>, first: usize) -> Result<Options, CommandError> {
+impl<'a> Options<'a> {
+    /// The options from argument `first` on. The filter is not compiled yet.
+    pub(super) fn parse(args: Args<'a>, first: usize) -> Result<Options<'a>, CommandError> {
         let (mut count, mut width, mut filter_effort) = (COUNT_DEFAULT, WIDTH_DEFAULT, None);
         let (mut is_exact, mut filter, mut epsilon) = (false, None, EPSILON_DEFAULT);
-        let (mut with_scores, mut with_attributes, mut is_in_place) = (false, false, false);
+        let (mut with_scores, mut with_attributes) = (false, false);
         let mut at = first;
         while at < args.len() {
             let has_value = at + 1 < args.len();
@@ -49,7 +54,7 @@ impl Options {
                 is_exact = true;
                 1
             } else if is_word(args, at, "NOTHREAD") {
-                is_in_place = true;
+                // A search that takes long is run by a thread all the same: other clients would wait for it.
                 1
             } else if is_word(args, at, "COUNT") && has_value {
                 count = positive().ok_or("ERR invalid COUNT")?;
@@ -65,20 +70,37 @@ impl Options {
                 filter_effort = Some(positive().ok_or("ERR invalid FILTER-EF")?);
                 2
             } else if is_word(args, at, "FILTER") && has_value {
-                let text = args.at(at + 1);
-                filter = Some(Filter::compile(text).map_err(|error| syntax_error(text, error))?);
+                filter = Some(args.at(at + 1));
                 2
             } else {
                 return Err("ERR syntax error in VSIM command".into());
             };
         }
         let width = width.max(count);
-        let search = Search { count, width, probes: None, is_exact, filter, filter_effort };
-        Ok(Options { search, epsilon: epsilon as f32, with_scores, with_attributes, is_in_place })
+        let search = Search { count, width, probes: None, is_exact, filter: None, filter_effort };
+        Ok(Options { search, filter, epsilon: epsilon as f32, with_scores, with_attributes })
+    }
+
+    /// The search that is asked for, with its filter compiled. O(the filter's length).
+    pub(super) fn search(&self) -> Result<Search, CommandError> {
+        let compile = |text| Filter::compile(text).map_err(|error| filter_error(text, error));
+        Ok(Search { filter: self.filter.map(compile).transpose()?, ..self.search.clone() })
     }
 }
 
-pub(crate) fn syntax_error(text: &[u8], SyntaxError(at): SyntaxError) -> CommandError {
+/// What is wrong with a filter.
+pub(crate) fn filter_error(text: &[u8], error: FilterError) -> CommandError {
+    let at = match error {
+        FilterError::Syntax(at) => at,
+        FilterError::TooLong => {
+            let len = text.len();
+            return format!("ERR FILTER has {len} bytes, more than {FILTER_BYTES_MAX}").into();
+        }
+        FilterError::TooDeep(most) => {
+            return format!("ERR FILTER is nested more than {most} levels deep").into();
+        }
+        FilterError::LongPath => return LONG_PATH.into(),
+    };
     // No reply to a mistake is as large as the request may be.
     const SHOWN_BYTES_MAX: usize = 1024;
     let rest = quoted_up_to(&text[at..], SHOWN_BYTES_MAX);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use ember_protocol::{Args, number};
 
 use super::scalar;
-use super::vector::{Given, INVALID, has_a_length, to_blob};
+use super::vector::{Given, INVALID, from_blob, has_a_length, to_blob};
 use crate::call::{CommandResult, DataCommand, Locked, Run};
 use crate::commands::arguments::is_word;
 use crate::effects::events::Event;
@@ -13,7 +13,8 @@ use crate::effects::journal::Words;
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::vector_set::{
-    Kind, LINKS_DEFAULT, LINKS_MAX, LINKS_MIN, Metric, Prepared, Projection, Scalar, Shape, VectorSet,
+    Kind, LINKS_DEFAULT, LINKS_MAX, LINKS_MIN, MATRIX_NUMBERS_MAX, Metric, Prepared, Projection, Scalar,
+    Shape, VectorSet,
 };
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -132,6 +133,12 @@ pub(super) fn input_mismatch(given: usize, input: usize) -> CommandError {
     format!("ERR Input dimension mismatch for projection - got {given} but projection expects {input}").into()
 }
 
+/// The matrix that reduces vectors would have more numbers than one may have.
+fn too_large(dim: usize, reduced: usize) -> CommandError {
+    format!("ERR REDUCE of {dim} to {reduced} dimensions: their product is limited to {MATRIX_NUMBERS_MAX}")
+        .into()
+}
+
 fn vadd(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
     let (name, given, options) = match Given::parse(args, 2, true) {
         Ok(given) => {
@@ -168,11 +175,23 @@ fn vadd(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
         let mut key = call.keys.key(1);
         let set = key.value::<VectorSet>()?;
         set.map_or(Ok(()), |set| check(set, dim, reduced, &options))?;
+        if let Some(reduced) = reduced
+            && dim.saturating_mul(reduced) > MATRIX_NUMBERS_MAX
+            && !key.is_replay()
+        {
+            return Err(too_large(dim, reduced));
+        }
+        // Only a set from a file reduces vectors otherwise.
+        let of_set = set.filter(|set| set.projection() != projection.as_ref());
+        let vector = match of_set {
+            Some(set) => set.reduced(from_blob(&blob)?),
+            None => vector,
+        };
         if !has_a_length(&vector) {
             return Err(INVALID);
         }
         // Only a set that was made with another metric stores vectors otherwise.
-        let others = set.filter(|set| set.metric() != metric).map(|set| set.prepared(&vector));
+        let others = of_set.or(set.filter(|set| set.metric() != metric)).map(|set| set.prepared(&vector));
         let prepared = others.unwrap_or(prepared);
         let is_linked_later = key.links_later();
         let mut has_news = false;

@@ -8,7 +8,7 @@ use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::commands::arguments::is_word;
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::types::vector_set::{Metric, VectorSet};
+use crate::types::vector_set::{Metric, VectorSet, steps_to_compile};
 use ember_protocol::{Args, number};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -42,31 +42,39 @@ fn is_bare(args: Args<'_>) -> bool {
     !["FP32", "VALUES"].iter().any(|word| is_word(args, 2, word)) && number::parse_f64(args.at(2)).is_some()
 }
 
-/// The vector that is asked about, as the set reduces it, and the argument behind it.
-fn query(set: &VectorSet, args: Args<'_>) -> Result<(Vec<f32>, usize), CommandError> {
+/// The vector that is asked about.
+enum Query {
+    /// It has as many dimensions as the set keeps.
+    Ready(Vec<f32>),
+    /// It is to be reduced.
+    Whole(Vec<f32>),
+}
+
+/// The vector that is asked about, and the argument behind it.
+fn query(set: &VectorSet, args: Args<'_>) -> Result<(Query, usize), CommandError> {
     if is_word(args, 2, "ELE") {
         let slot = set.find(args.at(3)).ok_or("ERR element not found in set")?;
-        return Ok((set.vector(slot), 4));
+        return Ok((Query::Ready(set.vector(slot)), 4));
     }
     let given =
         if is_bare(args) { Given::bare(args, 2).ok_or(INVALID) } else { Given::parse(args, 2, false) };
     let Given { vector, next, .. } = given?;
     let dim = vector.len();
-    let vector = match set.projection() {
+    match set.projection() {
         // One that is reduced already is taken as it is.
         Some(projection) if dim != set.dim() => {
             if dim != projection.input {
                 return Err(input_mismatch(dim, projection.input));
             }
-            set.reduced(vector)
+            Ok((Query::Whole(vector), next))
         }
-        _ => vector,
-    };
-    if vector.len() != set.dim() {
-        let text = format!("ERR Vector dimension mismatch - got {dim} but set has {}", set.dim());
-        return Err(text.into());
+        _ if dim != set.dim() => {
+            let text = format!("ERR Vector dimension mismatch - got {dim} but set has {}", set.dim());
+            Err(text.into())
+        }
+        _ if has_a_length(&vector) => Ok((Query::Ready(vector), next)),
+        _ => Err(INVALID),
     }
-    if has_a_length(&vector) { Ok((vector, next)) } else { Err(INVALID) }
 }
 
 fn vsim(call: &mut Call<'_, '_>) -> AttemptResult {
@@ -76,16 +84,31 @@ fn vsim(call: &mut Call<'_, '_>) -> AttemptResult {
         call.reply.array(0);
         return Ok(Attempt::Done);
     };
-    let (vector, next) = query(set, args)?;
+    let (query, next) = query(set, args)?;
     let options = Options::parse(args, next)?;
     if set.metric() == Metric::InnerProduct && options.epsilon.is_finite() {
         return Err("ERR EPSILON is a distance, which the inner product is not".into());
     }
-    let steps = set.steps_of(&options.search);
-    if !options.is_in_place && steps > steps_max {
+    let reduction = if matches!(query, Query::Whole(_)) { set.steps_of_reduction() } else { 0 };
+    let mut steps = reduction.saturating_add(options.filter.map_or(0, steps_to_compile));
+    if steps > steps_max {
         return Ok(Attempt::Offload);
     }
-    let hits = set.search(&vector, &options.search);
+    let search = options.search()?;
+    steps = steps.saturating_add(set.steps_of(&search));
+    if steps > steps_max {
+        return Ok(Attempt::Offload);
+    }
+    let vector = match query {
+        Query::Ready(vector) => vector,
+        Query::Whole(vector) => set.reduced(vector),
+    };
+    if !has_a_length(&vector) {
+        return Err(INVALID);
+    }
+    let Some((hits, filter_steps)) = set.search(&vector, &search, steps_max) else {
+        return Ok(Attempt::Offload);
+    };
     // Where there is no angle, what is told of the distance is compared.
     let is_near = |distance: f32| match set.metric() {
         Metric::Cosine => distance / 2.0 <= options.epsilon,
@@ -95,6 +118,13 @@ fn vsim(call: &mut Call<'_, '_>) -> AttemptResult {
     };
     let count = hits.iter().take_while(|hit| is_near(hit.distance)).count();
     let Options { with_scores, with_attributes, .. } = options;
+    if with_attributes {
+        let slots = hits[..count].iter().map(|hit| hit.slot);
+        steps = steps.saturating_add(set.steps_of_attributes(set.attributes_len(slots)));
+        if steps > steps_max {
+            return Ok(Attempt::Offload);
+        }
+    }
     let reply = &mut *call.reply;
     if reply.is_resp3() && (with_scores || with_attributes) {
         reply.map(count);
@@ -118,6 +148,6 @@ fn vsim(call: &mut Call<'_, '_>) -> AttemptResult {
             }
         }
     }
-    call.keys.turn.note_search(steps);
+    call.keys.turn.note_search(steps.max(filter_steps));
     Ok(Attempt::Done)
 }

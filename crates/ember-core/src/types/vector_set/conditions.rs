@@ -11,23 +11,27 @@
 //!
 //! They become the same programs as the expressions of VSIM ([`Filter::compile`]).
 
-use std::sync::Arc;
-
-use super::filter::{Filter, Operator, SyntaxError, Token, Value};
+use super::filter::{FILTER_BYTES_MAX, Fields, Filter, FilterError, Operator, Token, Value};
 
 /// Conditions in parentheses or behind `NOT`, one in the other. The program's stack is no higher.
 const DEPTH_MAX: usize = 64;
 
 impl Filter {
-    /// Compiles conditions.
+    /// Compiles conditions. O(their length).
     ///
     /// # Errors
     /// If they are none.
-    pub fn compile_conditions(text: &[u8]) -> Result<Filter, SyntaxError> {
-        let mut parser = Parser { text, at: 0, program: Vec::new() };
+    pub fn compile_conditions(text: &[u8]) -> Result<Filter, FilterError> {
+        if text.len() > FILTER_BYTES_MAX {
+            return Err(FilterError::TooLong);
+        }
+        let mut parser = Parser { text, at: 0, program: Vec::new(), fields: Fields::default() };
         parser.condition(0)?;
         parser.skip_spaces();
-        if parser.at == text.len() { Ok(Filter { program: parser.program }) } else { Err(parser.wrong()) }
+        if parser.at < text.len() {
+            return Err(parser.wrong());
+        }
+        Filter::new(parser.program, parser.fields, text.len())
     }
 }
 
@@ -35,6 +39,7 @@ struct Parser<'t> {
     text: &'t [u8],
     at: usize,
     program: Vec<Token>,
+    fields: Fields,
 }
 
 const COMPARISONS: [(&[u8], Operator); 8] = [
@@ -52,12 +57,12 @@ fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_-.+".contains(&byte) || byte >= 0x80
 }
 
-impl Parser<'_> {
-    fn wrong(&self) -> SyntaxError {
-        SyntaxError(self.at.min(self.text.len()))
+impl<'t> Parser<'t> {
+    fn wrong(&self) -> FilterError {
+        FilterError::Syntax(self.at.min(self.text.len()))
     }
 
-    fn rest(&self) -> &[u8] {
+    fn rest(&self) -> &'t [u8] {
         &self.text[self.at..]
     }
 
@@ -72,7 +77,7 @@ impl Parser<'_> {
         is_next
     }
 
-    fn word(&mut self) -> Option<&[u8]> {
+    fn word(&mut self) -> Option<&'t [u8]> {
         self.skip_spaces();
         let start = self.at;
         self.at += self.rest().iter().take_while(|&&byte| is_word_byte(byte)).count();
@@ -89,7 +94,7 @@ impl Parser<'_> {
         is_next
     }
 
-    fn condition(&mut self, depth: usize) -> Result<(), SyntaxError> {
+    fn condition(&mut self, depth: usize) -> Result<(), FilterError> {
         self.any(depth)?;
         while self.take_word("OR") {
             self.any(depth)?;
@@ -98,7 +103,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn any(&mut self, depth: usize) -> Result<(), SyntaxError> {
+    fn any(&mut self, depth: usize) -> Result<(), FilterError> {
         self.all(depth)?;
         while self.take_word("AND") {
             self.all(depth)?;
@@ -107,9 +112,9 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn all(&mut self, depth: usize) -> Result<(), SyntaxError> {
+    fn all(&mut self, depth: usize) -> Result<(), FilterError> {
         if depth == DEPTH_MAX {
-            return Err(self.wrong());
+            return Err(FilterError::TooDeep(DEPTH_MAX));
         }
         if self.take_word("NOT") {
             self.all(depth + 1)?;
@@ -120,13 +125,12 @@ impl Parser<'_> {
             self.condition(depth + 1)?;
             return if self.take(b')') { Ok(()) } else { Err(self.wrong()) };
         }
-        let field = self.word().map(Into::into);
-        let field = Token::Field(field.ok_or_else(|| self.wrong())?);
-        self.program.push(field);
+        let field = self.word().ok_or_else(|| self.wrong())?;
+        self.program.push(self.fields.token(field));
         self.comparison()
     }
 
-    fn comparison(&mut self) -> Result<(), SyntaxError> {
+    fn comparison(&mut self) -> Result<(), FilterError> {
         self.skip_spaces();
         let operator = COMPARISONS.iter().find(|(sign, _)| self.rest().starts_with(sign));
         let (value, operator) = if let Some(&(sign, operator)) = operator {
@@ -147,18 +151,18 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn list(&mut self) -> Result<Value<'static>, SyntaxError> {
+    fn list(&mut self) -> Result<Value<'static>, FilterError> {
         let mut values = Vec::new();
         if !self.take(b'[') {
             return Err(self.wrong());
         }
         if self.take(b']') {
-            return Ok(Value::Tuple(Arc::from(values)));
+            return Ok(values.into());
         }
         loop {
             values.push(self.value()?);
             if self.take(b']') {
-                return Ok(Value::Tuple(values.into()));
+                return Ok(values.into());
             }
             if !self.take(b',') {
                 return Err(self.wrong());
@@ -166,7 +170,7 @@ impl Parser<'_> {
         }
     }
 
-    fn value(&mut self) -> Result<Value<'static>, SyntaxError> {
+    fn value(&mut self) -> Result<Value<'static>, FilterError> {
         self.skip_spaces();
         if let Some(&quote) = self.rest().first().filter(|byte| b"'\"".contains(byte)) {
             let start = self.at + 1;
@@ -249,12 +253,16 @@ mod tests {
         ] {
             assert_eq!(
                 Filter::compile_conditions(conditions.as_bytes()).unwrap_err(),
-                SyntaxError(at),
+                FilterError::Syntax(at),
                 "{conditions}"
             );
         }
         let nested = |depth| ["(".repeat(depth), "a = 1".to_owned(), ")".repeat(depth)].concat();
         Filter::compile_conditions(nested(60).as_bytes()).unwrap();
-        Filter::compile_conditions(nested(70).as_bytes()).unwrap_err();
+        let error = Filter::compile_conditions(nested(70).as_bytes()).unwrap_err();
+        assert_eq!(error, FilterError::TooDeep(DEPTH_MAX));
+        let path = vec!["a"; 17].join(".");
+        let error = Filter::compile_conditions(format!("{path} = 1").as_bytes()).unwrap_err();
+        assert_eq!(error, FilterError::LongPath);
     }
 }

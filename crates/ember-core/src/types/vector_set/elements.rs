@@ -210,6 +210,11 @@ impl Elements {
             + self.text_bytes
     }
 
+    /// Bytes of names and attributes.
+    pub(super) fn text_bytes(&self) -> usize {
+        self.text_bytes
+    }
+
     /// How many chunks there are.
     pub(super) fn chunks(&self) -> usize {
         self.versions.len()

@@ -9,9 +9,14 @@
 //! words, conversions and errors: Redis's documentation of filtered search, and what its vector sets answer.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::collections::HashMap;
 
-use super::json;
+use super::json::FieldPaths;
+pub(super) use super::tuple::Value;
+
+/// The longest text of an expression: a list of some thousand identifiers fits. A compiled expression takes some forty
+/// times as much memory.
+pub const FILTER_BYTES_MAX: usize = 256 * 1024;
 
 /// Values that a program may have on its stack, and operators that may wait while one is compiled: expressions nested any
 /// deeper are refused.
@@ -20,14 +25,14 @@ const STACK_MAX: usize = 1024;
 /// The longest text of a number.
 const NUMBER_BYTES_MAX: usize = 255;
 
-/// A value of an expression.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value<'t> {
-    Number(f64),
-    String(Cow<'t, [u8]>),
-    Tuple(Arc<[Value<'t>]>),
-    Null,
-}
+/// Bytes of text that are read in about the time of one step of a call ([`crate::call::Call::steps_max`]).
+pub(super) const BYTES_PER_STEP: usize = 32;
+
+/// Bytes of an expression that are compiled in about that time.
+const COMPILED_BYTES_PER_STEP: usize = 4;
+
+/// The work of one operator or value of a program, in bytes of text.
+const TOKEN_WORK: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operator {
@@ -110,7 +115,8 @@ impl Operator {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
     Value(Value<'static>),
-    Field(Box<[u8]>),
+    /// A field, by its place among the paths.
+    Field(u32),
     Operator(Operator),
 }
 
@@ -118,26 +124,118 @@ pub(super) enum Token {
 #[derive(Clone, Debug)]
 pub struct Filter {
     /// Values and operators in the order in which they are run. The stack is never empty where one is taken.
-    pub(super) program: Vec<Token>,
+    program: Vec<Token>,
+    /// The fields that it mentions, each once.
+    fields: FieldPaths,
+    /// About the memory in bytes that it takes.
+    bytes: usize,
 }
 
-/// Where an expression goes wrong: at this byte of it. What is only wrong as a whole, and what is open at the end, is so at
-/// the first.
+/// Why a text is no expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SyntaxError(pub usize);
+pub enum FilterError {
+    /// It goes wrong at this byte of it. What is only wrong as a whole, and what is open at the end, is so at the first.
+    Syntax(usize),
+    /// It has more than [`FILTER_BYTES_MAX`] bytes.
+    TooLong,
+    /// More values or operators wait for each other than may: as many as this.
+    TooDeep(usize),
+    /// A field has more names with dots between them than [`super::PATH_NAMES_MAX`].
+    LongPath,
+}
+
+/// The work of filters, in bytes of text, and how much of it may be done.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Work {
+    done: usize,
+    max: usize,
+}
+
+impl Work {
+    /// None yet, of which so many steps may be done.
+    pub(super) fn within(steps: usize) -> Work {
+        Work { done: 0, max: steps.saturating_mul(BYTES_PER_STEP) }
+    }
+
+    pub(super) fn add(&mut self, bytes: usize) {
+        self.done = self.done.saturating_add(bytes);
+    }
+
+    /// Whether a text of this length may be read.
+    pub(super) fn allows(&self, bytes: usize) -> bool {
+        self.done.saturating_add(bytes) <= self.max
+    }
+
+    /// Forbids all that follows.
+    pub(super) fn exhaust(&mut self) {
+        (self.done, self.max) = (1, 0);
+    }
+
+    /// Whether more was to be done than may be.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.done > self.max
+    }
+
+    /// How many steps were done.
+    pub(super) fn steps(&self) -> usize {
+        self.done / BYTES_PER_STEP
+    }
+}
+
+/// How many steps the compilation of a text takes. O(1).
+pub fn steps_to_compile(text: &[u8]) -> usize {
+    text.len().min(FILTER_BYTES_MAX) / COMPILED_BYTES_PER_STEP
+}
+
+/// The fields of an expression that is compiled, each once.
+#[derive(Default)]
+pub(super) struct Fields {
+    places: HashMap<Box<[u8]>, u32>,
+    names: Vec<Box<[u8]>>,
+}
+
+impl Fields {
+    /// The token of a field.
+    pub(super) fn token(&mut self, name: &[u8]) -> Token {
+        if let Some(&place) = self.places.get(name) {
+            return Token::Field(place);
+        }
+        let place = self.names.len() as u32;
+        self.names.push(name.into());
+        self.places.insert(name.into(), place);
+        Token::Field(place)
+    }
+}
 
 impl Filter {
-    /// Compiles an expression.
+    /// A filter of a program that was checked, with the fields that it mentions, compiled from a text of this length.
+    pub(super) fn new(program: Vec<Token>, fields: Fields, text_len: usize) -> Result<Filter, FilterError> {
+        for token in &program {
+            if let Token::Value(Value::Tuple(tuple)) = token {
+                tuple.prepare();
+            }
+        }
+        let bytes = text_len.saturating_mul(2) + program.capacity() * size_of::<Token>();
+        let fields = FieldPaths::new(fields.names).ok_or(FilterError::LongPath)?;
+        Ok(Filter { program, fields, bytes })
+    }
+
+    /// Compiles an expression. O(its length).
     ///
     /// # Errors
     /// If it is none.
-    pub fn compile(text: &[u8]) -> Result<Filter, SyntaxError> {
-        const WHOLE: SyntaxError = SyntaxError(0);
+    pub fn compile(text: &[u8]) -> Result<Filter, FilterError> {
+        const WHOLE: FilterError = FilterError::Syntax(0);
+        const TOO_DEEP: FilterError = FilterError::TooDeep(STACK_MAX);
+        if text.len() > FILTER_BYTES_MAX {
+            return Err(FilterError::TooLong);
+        }
         let mut program = Program::default();
         let mut waiting: Vec<Operator> = Vec::new();
-        for token in (Tokens { text, at: 0, last: None }).all()? {
+        let mut tokens = Tokens { text, at: 0, may_be_negative: true, fields: Fields::default() };
+        while let Some(token) = tokens.next()? {
             let Token::Operator(operator) = token else {
-                program.value(token).ok_or(WHOLE)?;
+                program.value(token).ok_or(TOO_DEEP)?;
                 continue;
             };
             match operator {
@@ -163,7 +261,7 @@ impl Filter {
                 }
             }
             if waiting.len() == STACK_MAX {
-                return Err(WHOLE);
+                return Err(TOO_DEEP);
             }
             waiting.push(operator);
         }
@@ -171,12 +269,24 @@ impl Filter {
             let operator = Some(operator).filter(|&operator| operator != Operator::Open);
             program.operator(operator.ok_or(WHOLE)?).ok_or(WHOLE)?;
         }
-        if program.values == 1 { Ok(Filter { program: program.tokens }) } else { Err(WHOLE) }
+        if program.values == 1 { Filter::new(program.tokens, tokens.fields, text.len()) } else { Err(WHOLE) }
+    }
+
+    /// About the memory in bytes that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// About how many steps it takes for an element with so many bytes of attributes.
+    pub(super) fn steps_of(&self, attributes_len: usize) -> usize {
+        let read = attributes_len.saturating_mul(self.fields.depth());
+        read.saturating_add(self.program.len() * TOKEN_WORK) / BYTES_PER_STEP
     }
 
     /// Whether another one is the same expression, number for number. O(its length).
     pub(super) fn is_same(&self, other: &Filter) -> bool {
         self.program.len() == other.program.len()
+            && self.fields == other.fields
             && self.program.iter().zip(&other.program).all(|(a, b)| match (a, b) {
                 (Token::Value(a), Token::Value(b)) => a.is_same(b),
                 (a, b) => a == b,
@@ -185,27 +295,34 @@ impl Filter {
 
     /// Whether attributes match. Those that lack a field which is asked for do not, whatever the expression.
     pub fn matches(&self, attributes: &[u8]) -> bool {
+        self.matches_counting(attributes, &mut Work::within(usize::MAX))
+    }
+
+    /// The same, counting the work. The attributes are parsed once, however often their fields are mentioned.
+    pub(super) fn matches_counting(&self, attributes: &[u8], work: &mut Work) -> bool {
         // What most filters are, a comparison of a field with a value, is done without a stack.
-        if let [Token::Field(name), Token::Value(value), Token::Operator(operator)] = &self.program[..] {
-            return json::field(attributes, name)
-                .is_some_and(|field| apply(*operator, &field, value).is_true());
+        if let [Token::Field(_), Token::Value(value), Token::Operator(operator)] = &self.program[..]
+            && let Some((field, read)) = self.fields.only_value(attributes)
+        {
+            work.add(read);
+            return field.is_some_and(|field| apply(*operator, &field, value, work).is_true());
         }
-        let mut stack: Vec<Value<'_>> = Vec::new();
+        let (values, read) = self.fields.values(attributes);
+        work.add(read);
+        let Some(values) = values else { return false };
+        let mut stack: Vec<Cow<'_, Value<'_>>> = Vec::new();
         for token in &self.program {
             let value = match token {
-                Token::Value(value) => value.clone(),
-                Token::Field(name) => match json::field(attributes, name) {
-                    Some(value) => value,
-                    None => return false,
-                },
+                Token::Value(value) => Cow::Borrowed(value),
+                Token::Field(at) => Cow::Borrowed(&values[*at as usize]),
                 Token::Operator(Operator::Not) => {
                     let value = stack.pop().expect("the program was checked");
-                    truth(!value.is_true())
+                    Cow::Owned(truth(!value.is_true()))
                 }
                 Token::Operator(operator) => {
                     let b = stack.pop().expect("the program was checked");
                     let a = stack.pop().expect("the program was checked");
-                    apply(*operator, &a, &b)
+                    Cow::Owned(apply(*operator, &a, &b, work))
                 }
             };
             stack.push(value);
@@ -242,92 +359,33 @@ fn truth(is_true: bool) -> Value<'static> {
     Value::Number(f64::from(u8::from(is_true)))
 }
 
-fn apply(operator: Operator, a: &Value<'_>, b: &Value<'_>) -> Value<'static> {
-    let (x, y) = (a.number(), b.number());
+/// The result of an operator. O(the work of its values), [`Value::work`].
+fn apply(operator: Operator, a: &Value<'_>, b: &Value<'_>, work: &mut Work) -> Value<'static> {
+    let (x, y) = (|| a.number(), || b.number());
+    work.add(TOKEN_WORK);
+    if !matches!(operator, Operator::And | Operator::Or) {
+        work.add(a.work().saturating_add(b.work()));
+    }
     match operator {
-        Operator::Power => Value::Number(x.powf(y)),
-        Operator::Times => Value::Number(x * y),
-        Operator::Over => Value::Number(x / y),
-        Operator::Modulo => Value::Number(x % y),
-        Operator::Plus => Value::Number(x + y),
-        Operator::Minus => Value::Number(x - y),
-        Operator::Greater => truth(x > y),
-        Operator::GreaterOrEqual => truth(x >= y),
-        Operator::Less => truth(x < y),
-        Operator::LessOrEqual => truth(x <= y),
+        Operator::Power => Value::Number(x().powf(y())),
+        Operator::Times => Value::Number(x() * y()),
+        Operator::Over => Value::Number(x() / y()),
+        Operator::Modulo => Value::Number(x() % y()),
+        Operator::Plus => Value::Number(x() + y()),
+        Operator::Minus => Value::Number(x() - y()),
+        Operator::Greater => truth(x() > y()),
+        Operator::GreaterOrEqual => truth(x() >= y()),
+        Operator::Less => truth(x() < y()),
+        Operator::LessOrEqual => truth(x() <= y()),
         Operator::Equal => truth(a.equals(b)),
         Operator::NotEqual => truth(!a.equals(b)),
-        Operator::In => {
-            truth(matches!(b, Value::Tuple(elements) if elements.iter().any(|element| a.equals(element))))
-        }
-        Operator::Contains => truth(match (a, b) {
-            (Value::Tuple(_), _) => a.has(b),
-            (Value::String(text), Value::String(part)) => {
-                part.is_empty() || text.windows(part.len()).any(|window| window == &**part)
-            }
-            _ => a.equals(b),
-        }),
-        Operator::Any => truth(b.elements().iter().any(|element| a.has(element))),
-        Operator::All => truth(b.elements().iter().all(|element| a.has(element))),
+        Operator::In => truth(matches!(b, Value::Tuple(_)) && b.has(a)),
+        Operator::Contains => truth(a.contains(b)),
+        Operator::Any => truth(a.has_any(b)),
+        Operator::All => truth(a.has_all(b)),
         Operator::And => truth(a.is_true() && b.is_true()),
         Operator::Or => truth(a.is_true() || b.is_true()),
         Operator::Not | Operator::Open | Operator::Close => unreachable!("these take no two values"),
-    }
-}
-
-impl Value<'_> {
-    fn number(&self) -> f64 {
-        match self {
-            Value::Number(number) => *number,
-            Value::String(text) => {
-                let text = text.trim_ascii_start();
-                ember_protocol::number::parse_f64_rounded(text).unwrap_or(0.0)
-            }
-            Value::Tuple(_) | Value::Null => 0.0,
-        }
-    }
-
-    /// Whether it is written alike: 0 and -0 are not.
-    fn is_same(&self, other: &Value<'_>) -> bool {
-        match (self, other) {
-            (Value::Number(a), Value::Number(b)) => a.to_bits() == b.to_bits(),
-            (Value::Tuple(a), Value::Tuple(b)) => {
-                a.len() == b.len() && a.iter().zip(&**b).all(|(a, b)| a.is_same(b))
-            }
-            (a, b) => a == b,
-        }
-    }
-
-    fn elements(&self) -> &[Value<'_>] {
-        match self {
-            Value::Tuple(elements) => elements,
-            _ => &[],
-        }
-    }
-
-    /// Whether it is this value, or an array with it.
-    fn has(&self, value: &Value<'_>) -> bool {
-        match self {
-            Value::Tuple(elements) => elements.iter().any(|element| element.equals(value)),
-            _ => self.equals(value),
-        }
-    }
-
-    fn is_true(&self) -> bool {
-        match self {
-            Value::Number(number) => *number != 0.0,
-            Value::String(text) => !text.is_empty(),
-            Value::Tuple(_) => true,
-            Value::Null => false,
-        }
-    }
-
-    fn equals(&self, other: &Value<'_>) -> bool {
-        match (self, other) {
-            (Value::String(a), Value::String(b)) => a == b,
-            (Value::Null, other) | (other, Value::Null) => matches!(other, Value::Null),
-            _ => self.number() == other.number(),
-        }
     }
 }
 
@@ -335,24 +393,24 @@ impl Value<'_> {
 struct Tokens<'t> {
     text: &'t [u8],
     at: usize,
-    last: Option<Token>,
+    /// Whether a sign may begin a number: not after a value.
+    may_be_negative: bool,
+    fields: Fields,
 }
 
 impl Tokens<'_> {
-    fn all(mut self) -> Result<Vec<Token>, SyntaxError> {
-        let mut tokens = Vec::new();
-        loop {
-            self.skip_spaces();
-            // A NUL ends the text, as in C.
-            if self.peek(0) == 0 {
-                return Ok(tokens);
-            }
-            let Some(token) = self.next() else {
-                return Err(SyntaxError(if self.at < self.text.len() { self.at } else { 0 }));
-            };
-            self.last = Some(token.clone());
-            tokens.push(token);
+    /// The next token; none at the end. O(its length).
+    fn next(&mut self) -> Result<Option<Token>, FilterError> {
+        self.skip_spaces();
+        // A NUL ends the text, as in C.
+        if self.peek(0) == 0 {
+            return Ok(None);
         }
+        let Some(token) = self.read() else {
+            return Err(FilterError::Syntax(if self.at < self.text.len() { self.at } else { 0 }));
+        };
+        self.may_be_negative = matches!(token, Token::Operator(operator) if operator != Operator::Close);
+        Ok(Some(token))
     }
 
     fn peek(&self, ahead: usize) -> u8 {
@@ -365,12 +423,8 @@ impl Tokens<'_> {
         }
     }
 
-    fn next(&mut self) -> Option<Token> {
-        let may_be_negative = match &self.last {
-            None => true,
-            Some(Token::Operator(operator)) => *operator != Operator::Close,
-            Some(_) => false,
-        };
+    fn read(&mut self) -> Option<Token> {
+        let may_be_negative = self.may_be_negative;
         let (first, second) = (self.peek(0), self.peek(1));
         match first {
             b'0'..=b'9' => self.number().map(Token::Value),
@@ -382,7 +436,7 @@ impl Tokens<'_> {
                 while is_field_byte(self.peek(0)) {
                     self.at += 1;
                 }
-                Some(Token::Field(self.text[start..self.at].into()))
+                Some(self.fields.token(&self.text[start..self.at]))
             }
             b'[' => self.tuple().map(Token::Value),
             _ => self.word(),
@@ -439,21 +493,21 @@ impl Tokens<'_> {
             }
         }
         self.at += 1;
-        Some(Value::Tuple(elements.into()))
+        Some(elements.into())
     }
 
-    /// An operator, or the value with a name: the longest that a run of letters and signs begins with.
+    /// An operator, or the value with a name: the longest that the text begins with here. O(1), except for the last one.
     fn word(&mut self) -> Option<Token> {
         let rest = &self.text[self.at..];
-        let is_part = |byte: &u8| byte.is_ascii_alphabetic() || b"+-*%/!()<>=|&".contains(byte);
-        let run = &rest[..rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len())];
-        if run.iter().take_while(|byte| byte.is_ascii_alphabetic()).eq(b"null") {
+        if rest.starts_with(b"null") && !rest.get(4).is_some_and(u8::is_ascii_alphabetic) {
             self.at += 4;
             return Some(Token::Value(Value::Null));
         }
-        let fitting = OPERATORS.iter().filter(|(name, _)| run.starts_with(name.as_bytes()));
+        let fitting = OPERATORS.iter().filter(|(name, _)| rest.starts_with(name.as_bytes()));
         let Some(&(name, operator)) = fitting.max_by_key(|(name, _)| name.len()) else {
-            self.at += run.len();
+            // The error is at the end of what could be one.
+            let is_part = |byte: &u8| byte.is_ascii_alphabetic() || b"+-*%/!()<>=|&".contains(byte);
+            self.at += rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len());
             return None;
         };
         self.at += name.len();
@@ -541,7 +595,7 @@ mod tests {
             ("1 @ 2", 2),
         ] {
             let error = Filter::compile(expression.as_bytes()).unwrap_err();
-            assert_eq!(error, SyntaxError(at), "{expression}");
+            assert_eq!(error, FilterError::Syntax(at), "{expression}");
         }
     }
 
@@ -549,6 +603,80 @@ mod tests {
     fn nesting_has_a_limit() {
         let nested = |depth| ["(".repeat(depth), "1".to_owned(), ")".repeat(depth)].concat();
         Filter::compile(nested(1000).as_bytes()).unwrap();
-        Filter::compile(nested(2000).as_bytes()).unwrap_err();
+        let error = Filter::compile(nested(2000).as_bytes()).unwrap_err();
+        assert_eq!(error, FilterError::TooDeep(STACK_MAX));
+        let values = ["1 ".repeat(STACK_MAX + 1), "+ ".repeat(STACK_MAX)].concat();
+        assert_eq!(Filter::compile(values.as_bytes()).unwrap_err(), FilterError::TooDeep(STACK_MAX));
+        let long = ["1", &" ".repeat(FILTER_BYTES_MAX)].concat();
+        assert_eq!(Filter::compile(long.as_bytes()).unwrap_err(), FilterError::TooLong);
+    }
+
+    /// The bytes that the tokenizer reads for a text, counted by a text that grows: twice the text takes twice as long, by
+    /// the number of tokens and not by the clock.
+    #[test]
+    fn words_that_follow_one_another_are_read_once() {
+        // The longest text of brackets, signs and words without an end, none of which is an expression.
+        for piece in ["(", "!", "-", "not", "null", "1 in ", "<=", "a", "[1,", "'", ".a", "(1)"] {
+            let text = piece.repeat(FILTER_BYTES_MAX / piece.len());
+            let mut tokens =
+                Tokens { text: text.as_bytes(), at: 0, may_be_negative: true, fields: Fields::default() };
+            let begun = std::time::Instant::now();
+            let mut count = 0;
+            while let Ok(Some(_)) = tokens.next() {
+                count += 1;
+            }
+            assert!(count <= text.len());
+            // Read anew at each token these take minutes.
+            assert!(begun.elapsed().as_secs() < 5, "{piece}: {:?}", begun.elapsed());
+        }
+    }
+
+    #[test]
+    fn fields_that_are_mentioned_often_are_parsed_once() {
+        let text = format!("{{\"long\":\"{}\",\"a\":1}}", "x".repeat(100_000));
+        let work_of = |mentions: usize| {
+            let filter = vec![".a == 1"; mentions].join(" and ");
+            let mut work = Work::within(usize::MAX);
+            assert!(Filter::compile(filter.as_bytes()).unwrap().matches_counting(text.as_bytes(), &mut work));
+            work.done
+        };
+        assert!(work_of(1) >= text.len() && work_of(1000) < 2 * work_of(1));
+    }
+
+    #[test]
+    fn parts_of_long_texts_are_found_in_the_time_of_reading_them() {
+        let (text, part) = ("a".repeat(200_000), ["a".repeat(100_000), "b".to_owned()].concat());
+        let attributes = format!("{{\"t\":\"{text}\"}}");
+        let filter = Filter::compile_conditions(format!("t CONTAINS '{part}'").as_bytes()).unwrap();
+        let begun = std::time::Instant::now();
+        // Compared at each place this takes minutes.
+        assert!((0..20).all(|_| !filter.matches(attributes.as_bytes())));
+        assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
+        let found = Filter::compile_conditions(format!("t CONTAINS '{}'", "a".repeat(1000)).as_bytes());
+        assert!(found.unwrap().matches(attributes.as_bytes()));
+    }
+
+    #[test]
+    fn lists_are_compared_in_the_time_of_reading_them() {
+        let numbers = |range: std::ops::Range<u32>| {
+            range.map(|number| number.to_string()).collect::<Vec<_>>().join(",")
+        };
+        let attributes = format!("{{\"t\":[{}]}}", numbers(0..200_000));
+        let begun = std::time::Instant::now();
+        for (condition, is_true) in [("ALL", true), ("ANY", true)] {
+            let filter = format!("t {condition} [{}]", numbers(165_000..200_000));
+            let filter = Filter::compile_conditions(filter.as_bytes()).unwrap();
+            assert_eq!(filter.matches(attributes.as_bytes()), is_true);
+        }
+        let filter = format!("t ANY [{}]", numbers(200_000..235_000));
+        assert!(!Filter::compile_conditions(filter.as_bytes()).unwrap().matches(attributes.as_bytes()));
+        let filter = format!(".t in [{}]", numbers(1..35_000));
+        let filter = Filter::compile(filter.as_bytes()).unwrap();
+        assert!(
+            (0..35_000)
+                .all(|number| filter.matches(format!("{{\"t\":{number}}}").as_bytes()) == (number > 0))
+        );
+        // Compared one by one these take minutes.
+        assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
     }
 }

@@ -1,59 +1,215 @@
-//! One field of a JSON object, read from its text.
+//! Fields of a JSON object, read from its text.
 //!
-//! Nothing is parsed beyond what leads to the field, and what stands behind it is not looked at.
+//! All fields that a call mentions are found in one pass. Nothing is parsed beyond what leads to them, and what stands behind
+//! the last of them is not read.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use super::filter::Value;
 
-/// The value of a field of the object that `text` is: one of its first level, or behind dots one of an object in it. `None`
-/// if there is none, if it is an object or an array with objects or arrays in it, or if `text` is broken on the way there.
-pub(super) fn field<'t>(text: &'t [u8], name: &[u8]) -> Option<Value<'t>> {
-    at_path(text, name)?.value(true)
+/// Names with dots between them in the path of a field. An object on the way can be read once for each of them.
+pub const PATH_NAMES_MAX: usize = 16;
+
+/// The level of a field that was not found.
+const MISSING: usize = usize::MAX;
+
+const NOT_FOUND: Found<'static> = Found { level: MISSING, rest: &[] };
+
+/// Paths of fields: each is that of a field of the first level, or behind dots of one in an object in it. Where a text has
+/// both, that of the first level counts.
+#[derive(Clone, Debug)]
+pub struct FieldPaths {
+    paths: Vec<Box<[u8]>>,
+    root: Node,
+    /// How many names of the longest path lead to an object.
+    depth: usize,
+    /// How many branches all nodes have.
+    branches: usize,
 }
 
-/// The text of such a field: of a string what it says, of all else how it is written.
-pub fn field_text<'t>(text: &'t [u8], name: &[u8]) -> Option<Cow<'t, [u8]>> {
-    let mut reader = at_path(text, name)?;
-    if reader.peek()? == b'"' {
-        return unescaped(reader.raw_string()?);
+/// The names that are looked for in an object.
+#[derive(Clone, Debug, Default)]
+struct Node {
+    branches: BTreeMap<Box<[u8]>, Branch>,
+    /// How many of them are fields. All those of objects within are among them, by the rest of their paths.
+    fields: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Branch {
+    number: usize,
+    field: Option<usize>,
+    within: Option<Node>,
+}
+
+/// Where the value of a field begins, and in how many objects within each other.
+#[derive(Clone, Copy, Debug)]
+struct Found<'t> {
+    level: usize,
+    rest: &'t [u8],
+}
+
+impl<'t> Found<'t> {
+    /// The value, if there is one, and how many bytes of it were read.
+    fn value(self) -> (Option<Value<'t>>, usize) {
+        let mut reader = Reader { rest: self.rest };
+        let value = (self.level != MISSING).then(|| reader.value(true)).flatten();
+        (value, self.rest.len() - reader.rest.len())
     }
-    let start = reader.rest;
-    reader.skip()?;
-    Some(Cow::Borrowed(&start[..start.len() - reader.rest.len()]))
 }
 
-/// Before the value of a field.
-fn at_path<'t>(text: &'t [u8], path: &[u8]) -> Option<Reader<'t>> {
-    let (mut text, mut path) = (text, path);
-    loop {
-        if let Some(found) = at_key(text, path) {
-            return Some(found);
+impl PartialEq for FieldPaths {
+    fn eq(&self, other: &Self) -> bool {
+        self.paths == other.paths
+    }
+}
+
+impl FieldPaths {
+    /// These paths, each of which is there once; `None` if one has too many names. O(their length · log of their number).
+    pub fn new(paths: Vec<Box<[u8]>>) -> Option<FieldPaths> {
+        let (mut root, mut branches, mut depth) = (Node::default(), 0, 0);
+        for (field, path) in paths.iter().enumerate() {
+            let names = 1 + path.iter().filter(|&&byte| byte == b'.').count();
+            if names > PATH_NAMES_MAX {
+                return None;
+            }
+            depth = depth.max(names);
+            root.insert(path, field, &mut branches);
         }
-        let dot = path.iter().position(|&byte| byte == b'.')?;
-        text = at_key(text, &path[..dot])?.rest;
-        path = &path[dot + 1..];
+        Some(FieldPaths { paths, root, depth, branches })
     }
-}
 
-/// Before the value of a field of the first level.
-fn at_key<'t>(text: &'t [u8], name: &[u8]) -> Option<Reader<'t>> {
-    let mut reader = Reader { rest: text };
-    reader.take(b'{')?;
-    if reader.take(b'}').is_some() {
-        return None;
+    /// How often the text of an object can be read at most.
+    pub fn depth(&self) -> usize {
+        self.depth
     }
-    loop {
-        let key = reader.raw_string()?;
-        reader.take(b':')?;
-        if key == name {
-            return Some(reader);
+
+    /// The value of each field of the object that `text` is, in the order of the paths, and about how many bytes were read.
+    /// `None` if there is none of one of them, if it is an object or an array with objects or arrays in it, or if `text` is
+    /// broken on the way there.
+    pub(super) fn values<'t>(&self, text: &'t [u8]) -> (Option<Vec<Value<'t>>>, usize) {
+        let (found, mut read) = self.find(text);
+        let value = |found: Found<'t>| {
+            let (value, len) = found.value();
+            read += len;
+            value
+        };
+        let values = found.into_iter().map(value).collect();
+        (values, read)
+    }
+
+    /// The same where there is one path of one name, as nearly always: without an allocation. `None` where there is not.
+    pub(super) fn only_value<'t>(&self, text: &'t [u8]) -> Option<(Option<Value<'t>>, usize)> {
+        if (self.paths.len(), self.branches) != (1, 1) {
+            return None;
         }
-        reader.skip()?;
-        reader.take(b',')?;
+        let (mut found, mut seen) = ([NOT_FOUND], [false]);
+        let mut search = Search { found: &mut found, seen: &mut seen, read: 0 };
+        search.object(&self.root, 0, Reader { rest: text });
+        let read = search.read;
+        let (value, len) = found[0].value();
+        Some((value, read + len))
+    }
+
+    /// The texts of these fields: of a string what it says, of all else how it is written.
+    pub fn texts<'t>(&self, text: &'t [u8]) -> Vec<Option<Cow<'t, [u8]>>> {
+        let (found, _) = self.find(text);
+        let text = |found: Found<'t>| {
+            if found.level == MISSING {
+                return None;
+            }
+            let mut reader = Reader { rest: found.rest };
+            if reader.peek()? == b'"' {
+                return unescaped(reader.raw_string()?);
+            }
+            let start = reader.rest;
+            reader.skip()?;
+            Some(Cow::Borrowed(&start[..start.len() - reader.rest.len()]))
+        };
+        found.into_iter().map(text).collect()
+    }
+
+    /// Where the values of the fields begin, and about how many bytes were read. O(the text · the depth).
+    fn find<'t>(&self, text: &'t [u8]) -> (Vec<Found<'t>>, usize) {
+        let (mut found, mut seen) = (vec![NOT_FOUND; self.paths.len()], vec![false; self.branches]);
+        let mut search = Search { found: &mut found, seen: &mut seen, read: 0 };
+        if !self.paths.is_empty() {
+            search.object(&self.root, 0, Reader { rest: text });
+        }
+        let read = search.read;
+        (found, read)
     }
 }
 
+impl Node {
+    fn insert(&mut self, path: &[u8], field: usize, branches: &mut usize) {
+        self.branch(path, branches).field = Some(field);
+        self.fields += 1;
+        if let Some(dot) = memchr::memchr(b'.', path) {
+            let within = self.branch(&path[..dot], branches).within.get_or_insert_default();
+            within.insert(&path[dot + 1..], field, branches);
+        }
+    }
+
+    fn branch(&mut self, name: &[u8], branches: &mut usize) -> &mut Branch {
+        self.branches.entry(name.into()).or_insert_with(|| {
+            *branches += 1;
+            Branch { number: *branches - 1, field: None, within: None }
+        })
+    }
+}
+
+/// A pass over a text.
+struct Search<'s, 't> {
+    found: &'s mut [Found<'t>],
+    /// The branches whose names were met: the first of equal names counts.
+    seen: &'s mut [bool],
+    read: usize,
+}
+
+impl<'t> Search<'_, 't> {
+    /// Finds the fields of an object on a level; behind it, unless it is broken or all were found before its end.
+    fn object(&mut self, node: &Node, level: usize, reader: Reader<'t>) -> Option<Reader<'t>> {
+        let mut at = reader;
+        let behind = self.fields(node, level, &mut at);
+        self.read += reader.rest.len() - at.rest.len();
+        behind.map(|()| at)
+    }
+
+    fn fields(&mut self, node: &Node, level: usize, reader: &mut Reader<'t>) -> Option<()> {
+        let mut left = node.fields;
+        reader.take(b'{')?;
+        if reader.take(b'}').is_some() {
+            return Some(());
+        }
+        loop {
+            let name = reader.raw_string()?;
+            reader.take(b':')?;
+            let branch = node.branches.get(name);
+            let branch = branch.filter(|branch| !std::mem::replace(&mut self.seen[branch.number], true));
+            if let Some(field) = branch.and_then(|branch| branch.field) {
+                if level < self.found[field].level {
+                    self.found[field] = Found { level, rest: reader.rest };
+                }
+                left -= 1;
+                if left == 0 {
+                    return None;
+                }
+            }
+            let within = branch.and_then(|branch| branch.within.as_ref());
+            match within.and_then(|within| self.object(within, level + 1, *reader)) {
+                Some(behind) => *reader = behind,
+                None => reader.skip()?,
+            }
+            if reader.take(b',').is_none() {
+                return reader.take(b'}');
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
 struct Reader<'t> {
     rest: &'t [u8],
 }
@@ -74,11 +230,11 @@ impl<'t> Reader<'t> {
         self.take(b'"')?;
         let mut at = 0;
         loop {
-            match self.rest.get(at)? {
-                b'"' => break,
-                b'\\' => at += 2,
-                _ => at += 1,
+            at += memchr::memchr2(b'"', b'\\', self.rest.get(at..)?)?;
+            if self.rest[at] == b'"' {
+                break;
             }
+            at += 2;
         }
         let string = &self.rest[..at];
         self.rest = &self.rest[at + 1..];
@@ -101,7 +257,7 @@ impl<'t> Reader<'t> {
                 self.take(b'[')?;
                 let mut elements = Vec::new();
                 if self.take(b']').is_some() {
-                    return Some(Value::Tuple(elements.into()));
+                    return Some(elements.into());
                 }
                 loop {
                     elements.push(match self.value(false)? {
@@ -109,7 +265,7 @@ impl<'t> Reader<'t> {
                         element => element,
                     });
                     if self.take(b']').is_some() {
-                        return Some(Value::Tuple(elements.into()));
+                        return Some(elements.into());
                     }
                     self.take(b',')?;
                 }
@@ -153,7 +309,7 @@ impl<'t> Reader<'t> {
 
 /// A string without its escapes.
 fn unescaped(raw: &[u8]) -> Option<Cow<'_, [u8]>> {
-    if !raw.contains(&b'\\') {
+    if memchr::memchr(b'\\', raw).is_none() {
         return Some(Cow::Borrowed(raw));
     }
     let mut bytes = Vec::with_capacity(raw.len());
@@ -194,6 +350,77 @@ fn hex4(bytes: &mut impl Iterator<Item = u8>) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::algorithms::random::Random;
+
+    fn field<'t>(text: &'t [u8], path: &[u8]) -> Option<Value<'t>> {
+        FieldPaths::new(vec![path.into()]).unwrap().values(text).0.map(|mut values| values.remove(0))
+    }
+
+    /// Where the value of a field begins, found by a pass for each name of its path.
+    fn rest_of<'t>(text: &'t [u8], path: &[u8]) -> Option<&'t [u8]> {
+        let of_name = |text: &'t [u8], name: &[u8]| {
+            let mut reader = Reader { rest: text };
+            reader.take(b'{')?;
+            if reader.take(b'}').is_some() {
+                return None;
+            }
+            loop {
+                let found = reader.raw_string()?;
+                reader.take(b':')?;
+                if found == name {
+                    return Some(reader.rest);
+                }
+                reader.skip()?;
+                reader.take(b',')?;
+            }
+        };
+        of_name(text, path).or_else(|| {
+            let dot = path.iter().position(|&byte| byte == b'.')?;
+            rest_of(of_name(text, &path[..dot])?, &path[dot + 1..])
+        })
+    }
+
+    #[test]
+    fn one_pass_finds_what_a_pass_for_each_field_finds() {
+        fn object(random: &mut Random, depth: usize) -> String {
+            let names = ["a", "b", "a.b", "b.a", "a.a.b", "", "c"];
+            let value = |random: &mut Random| match random.below(if depth < 3 { 4 } else { 2 }) {
+                0 => random.below(100).to_string(),
+                1 => ["[1,\"}\"]", "\"x\"", "null", "x!", "{", ""][random.below(6)].to_owned(),
+                _ => object(random, depth + 1),
+            };
+            let fields: Vec<String> = (0..random.below(5))
+                .map(|_| format!("\"{}\" :{}", names[random.below(names.len())], value(random)))
+                .collect();
+            format!("{{ {}}}", fields.join(", "))
+        }
+        let paths = ["a", "b", "c", "a.b", "a.a", "a.b.a", "b.a.b", "a.a.b", ".a", "a..b", ""];
+        let mut random = Random::seeded(5);
+        let mut hits = 0;
+        for _ in 0..20_000 {
+            let text = object(&mut random, 0);
+            let wanted: Vec<&str> = paths.into_iter().filter(|_| random.below(3) == 0).collect();
+            let all = FieldPaths::new(wanted.iter().map(|path| path.as_bytes().into()).collect()).unwrap();
+            let (found, _) = all.find(text.as_bytes());
+            for (path, found) in wanted.iter().zip(found) {
+                let found = (found.level != MISSING).then_some(found.rest);
+                assert_eq!(found, rest_of(text.as_bytes(), path.as_bytes()), "{path} of {text}");
+                hits += usize::from(found.is_some());
+            }
+        }
+        assert!(hits > 5000, "{hits}");
+    }
+
+    #[test]
+    fn long_paths_are_refused_and_long_texts_read_once() {
+        let path = |names: usize| vec!["a"; names].join(".").into_bytes().into();
+        assert!(FieldPaths::new(vec![path(PATH_NAMES_MAX)]).is_some());
+        assert!(FieldPaths::new(vec![path(PATH_NAMES_MAX + 1)]).is_none());
+        let nested = ["{\"a\":".repeat(10_000), "1".to_owned(), "}".repeat(10_000)].concat();
+        let paths = FieldPaths::new(vec![path(PATH_NAMES_MAX)]).unwrap();
+        let (_, read) = paths.values(nested.as_bytes());
+        assert!(read <= (PATH_NAMES_MAX + 1) * nested.len(), "{read}");
+    }
 
     #[test]
     fn fields_of_the_first_level_are_found() {
@@ -204,7 +431,8 @@ mod tests {
         };
         assert_eq!((number(b"year"), number(b"t"), number(b"x")), (Some(1984.0), Some(1.0), None));
         assert!(matches!(field(text, b"s"), Some(Value::String(text)) if &*text == "é\n\"".as_bytes()));
-        assert!(matches!(field(text, b"b"), Some(Value::Tuple(elements)) if elements.len() == 2));
+        let elements = vec![Value::Number(1.0), Value::String(b"two".into())];
+        assert_eq!(field(text, b"b"), Some(elements.into()));
         assert!(matches!(field(text, b"z"), Some(Value::Null)));
         assert!(field(text, b"a").is_none() && field(text, b"missing").is_none());
     }

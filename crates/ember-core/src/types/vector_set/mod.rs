@@ -8,6 +8,7 @@ mod elements;
 mod filter;
 mod json;
 mod projection;
+mod tuple;
 mod verdicts;
 
 use std::borrow::Cow;
@@ -23,11 +24,12 @@ pub use ember_vector::{
     DIM_MAX, Kind, LEVEL_MAX, LINKS_MAX, LINKS_MIN, LISTS_MAX, Linking, Metric, Plan, Prepared, Scalar,
     Training,
 };
-pub use filter::{Filter, SyntaxError};
-pub use json::field_text;
-pub use projection::Projection;
+pub use filter::{FILTER_BYTES_MAX, Filter, FilterError, steps_to_compile};
+pub use json::{FieldPaths, PATH_NAMES_MAX};
+pub use projection::{MATRIX_NUMBERS_MAX, Projection};
 
 use self::elements::Elements;
+use self::filter::{BYTES_PER_STEP as TEXT_BYTES_PER_STEP, Work};
 use crate::algorithms::random::Random;
 use crate::memory::moving::Mover;
 use crate::memory::size_class;
@@ -53,8 +55,8 @@ const INSERTED_PER_NOTICE: u64 = 64;
 /// which takes some 0.4 ms.
 const BYTES_PER_STEP: usize = 256;
 
-/// Steps in which a filter looks at the attributes of an element: they are a text, which is read each time.
-const STEPS_PER_FILTERED: usize = 4;
+/// Steps in which a filter is run for an element, besides those that its text and its own length take.
+const STEPS_PER_FILTERED: usize = 2;
 
 /// Blocks of this many elements are freed together, about.
 const ELEMENTS_PER_BLOCK: usize = 64;
@@ -303,7 +305,7 @@ impl VectorSet {
         self.parts().elements.at(slot)
     }
 
-    /// The vector as it was given, reduced if this set reduces vectors. O(dimensions²) then.
+    /// The vector as it was given, reduced if this set reduces vectors ([`VectorSet::steps_of_reduction`]).
     pub fn reduced(&self, vector: Vec<f32>) -> Vec<f32> {
         match &self.parts().projection {
             Some(projection) => projection.apply(&vector, self.dim()),
@@ -549,15 +551,38 @@ impl VectorSet {
         let index = &self.parts().index;
         let near =
             if search.is_exact { index.len() } else { index.distances_of_search(self.breadth(search)) };
-        if search.filter.is_none() {
+        let Some(filter) = &search.filter else {
             return self.steps_of_distances(near);
-        }
+        };
         // However few match, all of them are found, unless the effort is bounded.
         let filtered = match search.filter_effort {
             Some(effort) if !search.is_exact => near.max(effort).min(index.len()),
             _ => index.len(),
         };
-        self.steps_of_distances(filtered).saturating_add(filtered.saturating_mul(STEPS_PER_FILTERED))
+        let steps_each = STEPS_PER_FILTERED + filter.steps_of(self.attributes_len_mean());
+        self.steps_of_distances(filtered).saturating_add(filtered.saturating_mul(steps_each))
+    }
+
+    /// How many bytes of attributes an element has in the mean; at most, about.
+    fn attributes_len_mean(&self) -> usize {
+        let elements = &self.parts().elements;
+        elements.text_bytes() / elements.slots().max(1)
+    }
+
+    /// How many bytes of attributes these elements have. O(their number).
+    pub fn attributes_len(&self, slots: impl IntoIterator<Item = u32>) -> usize {
+        let elements = &self.parts().elements;
+        slots.into_iter().filter_map(|slot| elements.at(slot).attributes()).map(<[u8]>::len).sum()
+    }
+
+    /// How many steps it takes to read attributes of so many bytes.
+    pub fn steps_of_attributes(&self, bytes: usize) -> usize {
+        bytes / TEXT_BYTES_PER_STEP
+    }
+
+    /// How many steps it takes to reduce a vector.
+    pub fn steps_of_reduction(&self) -> usize {
+        self.projection().map_or(0, |projection| projection.steps(self.dim()))
     }
 
     /// How many steps it takes to compute so many distances.
@@ -575,27 +600,39 @@ impl VectorSet {
         }
     }
 
-    /// The elements nearest to a vector of as many dimensions as are kept, the nearest first.
-    pub fn search(&self, vector: &[f32], search: &Search) -> Vec<Hit> {
+    /// The elements nearest to a vector of as many dimensions as are kept, the nearest first, and the steps that its filter
+    /// has taken. `None` if that would take more of them than `filter_steps_max`: where attributes are much longer than in
+    /// the mean, [`VectorSet::steps_of`] is too low.
+    pub fn search(
+        &self,
+        vector: &[f32],
+        search: &Search,
+        filter_steps_max: usize,
+    ) -> Option<(Vec<Hit>, usize)> {
         let Parts { index, elements, number, .. } = self.parts();
         let query = self.parts().prepared(vector);
         let most = search.count.min(index.len());
         let width = self.breadth(search);
         let Some(filter) = &search.filter else {
-            return with_scratch(|scratch| {
+            let hits = with_scratch(|scratch| {
                 let hits = match search.is_exact {
                     true => index.search_all(&query, most, |_| true, scratch),
                     false => index.search(&query, most, width, scratch),
                 };
                 hits.to_vec()
             });
+            return Some((hits, 0));
         };
         verdicts::with(*number, filter, elements, |verdicts| {
+            let mut work = Work::within(filter_steps_max);
             let effort = search.filter_effort.filter(|_| !search.is_exact);
             let listed_max = if search.is_exact { index.len() / 2 } else { index.listed_max(most, width) };
-            let is_listed = effort.is_none() && verdicts.are_known(elements, listed_max);
-            with_scratch(|scratch| {
-                let keep = |slot: u32| verdicts.matches(elements, slot);
+            let is_listed = effort.is_none() && verdicts.are_known(elements, listed_max, &mut work);
+            if work.is_exhausted() {
+                return None;
+            }
+            let hits = with_scratch(|scratch| {
+                let keep = |slot: u32| verdicts.matches(elements, slot, &mut work);
                 let hits = match effort {
                     _ if is_listed => index.search_listed(&query, most, verdicts.matching(), scratch),
                     _ if search.is_exact => index.search_all(&query, most, keep, scratch),
@@ -603,7 +640,8 @@ impl VectorSet {
                     Some(effort) => index.search_within(&query, most, width, effort, keep, scratch),
                 };
                 hits.to_vec()
-            })
+            });
+            (!work.is_exhausted()).then(|| (hits, work.steps()))
         })
     }
 

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 
 use super::elements::{CHUNK_ELEMENTS, Elements};
-use super::filter::Filter;
+use super::filter::{Filter, Work};
 
 /// Filters whose verdicts a thread keeps at most, and bytes of them.
 const FILTERS_MAX: usize = 8;
@@ -71,30 +71,36 @@ pub(super) fn with<R>(
 
 impl Verdicts {
     fn bytes(&self) -> usize {
-        self.chunks.capacity() * size_of::<Chunk>()
+        self.chunks.capacity() * size_of::<Chunk>() + self.filter.bytes()
     }
 
-    /// Whether an element matches.
-    pub(super) fn matches(&mut self, elements: &Elements, slot: u32) -> bool {
-        let matches = |filter: &Filter| {
-            elements.at(slot).attributes().is_some_and(|attributes| filter.matches(attributes))
+    /// Whether an element matches. Where the work would be more than is allowed it is exhausted, and nothing is known.
+    pub(super) fn matches(&mut self, elements: &Elements, slot: u32, work: &mut Work) -> bool {
+        let mut matches = |filter: &Filter| {
+            let Some(attributes) = elements.at(slot).attributes() else { return Some(false) };
+            if !work.allows(attributes.len()) {
+                work.exhaust();
+                return None;
+            }
+            Some(filter.matches_counting(attributes, work))
         };
         let (at, place) = (slot as usize / CHUNK_ELEMENTS, slot as usize % CHUNK_ELEMENTS);
-        let Some(chunk) = self.chunks.get_mut(at) else { return matches(&self.filter) };
+        let Some(chunk) = self.chunks.get_mut(at) else { return matches(&self.filter).unwrap_or(false) };
         let version = elements.version(at);
         if chunk.version != version {
             *chunk = Chunk { version, ..Chunk::default() };
         }
         let (word, bit) = (place / 64, 1 << (place % 64));
         if chunk.asked[word] & bit == 0 {
+            let Some(is_match) = matches(&self.filter) else { return false };
             chunk.asked[word] |= bit;
-            chunk.matched[word] |= if matches(&self.filter) { bit } else { 0 };
+            chunk.matched[word] |= if is_match { bit } else { 0 };
         }
         chunk.matched[word] & bit != 0
     }
 
     /// Whether it is known of all elements whether they match, and no more than `most` do. Some are asked for it. O(n / 64).
-    pub(super) fn are_known(&mut self, elements: &Elements, most: usize) -> bool {
+    pub(super) fn are_known(&mut self, elements: &Elements, most: usize, work: &mut Work) -> bool {
         if self.chunks.is_empty() {
             return false;
         }
@@ -108,7 +114,10 @@ impl Verdicts {
                 if asked > ASKED_AHEAD {
                     return false;
                 }
-                slots.for_each(|slot| _ = self.matches(elements, slot as u32));
+                slots.for_each(|slot| _ = self.matches(elements, slot as u32, work));
+                if work.is_exhausted() {
+                    return false;
+                }
             }
             count += self.chunks[at].matched.iter().map(|word| word.count_ones() as usize).sum::<usize>();
             if count > most {
@@ -163,17 +172,21 @@ mod tests {
             let matches = |slot: &u32| {
                 elements.at(*slot).attributes().is_some_and(|attributes| filter.matches(attributes))
             };
+            let mut work = Work::within(usize::MAX);
             with(7, &filter, elements, |verdicts| {
                 if elements.slots() > 0 {
                     let slot = random.below(elements.slots()) as u32;
-                    assert_eq!(verdicts.matches(elements, slot), matches(&slot));
+                    assert_eq!(verdicts.matches(elements, slot, &mut work), matches(&slot));
                 }
                 if step % 16 == 0 {
                     let expected: Vec<u32> = (0..elements.slots() as u32).filter(matches).collect();
-                    if verdicts.are_known(elements, expected.len()) {
+                    if verdicts.are_known(elements, expected.len(), &mut work) {
                         known += 1;
                         assert!(verdicts.matching().eq(expected.iter().copied()));
-                        assert!(expected.is_empty() || !verdicts.are_known(elements, expected.len() - 1));
+                        assert!(
+                            expected.is_empty()
+                                || !verdicts.are_known(elements, expected.len() - 1, &mut work)
+                        );
                     }
                 }
             });
@@ -190,7 +203,8 @@ mod tests {
             let filter = Filter::compile(format!(".a == {}", number % (FILTERS_MAX + 1)).as_bytes()).unwrap();
             for _ in 0..2 {
                 with(1, &filter, &elements, |verdicts| {
-                    are_known.push(verdicts.are_known(&elements, elements.len()));
+                    let mut work = Work::within(usize::MAX);
+                    are_known.push(verdicts.are_known(&elements, elements.len(), &mut work));
                 });
             }
         }
