@@ -526,6 +526,8 @@ pub struct Spec {
     pub keys_of: Option<fn(Args<'_>) -> Vec<usize>>,
     /// Which of its arguments are channels.
     pub channels: Channels,
+    /// The argument indexes of the databases that a call names, for a command that can name one besides the selected one.
+    pub databases_of: Option<fn(Args<'_>) -> Vec<usize>>,
     /// Whether the argument with this index of a call is a secret, which only its caller may see.
     pub is_secret: Option<fn(Args<'_>, usize) -> bool>,
     /// Whether it is run at once between MULTI and EXEC instead of being queued.
@@ -605,6 +607,7 @@ impl Spec {
         key_flags_of: None,
         keys_of: None,
         channels: Channels::None,
+        databases_of: None,
         is_secret: None,
         is_immediate: false,
         replies_pairs: false,

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use ember_protocol::Protocol;
+use ember_protocol::{OwnedBatch, Protocol};
 use emberkv_core::call::DataCommand;
 use emberkv_core::commands::FAMILIES;
 use emberkv_core::keyspace::SHARDS;
@@ -99,6 +99,31 @@ fn what_a_command_does_to_keys_agrees_with_its_flags() {
         assert!(!spec.flags.contains(Flags::WRITE | Flags::READONLY), "{name}");
         let kinds = KeyFlags::RO | changing;
         assert!(spec.keys.iter().all(|keys| (keys.flags & kinds).bits().count_ones() == 1), "{name}");
+    }
+}
+
+/// The check of rights depends on it.
+#[test]
+fn commands_that_name_databases_say_where() {
+    for (name, command) in all_commands() {
+        let mut words = command.spec.syntax.split(' ').map(|word| word.trim_matches(['[', ']']));
+        let names_one = words.any(|word| ["destination-db", "db", "index1"].contains(&word));
+        assert_eq!(command.spec.databases_of.is_some(), names_one, "{name}");
+    }
+    for (line, databases) in [
+        ("COPY a b", &[][..]),
+        ("COPY DB db REPLACE DB 5", &[5]),
+        ("COPY a b db 1 DB 2", &[4, 6]),
+        ("COPY a b REPLACE DB", &[]),
+        ("MOVE a 5", &[2]),
+        ("SWAPDB 1 2", &[1, 2]),
+    ] {
+        let mut call = OwnedBatch::new();
+        let words = words_of(line);
+        call.push(&words.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let name = line.split(' ').next().unwrap().to_ascii_lowercase();
+        let (_, command) = all_commands().into_iter().find(|(known, _)| *known == name).unwrap();
+        assert_eq!((command.spec.databases_of.unwrap())(call.command(0)), databases, "{line}");
     }
 }
 

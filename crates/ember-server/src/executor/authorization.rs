@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use ember_protocol::Args;
+use ember_protocol::number::parse_i64;
+use ember_protocol::{Args, OwnedBatch};
 use emberkv_core::call::Run;
 use emberkv_core::error::CommandError;
 
@@ -58,7 +59,52 @@ pub(crate) fn authorize(
     if client.is_unrestricted {
         return Ok(());
     }
-    client.identity.user().check(command, args).map_err(|denial| deny(server, client, command, args, denial))
+    let denied = |denial| deny(server, client, command, args, denial);
+    client.identity.user().check(command, args).map_err(denied)?;
+    check_databases(server, client, command, args, |select, call| authorize(server, client, select, call))
+}
+
+/// Checks that the client may use the databases that a call names besides the selected one: that it may select them.
+#[inline]
+fn check_databases<E>(
+    server: &Server,
+    client: &Client,
+    command: &Command,
+    args: Args<'_>,
+    check: impl Fn(&Command, Args<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let Some(databases_of) = command.spec.databases_of else { return Ok(()) };
+    // What is no number is an error of the call itself.
+    let numbers = databases_of(args).into_iter().filter_map(|arg| parse_i64(args.get(arg)?));
+    for number in numbers.filter(|&number| number != client.database as i64) {
+        let (select, call) = selecting(server, number);
+        check(select, call.command(0))?;
+    }
+    Ok(())
+}
+
+/// The call that selects a database.
+fn selecting(server: &Server, number: i64) -> (&Command, OwnedBatch) {
+    let select = server.registry.find_declared(b"select").expect("every server has it");
+    let mut call = OwnedBatch::new();
+    call.push(&[b"SELECT", number.to_string().as_bytes()]);
+    (select, call)
+}
+
+/// Checks that the client may use a database which it names in another way than by SELECT.
+///
+/// # Errors
+/// `NOPERM`, unless it is the selected one or may be selected.
+pub(crate) fn authorize_database(
+    server: &Server,
+    client: &Client,
+    database: usize,
+) -> Result<(), CommandError> {
+    if client.is_unrestricted || database == client.database {
+        return Ok(());
+    }
+    let (select, call) = selecting(server, database as i64);
+    authorize(server, client, select, call.command(0))
 }
 
 /// Checks that the client may listen to a channel.
@@ -93,7 +139,7 @@ pub(crate) fn authorize_queued(
     if client.is_unrestricted {
         return Ok(());
     }
-    client.identity.user().check(command, args).map_err(|denial| {
+    client.identity.user().check(command, args).map_err(|denial| -> CommandError {
         note_denial(server, Context::Exec, client, command, args, denial);
         let reason = match denial {
             Denial::Command => "no permission to execute the command or subcommand",
@@ -105,6 +151,9 @@ pub(crate) fn authorize_queued(
              command is no longer allowed for the following reason: {reason}"
         )
         .into()
+    })?;
+    check_databases(server, client, command, args, |select, call| {
+        authorize_queued(server, client, select, call)
     })
 }
 
@@ -123,11 +172,14 @@ pub(crate) fn authorize_scripted(
         return Ok(());
     }
     let user = client.identity.user();
-    user.check(command, args).map_err(|denial| {
+    user.check(command, args).map_err(|denial| -> CommandError {
         note_denial(server, Context::Script, client, command, args, denial);
         let text = refusal(user, denial, command, args).text().into_owned();
         let reason = text.strip_prefix(b"NOPERM ").unwrap_or(&text);
         [b"ERR ACL failure in script: ", reason].concat().into()
+    })?;
+    check_databases(server, client, command, args, |select, call| {
+        authorize_scripted(server, client, select, call)
     })
 }
 
@@ -157,8 +209,10 @@ pub(crate) fn authorize_waiter(
 
 /// Whether [`authorize`] would allow a call, without any trace of the question.
 #[inline]
-pub(crate) fn permits(client: &Client, command: &Command, args: Args<'_>) -> bool {
-    client.is_unrestricted || client.identity.user().check(command, args).is_ok()
+pub(crate) fn permits(server: &Server, client: &Client, command: &Command, args: Args<'_>) -> bool {
+    let check = |command: &Command, call: Args<'_>| client.identity.user().check(command, call);
+    client.is_unrestricted
+        || (check(command, args).is_ok() && check_databases(server, client, command, args, check).is_ok())
 }
 
 #[cold]

@@ -174,7 +174,7 @@ impl Executor {
             && (client.subscriptions.is_none() || client.view.is_resp3.load(Ordering::Relaxed))
             && command.spec.accepts(args.len())
             && client.is_authenticated
-            && authorization::permits(client, command, args)
+            && authorization::permits(self.server, client, command, args)
             && client.reply_mode == ReplyMode::On
             && !self.server.pause.holds(self.turn.now_ms, command.spec.flags.contains(Flags::WRITE))
             && self.meets_nothing(guards, command, args);

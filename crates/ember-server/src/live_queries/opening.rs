@@ -115,7 +115,10 @@ pub(crate) fn look_at_rights(
     watcher.generation = generation;
     let (query, channel) = (Arc::clone(&watcher.query), watcher.channel().cloned());
     let command = server.registry.get(query.command);
-    let may_listen = channel.map_or(Ok(()), |name| authorization::authorize_channel(client, &name));
+    let may_listen = channel.map_or(Ok(()), |name| {
+        authorization::authorize_channel(client, &name)?;
+        authorization::authorize_database(server, client, query.database())
+    });
     may_listen
         .and_then(|()| authorize(server, client, command, query.call()))
         .map_err(|error| Refused(error.text().into_owned()))

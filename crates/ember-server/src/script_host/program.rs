@@ -428,7 +428,9 @@ impl CommandRunner for Host<'_> {
         let mut words = OwnedBatch::new();
         words.push(arguments);
         let call = words.command(0);
-        self.resolve(call).ok().map(|command| authorization::permits(self.client, command, call))
+        self.resolve(call)
+            .ok()
+            .map(|command| authorization::permits(self.executor.server, self.client, command, call))
     }
 
     fn choose_readers(&mut self, aof: bool, replicas: bool) {

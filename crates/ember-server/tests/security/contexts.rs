@@ -187,3 +187,72 @@ fn who_listens_to_what_is_no_longer_allowed_is_disconnected() {
         assert!(!bob.read_value().unwrap().is_error());
     });
 }
+
+/// Whatever names a database, its caller must be allowed to select it.
+#[test]
+fn a_database_that_may_not_be_selected_is_out_of_reach_by_any_other_words() {
+    everywhere(&[], |server, admin| {
+        assert_ok(admin, "ACL SETUSER alice on nopass +@all -select +select|0 +select|2 ~* &*");
+        admin.run("MSET a 1 b 2 c 3");
+        let denied = "NOPERM User alice has no permissions to run the 'select' command";
+        let mut alice = login(server, "alice", "x");
+        for line in [
+            "SELECT 5",
+            "COPY a b DB 5",
+            "COPY a b REPLACE db 5",
+            "COPY a b DB 0 DB 5",
+            "MOVE a 5",
+            "SWAPDB 0 5",
+            "SWAPDB 5 0",
+            "SWAPDB 5 6",
+        ] {
+            assert_error(&mut alice, line, denied);
+        }
+        let watched = alice.command(&["SUBSCRIBE", "__watch@5__:GET a"]);
+        assert_eq!(watched, Value::Error(denied.into()));
+        let scripted = [
+            "redis.call('select', 5)",
+            "redis.call('copy', 'a', 'b', 'DB', 5)",
+            "redis.call('move', 'a', 5)",
+        ];
+        for call in scripted {
+            let reply = alice.command(&["EVAL", &format!("return {call}"), "0"]);
+            assert!(reply.is_error() && reply.text().contains("ACL failure in script"), "{call}: {reply:?}");
+        }
+        assert_ok(&mut alice, "MULTI");
+        assert_error(&mut alice, "MOVE a 5", denied);
+        assert_error(&mut alice, "EXEC", "EXECABORT Transaction discarded because of previous errors.");
+        for (line, reply) in [
+            ("COPY a d DB 0", Value::Integer(1)),
+            ("COPY a d DB 2", Value::Integer(1)),
+            ("MOVE b 2", Value::Integer(1)),
+            ("SWAPDB 0 2", Value::ok()),
+            ("SWAPDB 0 2", Value::ok()),
+        ] {
+            assert_eq!(alice.run(line), reply, "{line}");
+        }
+        assert!(!alice.command(&["SUBSCRIBE", "__watch@0__:GET a"]).is_error());
+        let mut other = login(server, "alice", "x");
+        assert!(!other.command(&["SUBSCRIBE", "__watch@2__:GET b"]).is_error());
+        // A user without the right to SELECT uses the selected database.
+        assert_ok(admin, "ACL SETUSER bob on nopass +@all -select ~* &*");
+        let mut bob = login(server, "bob", "x");
+        assert_eq!(bob.run("COPY a e DB 0"), Value::Integer(1));
+        assert!(bob.run("COPY a e DB 1").is_error());
+        // A right that is lost counts for what is watched already.
+        assert_ok(admin, "ACL SETUSER alice -select +select|0");
+        admin.run("SELECT 2");
+        admin.run("SET b changed");
+        let told = loop {
+            let text = texts(&other.read_value().unwrap()).pop().unwrap();
+            if text.contains("NOPERM") || text.contains("changed") {
+                break text;
+            }
+        };
+        assert!(told.contains("NOPERM"), "{told}");
+        for database in [5, 6] {
+            admin.run(&format!("SELECT {database}"));
+            assert_eq!(admin.run("DBSIZE"), Value::Integer(0), "{database}");
+        }
+    });
+}

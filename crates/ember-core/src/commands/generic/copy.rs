@@ -22,12 +22,18 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
             KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS)),
             KeySpec::one(2, KeyFlags::OW.union(KeyFlags::UPDATE)),
         ],
+        databases_of: Some(databases_of),
         syntax: "source destination [DB destination-db] [REPLACE]",
         example: Example { given: &["SET dolly sheep"], call: "COPY dolly clone", reply: "(integer) 1" },
         ..Spec::DEFAULT
     },
     Run::Keys(copy),
 )];
+
+fn databases_of(args: Args<'_>) -> Vec<usize> {
+    let has_value = |&arg: &usize| arg + 1 < args.len();
+    (3..args.len()).filter(|&arg| is_word(args, arg, "DB")).filter(has_value).map(|arg| arg + 1).collect()
+}
 
 struct Options {
     database: usize,

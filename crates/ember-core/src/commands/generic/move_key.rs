@@ -15,6 +15,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         arity: 3,
         flags: Flags::WRITE.union(Flags::FAST),
         keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE))],
+        databases_of: Some(|_| vec![2]),
         syntax: "key db",
         example: Example { given: &["SET hello world"], call: "MOVE hello 1", reply: "(integer) 1" },
         ..Spec::DEFAULT

@@ -18,6 +18,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         arity: 3,
         flags: Flags::WRITE.union(Flags::FAST),
         categories: Category::KEYSPACE.union(Category::DANGEROUS),
+        databases_of: Some(|_| vec![1, 2]),
         syntax: "index1 index2",
         example: Example { given: &[], call: "SWAPDB 0 1", reply: "OK" },
         ..Spec::DEFAULT

@@ -10,8 +10,8 @@ use super::{SHARD_CHANNELS, TEMPLATE};
 use crate::clients::client::Client;
 use crate::clients::live_queries::{Form, Pace};
 use crate::clients::subscriptions::{Address, Kind, Name, Subscriptions, write_change};
-use crate::executor::Section;
 use crate::executor::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
+use crate::executor::{Section, authorization};
 use crate::live_queries::channel;
 use crate::live_queries::opening::{self, Wish};
 
@@ -178,6 +178,7 @@ fn watch(execution: &mut Execution<'_>, name: &[u8]) -> Result<(), CommandError>
     if database >= execution.executor.server.keyspace.databases() {
         return Err("ERR DB index is out of range".into());
     }
+    authorization::authorize_database(execution.executor.server, execution.client, database)?;
     let mut call = OwnedBatch::new();
     call.push(&words.iter().map(Vec::as_slice).collect::<Vec<_>>());
     let form = Form::Channel(Name::from(name));
