@@ -8,7 +8,7 @@
 //! So no change is lost: one that comes before the mark is taken back is seen by the run, a later one marks the query again.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
 use ember_protocol::{Args, Protocol, StoredCommand};
 
@@ -37,6 +37,8 @@ pub struct LiveQuery {
     is_marked: AtomicBool,
     /// Who is to be told. Changed only under the locks of all keys.
     audience: Mutex<Audience>,
+    /// The line in which it waits to be run, one for each user: its home's choice.
+    pub line: AtomicU16,
     /// Its home does not run it before this time, in a unit and from a beginning of the home's choice.
     pub not_before: AtomicU64,
 }
@@ -87,6 +89,7 @@ impl LiveQuery {
             home: home as u16,
             is_marked: AtomicBool::new(false),
             audience: Mutex::new(Audience::default()),
+            line: AtomicU16::new(0),
             not_before: AtomicU64::new(0),
         })
     }

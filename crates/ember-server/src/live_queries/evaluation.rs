@@ -1,6 +1,7 @@
 //! Running a live query: its result at one moment, and the number of that moment.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use ember_protocol::{Args, Protocol, Reply};
 use emberkv_core::call::{Attempt, AttemptResult, CommandResult, DataCommand};
@@ -88,13 +89,13 @@ fn evaluated(
 ) -> Evaluated {
     // What has changed these keys has taken its number under the locks that are held now; what will, takes a higher one.
     let (sequence, record) = executor.server.journal.state_number(&executor.turn.journal);
-    let (hash, body) = shown(executor, question.command, result, reply);
+    let (hash, body) = shown(executor.config.watch_max_reply, question.command, result, reply);
     Evaluated { sequence, record, hash, body }
 }
 
-/// The hash of a result, and what is sent of it.
+/// The hash of a result, and what is sent of it: an error, if it has more than so many bytes.
 pub(super) fn shown(
-    executor: &Executor,
+    bytes_max: u64,
     command: &Command,
     result: CommandResult,
     mut reply: Reply,
@@ -104,7 +105,7 @@ pub(super) fn shown(
     }
     let body = reply.to_vec();
     let hash = digest::of_result(command.spec, &body);
-    if body.len() as u64 <= executor.config.watch_max_reply {
+    if body.len() as u64 <= bytes_max {
         return (hash, body);
     }
     let mut error = Reply::new(reply.protocol());
@@ -120,8 +121,8 @@ pub(crate) enum Renewed {
     News(News),
     /// A thread runs it, because that takes long.
     Runs,
-    /// Its keys belong to calls that have waited for them: it is marked again, and to be tried again.
-    Waits,
+    /// It takes long, and its keys belong to others for the moment: it is marked again, and to be tried again at this time.
+    Waits(Instant),
 }
 
 /// Runs a query again that is marked, on its home. The worker is inside the gate and holds no lock.

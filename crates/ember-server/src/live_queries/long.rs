@@ -2,12 +2,12 @@
 //! (`executor/long_calls.rs`): nobody waits for it but who would change one of its keys.
 //!
 //! Its number is that of the moment when they were lent. One that is marked meanwhile is run again afterwards, never beside.
+//! `long_runs.rs` says how many run at a time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ember_protocol::Reply;
-use emberkv_core::call::CommandResult;
+use ember_protocol::{Protocol, Reply};
 use emberkv_core::dispatch::loan::Loan;
 use emberkv_core::dispatch::{Context, Waiting};
 use emberkv_core::keys::Guards;
@@ -15,6 +15,7 @@ use emberkv_core::live_query::LiveQuery;
 
 use super::LiveQueries;
 use super::evaluation::{Question, Renewed, shown};
+use super::long_runs::RETRY_TIME;
 use crate::clients::live_queries::{EndedRun, Marked, News, State, StateMemory};
 use crate::executor::Executor;
 use crate::executor::jobs::{Effort, Job, Jobs, Settled};
@@ -27,11 +28,13 @@ struct LongRun {
     /// The number of the moment at which its keys have lent their values, and that of the last record then.
     sequence: u64,
     record: Option<u64>,
-    /// The keys, which are held.
+    /// The keys, which are held until it was run.
     keys: Vec<Box<[u8]>>,
     loan: Loan,
-    reply: Reply,
-    result: CommandResult,
+    protocol: Protocol,
+    reply_bytes_max: u64,
+    /// The hash of the result, and what is sent of it.
+    result: (u128, Vec<u8>),
     took: Duration,
 }
 
@@ -46,10 +49,18 @@ pub(super) fn begin(
     let (server, args) = (executor.server, question.args);
     let positions = question.command.spec.key_positions(args);
     let keys: Vec<Box<[u8]>> = positions.map(|arg| args.at(arg).into()).collect();
-    if !server.hold_keys_unless_awaited(&keys) {
+    let (runs, now) = (LiveQueries::of(server).long_runs(), Instant::now());
+    let begun = runs.begin(&keys, server.workers.len(), now).and_then(|()| {
+        let holds = server.hold_keys_unless_awaited(&keys);
+        if !holds {
+            runs.end(&keys, Duration::ZERO);
+        }
+        holds.then_some(()).ok_or(now + RETRY_TIME)
+    });
+    if let Err(retry_at) = begun {
         query.mark();
         guards.unpin(&server.keyspace, &mut executor.turn);
-        return Renewed::Waits;
+        return Renewed::Waits(retry_at);
     }
     let (sequence, record) = server.journal.state_number(&executor.turn.journal);
     let (keyspace, turn, database) = (&server.keyspace, &mut executor.turn, question.database);
@@ -63,8 +74,9 @@ pub(super) fn begin(
         record,
         keys,
         loan,
-        reply: Reply::new(question.protocol),
-        result: Ok(()),
+        protocol: question.protocol,
+        reply_bytes_max: executor.config.watch_max_reply,
+        result: (0, Vec::new()),
         took: Duration::ZERO,
     });
     if let Err((mut job, error)) = Jobs::begin(server, Effort::Processor, job) {
@@ -82,12 +94,17 @@ impl Job for LongRun {
 
     fn run(&mut self, server: &'static Server) {
         let begun = Instant::now();
-        self.result = self.loan.run(&server.keyspace, &mut self.reply);
+        let mut reply = Reply::new(self.protocol);
+        let result = self.loan.run(&server.keyspace, &mut reply);
+        // Writers wait for no more than this.
         self.took = begun.elapsed();
+        server.let_keys_go(&self.keys);
+        LiveQueries::of(server).long_runs().end(&self.keys, self.took);
+        let command = server.registry.get(self.query.command);
+        self.result = shown(self.reply_bytes_max, command, result, reply);
     }
 
     fn settle(self: Box<Self>, executor: &mut Executor) -> Option<Settled> {
-        executor.server.let_keys_go(&self.keys);
         let (query, took) = (Arc::clone(&self.query), self.took);
         let news = self.news(executor);
         executor.stats.query_evaluations.add(1);
@@ -99,9 +116,8 @@ impl Job for LongRun {
 
 impl LongRun {
     fn news(self, executor: &mut Executor) -> Option<News> {
-        let LongRun { query, since, sequence, record, keys, reply, result, .. } = self;
+        let LongRun { query, since, sequence, record, keys, result: (hash, body), .. } = self;
         let server = executor.server;
-        let (hash, body) = shown(executor, server.registry.get(query.command), result, reply);
         let mut guards = Guards::None;
         let mut shards = keys.iter().map(|key| server.keyspace.hash(key).shard()).collect();
         guards.pin(&server.keyspace, &mut executor.turn, &mut shards);

@@ -3,7 +3,8 @@
 //! ```text
 //! a key changes       the query is marked and goes to its home               (ember-core, executor/live_queries.rs)
 //! home worker         runs it under the locks of all its keys                (evaluation.rs, worker/live_queries.rs)
-//!                     or has a thread run it, if that takes long             (long.rs)
+//!                     or has a thread run it, if that takes long             (long.rs, long_runs.rs)
+//!                     queries of one user never keep those of others waiting (fair_queue.rs)
 //!                     another result than before: a state, once to each worker that has watchers
 //! receiving worker    writes the state to its connections that watch the query, or keeps the newest for who is slow
 //! ```
@@ -15,15 +16,18 @@
 pub(crate) mod channel;
 mod digest;
 pub(crate) mod evaluation;
+pub(crate) mod fair_queue;
 mod fingerprint;
 pub(crate) mod json;
 mod long;
+pub(crate) mod long_runs;
 pub(crate) mod opening;
 pub(crate) mod version;
 pub(crate) mod writing;
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use self::long_runs::LongRuns;
 use crate::clients::live_queries::{State, StatesAccount};
 use crate::server::Server;
 
@@ -42,6 +46,7 @@ pub(crate) struct LiveQueries {
     watchers: AtomicI64,
     bytes: AtomicI64,
     states: StatesAccount,
+    long_runs: LongRuns,
 }
 
 impl LiveQueries {
@@ -68,6 +73,11 @@ impl LiveQueries {
     /// The account of the states.
     pub(crate) fn states(&self) -> &StatesAccount {
         &self.states
+    }
+
+    /// The queries that threads run.
+    pub(crate) fn long_runs(&self) -> &LongRuns {
+        &self.long_runs
     }
 
     /// Counts what a watcher takes more than before.

@@ -17,7 +17,7 @@ use super::evaluation::{Evaluated, Look, Question, look};
 use super::fingerprint::fingerprint;
 use super::version::{self, Version};
 use super::writing::{self, Told};
-use super::{LiveQueries, channel};
+use super::{LiveQueries, channel, fair_queue};
 use crate::catalogue::registry::{Command, Handler};
 use crate::clients::client::Client;
 use crate::clients::live_queries::{AwaitedFirst, First, Form, Pace, Watcher};
@@ -203,6 +203,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
     let known = keys.find_query(first, protocol);
     let is_new = known.is_none();
     let query = known.unwrap_or(new);
+    fair_queue::enter(&query, &client.identity.user.name, is_new);
     if is_new {
         let places: isize = positions.iter().map(|&arg| keys.enter_query(arg, &query)).sum();
         live.count(1, 0, query.memory_bytes() as i64 + places as i64);

@@ -24,6 +24,8 @@ use crate::clients::mailbox::Message;
 use crate::executor::jobs::{Finished, Settled};
 use crate::live_queries::LiveQueries;
 use crate::live_queries::evaluation::{Renewed, renew};
+use crate::live_queries::fair_queue::FairQueue;
+use crate::live_queries::long_runs::DELAY_FACTOR;
 use crate::live_queries::opening::{self, Refused};
 use crate::live_queries::writing::{self, Written};
 use crate::replication::primary::Primary;
@@ -37,11 +39,8 @@ const EVALUATION_SLICE: Duration = Duration::from_micros(200);
 /// a worker's time at most. Shorter ones come once in a turn.
 const DELAYING_RUN: Duration = Duration::from_micros(50);
 
-/// How many times as long as a run the next one is delayed.
-const DELAY_FACTOR: u32 = 4;
-
-/// How soon a query is tried again whose keys belong to calls that have waited for them.
-const KEYS_AWAITED: Duration = Duration::from_millis(10);
+/// Queries that take long and are looked at in one turn, whether one of them may run.
+const LONG_TRIED_MAX: usize = 64;
 
 /// How soon a state is looked at again that is not in the stream of replication.
 const PLACE_AWAITED: Duration = Duration::from_micros(500);
@@ -64,12 +63,15 @@ const CONGESTED_BYTES: usize = 64 * 1024;
 /// What there is to do.
 #[derive(Default)]
 pub(super) struct QueryWork {
-    /// Queries to be run, the oldest first.
-    marked: VecDeque<Marked>,
+    /// Queries to be run.
+    marked: FairQueue,
     /// When they are tried again, if they wait for memory.
     room_at: Option<Instant>,
     /// Those that are not to be run before a time.
     delayed: BTreeMap<(Instant, usize), Marked>,
+    /// Those that take long, and wait for others of their keys or for a thread; and when they are tried again.
+    long: FairQueue,
+    long_at: Option<Instant>,
     /// Queries that run on other threads, by their addresses, and those of them that were marked meanwhile.
     running: HashMap<usize, Option<Marked>>,
     /// The newest states that are not in the stream of replication yet, by the query's address, and when they are looked at
@@ -141,18 +143,46 @@ impl QueryWork {
     /// When there is something to do next.
     pub(super) fn next_at(&self) -> Option<Instant> {
         let delayed = self.delayed.first_key_value().map(|(&(at, _), _)| at);
-        delayed.into_iter().chain(self.intervals.first()).chain(self.placed_at).chain(self.room_at).min()
+        let times = [self.intervals.first(), self.placed_at, self.room_at, self.long_at];
+        delayed.into_iter().chain(times.into_iter().flatten()).min()
     }
 
     fn is_idle(&self) -> bool {
         let has_states = self.telling.is_some() || !self.untold_order.is_empty();
         let is_empty = self.marked.is_empty() && self.delayed.is_empty() && self.intervals.ends.is_empty();
-        is_empty && !has_states && self.left.is_empty() && self.unplaced.is_empty()
+        is_empty && !has_states && self.long.is_empty() && self.left.is_empty() && self.unplaced.is_empty()
     }
 
     /// Enters a query that is to be run again.
     pub(super) fn mark(&mut self, marked: Marked) {
-        self.marked.push_back(marked);
+        self.marked.push(marked);
+    }
+
+    /// Notes a query that takes long, and is to be tried again at a time.
+    fn wait(&mut self, marked: Marked, until: Instant) {
+        self.long.push(marked);
+        self.long_at = Some(self.long_at.map_or(until, |at| at.min(until)));
+    }
+
+    /// Takes up the next query that takes long and may run now.
+    fn take_up_long(&mut self, server: &Server, now: Instant) {
+        let runs = LiveQueries::of(server).long_runs();
+        self.long_at = None;
+        for _ in 0..self.long.len().min(LONG_TRIED_MAX) {
+            let Some(marked) = self.long.pop() else { return };
+            let call = marked.query.call();
+            let positions = server.registry.get(marked.query.command).spec.key_positions(call);
+            let keys: Vec<&[u8]> = positions.map(|arg| call.at(arg)).collect();
+            match runs.busy_until(keys, server.workers.len(), now) {
+                Some(until) => self.wait(marked, until),
+                None => {
+                    self.marked.push(marked);
+                    // The others are looked at when it runs.
+                    self.long_at = (!self.long.is_empty()).then_some(now);
+                    return;
+                }
+            }
+        }
     }
 }
 
@@ -165,7 +195,10 @@ impl Worker {
         self.queries.marked.extend(self.executor.marked.drain(..));
         let now = Instant::now();
         while let Some(entry) = self.queries.delayed.first_entry().filter(|entry| entry.key().0 <= now) {
-            self.queries.marked.push_back(entry.remove());
+            self.queries.marked.push(entry.remove());
+        }
+        if self.queries.long_at.is_some_and(|at| at <= now) {
+            self.queries.take_up_long(self.server, now);
         }
         self.queries.room_at.take_if(|at| *at <= now);
         if !self.queries.marked.is_empty() && self.queries.room_at.is_none() && !self.server.is_loading() {
@@ -196,7 +229,7 @@ impl Worker {
                 self.queries.room_at = Some(now + ROOM_AWAITED);
                 break;
             }
-            let Some(marked) = self.queries.marked.pop_front() else { break };
+            let Some(marked) = self.queries.marked.pop() else { break };
             let query = Arc::clone(&marked.query);
             let name = Arc::as_ptr(&query).addr();
             if let Some(next) = self.queries.running.get_mut(&name) {
@@ -213,7 +246,7 @@ impl Worker {
                 Renewed::Known => {}
                 Renewed::News(news) => states.push(news),
                 Renewed::Runs => _ = self.queries.running.insert(name, None),
-                Renewed::Waits => _ = self.queries.delayed.insert((now + KEYS_AWAITED, name), marked),
+                Renewed::Waits(until) => self.queries.wait(marked, until),
             }
             let ended = Instant::now();
             self.note_run(&query, ended - now, ended);
@@ -269,6 +302,9 @@ impl Worker {
             let next = self.queries.running.remove(&Arc::as_ptr(&query).addr());
             self.queries.marked.extend(next.flatten());
             news.into_iter().for_each(|news| self.send_news(news));
+        }
+        if !self.queries.long.is_empty() {
+            self.queries.long_at = Some(now);
         }
     }
 

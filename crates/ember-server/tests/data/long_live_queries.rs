@@ -178,3 +178,41 @@ fn rights_that_are_lost_during_a_long_first_look_count() {
     assert!(answer.text().starts_with("NOPERM"), "{answer:?}");
     assert_eq!(admin.info_number("ember_live_watchers"), 0);
 }
+
+#[test]
+fn a_write_waits_for_one_of_the_queries_of_its_key_at_most() {
+    /// Queries of one key, each of which takes long.
+    const QUERIES: usize = 40;
+    for mode in MODES {
+        let server = start_with_long_calls(mode, &[]);
+        let (mut watcher, mut other, mut writer) = (resp3(&server), server.client(), server.client());
+        set_long_strings(&mut writer, 1000);
+        let query = |number: usize| format!("LCS a b IDX MINMATCHLEN {}", 900 + number);
+        for number in 0..QUERIES {
+            let channel = format!("__watch@0__:{}", query(number));
+            watcher.send_command(&["SUBSCRIBE", &channel]).unwrap();
+        }
+        wait_until("all were run", || other.info_number("ember_live_evaluations") >= QUERIES as u64);
+        for _ in 0..10 {
+            let before = other.info_number("ember_live_evaluations");
+            assert!(matches!(writer.run("APPEND a x"), Value::Integer(_)));
+            let runs = other.info_number("ember_live_evaluations") - before;
+            // The one that was under way, and what was run between the answers.
+            assert!(runs <= 4, "{mode:?}: a write has waited for {runs} queries");
+        }
+        // States are late, but the last one of each query comes.
+        let version = |text: &str| text.rsplit_once("\"len\":").map(|(_, rest)| rest.to_owned());
+        writer.command(&[&b"SET"[..], b"a", &[b'x'; 900]]);
+        writer.command(&[&b"SET"[..], b"b", &[b'x'; 900]]);
+        let mut told = std::collections::HashSet::new();
+        while told.len() < QUERIES {
+            let value = watcher.read_value().unwrap();
+            let parts = value.elements().unwrap();
+            if parts[0].text() == "message"
+                && version(&parts[2].text()).is_some_and(|len| len.starts_with("900"))
+            {
+                told.insert(parts[1].text());
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Queries that wait to be run, so that each user has its turn.
+//!
+//! Queries are kept in a line for each user, and taken from one line after the other: those of one user wait for one query of
+//! each other user, however many these have. Queries that several users share are a line of their own.
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::Ordering;
+
+use emberkv_core::live_query::LiveQuery;
+
+use crate::clients::live_queries::Marked;
+
+/// The line of queries that several users share.
+const SHARED: u16 = 0;
+
+/// So many queries are kept, whether or not they are still to be run.
+const KEPT_MIN: usize = 1024;
+
+/// The line of a user's queries. Those of a few users may be one.
+pub(crate) fn line_of(user: &[u8]) -> u16 {
+    let mut hasher = DefaultHasher::new();
+    user.hash(&mut hasher);
+    1 + (hasher.finish() % u64::from(u16::MAX)) as u16
+}
+
+/// Notes that a user watches a query.
+pub(super) fn enter(query: &LiveQuery, user: &[u8], is_new: bool) {
+    let line = line_of(user);
+    if is_new {
+        query.line.store(line, Ordering::Relaxed);
+    } else if query.line.load(Ordering::Relaxed) != line {
+        query.line.store(SHARED, Ordering::Relaxed);
+    }
+}
+
+/// Queries that are to be run.
+#[derive(Default)]
+pub(crate) struct FairQueue {
+    /// None of them is empty; the first is that whose turn it is.
+    lines: VecDeque<(u16, VecDeque<Marked>)>,
+    count: usize,
+    /// How many were to be run when that was last counted.
+    kept: usize,
+}
+
+impl FairQueue {
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Adds a query as the last one of its line. O(lines), and O(1) for each query that is not to be run any more.
+    pub(crate) fn push(&mut self, marked: Marked) {
+        if self.count >= 2 * self.kept.max(KEPT_MIN) {
+            self.forget_unwanted();
+        }
+        self.count += 1;
+        let line = marked.query.line.load(Ordering::Relaxed);
+        match self.lines.iter_mut().find(|(other, _)| *other == line) {
+            Some((_, queries)) => queries.push_back(marked),
+            None => self.lines.push_back((line, VecDeque::from([marked]))),
+        }
+    }
+
+    /// Takes the first query of the line whose turn it is.
+    pub(crate) fn pop(&mut self) -> Option<Marked> {
+        let (line, mut queries) = self.lines.pop_front()?;
+        let marked = queries.pop_front();
+        if !queries.is_empty() {
+            self.lines.push_back((line, queries));
+        }
+        self.count -= usize::from(marked.is_some());
+        marked
+    }
+
+    /// Forgets queries that nobody watches any more.
+    fn forget_unwanted(&mut self) {
+        for (_, queries) in &mut self.lines {
+            queries.retain(|marked| !marked.query.with_audience(|audience| audience.is_empty()));
+        }
+        self.lines.retain(|(_, queries)| !queries.is_empty());
+        self.count = self.lines.iter().map(|(_, queries)| queries.len()).sum();
+        self.kept = self.count;
+    }
+}
+
+impl Extend<Marked> for FairQueue {
+    fn extend<I: IntoIterator<Item = Marked>>(&mut self, queries: I) {
+        queries.into_iter().for_each(|marked| self.push(marked));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    use ember_protocol::{OwnedBatch, Protocol};
+    use emberkv_core::live_query::Receiver;
+
+    use super::*;
+
+    fn marked(line: u16, database: usize, is_watched: bool) -> Marked {
+        let mut batch = OwnedBatch::new();
+        batch.push(&[b"GET", b"k"]);
+        let query = LiveQuery::new(batch.command(0), 1, database, Protocol::Resp2, 0).unwrap();
+        query.line.store(line, Ordering::Relaxed);
+        if is_watched {
+            let receiver = Receiver { client_id: 1, token: 1, number: database as u32 };
+            query.with_audience(|audience| audience.add(0, receiver, false));
+        }
+        Marked { query: Arc::new(query), since: Instant::now() }
+    }
+
+    fn numbers(queue: &mut FairQueue) -> Vec<usize> {
+        std::iter::from_fn(|| queue.pop()).map(|marked| marked.query.database()).collect()
+    }
+
+    #[test]
+    fn users_have_their_turns_however_many_queries_another_has() {
+        let mut queue = FairQueue::default();
+        queue.extend((0..5).map(|number| marked(7, number, true)));
+        queue.push(marked(8, 10, true));
+        queue.push(marked(9, 20, true));
+        queue.push(marked(8, 11, true));
+        assert_eq!(queue.len(), 8);
+        assert_eq!(numbers(&mut queue), [0, 10, 20, 1, 11, 2, 3, 4]);
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn queries_that_nobody_watches_do_not_pile_up() {
+        let mut queue = FairQueue::default();
+        queue.extend((0..10).map(|number| marked(1, number, true)));
+        queue.extend((0..100_000).map(|number| marked(2, number, false)));
+        assert!(queue.len() <= 2 * KEPT_MIN, "{}", queue.len());
+        let watched = numbers(&mut queue).len();
+        assert!(watched >= 10, "{watched}");
+    }
+
+    #[test]
+    fn a_query_of_several_users_is_in_the_line_of_shared_ones() {
+        let Marked { query, .. } = marked(0, 0, true);
+        enter(&query, b"ann", true);
+        assert_eq!(query.line.load(Ordering::Relaxed), line_of(b"ann"));
+        enter(&query, b"ann", false);
+        assert_eq!(query.line.load(Ordering::Relaxed), line_of(b"ann"));
+        enter(&query, b"bob", false);
+        assert_eq!(query.line.load(Ordering::Relaxed), SHARED);
+        assert!(line_of(b"ann") != SHARED && line_of(b"bob") != SHARED);
+    }
+}
