@@ -212,7 +212,9 @@ async fn ticket(
 ) -> Result<Response<AnswerBody>, Excuse> {
     look_at_host(headers, config, credentials.is_some())?;
     drop(introduce(credentials.as_ref(), CLIENT_NAME, visitor, server).await?);
-    let too_many = || Excuse::new(StatusCode::SERVICE_UNAVAILABLE, "too many tickets are not used yet");
+    let too_many = || {
+        Excuse::new(StatusCode::SERVICE_UNAVAILABLE, "the user has too many tickets that are not used yet")
+    };
     let ticket = TICKETS.issue(credentials, Instant::now()).ok_or_else(too_many)?;
     let text = json!({ "ticket": ticket, "seconds": tickets::GOOD_FOR.as_secs() }).to_string();
     Ok(of_type(StatusCode::OK, JSON, text).map(AnswerBody::Whole))

@@ -11,34 +11,85 @@ use crate::system::random_name::random_name;
 /// How long a ticket may be used.
 pub(super) const GOOD_FOR: Duration = Duration::from_secs(30);
 
-/// Tickets that are not used yet, for all who ask.
-const TICKETS_MAX: usize = 4096;
+/// Tickets of one user that are not used yet: some 200 kB. Users do not share them, so none keeps another from watching.
+const TICKETS_MAX: usize = 1024;
+
+/// The user of a request without a password.
+const DEFAULT_USER: &[u8] = b"default";
 
 /// Those that are not used yet. The password is shown again when one is: what has changed meanwhile counts.
-pub(super) struct Tickets(Mutex<BTreeMap<String, (Instant, Option<Credentials>)>>);
+pub(super) struct Tickets(Mutex<Unused>);
+
+struct Unused {
+    tickets: BTreeMap<String, Ticket>,
+    /// How many each user has.
+    counts: BTreeMap<Vec<u8>, usize>,
+}
+
+struct Ticket {
+    until: Instant,
+    credentials: Option<Credentials>,
+}
+
+impl Ticket {
+    fn user(&self) -> &[u8] {
+        user_of(self.credentials.as_ref())
+    }
+}
+
+fn user_of(credentials: Option<&Credentials>) -> &[u8] {
+    credentials.map_or(DEFAULT_USER, |credentials| &credentials.user)
+}
+
+impl Unused {
+    fn count_of(&self, user: &[u8]) -> usize {
+        self.counts.get(user).copied().unwrap_or(0)
+    }
+
+    fn forget_old(&mut self, now: Instant) {
+        self.tickets.retain(|_, ticket| ticket.until > now);
+        self.counts.clear();
+        for ticket in self.tickets.values() {
+            *self.counts.entry(ticket.user().to_vec()).or_default() += 1;
+        }
+    }
+
+    fn take(&mut self, name: &str) -> Option<Ticket> {
+        let ticket = self.tickets.remove(name)?;
+        if let Some(count) = self.counts.get_mut(ticket.user()) {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(ticket.user());
+            }
+        }
+        Some(ticket)
+    }
+}
 
 impl Tickets {
     pub(super) const fn new() -> Tickets {
-        Tickets(Mutex::new(BTreeMap::new()))
+        Tickets(Mutex::new(Unused { tickets: BTreeMap::new(), counts: BTreeMap::new() }))
     }
 
-    /// A new ticket; none when there are too many, or the system has no random numbers.
+    /// A new ticket; none when the user has too many, or the system has no random numbers.
     pub(super) fn issue(&self, credentials: Option<Credentials>, now: Instant) -> Option<String> {
-        let ticket = random_name().ok()?;
-        let mut tickets = self.0.lock();
-        if tickets.len() >= TICKETS_MAX {
-            tickets.retain(|_, (until, _)| *until > now);
+        let name = random_name().ok()?;
+        let user = user_of(credentials.as_ref()).to_vec();
+        let mut unused = self.0.lock();
+        if unused.count_of(&user) >= TICKETS_MAX {
+            unused.forget_old(now);
         }
-        if tickets.len() >= TICKETS_MAX {
+        if unused.count_of(&user) >= TICKETS_MAX {
             return None;
         }
-        tickets.insert(ticket.clone(), (now + GOOD_FOR, credentials));
-        Some(ticket)
+        unused.tickets.insert(name.clone(), Ticket { until: now + GOOD_FOR, credentials });
+        *unused.counts.entry(user).or_default() += 1;
+        Some(name)
     }
 
     /// Whose ticket it is, or was: it cannot be used again. None if it is none, any more.
-    pub(super) fn redeem(&self, ticket: &str, now: Instant) -> Option<Option<Credentials>> {
-        let (until, credentials) = self.0.lock().remove(ticket)?;
+    pub(super) fn redeem(&self, name: &str, now: Instant) -> Option<Option<Credentials>> {
+        let Ticket { until, credentials } = self.0.lock().take(name)?;
         (until > now).then_some(credentials)
     }
 }
@@ -69,6 +120,21 @@ mod tests {
         }
         assert!(tickets.issue(None, now).is_none());
         assert!(tickets.issue(None, now + GOOD_FOR).is_some());
-        assert_eq!(tickets.0.lock().len(), 1);
+        assert_eq!(tickets.0.lock().tickets.len(), 1);
+    }
+
+    #[test]
+    fn a_user_with_many_tickets_leaves_those_of_others_alone() {
+        let tickets = Tickets::new();
+        let now = Instant::now();
+        let of = |user: &str| Some(Credentials { user: user.into(), password: b"x".to_vec() });
+        let mut last = None;
+        while let Some(ticket) = tickets.issue(of("alice"), now) {
+            last = Some(ticket);
+        }
+        assert!(tickets.issue(of("bob"), now).is_some() && tickets.issue(None, now).is_some());
+        // One that was used makes place for another.
+        assert!(tickets.redeem(&last.unwrap(), now).is_some());
+        assert!(tickets.issue(of("alice"), now).is_some() && tickets.issue(of("alice"), now).is_none());
     }
 }
