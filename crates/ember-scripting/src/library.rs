@@ -165,7 +165,19 @@ impl LibraryRegistry {
         Arc::clone(&self.libraries.read())
     }
 
-    /// Changes the libraries, all or nothing.
+    /// Makes one change that is all or nothing by itself ([`Libraries::add`], [`Libraries::remove`]). It takes as long as
+    /// that, however many libraries there are, unless others look at those of before.
+    ///
+    /// # Errors
+    /// Those of `change`.
+    pub fn change_one(
+        &self,
+        change: impl FnOnce(&mut Libraries) -> Result<(), CommandError>,
+    ) -> Result<(), CommandError> {
+        change(Arc::make_mut(&mut self.libraries.write()))
+    }
+
+    /// Changes the libraries, all or nothing. O(libraries).
     ///
     /// # Errors
     /// Those of `change`; nothing has changed then.
@@ -178,5 +190,34 @@ impl LibraryRegistry {
         change(&mut changed)?;
         *libraries = Arc::new(changed);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn library(name: &str) -> Library {
+        let name = name.as_bytes().to_vec();
+        let function = Declaration { name: name.clone(), description: None, flags: ScriptFlags::default() };
+        let functions = BTreeMap::from([(name.clone(), function)]);
+        Library { name, code: Vec::new(), functions, confined: BTreeMap::new() }
+    }
+
+    #[test]
+    fn one_change_copies_the_libraries_only_while_a_snapshot_is_held() {
+        let registry = LibraryRegistry::default();
+        let add = |name: &str| registry.change_one(|libraries| libraries.add(library(name), false));
+        let place = || Arc::as_ptr(&registry.snapshot());
+        add("a").unwrap();
+        let before = place();
+        (0..100).for_each(|number| add(&format!("b{number}")).unwrap());
+        add("a").unwrap_err();
+        assert!(place() == before && registry.snapshot().all().count() == 101);
+        let seen = registry.snapshot();
+        add("c").unwrap();
+        registry.change_one(|libraries| libraries.remove(b"a").then_some(()).ok_or("ERR".into())).unwrap();
+        assert!(seen.get(b"a").is_some() && seen.get(b"c").is_none());
+        assert!(registry.snapshot().get(b"a").is_none() && registry.snapshot().find(b"C").is_some());
     }
 }

@@ -84,7 +84,7 @@ pub(crate) fn replay(
 
 pub(crate) fn delete(server: &Server, _: &Config, args: Args<'_>) -> Result<Option<Vec<u8>>, CommandError> {
     let name = args.at(2);
-    server.scripting.libraries.change(|libraries| {
+    server.scripting.libraries.change_one(|libraries| {
         if libraries.remove(name) { Ok(()) } else { Err("ERR Library not found".into()) }
     })?;
     Ok(None)
@@ -109,7 +109,7 @@ pub(crate) fn load(
         return Err(CommandError::quoting("ERR Library '", &name, "' already exists"));
     }
     let (library, _) = declared(server, config, code)?;
-    registry.change(|libraries| libraries.add(library, replaces))?;
+    registry.change_one(|libraries| libraries.add(library, replaces))?;
     Ok(Some(name))
 }
 
