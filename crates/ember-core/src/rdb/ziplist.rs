@@ -29,11 +29,13 @@ enum Entry<'a> {
 /// # Errors
 /// If the bytes are no ziplist.
 pub(super) fn to_listpack(bytes: &[u8]) -> Result<Listpack, LoadError> {
-    let (entries, count) = entries(bytes).ok_or(CORRUPT)?;
+    let Header { entries, last_at, count } = header(bytes).ok_or(CORRUPT)?;
     let mut listpack = Listpack::new();
     let mut rest = entries;
     let mut len_before = 0;
+    let mut last_found_at = None;
     while !rest.is_empty() {
+        last_found_at = Some(HEADER_BYTES + entries.len() - rest.len());
         let (entry, len) = first(rest, len_before).ok_or(CORRUPT)?;
         match entry {
             Entry::Integer(number) => listpack.push_back_integer(number),
@@ -41,20 +43,34 @@ pub(super) fn to_listpack(bytes: &[u8]) -> Result<Listpack, LoadError> {
         }
         (rest, len_before) = (&rest[len..], len);
     }
-    if count != COUNT_UNKNOWN && listpack.len() != usize::from(count) {
+    let is_counted = count == COUNT_UNKNOWN || listpack.len() == usize::from(count);
+    // Redis does not read the offset of a ziplist without entries either.
+    if !is_counted || last_found_at.is_some_and(|found| found != last_at) {
         return Err(CORRUPT);
     }
     Ok(listpack)
 }
 
-/// The bytes of the entries, and the count that the header tells.
-fn entries(bytes: &[u8]) -> Option<(&[u8], u16)> {
+/// What the header of a ziplist says, and the bytes of its entries.
+struct Header<'a> {
+    entries: &'a [u8],
+    /// The offset of the last entry in the ziplist.
+    last_at: usize,
+    count: u16,
+}
+
+fn header(bytes: &[u8]) -> Option<Header<'_>> {
     let (header, entries) = bytes.split_first_chunk::<HEADER_BYTES>()?;
-    let (&total, _) = header.split_first_chunk::<4>()?;
-    let (&count, _) = header[8..].split_first_chunk::<2>()?;
+    let (&total, rest) = header.split_first_chunk::<4>()?;
+    let (&last_at, rest) = rest.split_first_chunk::<4>()?;
+    let (&count, _) = rest.split_first_chunk::<2>()?;
     let (&end, entries) = entries.split_last()?;
-    (u32::from_le_bytes(total) as usize == bytes.len() && end == END)
-        .then_some((entries, u16::from_le_bytes(count)))
+    let (last_at, count) = (u32::from_le_bytes(last_at) as usize, u16::from_le_bytes(count));
+    (u32::from_le_bytes(total) as usize == bytes.len() && end == END).then_some(Header {
+        entries,
+        last_at,
+        count,
+    })
 }
 
 /// The first entry of `bytes` and its length; it says that the one before takes `len_before`.
@@ -112,15 +128,23 @@ mod tests {
     use super::*;
     use crate::types::listpack::Element;
 
-    fn ziplist(entries: &[u8], count: u16) -> Vec<u8> {
+    fn ziplist(entries: &[&[u8]], count: u16) -> Vec<u8> {
+        let all = entries.concat();
+        let last_at = HEADER_BYTES + all.len() - entries.last().map_or(0, |last| last.len());
+        with_last_at(&all, last_at, count)
+    }
+
+    fn with_last_at(entries: &[u8], last_at: usize, count: u16) -> Vec<u8> {
         let total = (HEADER_BYTES + entries.len() + 1) as u32;
-        [&total.to_le_bytes()[..], &[0; 4], &count.to_le_bytes(), entries, &[END]].concat()
+        let last_at = last_at as u32;
+        [&total.to_le_bytes()[..], &last_at.to_le_bytes(), &count.to_le_bytes(), entries, &[END]].concat()
     }
 
     #[test]
     fn every_encoding_is_read() {
         let long = [b'x'; 300];
-        let entries: Vec<u8> = [
+        let long_entry = [&b"\x0A\x41\x2C"[..], &long].concat();
+        let entries = [
             &b"\x00\x03abc"[..],
             b"\x05\xF1",
             b"\x02\xFD",
@@ -129,11 +153,9 @@ mod tests {
             b"\x04\xF0\xFF\xFF\x7F",
             b"\x05\xD0\x00\x00\x00\x80",
             b"\x06\xE0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F",
-            b"\x0A\x41\x2C",
-            &long,
+            &long_entry,
             b"\xFE\x2F\x01\x00\x00\x80\x00\x00\x00\x02hi",
-        ]
-        .concat();
+        ];
         let listpack = to_listpack(&ziplist(&entries, 10)).unwrap();
         let read: Vec<Vec<u8>> = listpack.iter().map(Element::to_vec).collect();
         let expected: [&[u8]; 10] = [
@@ -153,15 +175,19 @@ mod tests {
 
     #[test]
     fn contradictions_are_refused() {
-        let good = ziplist(b"\x00\x03abc\x05\xF1", 2);
+        let good = ziplist(&[b"\x00\x03abc", b"\x05\xF1"], 2);
         to_listpack(&good).unwrap();
         for index in 0..good.len() {
             to_listpack(&good[..index]).unwrap_err();
         }
-        to_listpack(&ziplist(b"\x00\x03abc\x05\xF1", 3)).unwrap_err();
-        to_listpack(&ziplist(b"\x00\x03abc\x06\xF1", 2)).unwrap_err();
-        to_listpack(&ziplist(b"\x00\x80\xFF\xFF\xFF\xFFabc", 1)).unwrap_err();
-        to_listpack(&ziplist(b"\x00\xFF", 1)).unwrap_err();
-        to_listpack(&ziplist(b"\x00\x90", 1)).unwrap_err();
+        for last_at in [0, HEADER_BYTES, HEADER_BYTES + 4, HEADER_BYTES + 6, HEADER_BYTES + 7, 1 << 20] {
+            to_listpack(&with_last_at(b"\x00\x03abc\x05\xF1", last_at, 2)).unwrap_err();
+        }
+        to_listpack(&ziplist(&[b"\x00\x03abc", b"\x05\xF1"], 3)).unwrap_err();
+        to_listpack(&ziplist(&[b"\x00\x03abc", b"\x06\xF1"], 2)).unwrap_err();
+        to_listpack(&ziplist(&[b"\x00\x80\xFF\xFF\xFF\xFFabc"], 1)).unwrap_err();
+        to_listpack(&ziplist(&[b"\x00\xFF"], 1)).unwrap_err();
+        to_listpack(&ziplist(&[b"\x00\x90"], 1)).unwrap_err();
+        assert_eq!(to_listpack(&with_last_at(b"", 0, 0)).unwrap().len(), 0);
     }
 }

@@ -246,9 +246,10 @@ fn a_hash_whose_fields_have_all_expired_is_not_restored() {
 
 #[test]
 fn forms_of_older_versions_are_read() {
+    // The last entry stands at offset 13.
     let ziplist = |entries: &[u8], count: u8| {
         let total = 11 + entries.len() as u8;
-        [&[total, 0, 0, 0, 10, 0, 0, 0, count, 0], entries, &[0xFF]].concat()
+        [&[total, 0, 0, 0, 13, 0, 0, 0, count, 0], entries, &[0xFF]].concat()
     };
     let string = |bytes: &[u8]| [&[bytes.len() as u8], bytes].concat();
     let two = string(&ziplist(b"\x00\x01a\x03\xF3", 2));
