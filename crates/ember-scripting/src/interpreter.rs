@@ -403,6 +403,14 @@ impl Interpreter {
         self.cycles_left.get() > 0
     }
 
+    /// Forgets what it has compiled, which becomes garbage and is collected in the worker's next turns.
+    pub(super) fn forget_compiled(&mut self) {
+        if !self.scripts.is_empty() || !self.libraries.is_empty() {
+            (self.scripts, self.libraries) = (HashMap::new(), HashMap::new());
+            self.cycles_left.set(COLLECTING_CYCLES);
+        }
+    }
+
     /// Whether runs have left much garbage.
     pub fn has_garbage(&self) -> bool {
         self.cycles_left.get() > 0

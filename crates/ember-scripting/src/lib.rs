@@ -58,6 +58,8 @@ pub struct Scripting {
     pub running: RunningScripts,
     /// Bytes that all interpreters hold.
     interpreter_bytes: AtomicU64,
+    /// How often interpreters were to forget what they have compiled.
+    forgets: AtomicU64,
 }
 
 impl Scripting {
@@ -68,6 +70,7 @@ impl Scripting {
             libraries: LibraryRegistry::default(),
             running: RunningScripts::new(workers),
             interpreter_bytes: AtomicU64::new(0),
+            forgets: AtomicU64::new(0),
         }
     }
 
@@ -91,12 +94,42 @@ impl Scripting {
                 *slot = Some(interpreter.map_err(|_| "ERR there is no memory for an interpreter")?);
             }
             let interpreter = slot.as_mut().expect("it was made just now if it was not there");
+            self.forget(Some(interpreter));
             interpreter.make_room();
             let result = act(interpreter);
             HAS_GARBAGE.set(interpreter.has_garbage());
             self.note_bytes(interpreter, told_bytes);
             Ok(result)
         })
+    }
+
+    /// Has every interpreter forget what it has compiled, because scripts or libraries were removed: each worker does so with
+    /// its next script, or when it calls [`Scripting::forget_if_asked`].
+    pub fn forget_compiled(&self) {
+        self.forgets.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Has this worker's interpreter forget what it has compiled, if it is to and runs nothing.
+    pub fn forget_if_asked(&self) {
+        if FORGETS_SEEN.get() == self.forgets.load(Ordering::Relaxed) {
+            return;
+        }
+        INTERPRETER.with(|interpreter| {
+            // It is borrowed while it runs a program: the next call follows after that.
+            if let Ok(mut interpreter) = interpreter.try_borrow_mut() {
+                self.forget(interpreter.0.as_mut());
+            }
+        });
+    }
+
+    fn forget(&self, interpreter: Option<&mut Interpreter>) {
+        let forgets = self.forgets.load(Ordering::Relaxed);
+        if FORGETS_SEEN.replace(forgets) != forgets
+            && let Some(interpreter) = interpreter
+        {
+            interpreter.forget_compiled();
+            HAS_GARBAGE.set(interpreter.has_garbage());
+        }
     }
 
     /// Collects garbage of this worker's interpreter for a moment, if scripts have left much. True if there is more: to
@@ -131,6 +164,9 @@ impl Scripting {
 thread_local! {
     /// The interpreter of this worker, from its first script on, and how many bytes of it are in the sum.
     static INTERPRETER: RefCell<(Option<Interpreter>, usize)> = const { RefCell::new((None, 0)) };
+
+    /// The number of requests to forget what it has compiled that it has met.
+    static FORGETS_SEEN: Cell<u64> = const { Cell::new(0) };
 
     /// Whether it has much garbage.
     static HAS_GARBAGE: Cell<bool> = const { Cell::new(false) };

@@ -87,6 +87,7 @@ pub(crate) fn delete(server: &Server, _: &Config, args: Args<'_>) -> Result<Opti
     server.scripting.libraries.change_one(|libraries| {
         if libraries.remove(name) { Ok(()) } else { Err("ERR Library not found".into()) }
     })?;
+    server.scripting.forget_compiled();
     Ok(None)
 }
 
@@ -160,5 +161,6 @@ pub(crate) fn flush(server: &Server, _: &Config, args: Args<'_>) -> Result<Optio
         *libraries = Libraries::default();
         Ok(())
     })?;
+    server.scripting.forget_compiled();
     Ok(None)
 }

@@ -45,6 +45,7 @@ impl Worker {
         }
         self.server.end_push_delay();
         self.server.forget_turns();
+        self.server.scripting.forget_if_asked();
         self.resume_paused();
         self.settle_jobs();
         self.is_accepting |= std::mem::take(&mut self.accepts_at_tick);

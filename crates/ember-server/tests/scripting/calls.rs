@@ -162,3 +162,34 @@ fn a_pause_of_writes_holds_back_scripts_that_may_write() {
         assert_eq!(seen, 2);
     });
 }
+
+#[test]
+fn removed_scripts_and_functions_return_their_memory() {
+    everywhere(&[], |_, client| {
+        // A script of this size compiles to several times as much.
+        let padding = (0..4000).map(|number| format!("local a = {number} ")).collect::<String>();
+        let padding = format!("do {} end ", padding.replace("local a", "a"));
+        let memory = |client: &mut RawClient| client.info_number("used_memory_lua");
+        eval(client, "return 1");
+        let before = memory(client);
+        for (ending, is_function) in
+            [("SCRIPT FLUSH", false), ("FUNCTION FLUSH", true), ("FUNCTION DELETE big", true)]
+        {
+            for number in 0..10 {
+                if is_function {
+                    let code = format!(
+                        "#!lua name=big\nredis.register_function('big', function() local a {padding} return {number} end)"
+                    );
+                    assert_eq!(client.command(&["FUNCTION", "LOAD", "REPLACE", &code]), Value::from("big"));
+                    assert_eq!(client.run("FCALL big 0"), Value::Integer(number));
+                } else {
+                    let script = format!("local a {padding} return {number}");
+                    assert_eq!(eval(client, &script), Value::Integer(number));
+                }
+            }
+            assert!(memory(client) > before + 100_000, "{ending}: {} of {before}", memory(client));
+            assert_eq!(client.run(ending), Value::ok());
+            wait_until("the interpreters return memory", || memory(client) < before + 100_000);
+        }
+    });
+}

@@ -204,6 +204,7 @@ fn flush(session: &mut Session<'_>) -> SessionResult {
         return Err("ERR SCRIPT FLUSH only support SYNC|ASYNC option".into());
     }
     session.server.scripting.scripts.clear();
+    session.server.scripting.forget_compiled();
     session.reply.ok();
     Ok(Outcome::Done)
 }
