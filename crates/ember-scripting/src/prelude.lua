@@ -250,7 +250,6 @@ function coroutines.resume(...)
 end
 
 local strings = copy_of(string)
-strings.dump = nil
 
 local maths = copy_of(math)
 maths.random, maths.randomseed = native.random, native.randomseed
