@@ -15,6 +15,7 @@ pub(crate) mod attendance;
 pub(crate) mod authorization;
 mod beside_script;
 mod conditions;
+mod damaged_payloads;
 mod delivery;
 mod expiry_rules;
 mod fetching;
@@ -71,6 +72,7 @@ use crate::server::Server;
 use crate::server::conditions::Condition;
 use crate::storage::{Storage, demotion};
 use crate::system::clock::unix_ms;
+use damaged_payloads::DamagedPayloads;
 use session::{Execution, Outcome, ServerHandler, Session, SessionResult};
 use tracking::AtOnce;
 
@@ -167,6 +169,8 @@ pub(crate) struct Executor {
     pub(crate) runs_script: bool,
     /// The error of the call that ends was counted as that of a call of its script.
     pub(crate) is_error_counted: bool,
+    /// What was logged of payloads that RESTORE has refused.
+    damaged_payloads: DamagedPayloads,
     /// The calls that are run are those of the primary, and why one has failed.
     applies: bool,
     failure: Option<String>,
@@ -227,6 +231,7 @@ impl Executor {
             section: Section::Shared,
             runs_script: false,
             is_error_counted: false,
+            damaged_payloads: DamagedPayloads::default(),
             applies: false,
             failure: None,
             is_replica: false,
@@ -804,6 +809,7 @@ impl Executor {
         }
         self.stats.commands.add(1);
         if let Err(error) = result {
+            self.damaged_payloads.log_if_damaged(command, &error, args, client, self.turn.now_ms);
             self.stats.by_command[usize::from(command.index)].failed.add(1);
             if std::mem::take(&mut self.is_error_counted) {
                 reply.error_bytes(&error.text());

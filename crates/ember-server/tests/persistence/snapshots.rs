@@ -290,3 +290,30 @@ fn a_base_that_was_not_written_to_its_end_is_removed_at_the_start() {
     assert!(own.iter().all(|name| !files.join(name).exists()));
     assert!(others.iter().all(|name| files.join(name).exists()));
 }
+
+#[test]
+fn a_damaged_payload_of_restore_is_logged_with_its_sender_once_a_second() {
+    for mode in MODES {
+        let server = builder(&[mode, &["--enable-debug-command", "yes"]].concat()).start();
+        let mut client = server.client();
+        assert_eq!(client.run("DEBUG SET-SKIP-CHECKSUM-VALIDATION 1"), Value::ok());
+        // A sorted set as a ziplist whose header says that it is longer; a hash that ends too early.
+        let damaged = [
+            &b"\x0C\x0B\xFF\0\0\0\x0A\0\0\0\0\0\xFF\x0B\0\0\0\0\0\0\0\0\0"[..],
+            b"\x04\x02\x01f\x0B\0\0\0\0\0\0\0\0\0",
+        ];
+        for payload in damaged {
+            let answer = client.command(&[&b"RESTORE"[..], b"key", b"0", payload]);
+            assert_eq!(answer.text(), "ERR Bad data format");
+        }
+        let Value::Integer(id) = client.run("CLIENT ID") else { panic!("CLIENT ID is a number") };
+        // In sharded mode the worker that refuses it may not be that of the client.
+        let line = match mode == MODES[0] {
+            true => format!("RESTORE refuses a payload from client {id} at 127.0.0.1:"),
+            false => "RESTORE refuses a payload".to_owned(),
+        };
+        let log = server.log();
+        assert!(log.contains(&line) && log.contains("Zset ziplist integrity check failed"), "{log}");
+        assert_eq!(log.matches("integrity check failed").count(), 1, "{log}");
+    }
+}
