@@ -275,6 +275,11 @@ impl Connection {
         self.tls.as_ref().and_then(|tls| tls.handshake_failure())
     }
 
+    /// Its socket once more, which stays open when the connection is dropped.
+    pub(crate) fn duplicate_socket(&self) -> io::Result<OwnedFd> {
+        self.socket.try_clone()
+    }
+
     /// The last thing done to a connection before it is closed.
     pub(crate) fn say_goodbye(&mut self) {
         if let Some(tls) = &mut self.tls {

@@ -6,6 +6,7 @@ pub(crate) mod held_keys;
 pub(crate) mod services;
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -146,6 +147,9 @@ pub(crate) struct Server {
     pub(crate) journal: JournalHub,
     /// Whether the data set has been read.
     stop: Mutex<bool>,
+    /// Connections of clients that have asked for the end: closed by the end of the process, so that a client that sees this
+    /// can start another server with the same port and the same files.
+    kept_to_the_end: Mutex<Vec<OwnedFd>>,
     stop_requested: Condvar,
 }
 
@@ -205,6 +209,7 @@ impl Server {
             data_lock: DataLock::default(),
             journal: JournalHub::new(workers),
             stop: Mutex::new(false),
+            kept_to_the_end: Mutex::default(),
             stop_requested: Condvar::new(),
         }
     }
@@ -301,12 +306,18 @@ impl Server {
         let config = self.config.snapshot();
         let saves = options.saves.unwrap_or_else(|| !config.save.is_empty());
         let is_busy = self.scripting.running.busy_error(config.busy_reply_threshold).is_some();
-        let has_work = saves || (self.journal.is_read_by(Reader::Replicas) && !is_busy);
+        let is_recorded = [Reader::Replicas, Reader::Aof].into_iter().any(|it| self.journal.is_read_by(it));
+        let has_work = saves || (is_recorded && !is_busy);
         if has_work && !self.is_loading() && !self.is_stopping() {
             self.workers[0].mailbox.send(Message::Shutdown(options));
         } else {
             self.request_stop();
         }
+    }
+
+    /// Keeps a connection open until the process has ended.
+    pub(crate) fn keep_to_the_end(&self, socket: OwnedFd) {
+        self.kept_to_the_end.lock().push(socket);
     }
 
     /// Asks the process to stop serving and end; returns at once.

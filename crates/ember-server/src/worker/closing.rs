@@ -18,6 +18,12 @@ impl Worker {
                 self.server.tls.log_failure(&peer, why, self.executor.turn.now_ms);
             }
             connection.say_goodbye();
+            if self.server.is_stopping() && self.has_asked_for_shutdown(&connection) {
+                match connection.duplicate_socket() {
+                    Ok(socket) => self.server.keep_to_the_end(socket),
+                    Err(error) => tracing::warn!("SHUTDOWN: its connection is closed too early: {error}"),
+                }
+            }
             self.forget(&mut connection, token);
             self.executor.client_memory.leave(&connection.client.view);
             self.server.clients.leave(connection.client.view.id);
@@ -25,6 +31,13 @@ impl Worker {
             drop(connection);
             self.discount();
         }
+    }
+
+    /// Whether the last command of a connection is `SHUTDOWN`.
+    fn has_asked_for_shutdown(&self, connection: &Connection) -> bool {
+        let last = connection.client.view.command.load(Ordering::Relaxed);
+        let last = (last as usize).checked_sub(1).and_then(|index| self.server.registry.all().get(index));
+        last.is_some_and(|command| command.full_name == "shutdown")
     }
 
     /// Takes back what the keyspace knows of a connection: what it waits for and watches.

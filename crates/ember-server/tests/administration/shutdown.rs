@@ -1,9 +1,10 @@
 //! SHUTDOWN ends the process, and systemd is told when it serves and when it stops.
 
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 
-use ember_testkit::Value;
+use ember_testkit::{Value, wait_until};
 
 use crate::{MODES, PATIENCE, assert_error, builder, everywhere, program};
 
@@ -19,6 +20,28 @@ fn shutdown_answers_nothing_and_ends_the_process() {
             assert_eq!(client.read_to_close().unwrap(), b"+OK\r\n");
             assert!(server.wait().success(), "{}", server.log());
             assert!(other.is_closed().unwrap());
+        }
+    }
+}
+
+#[test]
+fn the_connection_of_shutdown_is_closed_by_the_end_of_the_process() {
+    for mode in MODES {
+        for is_busy in [false, true] {
+            let mut server =
+                builder(mode).arguments(&["--busy-reply-threshold", "20", "--appendonly", "yes"]).start();
+            let (port, mut client) = (server.port(), server.client());
+            assert_eq!(client.run("SET a 1"), Value::ok());
+            let mut script = server.client();
+            if is_busy {
+                script.send_command(&["EVAL", "while true do end", "0"]).unwrap();
+                wait_until("it is busy", || client.run("GET a").text().starts_with("BUSY "));
+            }
+            client.send(b"SHUTDOWN NOSAVE\r\n").unwrap();
+            assert_eq!(client.read_to_close().unwrap(), b"");
+            // Nothing of the server is left: another one may take its port at once.
+            TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+            assert!(server.wait().success(), "{}", server.log());
         }
     }
 }
