@@ -292,12 +292,13 @@ pub(crate) fn switch_on(executor: &mut Executor) -> Result<(), String> {
         "Unable to turn on AOF. Check server logs.".to_owned()
     })?;
     if claim.is_none() {
-        tracing::info!("the AOF begins when the snapshot that is under way has ended");
+        tracing::info!("AOF background was scheduled to start when the snapshot that is under way has ended");
     }
     executor.with_exclusive_access(|executor, _| {
         let base = claim.map(|claim| Base::take(claim, executor));
         let behind = server.journal.switch(Reader::Aof, true);
         Aof::of(server).state.is_enabled.store(true, Ordering::Relaxed);
+        Aof::of(server).state.lacks_base.store(true, Ordering::Relaxed);
         order(
             server,
             match base {

@@ -30,6 +30,8 @@ pub(crate) struct AofState {
     pub(crate) is_rewrite_scheduled: AtomicBool,
     /// Whether the AOF writer waits for the data of now, to begin, or to begin anew.
     pub(crate) wants_base: AtomicBool,
+    /// Whether the AOF was switched on and its first base is not complete: a start would find no data in its files.
+    pub(crate) lacks_base: AtomicBool,
     /// How long the last rewrite took, in s; -1 if there was none.
     pub(crate) last_rewrite_s: AtomicI64,
     /// Whether the last rewrite failed.
@@ -92,6 +94,7 @@ impl Default for AofState {
             rewriting_since_ms: AtomicI64::new(0),
             is_rewrite_scheduled: AtomicBool::new(false),
             wants_base: AtomicBool::new(false),
+            lacks_base: AtomicBool::new(false),
             last_rewrite_s: AtomicI64::new(-1),
             rewrite_failed: AtomicBool::new(false),
             failed_in_a_row: AtomicU64::new(0),

@@ -463,6 +463,7 @@ impl AofSubscriber {
                 files.closed_size = rewriting::closed_size(&files.directory, &files.writer);
                 self.report_size();
                 let aof = &self.aof.state;
+                aof.lacks_base.store(false, Ordering::Relaxed);
                 aof.base_size.store(aof.size.load(Ordering::Relaxed), Ordering::Relaxed);
                 aof.end_rewrite(true);
                 if Storage::of(self.server).store().is_none() {
@@ -556,6 +557,7 @@ impl AofSubscriber {
         }
         (self.rewriting, self.new_files, self.unopened) = (None, None, None);
         self.aof.state.wants_base.store(false, Ordering::Relaxed);
+        self.aof.state.lacks_base.store(false, Ordering::Relaxed);
         (self.holds, self.is_lost) = (false, false);
         (self.appended, self.synced, self.oldest) = (behind, behind, None);
         self.aof.state.is_enabled.store(false, Ordering::Relaxed);

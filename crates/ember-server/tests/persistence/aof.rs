@@ -82,6 +82,41 @@ fn a_server_that_ends_in_order_loses_nothing_with_any_policy() {
 }
 
 #[test]
+fn a_server_does_not_end_before_the_first_base_is_complete() {
+    for mode in MODES {
+        for ending in ["SHUTDOWN", "SHUTDOWN NOSAVE", "SHUTDOWN SAVE", "TERM", "SHUTDOWN FORCE"] {
+            let directory = Directory::new("aof-first-base");
+            let arguments = [mode, &["--save", "", "--appendonly", "no"]].concat();
+            let mut server = start_in(&directory.0, &arguments);
+            let mut client = server.client();
+            assert_eq!(client.run("SET key value"), Value::ok());
+            // A minute for each key: the base is not complete until this is taken back.
+            assert_eq!(client.run("CONFIG SET rdb-key-save-delay 60000000"), Value::ok());
+            assert_eq!(client.run("CONFIG SET appendonly yes"), Value::ok());
+            if ending == "SHUTDOWN FORCE" {
+                client.send(b"SHUTDOWN FORCE\r\n").unwrap();
+                assert!(client.read_value().is_err());
+                assert_eq!(server.wait().code(), Some(0), "{}", server.log());
+                assert!(server.log().contains("Writing initial AOF. Exit anyway."), "{}", server.log());
+                continue;
+            }
+            if ending == "TERM" {
+                server.signal("TERM");
+            } else {
+                assert_eq!(client.run(ending).text(), "ERR Errors trying to SHUTDOWN. Check logs.");
+            }
+            eventually("the log says why", || server.log().contains("Writing initial AOF, can't exit"));
+            assert_eq!(client.run("CONFIG SET rdb-key-save-delay 0"), Value::ok());
+            eventually("the base is complete", || client.info("aof_rewrite_in_progress") == "0");
+            client.send(b"SHUTDOWN NOSAVE\r\n").unwrap();
+            assert_eq!(server.wait().code(), Some(0), "{}", server.log());
+            let server = start_in(&directory.0, &[mode, &["--appendonly", "yes"]].concat());
+            assert_eq!(server.client().run("GET key"), Value::from("value"), "{ending}");
+        }
+    }
+}
+
+#[test]
 fn a_torn_end_is_cut_with_a_warning_and_a_transaction_counts_as_a_whole() {
     let directory = Directory::new("aof-torn");
     let server = start_in(&directory.0, &always(MODES[0]));

@@ -349,7 +349,7 @@ fn writes_are_refused_after_a_failure_until_saving_succeeds() {
         server.signal("TERM");
         let begun = Instant::now();
         // Once for each of the two.
-        while server.log().matches("the server does not end").count() < 2 {
+        while server.log().matches("Error trying to save the DB, can't exit").count() < 2 {
             assert!(begun.elapsed() < PATIENCE, "{}", server.log());
         }
         for (parameter, value, result) in [

@@ -12,6 +12,7 @@
 
 pub(crate) mod stage;
 
+use std::fmt::{self, Display};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -21,11 +22,29 @@ use stage::{Shutdown, ShutdownStage, Underway};
 use super::link::Link;
 use super::primary::Primary;
 use super::primary::replica::ReplicaView;
+use crate::aof::service::Aof;
 use crate::config::ShutdownOptions;
 use crate::executor::Executor;
 use crate::server::Server;
 use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
+
+/// Why the server does not end unless `FORCE` is given: the data set would be lost.
+enum Obstacle {
+    /// The append-only file was switched on, and its first base is not complete.
+    InitialAof,
+    /// The data set cannot be saved, for this reason.
+    Unsaved(String),
+}
+
+impl Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Obstacle::InitialAof => f.write_str("Writing initial AOF, can't exit"),
+            Obstacle::Unsaved(error) => write!(f, "Error trying to save the DB, can't exit: {error}"),
+        }
+    }
+}
 
 /// Begins it: writes wait from now on. If one is under way, `waiter` waits for that. The worker is inside the gate and holds
 /// no lock.
@@ -46,7 +65,7 @@ pub(crate) fn begin(executor: &mut Executor, options: ShutdownOptions, waiter: O
     if !Primary::of(server).replicas().is_empty() {
         server.pause.wait_for_shutdown(true);
         // Each question makes the stream longer: who comes back may have to tell it from what there was before.
-        if !options.is_immediate && behind(server).is_some() {
+        if !options.is_immediate && has_lagging_replicas(server) {
             Primary::of(server).ask_replicas(server);
         }
     }
@@ -68,7 +87,7 @@ pub(crate) fn work(executor: &mut Executor) {
         (underway.options, underway.until_ms)
     };
     let is_late = executor.turn.now_ms >= until_ms;
-    if !is_late && behind(server).is_some() {
+    if !is_late && has_lagging_replicas(server) {
         return;
     }
     let state = SnapshotState::of(server);
@@ -81,43 +100,66 @@ pub(crate) fn work(executor: &mut Executor) {
         // Nothing is added to the stream from here on. Whoever was at it when writes began to wait may have written since it
         // was looked at, and replicas may have been asked.
         shutdown.enter(ShutdownStage::Ending);
-        if !is_late && behind(server).is_some() {
+        if !is_late && has_lagging_replicas(server) {
             shutdown.enter(ShutdownStage::Waiting);
             return None;
         }
         Link::of(server).cut();
-        Some(if saves { saving::save_before_end(executor) } else { Ok(()) })
+        if Aof::of(server).state.lacks_base.load(Ordering::Relaxed) {
+            if !options.is_forced {
+                return Some(Err(Obstacle::InitialAof));
+            }
+            tracing::warn!("Writing initial AOF. Exit anyway.");
+        }
+        Some(if saves { saving::save_before_end(executor).map_err(Obstacle::Unsaved) } else { Ok(()) })
     });
     if !matches!(ended, Some(Ok(()))) {
         state.is_given_up.store(false, Ordering::Relaxed);
     }
+    if ended.is_some() {
+        report_replicas(server);
+    }
     match ended {
         None => return Primary::of(server).ask_replicas(server),
         Some(Ok(())) => {}
-        Some(Err(error)) if options.is_forced => tracing::error!("the data set is not saved: {error}"),
-        Some(Err(error)) => {
-            tracing::error!("the server does not end, because the data set is not saved: {error}");
+        Some(Err(Obstacle::Unsaved(error))) if options.is_forced => {
+            tracing::error!("the data set is not saved: {error}");
+        }
+        Some(Err(obstacle)) => {
+            tracing::error!("Errors trying to shut down the server: {obstacle}");
             state.is_ending.store(false, Ordering::Relaxed);
             return shutdown.give_up(server);
         }
     }
-    if let Some((behind, all)) = behind(server) {
-        tracing::warn!("{behind} of {all} replicas have not got all that was written when the server ends");
-    }
     server.request_stop();
 }
 
-/// How many replicas lack something of the stream, and how many there are; nothing if they have all of it. Exact with
-/// exclusive access.
-fn behind(server: &Server) -> Option<(usize, usize)> {
+/// Logs how many replicas have the whole stream, which has ended, and names each of the others.
+fn report_replicas(server: &Server) {
     let primary = Primary::of(server);
     let replicas = primary.replicas();
     let end = primary.settled_end();
     let all: Vec<&Arc<ReplicaView>> = replicas.iter().filter(|view| !view.is_copied_only()).collect();
-    let is_behind = |view: &&&Arc<ReplicaView>| view.acknowledged() != end;
-    let count = all.iter().filter(is_behind).count();
+    if all.is_empty() {
+        return;
+    }
+    let lagging: Vec<&&Arc<ReplicaView>> = all.iter().filter(|view| view.acknowledged() != end).collect();
+    for view in &lagging {
+        let missing = end.saturating_sub(view.acknowledged());
+        tracing::warn!("Lagging replica {}: it has not confirmed the last {missing} bytes", view.name());
+    }
+    let in_sync = all.len() - lagging.len();
+    tracing::info!("{in_sync} of {} replicas are in sync when shutting down", all.len());
+}
+
+/// Whether a replica lacks something of the stream. Exact with exclusive access.
+fn has_lagging_replicas(server: &Server) -> bool {
+    let primary = Primary::of(server);
+    let replicas = primary.replicas();
+    let end = primary.settled_end();
+    let all: Vec<&Arc<ReplicaView>> = replicas.iter().filter(|view| !view.is_copied_only()).collect();
     let is_whole = all.is_empty() || Link::report(server).is_some() || primary.has_all_records(server);
-    (count > 0 || !is_whole).then_some((count, all.len()))
+    !is_whole || all.iter().any(|view| view.acknowledged() != end)
 }
 
 /// Gives up a shutdown that waits; false if there is none.
@@ -126,7 +168,7 @@ pub(crate) fn abort(server: &Server) -> bool {
     if shutdown.stage() != ShutdownStage::Waiting {
         return false;
     }
-    tracing::info!("the shutdown is given up: SHUTDOWN ABORT");
+    tracing::info!("Shutdown manually aborted");
     SnapshotState::of(server).is_ending.store(false, Ordering::Relaxed);
     shutdown.give_up(server);
     true
