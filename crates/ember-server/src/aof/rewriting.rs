@@ -25,7 +25,7 @@ use crate::storage::Storage;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::affinity;
 
-/// How long whoever switches an AOF on waits for the one before to be closed.
+/// How long whoever switches an AOF on waits for the one before to be closed, and for the end of a base that it wanted.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
 /// All data at one moment, for a base.
@@ -270,7 +270,8 @@ impl NewFiles {
 pub(crate) fn switch_on(executor: &mut Executor) -> Result<(), String> {
     let (server, config) = (executor.server, Arc::clone(&executor.server.config.snapshot()));
     let begun = Instant::now();
-    while Aof::of(server).is_ending(server) {
+    let claims = &SnapshotState::of(server).claims;
+    while Aof::of(server).is_ending(server) || claims.is_base_unwanted.load(Ordering::Acquire) {
         if begun.elapsed() >= ENDS_WITHIN {
             return Err("the append-only file is still being closed; try again".to_owned());
         }

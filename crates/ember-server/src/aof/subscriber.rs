@@ -452,7 +452,14 @@ impl AofSubscriber {
     }
 
     fn finish_rewrite(&mut self, written: BaseWritten) {
-        let (Some(rewrite), Some(files)) = (self.rewriting.take(), &mut self.files) else { return };
+        let (Some(rewrite), Some(files)) = (self.rewriting.take(), &mut self.files) else {
+            self.aof.state.rewriting_since_ms.store(0, Ordering::Relaxed);
+            let claims = &SnapshotState::of(self.server).claims;
+            // Whoever waits for the end of this base takes the next claim.
+            drop(written);
+            claims.is_base_unwanted.store(false, Ordering::Release);
+            return;
+        };
         let finished = written.result.and_then(|file| {
             let finished = rewriting::finish(&mut files.directory, rewrite.rewrite.clone(), file);
             finished.map_err(|error| error.to_string())
@@ -554,6 +561,10 @@ impl AofSubscriber {
             && let Err(error) = files.writer.recover().and_then(|()| files.writer.sync())
         {
             tracing::error!("the end of the AOF is not on the disk: {error}");
+        }
+        if self.rewriting.is_some() && Storage::of(self.server).store().is_none() {
+            tracing::info!("Killing the AOF child, which is a thread here: the AOF was switched off");
+            SnapshotState::of(self.server).claims.is_base_unwanted.store(true, Ordering::Relaxed);
         }
         (self.rewriting, self.new_files, self.unopened) = (None, None, None);
         self.aof.state.wants_base.store(false, Ordering::Relaxed);

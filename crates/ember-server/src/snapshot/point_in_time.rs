@@ -5,7 +5,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use ember_persistence::key_writer::KeyWriter;
@@ -49,6 +49,8 @@ pub(crate) struct Claims {
     /// The number of a claim for BGSAVE whose data are removed, so that no file may have them. Locked while such a file gets
     /// its name.
     abandoned: Mutex<u64>,
+    /// Whether the snapshot under way is the base of an AOF that is switched off.
+    pub(crate) is_base_unwanted: AtomicBool,
     /// Keys that were written, and all there are.
     processed: AtomicU64,
     total: AtomicU64,
@@ -84,6 +86,17 @@ impl Claims {
     /// Whether the snapshot under way is of a BGSAVE whose data are removed.
     pub(super) fn is_abandoned(&self) -> bool {
         *self.abandoned.lock() == self.number.load(Ordering::Relaxed)
+    }
+
+    /// Why the snapshot under way has become useless, if it has.
+    fn why_unwanted(&self) -> Option<&'static str> {
+        if self.is_abandoned() {
+            Some("its keys are removed")
+        } else if self.is_base_unwanted.load(Ordering::Relaxed) {
+            Some("the AOF is switched off")
+        } else {
+            None
+        }
     }
 
     /// Calls `publish`, which gives the file of a BGSAVE its name, unless its data are removed.
@@ -295,17 +308,17 @@ impl PointInTime {
                 let keys = each(&snapshot, &piece)?;
                 snapshot.take_back(piece);
                 delay::wait(keys - std::mem::replace(&mut before, keys), || {
-                    let state = SnapshotState::of(server);
-                    let is_given_up = state.is_given_up.load(Ordering::Relaxed) || claims.is_abandoned();
-                    (!is_given_up).then(|| server.config.snapshot().rdb_key_save_delay)
+                    let is_given_up = SnapshotState::of(server).is_given_up.load(Ordering::Relaxed);
+                    let goes_on = !is_given_up && claims.why_unwanted().is_none();
+                    goes_on.then(|| server.config.snapshot().rdb_key_save_delay)
                 });
                 claims.processed.store(keys, Ordering::Relaxed);
                 claims.handed_bytes.store(snapshot.handed_total_bytes(), Ordering::Relaxed);
                 if SnapshotState::of(server).is_given_up.load(Ordering::Relaxed) {
                     return Err(io::Error::other("the server ends"));
                 }
-                if claims.is_abandoned() {
-                    return Err(io::Error::other("its keys are removed"));
+                if let Some(why) = claims.why_unwanted() {
+                    return Err(io::Error::other(why));
                 }
             }
             Ok(())

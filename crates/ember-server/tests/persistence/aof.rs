@@ -117,6 +117,54 @@ fn a_server_does_not_end_before_the_first_base_is_complete() {
 }
 
 #[test]
+fn switching_the_aof_off_ends_a_rewrite_that_is_under_way() {
+    for mode in MODES {
+        let directory = Directory::new("aof-off");
+        let debug = ["--enable-debug-command", "yes"];
+        let server = start_in(&directory.0, &[mode, &debug, &["--save", "", "--appendonly", "no"]].concat());
+        let mut client = server.client();
+        for number in 0..10 {
+            client.run(&format!("SET key:{number} value"));
+        }
+        for is_first in [true, false] {
+            if !is_first {
+                assert_eq!(client.run("CONFIG SET appendonly yes"), Value::ok());
+                eventually("the base is complete", || client.info("aof_rewrite_in_progress") == "0");
+            }
+            // A minute for each key.
+            assert_eq!(client.run("CONFIG SET rdb-key-save-delay 60000000"), Value::ok());
+            let begins = if is_first { "CONFIG SET appendonly yes" } else { "BGREWRITEAOF" };
+            assert!(!client.run(begins).is_error());
+            eventually("a base is being written", || client.info("aof_rewrite_in_progress") == "1");
+            assert_eq!(client.run("CONFIG SET appendonly no"), Value::ok());
+            eventually("the rewrite ends", || client.info("aof_rewrite_in_progress") == "0");
+            assert_eq!(client.run("CONFIG SET rdb-key-save-delay 0"), Value::ok());
+            for command in ["BGREWRITEAOF", "BGSAVE"] {
+                assert!(!client.run(command).is_error(), "{command}: {}", server.log());
+                eventually("it ends", || {
+                    client.info("aof_rewrite_in_progress") == "0"
+                        && client.info("rdb_bgsave_in_progress") == "0"
+                });
+            }
+            assert_eq!(client.info("aof_last_bgrewrite_status"), "ok");
+            let files = fs::read_dir(directory.0.join("appendonlydir")).unwrap();
+            let mut names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+            assert!(!names.any(|name| name.starts_with("temp-")), "{}", server.log());
+        }
+        // At once after it was switched off.
+        assert_eq!(client.run("CONFIG SET appendonly yes"), Value::ok());
+        assert_eq!(client.run("CONFIG SET appendonly no"), Value::ok());
+        assert_eq!(client.run("CONFIG SET appendonly yes"), Value::ok());
+        eventually("the base is complete", || client.info("aof_rewrite_in_progress") == "0");
+        client.run("SET after value");
+        let before = digest(&mut client);
+        drop(server.crash());
+        let server = start_in(&directory.0, &[mode, &debug, &["--appendonly", "yes"]].concat());
+        assert_eq!(digest(&mut server.client()), before);
+    }
+}
+
+#[test]
 fn a_torn_end_is_cut_with_a_warning_and_a_transaction_counts_as_a_whole() {
     let directory = Directory::new("aof-torn");
     let server = start_in(&directory.0, &always(MODES[0]));
