@@ -76,12 +76,17 @@ const EXIT_INTERRUPTED: i32 = 1;
 /// Serves until SIGINT, SIGTERM or `SHUTDOWN`.
 ///
 /// # Errors
-/// One line that says why the server cannot start.
+/// One line that says why the server cannot start. It is in the log, too, where there is one.
 pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let config = handle.snapshot();
     outlive_file_size_limit()?;
     enter(&config)?;
     let log = LogHandle::start(&config)?;
+    serve_with_log(handle, log).inspect_err(|error| tracing::error!("{error}"))
+}
+
+fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
+    let config = handle.snapshot();
     daemon::detach().map_err(|error| format!("daemonize: cannot begin a session: {error}"))?;
     announcement::process(handle.file());
     if let Err(error) = process_title::set(&config, handle.file()) {
@@ -167,6 +172,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
             .and_then(|()| demotion::start(server));
         started.map_err(|error| format!("cannot start a thread: {error}"))?;
     }
+    tracing::info!("Server initialized: the data set is loaded next");
     let (tell, loaded) = channel();
     let loader = thread::Builder::new().name("loader".to_owned()).spawn(move || {
         let writer = load(server);
@@ -192,7 +198,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     }
     let writer = loader.join().map_err(|_| "loading has ended by a panic".to_owned())??;
     tracing::info!(
-        "ember {} ready: port {}, {workers} workers, {} mode",
+        "Ready to accept connections: ember {}, port {}, {workers} workers, {} mode",
         ember_version::VERSION,
         config.port,
         if config.concurrent { "concurrent" } else { "sharded" },
@@ -215,7 +221,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         return Err("the AOF's thread ended by a panic".to_owned());
     }
     saving::save_at_end(server)?;
-    tracing::info!("bye");
+    tracing::info!("ember is now ready to exit, bye bye...");
     Ok(())
 }
 

@@ -102,7 +102,8 @@ impl Display for AofError {
             ),
             AofError::Missing(file) => write!(
                 f,
-                "{} is named by the manifest but is not there; restore it from a backup of the whole directory",
+                "{} is named by the manifest but is not there (No such file or directory); restore it from a backup of \
+                 the whole directory",
                 file.display()
             ),
             AofError::NoManifest(directory) => write!(

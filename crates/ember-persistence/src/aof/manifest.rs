@@ -110,7 +110,7 @@ impl Manifest {
     pub fn parse(bytes: &[u8]) -> Result<Manifest, ManifestError> {
         let mut manifest = Manifest::default();
         if bytes.is_empty() {
-            return Err(ManifestError { line: 0, what: "it is empty" });
+            return Err(ManifestError { line: 0, what: "Found an empty AOF manifest" });
         }
         let lines = bytes.strip_suffix(b"\n").unwrap_or(bytes).split(|&byte| byte == b'\n');
         for (index, line) in lines.enumerate() {
@@ -119,7 +119,7 @@ impl Manifest {
                 continue;
             }
             if line.len() >= LINE_MAX_BYTES {
-                return Err(error("it is too long"));
+                return Err(error("The AOF manifest file contains too long line"));
             }
             manifest.add(parse_line(line).map_err(error)?).map_err(error)?;
         }
@@ -128,12 +128,12 @@ impl Manifest {
 
     fn add(&mut self, file: AofFile) -> Result<(), &'static str> {
         match file.file_type {
-            FileType::Base if self.base.is_some() => return Err("there are two bases"),
+            FileType::Base if self.base.is_some() => return Err("Found duplicate base file information"),
             FileType::Base => self.base = Some(file),
             FileType::History => self.history.push(file),
             FileType::Increment => {
                 if self.increments.last().is_some_and(|last| last.sequence >= file.sequence) {
-                    return Err("the numbers of increments do not ascend");
+                    return Err("Found a non-monotonic sequence number of an increment");
                 }
                 self.increments.push(file);
             }
@@ -186,8 +186,8 @@ fn quoted(name: &str) -> String {
 }
 
 fn parse_line(line: &[u8]) -> Result<AofFile, &'static str> {
-    const INCOMPLETE: &str = "a file has a name, a number and a type";
-    let words = split(line).ok_or("its quotes are not balanced")?;
+    const INCOMPLETE: &str = "Invalid AOF manifest file format: a file has a name, a number and a type";
+    let words = split(line).ok_or("Invalid AOF manifest file format: the quotes are not balanced")?;
     if words.len() < 6 || !words.len().is_multiple_of(2) {
         return Err(INCOMPLETE);
     }
@@ -198,14 +198,14 @@ fn parse_line(line: &[u8]) -> Result<AofFile, &'static str> {
             b"file" => name = Some(file_name(value)?),
             b"seq" => {
                 let number = number::parse_u64(value).filter(|&number| number > 0);
-                sequence = Some(number.ok_or("its number is none")?);
+                sequence = Some(number.ok_or("Invalid AOF manifest file format: the number is none")?);
             }
             b"type" => {
                 file_type = Some(match value.as_slice() {
                     b"b" => FileType::Base,
                     b"i" => FileType::Increment,
                     b"h" => FileType::History,
-                    _ => return Err("its type is none of b, i and h"),
+                    _ => return Err("Unknown AOF file type: it is none of b, i and h"),
                 });
             }
             b"size" => size = Some(number::parse_u64(value).ok_or("its size is no number")?),

@@ -68,9 +68,12 @@ impl From<io::Error> for Stop {
     }
 }
 
-const CUT: &str = "the file ends in the middle of a command or batch";
-const NO_COMMAND: &str = "there is no command where one should begin";
-const OPEN_TRANSACTION: &str = "a transaction has no EXEC";
+const CUT: &str =
+    "Unexpected end of file reading the append only file: the file ends in the middle of a command or batch";
+const NO_COMMAND: &str =
+    "Bad file format reading the append only file: there is no command where one should begin";
+const OPEN_TRANSACTION: &str =
+    "Unexpected end of file reading the append only file: a transaction has no EXEC";
 const OTHER_IDENTITY: &str = "the file's first line and its first batch do not belong together";
 const MOVED: &str = "bytes are missing or were inserted: batches behind it are not where they were written";
 

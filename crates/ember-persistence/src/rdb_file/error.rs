@@ -124,7 +124,10 @@ impl Display for RdbProblem {
                 f.write_str("there is a function in the form of a release candidate of Redis 7.0")
             }
             RdbProblem::Checksum { computed, stored } => {
-                write!(f, "the checksum is {stored:016x} but that of the bytes is {computed:016x}")
+                write!(
+                    f,
+                    "RDB CRC error: the checksum is {stored:016x} but that of the bytes is {computed:016x}"
+                )
             }
             RdbProblem::DuplicateKey(key) => write!(f, "the key '{}' is there twice", key.escape_ascii()),
             RdbProblem::Database(number) => write!(f, "there is no database {number}"),

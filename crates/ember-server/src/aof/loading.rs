@@ -376,7 +376,15 @@ impl<'c> Player<'c> {
     fn run(&mut self, args: Args<'_>) -> Result<(), (String, bool)> {
         let text =
             |error: &emberkv_core::error::CommandError| String::from_utf8_lossy(&error.text()).into_owned();
-        let command = self.server.registry.resolve_in_file(args).map_err(|error| (text(&error), true))?;
+        let unresolved = |error| match text(&error) {
+            text if text.starts_with("ERR unknown command") => {
+                let name = String::from_utf8_lossy(args.at(0));
+                format!("Unknown command '{name}' reading the append only file")
+            }
+            text => text,
+        };
+        let command =
+            self.server.registry.resolve_in_file(args).map_err(|error| (unresolved(error), true))?;
         match command.handler {
             Handler::Data(data) => {
                 let mut context = Context {

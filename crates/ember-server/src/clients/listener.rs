@@ -101,7 +101,9 @@ impl Listener {
                     Err(error) if bind.tolerates(&error) => {
                         tracing::info!("not listening on {}: {error}", bind.host);
                     }
-                    Err(error) => return Err(format!("cannot listen on {} port {port}: {error}", bind.host)),
+                    Err(error) => {
+                        return Err(format!("Failed listening on port {port} of {}: {error}", bind.host));
+                    }
                 }
             }
         }

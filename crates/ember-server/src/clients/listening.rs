@@ -72,9 +72,9 @@ pub(super) fn open(
             }
             Err(error) => {
                 return Err(format!(
-                    "cannot listen on {} port {}: {error}",
+                    "Failed listening on port {} of {}: {error}",
+                    address.socket.port(),
                     bind.host,
-                    address.socket.port()
                 ));
             }
         }

@@ -375,6 +375,12 @@ impl Host<'_> {
             name: self.program.name.to_bytes(),
             words: self.call.iter().map(<[u8]>::to_vec).collect(),
         };
+        tracing::warn!(
+            "Slow script detected: still in execution after {} milliseconds. {} ends it. Script name is: {}",
+            self.started.elapsed().as_millis(),
+            if self.program.name.is_function() { "FUNCTION KILL" } else { "SCRIPT KILL" },
+            call.name.escape_ascii(),
+        );
         self.executor.server.scripting.running.describe(self.executor.index, call);
         self.release_locks();
     }

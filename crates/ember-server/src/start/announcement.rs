@@ -11,7 +11,7 @@ use crate::system::full_path::full_path;
 
 /// Which program this is, and where its settings come from.
 pub(super) fn process(file: Option<&Path>) {
-    tracing::info!("ember {}, process {}", ember_version::SHOWN, std::process::id());
+    tracing::info!("ember {}, PID: {}", ember_version::SHOWN, std::process::id());
     match file {
         Some(file) => tracing::info!("configuration file {}", full_path(file)),
         None => {

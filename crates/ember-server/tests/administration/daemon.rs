@@ -46,7 +46,7 @@ fn a_server_in_the_background_has_a_session_of_its_own() {
         let pid = line_of(&directory.join("server.pid"));
         assert_ne!(pid, started.id().to_string());
         wait_until("it serves", || {
-            fs::read_to_string(directory.join("server.log")).unwrap().contains("ready")
+            fs::read_to_string(directory.join("server.log")).unwrap().contains("Ready to accept connections")
         });
         assert_eq!(stat(&pid, 6).as_ref(), Some(&pid), "it leads a session");
         let mut client = RawClient::connect(format!("127.0.0.1:{port}").parse().unwrap()).unwrap();
@@ -82,7 +82,7 @@ fn a_server_of_upstart_stops_when_it_is_ready() {
         .unwrap();
     let pid = server.id().to_string();
     wait_until("it stops", || stat(&pid, 3).as_deref() == Some("T"));
-    assert!(fs::read_to_string(&log).unwrap().contains("ready"));
+    assert!(fs::read_to_string(&log).unwrap().contains("Ready to accept connections"));
     let go_on = Command::new("kill").args(["-CONT", &pid]).status().unwrap();
     assert!(go_on.success());
     let mut client = RawClient::connect(format!("127.0.0.1:{port}").parse().unwrap()).unwrap();

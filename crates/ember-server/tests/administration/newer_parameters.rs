@@ -28,9 +28,13 @@ fn lines_of_the_log_have_the_form_that_is_wanted() {
             wait_until("it is logged", || server.log().lines().any(|line| line.contains(what)));
             server.log().lines().rfind(|line| line.contains(what)).unwrap().to_owned()
         };
-        let ready = last("ready");
+        let ready = last("Ready to accept");
         let pid = format!("pid={} ", server.pid());
-        assert!(ready.starts_with(&pid) && ready.contains(" level=notice message=\"ember "), "{ready}");
+        assert!(
+            ready.starts_with(&pid)
+                && ready.contains(" level=notice message=\"Ready to accept connections: ember "),
+            "{ready}"
+        );
         assert_ok(&mut client, "CONFIG SET log-format json log-timestamp-format milliseconds");
         assert_ok(&mut client, "CONFIG SET hash-max-listpack-entries 7 dynamic-hz no");
         let json = last("dynamic-hz");

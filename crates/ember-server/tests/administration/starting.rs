@@ -20,12 +20,13 @@ fn the_log_says_which_program_runs_where_and_on_what() {
     let version = env!("CARGO_PKG_VERSION");
     for line in [
         format!("ember {version}"),
-        ", process ".to_owned(),
+        format!("PID: {}", server.pid()),
         "listening on 127.0.0.1:".to_owned(),
         format!(":{port}"),
         socket,
         format!("data directory {}: no data yet", server.directory().canonicalize().unwrap().display()),
-        format!("ember {version} ready: port {port}"),
+        "Server initialized".to_owned(),
+        format!("Ready to accept connections: ember {version}, port {port}"),
     ] {
         assert!(log.contains(&line), "no {line:?} in\n{log}");
     }
@@ -37,7 +38,9 @@ fn the_log_says_which_program_runs_where_and_on_what() {
     let mut again = Command::new(program());
     let mut again =
         again.args(["--port", &port, "--dir", &path, "--save", "", "--logfile", &log]).spawn().unwrap();
-    wait_until("it is ready", || fs::read_to_string(&log).is_ok_and(|log| log.contains("ready")));
+    wait_until("it is ready", || {
+        fs::read_to_string(&log).is_ok_and(|log| log.contains("Ready to accept connections"))
+    });
     let log = fs::read_to_string(&log).unwrap();
     assert!(log.contains("the append-only file in appendonlydir is not read: appendonly is no"), "{log}");
     again.kill().unwrap();
@@ -93,4 +96,19 @@ fn the_version_has_the_commit_if_it_is_known() {
     let commit = rest.strip_prefix(" (commit ").and_then(|rest| rest.strip_suffix(')'));
     let is_commit = |text: &str| text.len() >= 7 && text.chars().all(|letter| letter.is_ascii_hexdigit());
     assert!(rest.is_empty() || commit.is_some_and(is_commit), "{text:?}");
+}
+
+#[test]
+fn a_start_that_fails_is_in_the_log_too() {
+    let server = start(&[]);
+    let directory = server.directory().to_owned();
+    let log = directory.join("failed.log");
+    let port = server.port().to_string();
+    let at = ["--port", &port, "--bind", "127.0.0.1", "--logfile"];
+    let mut again = Command::new(program());
+    let said = ember_testkit::refusal(again.args(at).arg(&log).current_dir(&directory));
+    let line = format!("Failed listening on port {port} of 127.0.0.1: ");
+    assert!(said.contains(&line), "{said}");
+    let log = fs::read_to_string(log).unwrap();
+    assert!(log.contains("ERROR") && log.contains(&line), "{log}");
 }

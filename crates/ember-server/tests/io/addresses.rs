@@ -36,7 +36,7 @@ fn an_optional_address_that_the_machine_does_not_have_is_passed_over() {
     assert_fails_with(&output, "nothing to listen on");
     let port = free_port().to_string();
     let output = run(&["--port", &port, "--bind", "192.0.2.1"]);
-    assert_fails_with(&output, &format!("cannot listen on 192.0.2.1 port {port}: "));
+    assert_fails_with(&output, &format!("Failed listening on port {port} of 192.0.2.1: "));
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_port_in_use_is_one_clear_line_and_exit_code_1() {
     let server = start(&[]);
     let port = server.port().to_string();
     let output = run(&["--port", &port, "--bind", "127.0.0.1"]);
-    assert_fails_with(&output, &format!("cannot listen on 127.0.0.1 port {port}: "));
+    assert_fails_with(&output, &format!("Failed listening on port {port} of 127.0.0.1: "));
 }
 
 #[test]

@@ -233,6 +233,9 @@ fn a_replica_that_says_no_does_not_lead() {
         let mut watching = watch_other_stream(&server);
         asked.send(b"-ERR no\r\n");
         wait_until("it leads again", || client.info("role") == "master");
+        let log = server.log();
+        assert!(log.contains("time out exceeded, failing over."), "{log}");
+        assert!(log.contains("Failover target rejected psync request: "), "{log}");
         watching.set_timeout(Duration::from_secs(20)).unwrap();
         assert!(!watching.read_value().unwrap().is_error());
         wait_until("it is over", || state(&mut client) == "no-failover");

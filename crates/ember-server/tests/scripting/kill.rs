@@ -29,6 +29,24 @@ fn kill(server: &Server, command: &str) -> Value {
 }
 
 #[test]
+fn a_slow_script_is_logged_once_with_its_name() {
+    everywhere(&["--busy-reply-threshold", "50"], |server, client| {
+        let mut running = begin(server, &["EVAL", "while true do end", "0"]);
+        wait_until("others are told that the server is busy", || is_busy(client));
+        // SHA-1 of the script.
+        let name = "694a5fe1ddb97a4c6a1bf299d9537c7d3d0f84e7";
+        wait_until("it is in the log", || {
+            server.log().contains("Slow script detected: still in execution after")
+        });
+        assert_eq!(kill(server, "SCRIPT KILL"), Value::ok());
+        running.read_value().unwrap();
+        let log = server.log();
+        assert_eq!(log.matches("Slow script detected").count(), 1, "{log}");
+        assert!(log.contains(&format!("SCRIPT KILL ends it. Script name is: {name}")), "{log}");
+    });
+}
+
+#[test]
 fn a_script_without_an_end_is_ended_by_script_kill() {
     everywhere(&["--busy-reply-threshold", "50"], |server, client| {
         for script in [

@@ -94,6 +94,9 @@ pub(crate) fn work(executor: &mut Executor) {
         return;
     };
     let address = PrimaryAddress::new(target.0.clone(), target.1);
+    if !has_all {
+        tracing::warn!("the failover to {}:{}: time out exceeded, failing over.", target.0, target.1);
+    }
     let is_fit = |server: &Server| {
         let goes_on = failover.stage() == FailoverStage::Waiting;
         // Whoever was at it when writes began to wait may have written since it was looked at.

@@ -59,7 +59,10 @@ pub(super) fn receive(
     channel: &mut Channel,
     origin: &str,
 ) -> Result<Vec<u8>, String> {
-    let line = channel.line(None).map_err(|error| format!("the primary sends no data: {error}"))?;
+    let line = channel.line(None).map_err(|error| match error.kind() {
+        io::ErrorKind::TimedOut => format!("Timeout connecting to the MASTER: it sends no data: {error}"),
+        _ => format!("the primary sends no data: {error}"),
+    })?;
     let end = CopyEnd::parse(&line)
         .ok_or_else(|| format!("the primary sends '{}' in the place of data", line.escape_ascii()))?;
     let total = if let CopyEnd::Length(bytes) = end { Some(bytes) } else { None };
@@ -79,7 +82,7 @@ pub(super) fn receive(
     let given_up = held.map_or_else(String::new, |(id, offset)| {
         format!(", its own of history {id} at offset {offset} are gone")
     });
-    tracing::info!("loading the data of the primary {origin}{given_up}");
+    tracing::info!("Loading DB in memory: the data of the primary {origin}{given_up}");
     let state = SnapshotState::of(server);
     state.loading.begin(total.unwrap_or(0));
     state.loaded.store(0, Ordering::Relaxed);

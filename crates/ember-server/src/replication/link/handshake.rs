@@ -20,6 +20,9 @@ fn refused(what: &str, line: &[u8]) -> String {
 }
 
 fn failed(error: io::Error) -> String {
+    if error.kind() == io::ErrorKind::TimedOut {
+        return format!("Timeout connecting to the MASTER: {error}");
+    }
     format!("the connection to the primary has failed: {error}")
 }
 
@@ -34,7 +37,7 @@ pub(super) fn introduce(channel: &mut Channel, config: &Config) -> Result<(), St
         let answer =
             if user.is_empty() { ask(&[b"AUTH", password])? } else { ask(&[b"AUTH", user, password])? };
         if answer != b"+OK" {
-            return Err(refused("AUTH", &answer));
+            return Err(format!("Unable to AUTH to MASTER: {}", refused("AUTH", &answer)));
         }
     }
     let answer = ask(&[b"PING"])?;

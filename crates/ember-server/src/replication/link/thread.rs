@@ -183,6 +183,7 @@ fn takes_over(
             note(TakeOver::Taken);
         }
         Err(NoAnswer::Refused(why)) => {
+            tracing::warn!("Failover target rejected psync request: {why}");
             let order = PrimaryOrder::StayPrimary { why: why.clone() };
             server.workers[0].mailbox.send(Message::Primary(order));
         }
