@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::Ordering;
 
 use ember_protocol::{Args, OwnedBatch, Protocol};
 
@@ -15,7 +15,7 @@ use crate::effects::live_query::LiveQuery;
 use crate::effects::queries::Queries;
 pub(crate) use crate::effects::queries::TagFilter;
 use crate::memory::size_class;
-use crate::sync::AtomicBool;
+use crate::sync::{AtomicBool, AtomicU8, Mutex};
 
 /// About what one observed key takes in the tables of its shard besides its name, in bytes.
 pub const OBSERVED_KEY_BYTES: usize = 160;
@@ -49,9 +49,13 @@ impl Watch {
     }
 }
 
+// The states of a waiter.
 const WAITING: u8 = 0;
 const CLAIMED: u8 = 1;
-const OVER: u8 = 2;
+/// Claimed; if there is nothing for it, its waiting is over.
+const CLAIMED_LAST: u8 = 2;
+const SERVED: u8 = 3;
+const CANCELLED: u8 = 4;
 
 /// A client's call that waits for one of its keys to change.
 pub struct Waiter {
@@ -97,25 +101,84 @@ impl Waiter {
         self.step(WAITING, CLAIMED)
     }
 
-    /// Lets a claimed waiter wait on.
-    pub fn unclaim(&self) {
-        self.step(CLAIMED, WAITING);
+    /// Lets a claimed waiter wait on; false if it was ended meanwhile, so that its waiting is over. The caller notifies its
+    /// worker then.
+    pub fn unclaim(&self) -> bool {
+        if self.step(CLAIMED, WAITING) {
+            return true;
+        }
+        self.step(CLAIMED_LAST, CANCELLED);
+        false
     }
 
-    /// Notes that a claimed waiter was served.
+    /// Records that a claimed waiter was served.
     pub fn finish(&self) {
-        self.step(CLAIMED, OVER);
+        self.state.store(SERVED, Ordering::Release);
     }
 
-    /// Ends the waiting from outside (time-out, `CLIENT UNBLOCK`, a closed connection); false if it is served just now or
-    /// over already.
+    /// Ends the waiting from outside (time-out, `CLIENT UNBLOCK`); false if it is served just now or over already.
     pub fn cancel(&self) -> bool {
-        self.step(WAITING, OVER)
+        self.step(WAITING, CANCELLED)
+    }
+
+    /// Ends the waiting because the client is disconnected. Nothing serves it from now on, except a worker that has claimed
+    /// it already.
+    pub fn end(&self) {
+        let end = |state| match state {
+            WAITING => Some(CANCELLED),
+            CLAIMED => Some(CLAIMED_LAST),
+            _ => None,
+        };
+        // Only a change of the state matters, not who made it.
+        let _ = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, end);
     }
 
     /// Whether its waiting is over.
     pub fn is_over(&self) -> bool {
-        self.state.load(Ordering::Acquire) == OVER
+        matches!(self.state.load(Ordering::Acquire), SERVED | CANCELLED)
+    }
+
+    /// Whether its waiting is over without a reply from the worker that would have served it.
+    pub fn is_cancelled(&self) -> bool {
+        self.state.load(Ordering::Acquire) == CANCELLED
+    }
+}
+
+/// Where a client's waiter is found by others that end its waiting. The client's worker fills it; once the client is ended,
+/// no waiter that comes later is served either.
+#[derive(Default)]
+pub struct WaiterSlot {
+    /// The waiter, if the client waits, and whether the client is ended.
+    state: Mutex<(Option<Arc<Waiter>>, bool)>,
+}
+
+impl WaiterSlot {
+    /// Enters the waiter of a client that begins to wait.
+    pub fn enter(&self, waiter: &Arc<Waiter>) {
+        let mut state = self.state.lock();
+        if state.1 {
+            waiter.end();
+        }
+        state.0 = Some(Arc::clone(waiter));
+    }
+
+    /// Empties it: the client does not wait any more.
+    pub fn leave(&self) {
+        self.state.lock().0 = None;
+    }
+
+    /// Ends the waiting of the client now and for ever.
+    pub fn end(&self) {
+        let mut state = self.state.lock();
+        state.1 = true;
+        if let Some(waiter) = &state.0 {
+            waiter.end();
+        }
+    }
+
+    /// The waiter, if the client waits.
+    pub fn get(&self) -> Option<Arc<Waiter>> {
+        self.state.lock().0.clone()
     }
 }
 

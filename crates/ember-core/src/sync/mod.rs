@@ -7,9 +7,9 @@ pub mod mailbox;
 pub use std::sync::atomic::Ordering;
 
 #[cfg(shuttle)]
-pub use shuttle::sync::atomic::AtomicBool;
+pub use shuttle::sync::atomic::{AtomicBool, AtomicU8};
 #[cfg(not(shuttle))]
-pub use std::sync::atomic::AtomicBool;
+pub use std::sync::atomic::{AtomicBool, AtomicU8};
 
 #[cfg(not(shuttle))]
 pub use parking_lot::{Mutex, MutexGuard};

@@ -10,3 +10,4 @@ mod loans;
 mod locks;
 mod mailbox;
 mod vectors;
+mod waiters;

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use emberkv_core::observers::Waiter;
+use emberkv_core::observers::WaiterSlot;
 use parking_lot::Mutex;
 
+use super::ending::{EndReason, EndingClients};
 use super::primary::FromPrimary;
 use super::replica::Replica;
 use super::subscriptions::Subscriptions;
@@ -126,14 +127,14 @@ pub(crate) struct ClientView {
     pub(crate) state_bytes: AtomicU64,
     /// The part of that that names take.
     pub(crate) names_bytes: AtomicU64,
-    /// Set by `CLIENT KILL` and by eviction: the worker closes the connection.
-    pub(crate) is_killed: AtomicBool,
-    /// Set when a push to it was dropped: the worker closes the connection.
-    pub(crate) is_overrun: AtomicBool,
+    /// The number of the reason why its worker closes the connection ([`EndReason`]); 0 while it does not.
+    pub(crate) end_reason: AtomicU8,
+    /// All clients whose end is decided.
+    pub(crate) ending: Arc<EndingClients>,
     /// Set while the connection waits for `CLIENT PAUSE` to end.
     pub(crate) is_paused: AtomicBool,
     /// What the connection waits for, if it is in a blocking command.
-    pub(crate) waiter: Mutex<Option<Arc<Waiter>>>,
+    pub(crate) waiter: WaiterSlot,
     /// Whether it is shown the commands of others.
     pub(crate) is_monitor: AtomicBool,
     /// Whether it is a replica of this server.
@@ -331,6 +332,8 @@ pub(crate) struct WrongPassword;
 pub(crate) struct Clients {
     next_id: AtomicU64,
     by_id: Mutex<BTreeMap<u64, Arc<ClientView>>>,
+    /// Those of them whose end is decided.
+    pub(crate) ending: Arc<EndingClients>,
 }
 
 /// The limit of connections is reached.
@@ -341,21 +344,22 @@ impl Clients {
     pub(crate) fn enter(
         &self,
         max: usize,
-        make: impl FnOnce(u64) -> ClientView,
+        make: impl FnOnce(u64, Arc<EndingClients>) -> ClientView,
     ) -> Result<Arc<ClientView>, TooManyClients> {
         let mut by_id = self.by_id.lock();
         if by_id.len() >= max {
             return Err(TooManyClients);
         }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed) + 1;
-        let view = Arc::new(make(id));
+        let view = Arc::new(make(id, Arc::clone(&self.ending)));
         by_id.insert(id, Arc::clone(&view));
         Ok(view)
     }
 
-    /// Forgets a client whose connection is closed.
-    pub(crate) fn leave(&self, id: u64) {
-        self.by_id.lock().remove(&id);
+    /// Forgets a client whose connection is closed. Whether that was one to be closed at once.
+    pub(crate) fn leave(&self, view: &ClientView) -> bool {
+        self.by_id.lock().remove(&view.id);
+        self.ending.leave(view.id, &view.end_reason)
     }
 
     /// The clients, by ascending id.
@@ -363,9 +367,10 @@ impl Clients {
         self.by_id.lock().values().cloned().collect()
     }
 
-    /// How many there are. As in Redis replicas do not count.
+    /// How many there are. As in Redis replicas do not count, and clients that were killed.
     pub(crate) fn count(&self) -> usize {
-        self.by_id.lock().values().filter(|view| !view.is_replica.load(Ordering::Relaxed)).count()
+        let counts = |view: &&Arc<ClientView>| !view.is_replica.load(Ordering::Relaxed) && !view.is_cut();
+        self.by_id.lock().values().filter(counts).count()
     }
 
     /// Bytes that replicas make the server keep. O(clients).
@@ -385,6 +390,26 @@ impl ClientView {
     /// What the log calls it: `client 7 at 127.0.0.1:40000`.
     pub(crate) fn who(&self) -> String {
         format!("client {} at {}", self.id, self.peer.remote())
+    }
+
+    /// Decides that its connection is closed: from now on it is served nothing that it waits for, and no message counts it
+    /// as a receiver. False if that was decided before for as strong a reason.
+    pub(crate) fn begin_ending(&self, reason: EndReason) -> bool {
+        let is_new = self.ending.enter(self.id, &self.end_reason, reason);
+        if is_new {
+            self.waiter.end();
+        }
+        is_new
+    }
+
+    /// Why its connection is closed, if that is decided.
+    pub(crate) fn end_reason(&self) -> Option<EndReason> {
+        EndReason::from_number(self.end_reason.load(Ordering::SeqCst))
+    }
+
+    /// Whether its connection is closed as soon as its worker gets to it.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.end_reason().is_some_and(EndReason::is_immediate)
     }
 
     /// Whether it listens to anything.
@@ -476,7 +501,7 @@ impl ClientView {
             (self.is_replica.load(Ordering::Relaxed), 'S'),
             (self.is_subscribed(), 'P'),
             (self.queued.load(Ordering::Relaxed) >= 0, 'x'),
-            (self.is_paused.load(Ordering::Relaxed) || self.waiter.lock().is_some(), 'b'),
+            (self.is_paused.load(Ordering::Relaxed) || self.waiter.get().is_some(), 'b'),
             (tracking.is_some(), 't'),
             (tracks(|tracking| tracking.is_redirect_broken.load(Ordering::Relaxed)), 'R'),
             (tracks(Tracking::is_broadcast), 'B'),

@@ -5,7 +5,6 @@
 
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::Ordering;
 
 use ember_protocol::{Batch, Limits, ParseStatus, Parser, ProtocolError, Reply};
 use rustix::buffer::spare_capacity;
@@ -16,6 +15,7 @@ use crate::clients::assembly::Assembly;
 use crate::clients::assembly::Forwarded;
 use crate::clients::blocked::Blocked;
 use crate::clients::client::Client;
+use crate::clients::ending::EndReason;
 use crate::clients::push::Push;
 use crate::config::{OutputBufferLimit, OutputBufferLimits};
 use crate::journal::JournalHub;
@@ -147,7 +147,9 @@ pub(crate) struct Connection {
     /// `input` is not empty and may hold whole commands that were not parsed yet.
     pub(crate) has_unparsed: bool,
     /// Run no more commands, and close when the output is sent.
-    pub(crate) closing: bool,
+    closing: bool,
+    /// It is closed when the reply is sent that its waiter was served before the end was decided.
+    pub(crate) has_last_reply: bool,
     /// The peer speaks TLS, and this is no connection for that.
     is_tls_by_mistake: bool,
     /// It is in the worker's list of connections to serve this turn.
@@ -209,6 +211,7 @@ impl Connection {
             writable: true,
             has_unparsed: false,
             closing: false,
+            has_last_reply: false,
             is_tls_by_mistake: false,
             is_listed: false,
             pushed: 0,
@@ -235,7 +238,25 @@ impl Connection {
     /// Whether there is nothing left to do for this connection: its last reply is sent.
     pub(crate) fn is_over(&self) -> bool {
         let no_more_runs = self.closing || (self.has_ended && !self.has_unparsed && self.may_run());
-        no_more_runs && self.unsent_bytes() == 0
+        no_more_runs && self.unsent_bytes() == 0 && !self.awaits_last_reply()
+    }
+
+    /// Whether no more commands are run, and it is closed when the output is sent.
+    #[inline]
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    /// Runs no more commands, and closes it when the output is sent. The client takes nothing more from now on.
+    pub(crate) fn begin_closing(&mut self) {
+        self.closing = true;
+        self.client.view.begin_ending(EndReason::AfterReplies);
+    }
+
+    /// Whether it is closing, and its waiter is being served or was: the reply is on its way.
+    pub(crate) fn awaits_last_reply(&self) -> bool {
+        let is_served = |blocked: &Blocked| !blocked.is_under_way && !blocked.waiter.is_cancelled();
+        self.closing && self.blocked.as_deref().is_some_and(is_served)
     }
 
     /// Why it is closed, as far as it knows.
@@ -245,8 +266,11 @@ impl Connection {
         match (&self.failure, self.handshake_failure()) {
             (Some(error), _) => error.to_string(),
             (None, Some(why)) => why.to_owned(),
-            (None, None) if self.client.view.is_killed.load(Ordering::Relaxed) => "it was killed".to_owned(),
-            (None, None) => by_peer().to_owned(),
+            (None, None) => match self.client.view.end_reason() {
+                Some(EndReason::Killed) => "it was killed".to_owned(),
+                Some(EndReason::Evicted) => "it was evicted".to_owned(),
+                _ => by_peer().to_owned(),
+            },
         }
     }
 
@@ -418,12 +442,12 @@ impl Connection {
             ParseStatus::Err(error) => {
                 if let Some(primary) = &self.client.primary {
                     primary.link.fail(format!("it is no command at offset {}: {error}", primary.position()));
-                    self.closing = true;
+                    self.begin_closing();
                     return false;
                 }
                 self.output.protocol_error(error);
                 self.is_tls_by_mistake = error == ProtocolError::TlsHandshake;
-                self.closing = true;
+                self.begin_closing();
                 false
             }
         }

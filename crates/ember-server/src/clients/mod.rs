@@ -4,6 +4,7 @@ pub(crate) mod assembly;
 pub(crate) mod blocked;
 pub(crate) mod client;
 pub(crate) mod connection;
+pub(crate) mod ending;
 pub(crate) mod listener;
 pub(crate) mod listening;
 pub(crate) mod live_queries;

@@ -8,6 +8,7 @@ use emberkv_core::glob::{self, Case};
 use parking_lot::RwLock;
 
 use super::client::ClientView;
+use super::ending::{EndReason, EndingClients};
 use super::live_queries::Watchers;
 
 /// A name of a channel, or a pattern.
@@ -125,15 +126,25 @@ pub(crate) fn write_change(reply: &mut Reply, word: &[u8], name: Option<&[u8]>, 
 
 type Topics = HashMap<Name, Vec<Address>>;
 
-/// All subscriptions.
-#[derive(Default)]
+/// All subscriptions. Those of clients whose end is decided are there until their connections are closed, and do not count.
 pub(crate) struct PubSub {
+    ending: Arc<EndingClients>,
     channels: RwLock<Topics>,
     patterns: RwLock<Topics>,
     shard_channels: RwLock<Topics>,
 }
 
 impl PubSub {
+    /// No subscriptions, and the clients whose subscriptions do not count.
+    pub(crate) fn new(ending: Arc<EndingClients>) -> PubSub {
+        PubSub {
+            ending,
+            channels: RwLock::default(),
+            patterns: RwLock::default(),
+            shard_channels: RwLock::default(),
+        }
+    }
+
     fn topics(&self, kind: Kind) -> &RwLock<Topics> {
         match kind {
             Kind::Channel => &self.channels,
@@ -202,23 +213,37 @@ impl PubSub {
         found
     }
 
-    /// The number of names that somebody subscribes to.
+    /// The number of names that somebody subscribes to. O(1), or O(subscriptions) while clients are being disconnected.
     pub(crate) fn len(&self, kind: Kind) -> usize {
-        self.topics(kind).read().len()
+        let topics = self.topics(kind).read();
+        match self.ending.get() {
+            None => topics.len(),
+            Some(ending) => topics.values().filter(|addresses| is_awaited(addresses, &ending)).count(),
+        }
     }
 
     /// The names that somebody subscribes to and that match a pattern, if there is one.
     pub(crate) fn names(&self, kind: Kind, pattern: Option<&[u8]>) -> Vec<Name> {
         let topics = self.topics(kind).read();
-        let matching = topics
-            .keys()
-            .filter(|name| pattern.is_none_or(|pattern| glob::matches(pattern, name, Case::Sensitive)));
-        matching.cloned().collect()
+        let ending = self.ending.get();
+        let is_meant =
+            |name: &[u8]| pattern.is_none_or(|pattern| glob::matches(pattern, name, Case::Sensitive));
+        let meant = topics.iter().filter(|(name, addresses)| {
+            is_meant(name) && ending.as_deref().is_none_or(|ending| is_awaited(addresses, ending))
+        });
+        meant.map(|(name, _)| Arc::clone(name)).collect()
     }
 
     /// The number of subscribers to a name.
     pub(crate) fn listeners(&self, kind: Kind, name: &[u8]) -> usize {
-        self.topics(kind).read().get(name).map_or(0, Vec::len)
+        let topics = self.topics(kind).read();
+        let Some(addresses) = topics.get(name) else { return 0 };
+        match self.ending.get() {
+            None => addresses.len(),
+            Some(ending) => {
+                addresses.iter().filter(|address| !ending.contains_key(&address.client_id)).count()
+            }
+        }
     }
 
     /// The receivers of a message on a channel.
@@ -234,6 +259,14 @@ impl PubSub {
                 addresses.iter().map(|&address| (address, Some(Arc::clone(pattern))))
             }));
         }
+        if let Some(ending) = self.ending.get() {
+            receivers.retain(|(address, _)| !ending.contains_key(&address.client_id));
+        }
         receivers
     }
+}
+
+/// Whether some of these subscribers are not being disconnected.
+fn is_awaited(addresses: &[Address], ending: &HashMap<u64, EndReason>) -> bool {
+    addresses.iter().any(|address| !ending.contains_key(&address.client_id))
 }

@@ -138,11 +138,12 @@ impl Executor {
     pub(super) fn meets_nothing(
         &mut self,
         guards: &mut Guards<'static>,
+        client: &Client,
         command: &Command,
         args: Args<'_>,
     ) -> bool {
         let now = self.server.conditions.get();
-        now.is_empty() || self.meets_no(now, guards, command, args)
+        now.is_empty() || (!client.view.is_cut() && self.meets_no(now, guards, command, args))
     }
 
     #[cold]

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 
 use emberkv_core::events::{EventClass, Notice};
 
+use crate::clients::ending::EndReason;
 use crate::clients::mailbox::Message;
 use crate::clients::push::{Push, Receiver};
 use crate::clients::subscriptions::{Address, Kind, Name};
@@ -66,10 +67,8 @@ impl Server {
     /// Lets a client be disconnected because it misses a push.
     #[cold]
     fn overrun(&self, client_id: u64) {
-        if let Some(view) = self.clients.get(client_id)
-            && !view.is_overrun.swap(true, Ordering::Relaxed)
-        {
-            self.look_at(view.worker, view.token, view.id);
+        if let Some(view) = self.clients.get(client_id) {
+            self.kill(&view, EndReason::PushDropped);
         }
     }
 

@@ -177,7 +177,7 @@ impl Executor {
             && authorization::permits(self.server, client, command, args)
             && client.reply_mode == ReplyMode::On
             && !self.server.pause.holds(self.turn.now_ms, command.spec.flags.contains(Flags::WRITE))
-            && self.meets_nothing(guards, command, args);
+            && self.meets_nothing(guards, client, command, args);
         may_run_anywhere.then(|| self.server.owner_of(hash.shard()))
     }
 

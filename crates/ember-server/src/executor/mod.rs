@@ -507,6 +507,9 @@ impl Executor {
             return self.refuse(client, guards, Some(command), error.into(), reply);
         }
         if !self.server.conditions.get().is_empty() {
+            if client.view.is_cut() {
+                return Flow::Close;
+            }
             match self.must_wait(Some(client), guards, command, args) {
                 Ok(false) => {}
                 Ok(true) => return Flow::Pause,

@@ -239,7 +239,7 @@ impl Executor {
         let limits = &self.config.client_output_buffer_limit;
         let limit = if client.view.is_subscribed() { limits.pubsub } else { limits.normal };
         let (start, start_bytes) = (reply.mark(), reply.len_bytes());
-        let mut is_too_much = false;
+        let (mut is_too_much, mut closes) = (false, false);
         reply.array(transaction.len());
         take_back_if_silent(client, start, reply);
         self.sizes.include(transaction.calls.wire_bytes_max());
@@ -250,6 +250,8 @@ impl Executor {
             self.turn.no_touch = client.view.no_touch.load(Ordering::Relaxed);
             let result = authorization::authorize_queued(self.server, client, command, args)
                 .and_then(|()| self.complete(command, None, client, guards, args, reply));
+            // It may have killed its own client, whose connection is closed after the reply.
+            closes |= matches!(result, Ok(Outcome::Close));
             self.finish(command, result, args, Some(&client.view), reply);
             self.note_sizes(command, args, client.view.id, reply.len_bytes() - reply_start);
             take_back_if_silent(client, mark, reply);
@@ -260,7 +262,7 @@ impl Executor {
             }
         }
         if !is_too_much {
-            return Outcome::Done;
+            return if closes { Outcome::Close } else { Outcome::Done };
         }
         tracing::warn!(
             "closing client {}: its transaction answers more than may wait for it",

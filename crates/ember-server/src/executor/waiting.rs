@@ -9,7 +9,8 @@
 //!
 //! A waiter is only ever claimed under the lock of a key it waits for, by whoever finds it first in that key's queue, so
 //! waiters are served in the order they came. A claim and its end from outside (time-out, `CLIENT UNBLOCK`, a
-//! closed connection) exclude each other ([`Waiter`]): a call is answered once, and what it took is never lost.
+//! connection that is closed) exclude each other ([`Waiter`]): a call is answered once, and what it took is never lost.
+//! The decision to close a connection, on whichever worker, ends its waiter in the same step (`clients/ending.rs`).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,6 +30,7 @@ use crate::catalogue::registry::{Command, Handler};
 use crate::clients::blocked::Blocked;
 use crate::clients::client::Client;
 use crate::clients::mailbox::Message;
+use crate::server::Server;
 
 /// Time-outs further away than this are for ever, as far as anybody can tell.
 const TIMEOUT_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
@@ -39,6 +41,15 @@ fn awaited_type(group: Group) -> Option<ValueType> {
         Group::List => Some(ValueType::List),
         Group::SortedSet => Some(ValueType::SortedSet),
         _ => None,
+    }
+}
+
+impl Server {
+    /// Lets a claimed waiter wait on. The worker of a client that was disconnected meanwhile learns that it is not served.
+    fn let_wait_on(&self, waiter: &Waiter) {
+        if !waiter.unclaim() {
+            self.look_at(waiter.worker, waiter.token, waiter.client_id);
+        }
     }
 }
 
@@ -65,7 +76,7 @@ impl Executor {
         let waiter = Waiter::new(call, command.index, client.database, reply.protocol(), address);
         let waiter = Arc::new(waiter);
         self.with_waiter_keys(&waiter, command.spec, guards, |keys, arg| keys.enqueue(arg, &waiter));
-        *view.waiter.lock() = Some(Arc::clone(&waiter));
+        view.waiter.enter(&waiter);
         self.server.blocked_clients.fetch_add(1, Ordering::Relaxed);
         let timeout = wait.timeout_ms.map(|ms| Duration::from_millis(ms).min(TIMEOUT_MAX));
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
@@ -90,7 +101,7 @@ impl Executor {
         let waiter = Waiter::new(call, command.index, client.database, reply.protocol(), address);
         let waiter = Arc::new(waiter);
         waiter.claim();
-        *view.waiter.lock() = Some(Arc::clone(&waiter));
+        view.waiter.enter(&waiter);
         self.server.blocked_clients.fetch_add(1, Ordering::Relaxed);
         let bytes = waiter.call.memory_bytes();
         Box::new(Blocked {
@@ -183,13 +194,13 @@ impl Executor {
             };
             if let Ok(Attempt::Fetch) = attempt {
                 // Those behind it wait too: they came later.
-                waiter.unclaim();
+                self.server.let_wait_on(&waiter);
                 self.look_again(&mut guards, database, key);
                 guards.unpin(&self.server.keyspace, &mut self.turn);
                 return;
             }
             if let Ok(Attempt::Wait(_)) = attempt {
-                waiter.unclaim();
+                self.server.let_wait_on(&waiter);
                 match awaited_type(command.spec.group) {
                     Some(_) => exhausted.push(command.spec.group),
                     None => tried.push(waiter),

@@ -36,6 +36,8 @@ bitflags! {
         const FEW_TO_SYNC = 1024;
         /// Memory is full, and values are being sent away: calls that need memory wait.
         const MEMORY_BEHIND = 2048;
+        /// Connections of clients are to be closed: their commands do not run any more.
+        const CLIENTS_ENDING = 4096;
 
         /// Commands that write are refused because of the disk.
         const DISK_REFUSES_WRITES = Self::SNAPSHOT_FAILED.bits() | Self::AOF_FAILED.bits();

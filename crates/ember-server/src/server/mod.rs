@@ -27,10 +27,11 @@ use crate::acl::users::Acl;
 use crate::aof::slow_disk;
 use crate::catalogue::registry::Registry;
 use crate::clients::client::{ClientView, Clients};
+use crate::clients::ending::EndReason;
 use crate::clients::mailbox::{Mailbox, Message};
 use crate::clients::monitors::Monitors;
 use crate::clients::pause::Pause;
-use crate::clients::subscriptions::PubSub;
+use crate::clients::subscriptions::{Address, PubSub};
 use crate::clients::tracking::Trackers;
 use crate::config::{ConfigHandle, ShutdownOptions};
 use crate::files::data_lock::DataLock;
@@ -162,6 +163,8 @@ impl Server {
         let acl = Acl::new(Grammar::of(&registry, &snapshot), snapshot.requirepass.reveal().as_bytes());
         let workers = mailboxes.len();
         let gate = Gate::new(workers);
+        let clients = Clients::default();
+        let pubsub = PubSub::new(Arc::clone(&clients.ending));
         let worker = |mailbox| WorkerHandle {
             mailbox,
             stats: WorkerStats::new(commands),
@@ -183,13 +186,13 @@ impl Server {
             acl,
             tls,
             encryption,
-            clients: Clients::default(),
+            clients,
             client_bytes: AtomicI64::new(0),
             room_bytes: AtomicUsize::new(usize::MAX),
             gate,
             blocked_clients: AtomicU64::new(0),
             waiting_in_time: AtomicU64::new(0),
-            pubsub: PubSub::default(),
+            pubsub,
             trackers: Trackers::default(),
             monitors: Monitors::default(),
             pause: Pause::default(),
@@ -280,10 +283,37 @@ impl Server {
         chosen
     }
 
-    /// Closes a client's connection soon.
-    pub(crate) fn kill(&self, view: &ClientView) {
-        view.is_killed.store(true, Ordering::Relaxed);
-        self.look_at(view.worker, view.token, view.id);
+    /// Decides that a client's connection is closed, which its worker does soon. False if that was decided before.
+    pub(crate) fn kill(&self, view: &ClientView, reason: EndReason) -> bool {
+        let is_new = self.begin_ending(view, reason);
+        if is_new {
+            self.look_at(view.worker, view.token, view.id);
+        }
+        is_new
+    }
+
+    /// Decides that a client's connection is closed: it takes nothing more from now on. The caller sees to it that its
+    /// worker closes the connection. False if that was decided before.
+    pub(crate) fn begin_ending(&self, view: &ClientView, reason: EndReason) -> bool {
+        if !view.begin_ending(reason) {
+            return false;
+        }
+        self.trackers.end(view);
+        self.monitors.remove(Address::of(view));
+        self.note_ending();
+        true
+    }
+
+    /// Forgets a client whose connection is closed.
+    pub(crate) fn leave(&self, view: &ClientView) {
+        if self.clients.leave(view) {
+            self.note_ending();
+        }
+    }
+
+    fn note_ending(&self) {
+        let conditions = &self.conditions;
+        self.clients.ending.with_any_immediate(|is_any| conditions.set(Condition::CLIENTS_ENDING, is_any));
     }
 
     /// Makes worker `worker` look at one of its connections.

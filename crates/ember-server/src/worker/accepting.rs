@@ -2,9 +2,10 @@
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64};
 
 use ember_protocol::{Protocol, Reply};
+use emberkv_core::observers::WaiterSlot;
 use parking_lot::Mutex;
 
 use super::other_connections::OtherConnections;
@@ -148,7 +149,7 @@ impl OtherConnections<'_> {
         });
         let now_ms = executor.turn.now_ms;
         let worker = executor.index;
-        let view = self.server.clients.enter(clients_max, |id| ClientView {
+        let view = self.server.clients.enter(clients_max, |id, ending| ClientView {
             id,
             peer: peer.clone(),
             descriptor: socket.as_raw_fd(),
@@ -173,10 +174,10 @@ impl OtherConnections<'_> {
             kept_bytes: AtomicU64::new(0),
             state_bytes: AtomicU64::new(0),
             names_bytes: AtomicU64::new(0),
-            is_killed: AtomicBool::new(false),
-            is_overrun: AtomicBool::new(false),
+            end_reason: AtomicU8::new(0),
+            ending,
             is_paused: AtomicBool::new(false),
-            waiter: Mutex::new(None),
+            waiter: WaiterSlot::default(),
             is_monitor: AtomicBool::new(false),
             is_replica: AtomicBool::new(false),
             tracking: Mutex::new(None),
@@ -192,7 +193,7 @@ impl OtherConnections<'_> {
         };
         if let Err(error) = self.driver.watch(socket.as_fd(), token) {
             tracing::warn!("cannot watch a connection: {error}");
-            self.server.clients.leave(view.id);
+            self.server.leave(&view);
             self.vacant.push(token);
             return Err(None);
         }

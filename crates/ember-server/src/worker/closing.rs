@@ -6,11 +6,41 @@ use super::Worker;
 use super::serving::set_paused;
 use super::waits::forget_waiting;
 use crate::clients::connection::Connection;
+use crate::clients::ending::EndReason;
 use crate::clients::subscriptions::Address;
 use crate::clients::transaction;
 use crate::server::Server;
 
 impl Worker {
+    /// Decides that a connection is closed, or learns that it is: its client takes nothing more from now on.
+    pub(super) fn end(&mut self, token: usize, reason: EndReason) {
+        let Some(connection) = self.connections[token].as_deref_mut() else { return };
+        self.server.begin_ending(&connection.client.view, reason);
+        connection.begin_closing();
+        connection.parked = None;
+        self.finish_ending(token);
+    }
+
+    /// Closes a connection whose end is decided, unless the reply is on its way that its waiter was served before. What is
+    /// to be sent is sent as far as the socket takes it now.
+    pub(super) fn finish_ending(&mut self, token: usize) {
+        let Some(connection) = self.connections[token].as_deref_mut() else { return };
+        if connection.awaits_last_reply() {
+            connection.has_last_reply = true;
+            return;
+        }
+        let is_whole = self.flush(token);
+        let Some(connection) = self.connections[token].as_deref_mut() else { return };
+        // A last reply may have to wait until what it has taken is in the append-only file.
+        if is_whole && connection.has_last_reply && connection.acknowledges != 0 {
+            return;
+        }
+        if is_whole && connection.unsent_bytes() == 0 {
+            connection.discard_unread(&mut self.scratch);
+        }
+        self.close(token);
+    }
+
     pub(super) fn close(&mut self, token: usize) {
         if let Some(mut connection) = self.connections[token].take() {
             if let Some(why) = connection.handshake_failure() {
@@ -26,7 +56,7 @@ impl Worker {
             }
             self.forget(&mut connection, token);
             self.executor.client_memory.leave(&connection.client.view);
-            self.server.clients.leave(connection.client.view.id);
+            self.server.leave(&connection.client.view);
             self.vacant.push(token);
             drop(connection);
             self.discount();
@@ -45,7 +75,7 @@ impl Worker {
         if let Some(blocked) = connection.blocked.take() {
             forget_waiting(&mut self.deadlines, self.server, connection, &blocked, token);
             // If somebody serves it just now, he takes it out of the queues himself; the reply is for nobody.
-            blocked.waiter.cancel();
+            blocked.waiter.end();
             self.withdraw(&blocked);
         }
         if let Some(primary) = connection.client.primary.take() {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::Worker;
 use crate::clients::client::ClientView;
+use crate::clients::ending::EndReason;
 
 /// Time between two searches: those who are evicted from other workers are there until these close them.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(1);
@@ -20,23 +21,25 @@ impl Worker {
         if let Some(limit) = self.executor.config.client_memory_max()
             && self.server.client_memory() >= limit
         {
-            self.evict_largest(limit);
+            self.evict_largest();
         }
     }
 
     #[cold]
-    fn evict_largest(&mut self, limit: u64) {
+    fn evict_largest(&mut self) {
         let now = Instant::now();
         if now < self.evicts_at {
             return;
         }
         self.evicts_at = now + SEARCH_INTERVAL;
+        // The limit of this moment: it may have been raised since the turn began.
+        let Some(limit) = self.server.config.snapshot().client_memory_max() else { return };
         let mut total = self.server.client_memory();
         let mut views: Vec<(u64, Arc<ClientView>)> =
             self.server.clients.all().into_iter().map(|view| (view.memory_bytes(), view)).collect();
         // What is being closed, on whichever worker, is as good as gone.
         views.retain(|(bytes, view)| {
-            let is_closing = view.is_killed.load(Ordering::Relaxed);
+            let is_closing = view.is_cut();
             total = total.saturating_sub(if is_closing { *bytes } else { 0 });
             !is_closing && !view.no_evict.load(Ordering::Relaxed)
         });
@@ -48,13 +51,13 @@ impl Worker {
                 return;
             };
             total = total.saturating_sub(bytes);
-            if view.is_killed.swap(true, Ordering::Relaxed) {
+            if !self.server.begin_ending(&view, EndReason::Evicted) {
                 continue; // another worker was faster
             }
             tracing::warn!("evicting client {}, which takes {bytes} bytes: clients take too much", view.id);
             self.executor.stats.evicted_clients.add(1);
             if view.worker == self.executor.index {
-                self.close(view.token);
+                self.end(view.token, EndReason::Evicted);
             } else {
                 self.server.look_at(view.worker, view.token, view.id);
             }

@@ -411,14 +411,14 @@ impl Worker {
         let Receiver { token, client_id, number } = receiver;
         let token = token as usize;
         let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
-        if connection.closing {
+        if connection.is_closing() {
             return;
         }
         lend_buffer(&mut self.buffers, connection);
         list(&mut self.ready, connection, token);
         let client = &mut connection.client;
         if client.is_user_stale() && !client.refresh_user() {
-            connection.closing = true;
+            connection.begin_closing();
             return;
         }
         let refused = opening::look_at_rights(self.server, client, number);

@@ -9,6 +9,7 @@ use super::{Worker, connection_of, list};
 use crate::clients::assembly::Forwarded;
 use crate::clients::client::ReplyMode;
 use crate::clients::connection::OUTPUT_HIGH_BYTES;
+use crate::clients::ending::EndReason;
 use crate::clients::mailbox::Message;
 use crate::clients::push::{Push, Receiver};
 
@@ -79,13 +80,13 @@ impl Worker {
             let Some(connection) = connection_of(&mut self.connections, *token, *client_id) else { continue };
             // A monitor's lines are replies to its MONITOR.
             let is_wanted = !matches!(push, Push::Line(_)) || connection.client.reply_mode == ReplyMode::On;
-            if !connection.closing && is_wanted {
+            if !connection.is_closing() && is_wanted {
                 connection.push(push, pattern.as_deref());
                 list(&mut self.ready, connection, *token);
                 // The others are looked at when they are served.
                 let is_much = connection.output.len_bytes() > OUTPUT_HIGH_BYTES;
                 if is_much && !self.is_within_limits(*token) {
-                    self.close(*token);
+                    self.end(*token, EndReason::Over);
                 }
             }
         }
@@ -93,15 +94,18 @@ impl Worker {
 
     pub(super) fn look(&mut self, token: usize, client_id: u64) {
         let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
-        let view = &connection.client.view;
-        if view.is_overrun.load(Ordering::Relaxed) {
-            tracing::warn!(
-                "closing client {client_id}: too much was pushed to it before this worker could send"
-            );
-            self.executor.stats.output_limit_closed.add(1);
-            self.close(token);
-        } else if view.is_killed.load(Ordering::Relaxed) {
-            self.close(token);
+        let reason = connection.client.view.end_reason();
+        if let Some(reason) = reason.filter(|reason| reason.is_immediate()) {
+            if reason == EndReason::PushDropped && !connection.is_closing() {
+                tracing::warn!(
+                    "closing client {client_id}: too much was pushed to it before this worker could send"
+                );
+                self.executor.stats.output_limit_closed.add(1);
+            }
+            self.end(token, reason);
+        } else if connection.is_closing() {
+            // Its waiter was being served, and there was nothing for it.
+            list(&mut self.ready, connection, token);
         } else if connection.client.view.is_paused.load(Ordering::Relaxed)
             && !self.server.pause.holds(self.executor.turn.now_ms, true)
         {
@@ -119,12 +123,17 @@ impl Worker {
         for token in 0..self.connections.len() {
             if let Some(connection) = self.connections[token].as_deref_mut() {
                 connection.readable = true;
-                // What the primary sends does not end.
-                connection.closing |= connection.client.primary.is_some();
                 // A pause may last longer than the process will: its commands are not run, which their clients see.
-                connection.closing |= connection.parked.take_if(|parked| parked.is_paused).is_some();
-                // Who waits for a key is not served any more, as in Redis.
-                connection.closing |= connection.blocked.is_some();
+                let was_paused = connection.parked.take_if(|parked| parked.is_paused).is_some();
+                // What the primary sends does not end.
+                if was_paused || connection.client.primary.is_some() {
+                    connection.begin_closing();
+                }
+                // A client that waits for a key is not served any more, as in Redis.
+                if connection.blocked.is_some() {
+                    self.end(token, EndReason::Over);
+                    continue;
+                }
                 list(&mut self.ready, connection, token);
             }
         }

@@ -9,6 +9,7 @@ use super::Worker;
 use crate::aof::rewriting;
 use crate::aof::service::Aof;
 use crate::aof::slow_disk;
+use crate::clients::ending::EndReason;
 use crate::config::ShutdownOptions;
 use crate::defragmentation;
 use crate::executor::Executor;
@@ -215,8 +216,8 @@ impl Worker {
                 self.close(token);
                 continue;
             }
-            if is_idle || !self.is_within_limits(token) {
-                self.close(token);
+            if !connection.awaits_last_reply() && (is_idle || !self.is_within_limits(token)) {
+                self.end(token, EndReason::Over);
             }
         }
     }

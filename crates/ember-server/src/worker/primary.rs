@@ -79,8 +79,8 @@ impl Worker {
         // What is held back for the disk would be confirmed by what is said now.
         let durable = self.executor.durable_to_confirm().filter(|_| !connection.is_held);
         lend_buffer(&mut self.buffers, connection);
-        if let Some(primary) = &mut connection.client.primary
-            && !connection.closing
+        if !connection.is_closing()
+            && let Some(primary) = &mut connection.client.primary
         {
             primary.acknowledge(&mut connection.output, durable);
         }
@@ -134,7 +134,7 @@ impl Worker {
             let client_id = connection.client.view.id;
             // Who is served just now gets that reply.
             if connection.blocked.as_ref().is_some_and(|blocked| blocked.waiter.cancel()) {
-                connection.closing = true;
+                connection.begin_closing();
                 connection.parked = None;
                 self.end_waiting(token, client_id, Ending::Demoted);
             }

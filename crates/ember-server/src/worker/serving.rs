@@ -11,6 +11,7 @@ use super::other_connections::OtherConnections;
 use super::{Worker, connection_of, list};
 use crate::clients::client::ClientView;
 use crate::clients::connection::{self, Connection, Fill, Parked};
+use crate::clients::ending::EndReason;
 use crate::clients::replica::Over;
 use crate::executor::Progress;
 use crate::executor::attendance;
@@ -106,11 +107,19 @@ impl Worker {
             goes_on = self.flush(token);
         }
         let Some(connection) = self.connections[token].as_deref_mut() else { return };
-        if connection.closing && connection.unsent_bytes() == 0 {
+        if connection.is_closing() && connection.unsent_bytes() == 0 {
             connection.discard_unread(&mut self.scratch);
         }
-        if !goes_on || connection.is_over() || !self.is_within_limits(token) {
+        if !goes_on || connection.is_over() {
             self.close(token);
+            return;
+        }
+        if connection.is_closing() && connection.client.view.is_cut() {
+            self.finish_ending(token);
+            return;
+        }
+        if !self.is_within_limits(token) {
+            self.end(token, EndReason::Over);
             return;
         }
         let Some(connection) = self.connections[token].as_deref_mut() else { return };
@@ -129,7 +138,7 @@ impl Worker {
             return false;
         }
         let Some(connection) = self.connections[token].as_deref_mut() else { return false };
-        if connection.closing {
+        if connection.is_closing() {
             return true;
         }
         if !connection.may_run() || connection.is_output_high(self.absorbed_max) {
@@ -151,7 +160,7 @@ impl Worker {
         true
     }
 
-    /// Takes bytes in for later; false when the connection is broken, or over although it waits.
+    /// Takes bytes in for later; false when the connection is broken. It is closed when it is over although it waits.
     pub(super) fn absorb(&mut self, token: usize) -> bool {
         match self.read(token) {
             Fill::Bytes(_) => {
@@ -166,10 +175,14 @@ impl Worker {
             Fill::End => {
                 // A pause can be long: who has gone is not kept for its end, as in Redis.
                 let connection = self.connections[token].as_deref();
-                connection.is_some_and(|connection| {
+                let waits_on = connection.is_none_or(|connection| {
                     connection.blocked.as_ref().is_none_or(|blocked| blocked.is_under_way)
                         && !connection.parked.as_ref().is_some_and(|parked| parked.is_paused)
-                })
+                });
+                if !waits_on {
+                    self.end(token, EndReason::Over);
+                }
+                true
             }
             Fill::Broken => false,
         }
@@ -365,11 +378,11 @@ impl Worker {
 fn check_position(connection: &mut Connection, input: &[u8]) {
     let Some(primary) = &connection.client.primary else { return };
     let is_all = connection.parked.is_none() && connection.parser.is_between_commands(input);
-    if is_all && !connection.closing && primary.position() != primary.link.read() {
+    if is_all && !connection.is_closing() && primary.position() != primary.link.read() {
         primary
             .link
             .fail(format!("the commands before offset {} are not in their usual form", primary.link.read()));
-        connection.closing = true;
+        connection.begin_closing();
     }
 }
 
@@ -406,7 +419,7 @@ pub(super) fn set_paused(server: &Server, view: &ClientView, is_paused: bool) {
     }
 }
 
-/// Writes down how a batch ended; returns where it goes on, and whether after a pause, if it must wait.
+/// Writes down how the commands of a batch ended; returns where it goes on, and whether after a pause, if it must wait.
 fn note_progress(
     server: &Server,
     progress: Progress,
@@ -419,7 +432,7 @@ fn note_progress(
     match progress {
         Progress::Done => None,
         Progress::Close => {
-            connection.closing = true;
+            connection.begin_closing();
             None
         }
         Progress::Paused(next) => {

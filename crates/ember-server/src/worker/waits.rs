@@ -1,6 +1,7 @@
 //! The end of waiting: calls that waited for a key are answered, and their connections go on.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -154,6 +155,6 @@ pub(super) fn forget_waiting(
         deadlines.remove(&(deadline, token));
         server.waiting_in_time.fetch_sub(1, Ordering::Relaxed);
     }
-    *connection.client.view.waiter.lock() = None;
+    connection.client.view.waiter.leave();
     server.blocked_clients.fetch_sub(1, Ordering::Relaxed);
 }

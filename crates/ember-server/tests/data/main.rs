@@ -4,6 +4,7 @@
 mod blocking;
 mod busy_scripts;
 mod dicedb;
+mod disconnected;
 mod expired;
 mod import_mode;
 mod live_queries;

@@ -8,6 +8,7 @@ use emberkv_core::keys::Guards;
 
 use super::{CopyProgress, Link, Phase, State, TakeOver, thread as link_thread};
 use crate::aof::rewriting;
+use crate::clients::ending::EndReason;
 use crate::clients::mailbox::Message;
 use crate::clients::primary::{PrimaryLink, PrimaryOrder};
 use crate::config::PrimaryAddress;
@@ -190,7 +191,7 @@ pub(super) fn cut(server: &Server, link: &Arc<PrimaryLink>) {
     if let Some((_, _, client_id)) = link.address()
         && let Some(view) = server.clients.get(client_id)
     {
-        server.kill(&view);
+        server.kill(&view, EndReason::Killed);
     }
 }
 

@@ -144,7 +144,7 @@ impl ReplicaFeed {
             let stream = primary.stream.lock();
             // Its connection is closed because the history has branched, perhaps: what comes now has a name that it does
             // not know.
-            if self.view.client.is_killed.load(Ordering::Relaxed) {
+            if self.view.client.is_cut() {
                 return Ok(());
             }
             let read = stream.backlog.read(position, PORTION_BYTES, |piece| output.raw(piece));

@@ -54,6 +54,7 @@ use ember_cluster::replication::milestones::Milestones;
 use ember_protocol::Args;
 use parking_lot::Mutex;
 
+use crate::clients::ending::EndReason;
 use crate::clients::mailbox::Message;
 use crate::clients::sync_wish::SyncWishes;
 use crate::config::Config;
@@ -260,7 +261,7 @@ impl Primary {
     fn disconnect_all(&self, server: &Server, why: &str) {
         for view in self.replicas() {
             view.note_end(why.to_owned());
-            server.kill(&view.client);
+            server.kill(&view.client, EndReason::Killed);
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use super::orders::Order;
 use super::replica::Stage;
 use super::{Primary, feed, good_replicas, taking};
+use crate::clients::ending::EndReason;
 use crate::config::Config;
 use crate::executor::Executor;
 use crate::journal::Reader;
@@ -42,11 +43,11 @@ fn close_lost(server: &Server, primary: &Primary, config: &Config) {
         if view.position.load(Ordering::Relaxed) < first {
             view.note_end(feed::TOO_FAR_BEHIND.to_owned());
             primary.note_slow(&view);
-            server.kill(&view.client);
+            server.kill(&view.client, EndReason::Killed);
         }
         if view.stage() == Stage::Online && !view.is_old && view.lag_s(now_ms) > timeout_s {
             view.note_end(format!("it has said nothing for {timeout_s} seconds"));
-            server.kill(&view.client);
+            server.kill(&view.client, EndReason::Killed);
         }
     }
 }

@@ -187,7 +187,7 @@ impl<'a> Filters<'a> {
             let is_spared = self.spares_caller && view.id == caller;
             let is_meant =
                 |(condition, is_wanted): &(Condition<'_>, bool)| condition.holds(view, now_ms) == *is_wanted;
-            !is_spared && !view.is_killed.load(Ordering::Relaxed) && self.conditions.iter().all(is_meant)
+            !is_spared && !view.is_cut() && self.conditions.iter().all(is_meant)
         });
         views
     }

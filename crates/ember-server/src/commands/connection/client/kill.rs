@@ -4,6 +4,7 @@ use emberkv_core::spec::{Command, Example, Spec};
 
 use super::filters::{Condition, Filters};
 use super::template::ADMIN;
+use crate::clients::ending::EndReason;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const KILL: ServerCommand = Command::new(
@@ -49,13 +50,15 @@ fn kill(session: &mut Session<'_>) -> SessionResult {
 /// Returns how many connections are closed, and what becomes of the caller's own, which is closed after the reply.
 fn kill_chosen(session: &Session<'_>, filters: &Filters<'_>) -> (i64, Outcome) {
     let (mut killed, mut outcome) = (0, Outcome::Done);
+    // An ID that is listed twice is one connection.
     for view in filters.choose(session) {
-        killed += 1;
-        if view.id == session.client.view.id {
+        let is_new = if view.id == session.client.view.id {
             outcome = Outcome::Close;
+            session.server.begin_ending(&view, EndReason::AfterReplies)
         } else {
-            session.server.kill(&view);
-        }
+            session.server.kill(&view, EndReason::Killed)
+        };
+        killed += i64::from(is_new);
     }
     (killed, outcome)
 }

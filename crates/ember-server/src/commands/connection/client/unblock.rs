@@ -33,8 +33,7 @@ fn unblock(session: &mut Session<'_>) -> SessionResult {
     let id = integer(args, 2)?;
     let view = u64::try_from(id).ok().and_then(|id| session.server.clients.get(id));
     let unblocked = view.is_some_and(|view| {
-        let waiter = view.waiter.lock().clone();
-        let is_mine = waiter.is_some_and(|waiter| waiter.cancel());
+        let is_mine = view.waiter.get().is_some_and(|waiter| waiter.cancel());
         if is_mine {
             let message = Message::Unblock(view.token, view.id, with_error);
             session.server.workers[view.worker].mailbox.send(message);

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::acl::user::User;
+use crate::clients::ending::EndReason;
 use crate::commands::help::{help_subcommand, reply_help};
 use crate::executor::session::{ServerCommand, Session};
 
@@ -100,7 +101,7 @@ fn close_connections(session: &Session<'_>, users: &[Arc<User>]) {
     for view in session.server.clients.all() {
         let is_theirs = users.iter().any(|user| user.is_same(&view.user.lock()));
         if is_theirs && view.id != session.client.view.id {
-            session.server.kill(&view);
+            session.server.kill(&view, EndReason::Killed);
         }
     }
 }

@@ -7,6 +7,7 @@ use emberkv_core::spec::{Command, Example, Spec};
 use super::ADMIN;
 use crate::acl::rule::has_spaces;
 use crate::acl::users::Revocation;
+use crate::clients::ending::EndReason;
 use crate::clients::subscriptions::Kind;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
@@ -87,9 +88,10 @@ fn close_listeners(session: &Session<'_>, revocation: &Revocation) -> Outcome {
             continue;
         }
         if view.id == session.client.view.id {
+            server.begin_ending(&view, EndReason::AfterReplies);
             outcome = Outcome::Close;
         } else {
-            server.kill(&view);
+            server.kill(&view, EndReason::Killed);
         }
     }
     outcome

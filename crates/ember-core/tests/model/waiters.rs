@@ -1,0 +1,154 @@
+//! A client that is disconnected while it waits, under all schedules that the model checker finds: no element that is pushed
+//! after the decision is taken for the client, and no element is lost. Runs with
+//! `RUSTFLAGS="--cfg shuttle" cargo test -p emberkv-core --test model waiters`.
+
+use std::sync::Arc;
+
+use ember_protocol::{OwnedBatch, Protocol};
+use emberkv_core::events::Notices;
+use emberkv_core::observers::{Observers, Waiter, WaiterSlot};
+use emberkv_core::sync::Mutex;
+use shuttle::thread;
+
+const SCHEDULES: usize = 5000;
+const DATABASE: usize = 0;
+const KEY: &[u8] = b"list";
+
+/// A shard with one list.
+#[derive(Default)]
+struct Shard {
+    elements: Vec<u32>,
+    observers: Observers,
+}
+
+impl Shard {
+    fn first_waiter(&self) -> Option<Arc<Waiter>> {
+        self.observers.waiters(DATABASE, KEY).next().cloned()
+    }
+}
+
+/// What the threads share.
+#[derive(Default)]
+struct World {
+    shard: Mutex<Shard>,
+    slot: WaiterSlot,
+    /// The replies on their way to the client's worker.
+    replies: Mutex<Vec<u32>>,
+}
+
+impl World {
+    /// What the client's worker does with a call that takes an element: takes one, or waits for one.
+    fn pop(&self) -> Option<Arc<Waiter>> {
+        let mut shard = self.shard.lock();
+        if let Some(element) = shard.elements.pop() {
+            self.replies.lock().push(element);
+            return None;
+        }
+        let mut call = OwnedBatch::new();
+        call.push(&[b"pop", KEY]);
+        let waiter = Arc::new(Waiter::new(call, 0, DATABASE, Protocol::Resp2, (0, 0, 1)));
+        shard.observers.enqueue(DATABASE, KEY, &waiter);
+        self.slot.enter(&waiter);
+        Some(waiter)
+    }
+
+    /// What any worker does that pushes an element: it serves the first waiter afterwards, under the lock again.
+    fn push(&self, element: u32) {
+        let mut notices = Notices::default();
+        {
+            let mut shard = self.shard.lock();
+            shard.elements.push(element);
+            shard.observers.wake_waiters(DATABASE, KEY, &mut notices);
+        }
+        if !notices.ready.is_empty() {
+            self.serve();
+        }
+    }
+
+    fn serve(&self) {
+        let mut shard = self.shard.lock();
+        while let Some(waiter) = shard.first_waiter() {
+            if !waiter.claim() {
+                shard.observers.dequeue(DATABASE, KEY, &waiter);
+                continue;
+            }
+            // The client's worker, or who disconnects the client, may come in between: neither takes the shard's lock.
+            thread::yield_now();
+            let Some(element) = shard.elements.pop() else {
+                waiter.unclaim();
+                return;
+            };
+            waiter.finish();
+            shard.observers.dequeue(DATABASE, KEY, &waiter);
+            self.replies.lock().push(element);
+        }
+    }
+
+    /// What the client's worker does with a client that is ended: whether a reply is on its way, which it waits for.
+    fn close(&self, waiter: Option<Arc<Waiter>>) -> bool {
+        let Some(waiter) = waiter else { return false };
+        while !waiter.is_over() {
+            thread::yield_now();
+        }
+        self.slot.leave();
+        self.shard.lock().observers.dequeue(DATABASE, KEY, &waiter);
+        !waiter.is_cancelled()
+    }
+}
+
+#[test]
+fn what_is_pushed_after_a_client_is_ended_stays_in_the_list() {
+    shuttle::check_random(
+        || {
+            let world = Arc::new(World::default());
+            let client = {
+                let world = Arc::clone(&world);
+                thread::spawn(move || world.pop())
+            };
+            let other = {
+                let world = Arc::clone(&world);
+                thread::spawn(move || world.serve())
+            };
+            // Whatever the client does: it is ended, and then an element is pushed.
+            world.slot.end();
+            world.push(7);
+            let waiter = client.join().unwrap();
+            other.join().unwrap();
+            let waits = waiter.is_some();
+            let is_served = world.close(waiter);
+            let replies = world.replies.lock().clone();
+            let elements = world.shard.lock().elements.clone();
+            assert_eq!(replies.len() + elements.len(), 1, "the element is delivered or in the list");
+            // A call that came so late that it found the element took it at once; one that waited did not get it.
+            assert!(!waits || (!is_served && elements == [7]), "{waits} {is_served} {elements:?}");
+            assert!(world.shard.lock().observers.is_empty(), "no waiter is left behind");
+        },
+        SCHEDULES,
+    );
+}
+
+#[test]
+fn a_client_that_is_ended_while_it_is_served_has_a_reply_or_nothing() {
+    shuttle::check_random(
+        || {
+            let world = Arc::new(World::default());
+            let waiter = world.pop();
+            let pushes = [1, 2].map(|element| {
+                let world = Arc::clone(&world);
+                thread::spawn(move || world.push(element))
+            });
+            let ending = {
+                let world = Arc::clone(&world);
+                thread::spawn(move || world.slot.end())
+            };
+            ending.join().unwrap();
+            // The worker of the client learns of the decision, and waits for a reply that is on its way.
+            let is_served = world.close(waiter);
+            pushes.into_iter().for_each(|push| push.join().unwrap());
+            let replies = world.replies.lock().len();
+            assert_eq!(replies, usize::from(is_served), "a reply comes if the waiter says so, and only then");
+            assert_eq!(replies + world.shard.lock().elements.len(), 2, "no element is lost");
+        },
+        SCHEDULES,
+    );
+}

@@ -1,0 +1,123 @@
+//! Clients whose end is decided, and whose connections their workers have still to close.
+//!
+//! ```text
+//! decided, on any worker ─ the client's view says so ─ its waiter is ended, and it is entered here
+//!                        ─ from now on nobody serves it, PUBLISH does not count it, its commands do not run
+//! its worker learns of it ─ a reply that is on its way to its waiter is delivered ─ the connection is closed
+//! ```
+//!
+//! Every decision takes this way, so none of them leaves a moment in which the client still takes elements.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+
+use parking_lot::{RwLock, RwLockReadGuard};
+
+/// Why a client's connection is closed by the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum EndReason {
+    /// It is closed when its replies are sent: `QUIT`, a request that cannot be parsed, a transaction that kills its caller.
+    AfterReplies = 1,
+    /// Another client, a change of users or of the role of the server has closed it.
+    Killed,
+    /// All clients together take too much memory.
+    Evicted,
+    /// A push to it was dropped because its worker has too many.
+    PushDropped,
+    /// It has exceeded one of its limits, its peer sends no more, the server stops, or it is closed already.
+    Over,
+}
+
+impl EndReason {
+    /// The reason with this number; `None` for 0.
+    pub(crate) fn from_number(number: u8) -> Option<EndReason> {
+        use EndReason::{AfterReplies, Evicted, Killed, Over, PushDropped};
+        [AfterReplies, Killed, Evicted, PushDropped, Over].into_iter().find(|&reason| reason as u8 == number)
+    }
+
+    /// Whether the connection is closed at once, whatever waits to be sent.
+    pub(crate) fn is_immediate(self) -> bool {
+        self != EndReason::AfterReplies
+    }
+}
+
+/// The clients.
+#[derive(Debug, Default)]
+pub(crate) struct EndingClients {
+    count: AtomicUsize,
+    by_id: RwLock<HashMap<u64, EndReason>>,
+}
+
+impl EndingClients {
+    /// Enters a client for this reason, unless it is here or closed for as strong a one; `state` has the number of its
+    /// reason. Whether it was entered.
+    pub(crate) fn enter(&self, id: u64, state: &AtomicU8, reason: EndReason) -> bool {
+        let mut by_id = self.by_id.write();
+        let outranks = |before: u8| {
+            let before = EndReason::from_number(before);
+            let is_stronger = before.is_none_or(|it| !it.is_immediate() && reason.is_immediate());
+            is_stronger.then_some(reason as u8)
+        };
+        if state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, outranks).is_err() {
+            return false;
+        }
+        by_id.insert(id, reason);
+        // SeqCst, here and in `get`: a command that is sent after the reply to the decision sees it on any worker.
+        self.count.store(by_id.len(), Ordering::SeqCst);
+        true
+    }
+
+    /// Removes a client whose connection is closed, if it is here; nobody enters it from now on. Whether its connection was
+    /// one to be closed at once.
+    pub(crate) fn leave(&self, id: u64, state: &AtomicU8) -> bool {
+        let over = EndReason::Over as u8;
+        // Most were not: their peers have closed the connections. Who enters one meanwhile changes the state first.
+        if state.compare_exchange(0, over, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+            return false;
+        }
+        let mut by_id = self.by_id.write();
+        state.store(over, Ordering::SeqCst);
+        let removed = by_id.remove(&id);
+        self.count.store(by_id.len(), Ordering::SeqCst);
+        removed.is_some_and(EndReason::is_immediate)
+    }
+
+    /// The clients by their ids, if there are any. One load while there are none.
+    #[inline]
+    pub(crate) fn get(&self) -> Option<RwLockReadGuard<'_, HashMap<u64, EndReason>>> {
+        (self.count.load(Ordering::SeqCst) != 0).then(|| self.by_id.read())
+    }
+
+    /// Calls `act` with whether the connection of some client is to be closed at once; nobody enters or leaves meanwhile.
+    pub(crate) fn with_any_immediate(&self, act: impl FnOnce(bool)) {
+        let by_id = self.by_id.write();
+        act(by_id.values().any(|reason| reason.is_immediate()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_at_once_outranks_one_after_the_replies_and_nothing_else() {
+        let (ending, state) = (EndingClients::default(), AtomicU8::new(0));
+        assert!(ending.get().is_none());
+        assert!(ending.enter(7, &state, EndReason::AfterReplies));
+        assert!(!ending.enter(7, &state, EndReason::AfterReplies));
+        ending.with_any_immediate(|is_any| assert!(!is_any));
+        assert!(ending.enter(7, &state, EndReason::Killed));
+        assert!(!ending.enter(7, &state, EndReason::Evicted));
+        ending.with_any_immediate(|is_any| assert!(is_any));
+        assert!(ending.get().is_some_and(|ending| ending.contains_key(&7)));
+        assert!(ending.leave(7, &state) && ending.get().is_none());
+    }
+
+    #[test]
+    fn a_closed_client_is_not_entered() {
+        let (ending, state) = (EndingClients::default(), AtomicU8::new(0));
+        assert!(!ending.leave(7, &state));
+        assert!(!ending.enter(7, &state, EndReason::Killed) && ending.get().is_none());
+    }
+}
