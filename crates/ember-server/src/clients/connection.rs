@@ -154,6 +154,9 @@ pub(crate) struct Connection {
     is_tls_by_mistake: bool,
     /// It is in the worker's list of connections to serve this turn.
     pub(crate) is_listed: bool,
+    /// The most bytes that were unsent when output was last sent: replies above a limit end the connection however fast the
+    /// socket takes them.
+    unsent_peak: usize,
     /// Bytes of pushes written since the socket last took all output: what the client has not asked for.
     pushed: usize,
     /// For how long the output, and the pushes in it, are above their soft limits.
@@ -214,6 +217,7 @@ impl Connection {
             has_last_reply: false,
             is_tls_by_mistake: false,
             is_listed: false,
+            unsent_peak: 0,
             pushed: 0,
             output_excess: Excess::default(),
             pushed_excess: Excess::default(),
@@ -533,11 +537,17 @@ impl Connection {
     /// Whether more output waits than may. The limit of a subscriber is on all of it; who is sent pushes for another reason
     /// has the same limit for these alone, because replies wait for as long as the client pleases (`normal`).
     pub(crate) fn has_too_much_output(&mut self, limits: &OutputBufferLimits, now_ms: i64) -> bool {
+        // What waits for a replica is bounded where it is read from the stream.
+        if self.client.is_fed() {
+            return false;
+        }
         let output = self.unsent_bytes() as u64;
+        let peak = std::mem::take(&mut self.unsent_peak) as u64;
         let is_subscribed = self.client.view.is_subscribed();
         let limit = if is_subscribed { &limits.pubsub } else { &limits.normal };
         let pushed = output.min(self.pushed as u64);
         self.output_excess.is_too_much(output, limit, now_ms)
+            || (limit.hard_bytes != 0 && peak > limit.hard_bytes)
             || self.pushed_excess.is_too_much(pushed, &limits.pubsub, now_ms)
     }
 
@@ -554,6 +564,7 @@ impl Connection {
     /// What the system says when the connection is broken.
     pub(crate) fn flush(&mut self) -> io::Result<(usize, usize)> {
         debug_assert!(self.acknowledges == 0, "the caller asks whether it may be sent");
+        self.unsent_peak = self.unsent_peak.max(self.output.len_bytes() - self.sent);
         if self.tls.is_some() {
             return self.flush_encrypted();
         }

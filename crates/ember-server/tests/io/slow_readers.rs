@@ -268,3 +268,27 @@ fn a_peer_that_is_being_closed_and_does_not_read_costs_no_time() {
     let got = slow.read_to_close().unwrap();
     assert!(got.ends_with(b"+OK\r\n") && got.len() > 40_000_000, "{} bytes", got.len());
 }
+
+#[test]
+fn the_hard_output_limit_holds_for_what_is_answered_at_once_however_fast_it_is_sent() {
+    let _machine = together();
+    for mode in MODES {
+        let limits = "normal 100000 0 0";
+        let server = builder(mode).arguments(&["--client-output-buffer-limit", limits]).start();
+        let mut other = server.client();
+        other.command(&[&b"SET"[..], b"k", &vec![b'v'; 30_000]]);
+        let mut client = server.client();
+        // Below the limit each time.
+        for _ in 0..10 {
+            client.send(&encode(&["GET", "k"]).repeat(2)).unwrap();
+            (0..2).for_each(|_| drop(client.read_raw().unwrap()));
+        }
+        assert_eq!(other.info_number("client_output_buffer_limit_disconnections"), 0);
+        // 2.1 MB, which the socket would take.
+        client.send(&encode(&["GET", "k"]).repeat(70)).unwrap();
+        wait_until("it is disconnected", || {
+            other.info_number("client_output_buffer_limit_disconnections") == 1
+        });
+        wait_until("one client is left", || other.info_number("connected_clients") == 1);
+    }
+}
