@@ -244,8 +244,9 @@ impl Acl {
         Some(removed)
     }
 
-    /// Replaces all users by those in the file at `path`; returns those that there were but for the default one: their
-    /// connections are to be closed, as Redis 7.2 does. In errors it is called `shown`.
+    /// Replaces all users by those in the file at `path`; returns those that the file does not have, or has with other
+    /// rules, but for the default one: their connections are to be closed. In errors it is called
+    /// `shown`.
     ///
     /// # Errors
     /// All that is wrong with the file, with the lines' numbers; nothing is changed then.
@@ -270,9 +271,14 @@ impl Acl {
         if !loaded.iter().any(|user| *user.name == *DEFAULT_NAME) {
             loaded.push(User::new_default(default_id, grammar));
         }
-        let old = users.take_all();
+        let mut old = users.take_all();
         for user in loaded {
-            users.put(user);
+            // One that is the same stays, and so do its connections.
+            let is_same = old.get(&user.name).is_some_and(|old| old.line() == user.line());
+            match is_same.then(|| old.remove(&user.name)).flatten() {
+                Some(same) => users.put(User::clone(&same)),
+                None => users.put(user),
+            };
         }
         self.changed(&users);
         Ok(old.into_values().filter(|user| user.id != default_id).collect())

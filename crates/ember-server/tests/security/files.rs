@@ -195,3 +195,27 @@ fn the_default_user_is_written_when_it_is_not_the_usual_one() {
     let denied = "NOPERM User default has no permissions to run the 'flushall' command";
     assert_error(&mut admin, "FLUSHALL", denied);
 }
+
+#[test]
+fn load_closes_the_connections_of_users_that_were_changed_or_removed() {
+    let directory = Directory::new("keep");
+    let same = format!("user same on #{HASH} ~a* &news +@all (~b +get)");
+    let text = format!("{same}\nuser changed on nopass ~a* +@all\nuser removed on nopass ~a* +@all\n");
+    let path = directory.write("users.acl", &text);
+    let (server, mut admin) = start(&["--aclfile", &path]);
+    let mut clients = ["same", "changed", "removed"].map(|name| login(&server, name, "pw"));
+    assert!(!clients[0].run("SUBSCRIBE news").is_error());
+    directory
+        .write("users.acl", &format!("user changed on nopass ~b* +@all\nuser added on nopass\n{same}\n"));
+    for _ in 0..2 {
+        assert_ok(&mut admin, "ACL LOAD");
+        assert!(!clients[0].run("PING").is_error());
+    }
+    assert!(clients[1].is_closed().unwrap() && clients[2].is_closed().unwrap());
+    assert_eq!(admin.run("PUBLISH news x"), Value::Integer(1), "its subscriptions stay");
+    // The caller's own is closed after its reply.
+    let mut same = login(&server, "same", "pw");
+    directory.write("users.acl", "");
+    assert_ok(&mut same, "ACL LOAD");
+    assert!(same.is_closed().unwrap() && clients[0].read_to_close().is_ok());
+}

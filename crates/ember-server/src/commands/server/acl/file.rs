@@ -13,7 +13,7 @@ use crate::system::full_path::full_path;
 pub(super) const LOAD: ServerCommand = Command::new(
     Spec {
         name: "load",
-        summary: "Replaces all users by those in the ACL file and closes the connections of all but the default user.",
+        summary: "Replaces all users by those in the ACL file and closes the connections of users that were changed or removed.",
         complexity: "O(N) for N users and their connections.",
         arity: 2,
         example: Example { given: &[], call: "ACL LOAD", reply: NO_FILE_SHOWN },
