@@ -193,3 +193,20 @@ fn removed_scripts_and_functions_return_their_memory() {
         }
     });
 }
+
+#[test]
+fn ping_is_answered_with_a_status_in_a_script_of_a_subscriber() {
+    everywhere(&[], |server, _| {
+        let mut client = server.client();
+        assert!(!client.run("HELLO 3").is_error());
+        assert!(!client.run("SUBSCRIBE news").is_error());
+        for (text, told) in [
+            ("return redis.call('ping')", "PONG"),
+            ("return redis.call('ping', 'x')", "x"),
+            ("redis.setresp(3) return redis.call('ping')", "PONG"),
+            ("return redis.call('ping').ok", "PONG"),
+        ] {
+            assert_eq!(eval(&mut client, text).text(), told, "{text}");
+        }
+    });
+}

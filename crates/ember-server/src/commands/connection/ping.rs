@@ -1,5 +1,7 @@
 //! PING and ECHO.
 
+use std::sync::atomic::Ordering;
+
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
@@ -38,8 +40,11 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
 ];
 
 fn ping(session: &mut Session<'_>) -> SessionResult {
-    // RESP2 tells replies from messages by their shape.
-    if session.client.subscriptions.is_some() && !session.reply.is_resp3() && session.args.len() <= 2 {
+    // In RESP2 a reply to a subscriber has the shape of a message. What counts is the client's protocol, not that of the
+    // replies that a script gets.
+    let has_messages =
+        session.client.subscriptions.is_some() && !session.client.view.is_resp3.load(Ordering::Relaxed);
+    if has_messages && session.args.len() <= 2 {
         session.reply.array(2);
         session.reply.bulk(b"pong");
         session.reply.bulk(session.args.get(1).unwrap_or_default());
