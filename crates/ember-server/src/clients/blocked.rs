@@ -20,6 +20,8 @@ pub(crate) struct Blocked {
     pub(crate) durable: Option<(u64, Answer)>,
     /// Whether it goes on when the peer sends no more: its work is under way.
     pub(crate) is_under_way: bool,
+    /// How long it has run, in ns, without the time that it waits.
+    pub(crate) run_ns: u64,
     /// About the memory in bytes that the waiting takes.
     pub(crate) bytes: usize,
 }

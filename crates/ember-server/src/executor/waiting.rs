@@ -28,7 +28,7 @@ use emberkv_core::spec::{Group, KeyFlags, Spec};
 use super::{Executor, authorization};
 use crate::catalogue::registry::{Command, Handler};
 use crate::clients::blocked::Blocked;
-use crate::clients::client::Client;
+use crate::clients::client::{Client, ClientView};
 use crate::clients::mailbox::Message;
 use crate::server::Server;
 
@@ -64,6 +64,8 @@ impl Executor {
         guards: &mut Guards<'static>,
         reply: &Reply,
     ) -> Box<Blocked> {
+        self.settle_quick();
+        let run_ns = self.lap();
         let call = wait.instead.unwrap_or_else(|| {
             let mut call = OwnedBatch::new();
             call.append(args);
@@ -87,6 +89,7 @@ impl Executor {
             on_timeout: Box::new(Reply::null_array),
             durable: None,
             is_under_way: false,
+            run_ns,
             bytes,
         })
     }
@@ -110,6 +113,7 @@ impl Executor {
             on_timeout: Box::new(Reply::null),
             durable: None,
             is_under_way: true,
+            run_ns: 0,
             bytes,
         })
     }
@@ -221,15 +225,18 @@ impl Executor {
         }
     }
 
-    /// Counts a call that has waited in vain, and the error it is answered with, if any.
-    pub(crate) fn count_unserved(&mut self, blocked: &Blocked, error: Option<&str>) {
+    /// Counts and times a call of a client that waits no longer and is not run again, and the error that it is answered
+    /// with, if any. As in Redis its time is that of its run: it waits without keeping the server busy.
+    pub(crate) fn count_unserved(&mut self, blocked: &Blocked, client: &ClientView, error: Option<&str>) {
+        let command = self.server.registry.get(blocked.waiter.command);
         self.stats.commands.add(1);
-        let counts = &self.stats.by_command[usize::from(blocked.waiter.command)];
-        counts.calls.add(1);
+        let counts = &self.stats.by_command[usize::from(command.index)];
+        counts.count(1, blocked.run_ns, self.config.latency_tracking);
         if let Some(error) = error {
             counts.failed.add(1);
             self.count_error(error.as_bytes());
         }
+        self.note_if_slow(command, blocked.run_ns, blocked.waiter.call.command(0), Some(client));
     }
 
     fn note_served(

@@ -47,17 +47,22 @@ impl Worker {
             (ReplyMode::On, Ending::Demoted) => connection.output.error(DEMOTED),
         }
         connection.client.reply_mode = mode.next();
+        let error = match ending {
+            Ending::WithError => Some(UNBLOCKED),
+            Ending::Demoted => Some(DEMOTED),
+            _ => None,
+        };
+        let is_served = matches!(ending, Ending::Served(..));
         if let Ending::Served(_, record) = ending {
             connection.note_record(record);
-        } else {
-            if !matches!(ending, Ending::Durable) {
-                let error = match ending {
-                    Ending::WithError => Some(UNBLOCKED),
-                    Ending::Demoted => Some(DEMOTED),
-                    _ => None,
-                };
-                self.executor.count_unserved(&blocked, error);
-            }
+        }
+        // A call that was run again for a key, or by a job, is counted where that was done; WAIT is not.
+        let spec = self.server.registry.get(blocked.waiter.command).spec;
+        if !is_served || (spec.keys.is_empty() && !blocked.is_under_way) {
+            let view = Arc::clone(&connection.client.view);
+            self.executor.count_unserved(&blocked, &view, error);
+        }
+        if !is_served {
             self.withdraw(&blocked);
         }
         let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };

@@ -2,7 +2,7 @@
 
 use ember_testkit::Value;
 
-use crate::{assert_error, assert_ok, everywhere};
+use crate::{assert_error, assert_ok, everywhere, wait_until};
 
 #[test]
 fn every_call_enters_at_a_threshold_of_zero() {
@@ -81,5 +81,37 @@ fn other_parameters_hold_for_what_follows_in_a_pipeline_too() {
         let replies = client.pipeline(&words).unwrap();
         assert_eq!(replies[2].text(), "hashtable");
         assert_ok(client, "CONFIG SET hash-max-listpack-entries 128");
+    });
+}
+
+#[test]
+fn a_call_that_waits_in_vain_is_logged_and_timed_without_its_waiting() {
+    everywhere(&["--slowlog-log-slower-than", "0"], |server, client| {
+        for end in ["time", "unblock", "durable"] {
+            let mut waiting = server.client();
+            let id = waiting.run("CLIENT ID").integer().unwrap();
+            let (call, name) = match end {
+                "time" => ("BLPOP none 0.2", "blpop"),
+                "unblock" => ("BZPOPMIN none 0", "bzpopmin"),
+                _ => ("WAIT 1 200", "wait"),
+            };
+            assert_ok(client, "CONFIG RESETSTAT");
+            assert_ok(client, "SLOWLOG RESET");
+            waiting.send(format!("{call}\r\n").as_bytes()).unwrap();
+            if end == "unblock" {
+                wait_until("it waits", || client.info_number("blocked_clients") == 1);
+                assert_eq!(client.run(&format!("CLIENT UNBLOCK {id}")), Value::Integer(1));
+            }
+            waiting.read_value().unwrap();
+            let calls = client.run("SLOWLOG GET 100");
+            let logged: Vec<_> = calls.elements().unwrap().iter().filter_map(Value::elements).collect();
+            let logged =
+                logged.iter().find(|call| call[3].elements().unwrap()[0].text().eq_ignore_ascii_case(name));
+            let logged = logged.unwrap_or_else(|| panic!("{call} is not in {calls:?}"));
+            assert!(logged[2].integer().unwrap() < 150_000, "{call}: {logged:?}");
+            assert!(logged[4].text().starts_with("127.0.0.1:"));
+            let histogram = client.run(&format!("LATENCY HISTOGRAM {name}"));
+            assert_eq!(histogram.get(name).unwrap().get("calls"), Some(Value::Integer(1)), "{call}");
+        }
     });
 }
