@@ -18,6 +18,7 @@ use super::transaction::{Transaction, Watched};
 use crate::acl::identity::Identity;
 use crate::acl::user::User;
 use crate::acl::users::Standing;
+use crate::observability::stats::Counter;
 
 /// Where a client comes from and which of our addresses it chose.
 #[derive(Clone, Debug)]
@@ -143,6 +144,15 @@ pub(crate) struct ClientView {
     pub(crate) tracking: Mutex<Option<Arc<Tracking>>>,
     /// The number of calls queued since MULTI; -1 outside a transaction.
     pub(crate) queued: AtomicI64,
+    /// The number of keys that it watches.
+    pub(crate) watched_keys: AtomicU64,
+    // Counted by its worker.
+    /// Bytes read from its socket.
+    pub(crate) input_bytes: Counter,
+    /// Bytes written to its socket.
+    pub(crate) sent_bytes: Counter,
+    /// Commands that it has called.
+    pub(crate) commands: Counter,
     /// The numbers of its subscriptions.
     pub(crate) channels: AtomicU64,
     pub(crate) patterns: AtomicU64,
@@ -462,8 +472,8 @@ impl ClientView {
         let blocks = listed.div_ceil(OUTPUT_BUFFER_BYTES);
         let before_user = format!(
             "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} \
-             qbuf={query_bytes} qbuf-free=0 argv-mem=0 multi-mem={multi_bytes} rbs=0 rbp=0 obl={buffered} oll={blocks} \
-             omem={listed} tot-mem={} events=r cmd={command} user=",
+             watch={} qbuf={query_bytes} qbuf-free=0 argv-mem=0 multi-mem={multi_bytes} rbs=0 rbp=0 obl={buffered} \
+             oll={blocks} omem={listed} tot-mem={} events=r cmd={command} user=",
             self.id,
             self.peer.remote(),
             self.peer.local(),
@@ -477,6 +487,7 @@ impl ClientView {
             self.patterns.load(Ordering::Relaxed),
             self.shard_channels.load(Ordering::Relaxed),
             self.queued.load(Ordering::Relaxed),
+            self.watched_keys.load(Ordering::Relaxed),
             self.memory_bytes(),
         );
         line.extend_from_slice(before_user.as_bytes());
@@ -485,7 +496,11 @@ impl ClientView {
         let resp = if self.is_resp3.load(Ordering::Relaxed) { 3 } else { 2 };
         let Names { library_name, library_version, .. } = &names;
         let after = format!(
-            " redir={redirect} resp={resp} lib-name={library_name} lib-ver={library_version} queries={}",
+            " redir={redirect} resp={resp} lib-name={library_name} lib-ver={library_version} \
+             tot-net-in={} tot-net-out={} tot-cmds={} queries={}",
+            self.input_bytes.get(),
+            self.sent_bytes.get(),
+            self.commands.get(),
             self.queries.load(Ordering::Relaxed)
         );
         line.extend_from_slice(after.as_bytes());

@@ -1,5 +1,6 @@
 //! What MULTI and WATCH leave with a client: queued calls and watched keys.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -53,12 +54,17 @@ impl Transaction {
     }
 }
 
+/// About what a watched key takes in the table of a client's keys, in bytes, besides its name.
+const NAME_BYTES: usize = 48;
+
 /// The keys that a client watches.
 #[derive(Default)]
 pub(crate) struct Watched {
     pub(crate) watch: Arc<Watch>,
-    /// The calls of WATCH, whose arguments are the keys.
+    /// The calls of WATCH, whose arguments are the keys, each key of a database once.
     calls: OwnedBatch,
+    /// The keys with their databases, for finding those that are watched already.
+    names: HashSet<(usize, Box<[u8]>)>,
     /// The database of each call, and when it was, Unix time in ms.
     moments: Vec<(usize, i64)>,
     /// About the memory in bytes that the shards' tables take for it.
@@ -66,7 +72,7 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Adds the keys of a call of WATCH. No lock is held.
+    /// Adds the keys of a call of WATCH that are not watched yet. No lock is held.
     pub(crate) fn add(
         &mut self,
         keyspace: &'static Keyspace,
@@ -74,12 +80,25 @@ impl Watched {
         database: usize,
         args: Args<'_>,
     ) {
+        let is_new = |key: &&[u8]| self.names.insert((database, (*key).into()));
+        let mut words = vec![args.at(0)];
+        words.extend(args.iter().skip(1).filter(is_new));
+        if words.len() == 1 {
+            return;
+        }
+        self.calls.push(&words);
+        let args = self.calls.command(self.moments.len());
+        self.moments.push((database, turn.now_ms));
+        // The name stands here twice, and once in the tables.
+        self.observed_bytes += 2 * args.total_bytes() + args.len() * (OBSERVED_KEY_BYTES + NAME_BYTES);
         with_watched_keys(keyspace, turn, database, args, |keys, arg| {
             keys.watch(arg, &self.watch);
         });
-        self.calls.append(args);
-        self.moments.push((database, turn.now_ms));
-        self.observed_bytes += args.total_bytes() + args.len() * OBSERVED_KEY_BYTES;
+    }
+
+    /// The number of keys.
+    pub(crate) fn len(&self) -> usize {
+        self.names.len()
     }
 
     /// About the memory in bytes that it takes.
@@ -123,6 +142,7 @@ fn with_watched_keys(
 /// Stops watching the keys of a client. No lock is held.
 pub(crate) fn unwatch(keyspace: &'static Keyspace, turn: &mut Turn, client: &mut Client) {
     if let Some(watched) = client.watched.take() {
+        client.view.watched_keys.store(0, Ordering::Relaxed);
         watched.end(keyspace, turn);
     }
 }

@@ -112,6 +112,7 @@ impl Executor {
         let transaction = client.transaction.take().expect("it was there");
         client.view.queued.store(-1, Ordering::Relaxed);
         let watched = client.watched.take();
+        client.view.watched_keys.store(0, Ordering::Relaxed);
         let run = |executor: &mut Executor, guards: &mut Guards<'static>| {
             if watched.as_deref().is_some_and(|watched| executor.is_broken(watched, guards)) {
                 reply.null_array();

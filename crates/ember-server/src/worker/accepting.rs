@@ -16,6 +16,7 @@ use crate::clients::connection::Connection;
 use crate::clients::listener::{self, Accepted, Incoming, Listener};
 use crate::clients::mailbox::Message;
 use crate::executor::Executor;
+use crate::observability::stats::Counter;
 use crate::tls::TlsStream;
 
 impl Worker {
@@ -182,6 +183,10 @@ impl OtherConnections<'_> {
             is_replica: AtomicBool::new(false),
             tracking: Mutex::new(None),
             queued: AtomicI64::new(-1),
+            watched_keys: AtomicU64::new(0),
+            input_bytes: Counter::default(),
+            sent_bytes: Counter::default(),
+            commands: Counter::default(),
             channels: AtomicU64::new(0),
             patterns: AtomicU64::new(0),
             shard_channels: AtomicU64::new(0),

@@ -148,8 +148,9 @@ fn serve(
     executor: &mut Executor,
     scratch: &mut Vec<u8>,
 ) {
-    if !connection.has_unparsed && !matches!(connection.fill(scratch, &mut Vec::new()), Fill::Bytes(_)) {
-        return;
+    if !connection.has_unparsed {
+        let Fill::Bytes(count) = connection.fill(scratch, &mut Vec::new()) else { return };
+        connection.client.view.input_bytes.add(count as u64);
     }
     let (mut input, is_own) = connection.take_input(scratch);
     let mut batch = Batch::new();
@@ -159,7 +160,10 @@ fn serve(
         if !batch.is_empty() {
             let (client, output) = (&mut connection.client, &mut connection.output);
             let progress = executor.run_beside_script(client, &batch, &input, 0, output);
-            connection.closing |= matches!(progress, Progress::Close);
+            client.view.commands.add(batch.len() as u64);
+            if let Progress::Close = progress {
+                connection.begin_closing();
+            }
             batch.clear();
         }
         if !connection.has_next_batch(status) {
@@ -179,6 +183,7 @@ fn serve(
 fn flush(executor: &Executor, connection: &mut Connection) {
     if connection.may_send(&executor.server.journal, replicas_for(executor, connection)) {
         // The worker finds a broken connection too.
-        let _ = connection.flush();
+        let (bytes, _) = connection.flush().unwrap_or_default();
+        connection.client.view.sent_bytes.add(bytes as u64);
     }
 }

@@ -1,6 +1,7 @@
 //! Serving: a connection's part of a turn, from its socket to its socket.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -194,6 +195,7 @@ impl Worker {
         if let Fill::Bytes(count) = fill {
             self.executor.stats.reads.add(1);
             self.executor.stats.input_bytes.add(count as u64);
+            connection.client.view.input_bytes.add(count as u64);
             if let Some(primary) = &connection.client.primary {
                 primary.link.note_read(count, self.executor.turn.now_ms);
                 self.executor.stats.replication_input_bytes.add(count as u64);
@@ -253,7 +255,7 @@ impl Worker {
         self.executor.note_records(connection);
         let (deadlines, barrier) = (&mut self.deadlines, &mut self.barrier);
         let Some((next, is_paused)) =
-            note_progress(self.server, progress, connection, batch.len(), deadlines, barrier, token)
+            note_progress(self.server, progress, connection, start..batch.len(), deadlines, barrier, token)
         else {
             return;
         };
@@ -280,6 +282,7 @@ impl Worker {
         if calls > 0 {
             self.executor.stats.writes.add(calls as u64);
             self.executor.stats.output_bytes.add(bytes as u64);
+            connection.client.view.sent_bytes.add(bytes as u64);
             if connection.client.is_fed() {
                 self.executor.stats.replication_output_bytes.add(bytes as u64);
             }
@@ -424,11 +427,19 @@ fn note_progress(
     server: &Server,
     progress: Progress,
     connection: &mut Connection,
-    batch_len: usize,
+    commands: Range<usize>,
     deadlines: &mut BTreeSet<(Instant, usize)>,
     barrier: &mut Barrier,
     token: usize,
 ) -> Option<(usize, bool)> {
+    let Range { start, end } = commands;
+    // One that has to be tried again counts when it has run.
+    let ran_to = match &progress {
+        Progress::Done | Progress::Close => end,
+        Progress::Paused(next) | Progress::Fetching(next) => *next,
+        Progress::Awaiting(next, _) | Progress::Blocked(next, _) => *next,
+    };
+    connection.client.view.commands.add((ran_to - start) as u64);
     match progress {
         Progress::Done => None,
         Progress::Close => {
@@ -442,7 +453,7 @@ fn note_progress(
         Progress::Fetching(next) => Some((next, false)),
         Progress::Awaiting(next, assembly) => {
             connection.awaiting = Some(Box::new(assembly));
-            (next < batch_len).then_some((next, false))
+            (next < end).then_some((next, false))
         }
         Progress::Blocked(next, blocked) => {
             deadlines.extend(blocked.deadline.map(|deadline| (deadline, token)));
@@ -450,7 +461,7 @@ fn note_progress(
                 barrier.wait_for(*record, token);
             }
             connection.blocked = Some(blocked);
-            (next < batch_len).then_some((next, false))
+            (next < end).then_some((next, false))
         }
     }
 }

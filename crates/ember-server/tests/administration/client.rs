@@ -417,3 +417,59 @@ fn more_clients_than_maxclients_are_turned_away() {
         assert_eq!(server.client().run("PING").text(), "PONG");
     });
 }
+
+#[test]
+fn an_id_that_is_listed_twice_is_one_connection() {
+    everywhere(&[], |server, client| {
+        let (mut one, mut two) = (server.client(), server.client());
+        let (one_id, two_id) = (id(&mut one), id(&mut two));
+        let kill = format!(
+            "CLIENT KILL ID {one_id} {two_id} {one_id} ADDR 1.2.3.4:5 ID {one_id} {one_id} TYPE normal"
+        );
+        assert_eq!(client.run(&kill), Value::Integer(0), "the address is none of them");
+        let kill = format!("CLIENT KILL ID {one_id} {two_id} {one_id} TYPE normal");
+        assert_eq!(client.run(&kill), Value::Integer(2));
+        assert!(one.is_closed().unwrap() && two.is_closed().unwrap());
+    });
+}
+
+#[test]
+fn list_counts_watched_keys_commands_and_bytes() {
+    everywhere(&[], |server, client| {
+        let mut other = server.client();
+        let other_id = id(&mut other);
+        let number = |client: &mut RawClient, name: &str| -> u64 {
+            field(&line_of(client, other_id), name).parse().unwrap()
+        };
+        assert_eq!(number(client, "watch"), 0);
+        for (line, watched) in [
+            ("WATCH a b a", 2),
+            ("WATCH b c", 3),
+            ("SELECT 1", 3),
+            ("WATCH c", 4),
+            ("UNWATCH", 0),
+            ("WATCH a", 1),
+            ("MULTI", 1),
+            ("EXEC", 0),
+            ("WATCH a", 1),
+            ("RESET", 0),
+        ] {
+            assert!(!other.run(line).is_error(), "{line}");
+            assert_eq!(number(client, "watch"), watched, "{line}");
+        }
+        let mut counted = server.client();
+        counted.send(b"CLIENT ID\r\n").unwrap();
+        let reply = counted.read_raw().unwrap();
+        let counted_id = String::from_utf8(reply[1..].to_vec()).unwrap().trim_end().parse().unwrap();
+        let requests = b"SET key value\r\nGET key\r\n";
+        counted.send(requests).unwrap();
+        let replies = [reply, counted.read_raw().unwrap(), counted.read_raw().unwrap()].concat();
+        let line_has = |client: &mut RawClient, name: &str, number: usize| {
+            field(&line_of(client, counted_id), name) == number.to_string()
+        };
+        // What was sent is counted right after it.
+        wait_until("the replies are counted", || line_has(client, "tot-net-out", replies.len()));
+        assert!(line_has(client, "tot-net-in", "CLIENT ID\r\n".len() + requests.len()));
+        assert!(line_has(client, "tot-cmds", 3));
+    });
+}

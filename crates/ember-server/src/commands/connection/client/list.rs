@@ -58,6 +58,8 @@ pub(super) const LIST: ServerCommand = Command::new(
             ("7.0.0", "Fields `resp`, `multi-mem`, `rbs` and `rbp`."),
             ("7.0.3", "Field `ssub`."),
             ("7.2.0", "Fields `lib-name` and `lib-ver`."),
+            ("7.4.0", "Field `watch`."),
+            ("8.0.0", "Fields `tot-net-in`, `tot-net-out` and `tot-cmds`."),
             (
                 "9.0.0",
                 "Filters `ADDR`, `LADDR`, `IP`, `USER`, `NAME`, `LIB-NAME`, `LIB-VER`, `FLAGS`, `CAPA`, `DB`, `IDLE`, `MAXAGE` \
