@@ -75,6 +75,15 @@ impl Peer {
     }
 }
 
+/// Bytes of a name that logs keep: they outlive the client, whose memory is bounded.
+const LOGGED_NAME_BYTES: usize = 128;
+
+/// The beginning of a name that logs keep.
+pub(crate) fn cut_name(name: &str) -> &str {
+    // Names are ASCII.
+    name.get(..LOGGED_NAME_BYTES).unwrap_or(name)
+}
+
 /// Names that a client gave itself.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
@@ -461,6 +470,23 @@ impl ClientView {
     /// `running_bytes` are those of its request that runs, if it asks itself.
     pub(crate) fn describe(&self, now_ms: i64, command: &str, running_bytes: u64, line: &mut Vec<u8>) {
         let names = self.names.lock().clone();
+        self.describe_as(&names, now_ms, command, running_bytes, line);
+    }
+
+    /// The same for a log: of long names only the beginning.
+    pub(crate) fn describe_for_log(&self, now_ms: i64, command: &str, line: &mut Vec<u8>) {
+        let names = {
+            let names = self.names.lock();
+            Names {
+                name: cut_name(&names.name).into(),
+                library_name: cut_name(&names.library_name).into(),
+                library_version: cut_name(&names.library_version).into(),
+            }
+        };
+        self.describe_as(&names, now_ms, command, 0, line);
+    }
+
+    fn describe_as(&self, names: &Names, now_ms: i64, command: &str, running_bytes: u64, line: &mut Vec<u8>) {
         let user = Arc::clone(&self.user.lock());
         let tracking = self.tracking.lock().clone();
         let seconds = |since_ms: i64| (now_ms - since_ms).max(0) / 1000;
@@ -494,7 +520,7 @@ impl ClientView {
         line.extend_from_slice(&user.name);
         let redirect = tracking.as_deref().map_or(-1, |tracking| tracking.redirect.unwrap_or(0) as i64);
         let resp = if self.is_resp3.load(Ordering::Relaxed) { 3 } else { 2 };
-        let Names { library_name, library_version, .. } = &names;
+        let Names { library_name, library_version, .. } = names;
         let after = format!(
             " redir={redirect} resp={resp} lib-name={library_name} lib-ver={library_version} \
              tot-net-in={} tot-net-out={} tot-cmds={} queries={}",

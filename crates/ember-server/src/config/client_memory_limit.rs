@@ -1,13 +1,25 @@
-//! The limit on the memory that all clients take together: bytes, or a part of `maxmemory`.
+//! The limit on the memory that all clients take together: bytes, a part of `maxmemory`, or what suits `maxmemory`.
 
 use super::value::parse_memory;
 
 /// A limit below this would leave no client to say so to.
 const BYTES_MIN: u64 = 128 * 1024;
 
+/// The part of `maxmemory` that clients may take unless the configuration says otherwise: enough for a request with the
+/// longest value that a server of this size stores (`Turn::values_bytes_max`).
+const AUTO_DIVISOR: u64 = 2;
+
+/// What they may take however low `maxmemory` is: a few requests and replies as large as workers take in at once.
+const AUTO_BYTES_MIN: u64 = 64 * 1024 * 1024;
+
+/// The word for that limit.
+const AUTO: &str = "auto";
+
 /// From where on clients are evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClientMemoryLimit {
+    /// At half of `maxmemory`, but not below 64 MiB; never while that is 0.
+    Auto,
     /// At this many bytes; 0 is never.
     Bytes(u64),
     /// At this many per cent of `maxmemory`; never while that is 0.
@@ -16,13 +28,16 @@ pub(crate) enum ClientMemoryLimit {
 
 impl Default for ClientMemoryLimit {
     fn default() -> ClientMemoryLimit {
-        ClientMemoryLimit::Bytes(0)
+        ClientMemoryLimit::Auto
     }
 }
 
 impl ClientMemoryLimit {
-    /// Reads a memory size, or a percentage with its sign.
+    /// Reads a memory size, a percentage with its sign, or `auto`.
     pub(crate) fn parse(text: &str) -> Result<ClientMemoryLimit, String> {
+        if text.eq_ignore_ascii_case(AUTO) {
+            return Ok(ClientMemoryLimit::Auto);
+        }
         let Some(digits) = text.strip_suffix('%') else {
             let bytes = parse_memory(text, &(0..=i64::MAX.unsigned_abs()));
             return bytes
@@ -42,6 +57,7 @@ impl ClientMemoryLimit {
     /// The text which [`Self::parse`] reads.
     pub(crate) fn format(self) -> String {
         match self {
+            ClientMemoryLimit::Auto => AUTO.to_owned(),
             ClientMemoryLimit::Bytes(bytes) => bytes.to_string(),
             ClientMemoryLimit::Percent(percent) => format!("{percent}%"),
         }
@@ -50,6 +66,8 @@ impl ClientMemoryLimit {
     /// The limit in bytes, if there is one.
     pub(crate) fn bytes(self, maxmemory: u64) -> Option<u64> {
         let bytes = match self {
+            ClientMemoryLimit::Auto if maxmemory == 0 => 0,
+            ClientMemoryLimit::Auto => (maxmemory / AUTO_DIVISOR).max(AUTO_BYTES_MIN),
             ClientMemoryLimit::Bytes(bytes) => bytes,
             ClientMemoryLimit::Percent(percent) => maxmemory / 100 * u64::from(percent),
         };
@@ -64,6 +82,7 @@ mod tests {
     #[test]
     fn sizes_and_percentages_are_read() {
         for (text, shown, bytes) in [
+            ("AUTO", "auto", Some(500_000_000)),
             ("0", "0", None),
             ("0%", "0%", None),
             ("10mb", "10485760", Some(10 << 20)),
@@ -75,6 +94,8 @@ mod tests {
             assert_eq!((limit.format().as_str(), limit.bytes(1_000_000_000)), (shown, bytes), "{text}");
         }
         assert_eq!(ClientMemoryLimit::Percent(50).bytes(0), None);
+        assert_eq!(ClientMemoryLimit::Auto.bytes(0), None);
+        assert_eq!(ClientMemoryLimit::Auto.bytes(1), Some(AUTO_BYTES_MIN));
         for (text, error) in [
             ("101%", "percentage argument must be less or equal to 100"),
             ("-5%", "argument must be a memory or percent value"),

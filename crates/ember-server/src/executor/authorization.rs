@@ -278,7 +278,7 @@ fn enter(
         Context::Script | Context::Exec => view.last_command().map(|index| server.registry.get(index)),
         Context::TopLevel | Context::Transaction => None,
     };
-    view.describe(now_ms, &caller.unwrap_or(command).full_name, 0, &mut about);
+    view.describe_for_log(now_ms, &caller.unwrap_or(command).full_name, &mut about);
     let entry = LogEntry {
         id: 0,
         count: 1,

@@ -9,7 +9,7 @@ use ember_protocol::Args;
 use parking_lot::Mutex;
 
 use crate::catalogue::registry::Command;
-use crate::clients::client::ClientView;
+use crate::clients::client::{ClientView, cut_name};
 
 /// Arguments of a call that are kept, and bytes of each; as in Redis.
 const ARGUMENTS_MAX: usize = 32;
@@ -74,7 +74,7 @@ impl LoggedCall {
         client: Option<&ClientView>,
     ) -> LoggedCall {
         let (address, name) = client.map_or_else(Default::default, |client| {
-            (client.peer.remote(), client.names.lock().name.to_string())
+            (client.peer.remote(), cut_name(&client.names.lock().name).to_owned())
         });
         LoggedCall { id: 0, at_seconds, amount, arguments: cut_arguments(command, args), address, name }
     }

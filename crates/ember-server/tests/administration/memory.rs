@@ -350,3 +350,33 @@ fn without_a_limit_no_client_is_evicted() {
         }
     }
 }
+
+#[test]
+fn clients_are_bounded_by_maxmemory_unless_that_is_switched_off() {
+    const NAMES: usize = 40;
+    const NAME_BYTES: usize = 10 * MIB;
+    for mode in MODES {
+        let server = builder(mode).arguments(&["--maxmemory", "100mb"]).start();
+        let mut other = server.client();
+        assert_ok(&mut other, "CLIENT NO-EVICT on");
+        assert_eq!(
+            other.run("CONFIG GET maxmemory-clients").get("maxmemory-clients").unwrap().text(),
+            "auto"
+        );
+        let name = "n".repeat(NAME_BYTES);
+        let mut clients: Vec<RawClient> = (0..NAMES).map(|_| server.client()).collect();
+        for client in &mut clients {
+            // Some are disconnected before they are answered.
+            _ = client.send_command(&["CLIENT", "SETNAME", name.as_str()]);
+            _ = client.read_value();
+        }
+        wait_until("the sum is below the limit", || number(&mut other, "mem_clients_normal") < 64 * MIB);
+        assert!(number(&mut other, "evicted_clients") >= NAMES - 6);
+        let peak = server.usage().unwrap().peak_rss_bytes;
+        assert!(peak < 300 * MIB as u64, "{mode:?}: {peak} bytes");
+
+        assert_ok(&mut other, "CONFIG SET maxmemory-clients 0");
+        let mut named = server.client();
+        assert_eq!(named.command(&["CLIENT", "SETNAME", name.as_str()]), Value::ok());
+    }
+}

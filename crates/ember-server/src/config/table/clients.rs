@@ -36,18 +36,18 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         name: "maxmemory-clients",
         aliases: &[],
         kind: Kind::Words {
-            shape: "a memory size, or a percentage of `maxmemory`",
+            shape: "a memory size, a percentage of `maxmemory`, or `auto`",
             get: |config| config.maxmemory_clients.format(),
             set: |config, text| {
                 config.maxmemory_clients = ClientMemoryLimit::parse(text)?;
                 Ok(())
             },
         },
-        default: "0",
+        default: "auto",
         mutable: true,
         about: "How much memory all clients may take together: requests, transactions, subscriptions, replies which \
                 wait. From there on those which take most are disconnected, but not those with CLIENT NO-EVICT; 0 for \
-                no limit.",
+                no limit. `auto` is half of `maxmemory`, but at least 64 MiB, and no limit while `maxmemory` is 0.",
     },
     Parameter {
         name: "proto-max-bulk-len",

@@ -40,7 +40,8 @@ fn every_default_is_accepted_and_reads_back_as_itself() {
 const REDIS_7_2: &str = include_str!("redis72.txt");
 
 /// Where the default is another one on purpose.
-const OTHER_DEFAULTS: [&str; 3] = ["bind", "repl-backlog-size", "repl-diskless-sync-delay"];
+const OTHER_DEFAULTS: [&str; 4] =
+    ["bind", "maxmemory-clients", "repl-backlog-size", "repl-diskless-sync-delay"];
 
 /// Hidden parameters that Redis does not have.
 const OWN_HIDDEN: [&str; 1] = ["tiered-goal"];
@@ -84,7 +85,7 @@ fn examples(parameter: &Parameter) -> Vec<String> {
             "bind" | "metrics-bind" | "http-watch-bind" => {
                 ["", "* -::1 localhost"].map(str::to_owned).to_vec()
             }
-            "maxmemory-clients" => vec!["0".to_owned(), "1048576".to_owned(), "5%".to_owned()],
+            "maxmemory-clients" => ["0", "1048576", "5%", "auto"].map(str::to_owned).to_vec(),
             "client-output-buffer-limit" => vec!["normal 1 2 3 slave 4 5 6 pubsub 7 8 9".to_owned()],
             "tls-protocols" => ["", "TLSv1.3", "TLSv1.2 TLSv1.3"].map(str::to_owned).to_vec(),
             "tls-ciphers" => {
