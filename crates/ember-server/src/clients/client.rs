@@ -281,7 +281,7 @@ impl Client {
     pub(crate) fn kept_bytes(&self) -> usize {
         let watched = self.watched.as_ref().map_or(0, |watched| watched.memory_bytes());
         let subscriptions = self.subscriptions.as_ref().map_or(0, |names| names.memory_bytes());
-        let tracking = self.tracking.as_ref().map_or(0, |tracking| tracking.prefixes_bytes);
+        let tracking = self.tracking.as_ref().map_or(0, |tracking| tracking.prefixes_bytes());
         watched + subscriptions + tracking + self.view.names_bytes.load(Ordering::Relaxed) as usize
     }
 }

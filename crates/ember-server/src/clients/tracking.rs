@@ -1,6 +1,6 @@
 //! Which clients keep copies of what they read, and want to be told when it has changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -20,13 +20,66 @@ pub(crate) enum Choice {
     OptOut,
 }
 
+/// Prefixes in order, none of them the beginning of another: their bytes one after the other, and where each of them ends.
+/// So a short one takes hardly more than its bytes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Prefixes {
+    bytes: Box<[u8]>,
+    ends: Box<[usize]>,
+}
+
+impl Prefixes {
+    /// Those of a sequence that is in order.
+    pub(crate) fn from_sorted(prefixes: impl Iterator<Item = Vec<u8>>) -> Prefixes {
+        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+        for prefix in prefixes {
+            bytes.extend(prefix);
+            ends.push(bytes.len());
+        }
+        Prefixes { bytes: bytes.into(), ends: ends.into() }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn get(&self, number: usize) -> &[u8] {
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start..self.ends[number]]
+    }
+
+    /// All of them, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.len()).map(|number| self.get(number))
+    }
+
+    /// The number of the prefix of a key. O(log prefixes).
+    fn find(&self, key: &[u8]) -> Option<usize> {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.get(middle) <= key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        // A prefix of the key stands right before it: what stands between them would begin with it too.
+        low.checked_sub(1).filter(|&at| key.starts_with(self.get(at)))
+    }
+
+    /// The memory in bytes that they take.
+    fn memory_bytes(&self) -> usize {
+        self.bytes.len() + size_of_val(&self.ends[..])
+    }
+}
+
 /// How a client tracks; made anew by each `CLIENT TRACKING ON`.
 #[derive(Debug, Default)]
 pub(crate) struct Tracking {
-    /// The prefixes of the keys to be told of, in the broadcasting mode: in order, none of them the beginning of another.
-    pub(crate) prefixes: Option<Vec<Vec<u8>>>,
-    /// The memory in bytes that those take.
-    pub(crate) prefixes_bytes: usize,
+    /// The prefixes of the keys to be told of, in the broadcasting mode.
+    pub(crate) prefixes: Option<Prefixes>,
     pub(crate) choice: Choice,
     /// Whether the client is not told of its own changes.
     pub(crate) no_loop: bool,
@@ -44,10 +97,12 @@ impl Tracking {
 
     /// The number of the prefix for which the client is told of this key in the broadcasting mode. O(log prefixes).
     pub(crate) fn prefix_of(&self, key: &[u8]) -> Option<usize> {
-        let prefixes = self.prefixes.as_deref().unwrap_or_default();
-        // A prefix of the key stands right before it: what stands between them would begin with it too.
-        let behind = prefixes.partition_point(|prefix| prefix.as_slice() <= key);
-        behind.checked_sub(1).filter(|&at| key.starts_with(&prefixes[at]))
+        self.prefixes.as_ref()?.find(key)
+    }
+
+    /// The memory in bytes that the prefixes take.
+    pub(crate) fn prefixes_bytes(&self) -> usize {
+        self.prefixes.as_ref().map_or(0, Prefixes::memory_bytes)
     }
 }
 
@@ -93,14 +148,9 @@ impl Trackers {
     /// The number of different prefixes.
     pub(crate) fn prefixes(&self) -> usize {
         let clients = self.clients.read();
-        let mut prefixes: Vec<Vec<u8>> = clients
-            .values()
-            .filter_map(|view| view.tracking.lock().clone())
-            .flat_map(|tracking| tracking.prefixes.clone().unwrap_or_default())
-            .collect();
-        prefixes.sort();
-        prefixes.dedup();
-        prefixes.len()
+        let trackings: Vec<_> = clients.values().filter_map(|view| view.tracking.lock().clone()).collect();
+        let prefixes = trackings.iter().flat_map(|tracking| &tracking.prefixes).flat_map(Prefixes::iter);
+        prefixes.collect::<BTreeSet<_>>().len()
     }
 
     pub(crate) fn get(&self, id: u64) -> Option<Arc<ClientView>> {
@@ -109,5 +159,38 @@ impl Trackers {
 
     pub(crate) fn all(&self) -> Vec<Arc<ClientView>> {
         self.clients.read().values().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_prefix_of_a_key_is_found_among_many() {
+        let names = ["", "a", "ab:", "b", "user:1", "user:2"];
+        let all = |names: &[&str]| Prefixes::from_sorted(names.iter().map(|name| name.as_bytes().to_vec()));
+        let prefixes = all(&names[1..]);
+        for (key, expected) in [
+            ("a", Some(0)),
+            ("aa", Some(0)),
+            ("b1", Some(2)),
+            ("user:22", Some(4)),
+            ("user:", None),
+            ("c", None),
+        ] {
+            assert_eq!(prefixes.find(key.as_bytes()), expected, "{key}");
+        }
+        assert_eq!(all(&names[..1]).find(b"any"), Some(0));
+        assert_eq!(all(&[]).find(b"any"), None);
+        assert!(prefixes.iter().eq(names[1..].iter().map(|name| name.as_bytes())));
+    }
+
+    #[test]
+    fn ten_thousand_prefixes_take_little_memory() {
+        let prefixes =
+            Prefixes::from_sorted((10_000..20_240).map(|number| format!("prefix:{number}").into_bytes()));
+        assert_eq!(prefixes.len(), 10_240);
+        assert!(prefixes.memory_bytes() < 300_000, "{}", prefixes.memory_bytes());
     }
 }

@@ -572,7 +572,11 @@ impl Executor {
         }
         if matches!(command.handler, Handler::Server) {
             // What CONFIG SET has set holds for the next command, and for whether this one is logged.
+            let tracked_max = self.config.tracking_table_max_keys;
             self.refresh_config();
+            if self.config.tracking_table_max_keys != tracked_max {
+                self.limit_tracked();
+            }
             self.note_who_decides(client);
         }
         if !self.server.monitors.is_empty() && is_monitored(command) {

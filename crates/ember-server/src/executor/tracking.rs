@@ -46,8 +46,8 @@ impl Server {
                 _ => Address::of(view),
             },
             Some(id) => match self.clients.get(id) {
-                Some(other) => Address::of(&other),
-                None => {
+                Some(other) if other.end_reason().is_none() => Address::of(&other),
+                _ => {
                     if !tracking.is_redirect_broken.swap(true, Ordering::Relaxed) {
                         self.push(Push::RedirectBroken(id), vec![(Address::of(view), None)]);
                     }
@@ -100,7 +100,10 @@ impl Executor {
     pub(crate) fn limit_tracked(&mut self) {
         let keys_max = usize::try_from(self.config.tracking_table_max_keys).unwrap_or(usize::MAX);
         if keys_max != 0 && self.server.trackers.len() > 0 {
+            // The client that has set a lower limit is notified as others are.
+            let is_server_change = std::mem::replace(&mut self.turn.notices.is_server_change, true);
             self.server.keyspace.limit_tracked(keys_max, &mut self.turn);
+            self.turn.notices.is_server_change = is_server_change;
         }
     }
 

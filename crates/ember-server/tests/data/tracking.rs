@@ -293,3 +293,34 @@ fn who_is_not_told_of_own_changes_is_told_of_expiry() {
         }
     }
 }
+
+#[test]
+fn a_lower_limit_on_tracked_keys_holds_at_once_and_inside_of_a_transaction() {
+    for mode in MODES {
+        let server = start(mode);
+        let (mut client, mut admin) = (resp3(&server), server.client());
+        assert_eq!(client.run("CLIENT TRACKING ON NOLOOP"), Value::ok());
+        client.run("MGET 1{tag} 2{tag}");
+        assert_eq!(client.run("MULTI"), Value::ok());
+        assert_eq!(admin.run("CONFIG SET tracking-table-max-keys 1"), Value::ok());
+        client.send(b"PING\r\nEXEC\r\n").unwrap();
+        let keys = told(&mut client).unwrap();
+        assert!(keys.len() == 1 && keys[0].ends_with("{tag}"), "{mode:?}: {keys:?}");
+        assert_eq!(client.read_value().unwrap().text(), "QUEUED");
+        assert_eq!(client.read_value().unwrap().elements().unwrap()[0].text(), "PONG");
+
+        // The client that sets the limit is told too, whatever NOLOOP says, and after its transaction.
+        admin.run("CONFIG SET tracking-table-max-keys 2");
+        client.run("MGET 1{tag} 2{tag}");
+        client.send(b"MULTI\r\nCONFIG SET tracking-table-max-keys 1\r\nPING\r\nEXEC\r\n").unwrap();
+        for _ in 0..3 {
+            assert!(!matches!(client.read_value().unwrap(), Value::Push(_)));
+        }
+        let values = [client.read_value().unwrap(), client.read_value().unwrap()];
+        assert!(values.iter().any(|value| matches!(value, Value::Push(_))), "{mode:?}: {values:?}");
+        assert!(
+            values.iter().any(|value| value.elements().map(<[_]>::len) == Some(2)),
+            "{mode:?}: {values:?}"
+        );
+    }
+}

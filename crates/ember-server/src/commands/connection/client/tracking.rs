@@ -10,7 +10,7 @@ use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Spec};
 
 use super::template::OWN;
-use crate::clients::tracking::{Choice, Tracking};
+use crate::clients::tracking::{Choice, Prefixes, Tracking};
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::server::Server;
 
@@ -116,7 +116,7 @@ fn options(args: Args<'_>, server: &Server) -> Result<Options, CommandError> {
                 return Err("ERR A client can only redirect to a single other client".into());
             }
             let id = u64::try_from(integer(args, arg)?).ok();
-            let id = id.filter(|&id| server.clients.get(id).is_some());
+            let id = id.filter(|&id| server.clients.get(id).is_some_and(|view| !view.is_cut()));
             options.redirect = Some(id.ok_or("ERR The client ID you want redirect to does not exist")?);
         } else if is_word(args, arg, "BCAST") {
             options.is_broadcast = true;
@@ -170,11 +170,8 @@ fn agree(wanted: Options, now: Option<&Tracking>) -> Result<Tracking, CommandErr
         );
     }
     let prefixes = wanted.is_broadcast.then(|| join(wanted.prefixes, now)).transpose()?;
-    let known = prefixes.as_deref().unwrap_or_default();
-    let prefixes_bytes = known.iter().map(|prefix| prefix.len() + size_of_val(prefix)).sum();
     Ok(Tracking {
         prefixes,
-        prefixes_bytes,
         choice,
         no_loop: wanted.no_loop,
         redirect: wanted.redirect,
@@ -184,10 +181,10 @@ fn agree(wanted: Options, now: Option<&Tracking>) -> Result<Tracking, CommandErr
 
 /// The prefixes that the client has and those it wants, in order, none of which may begin with another. The empty prefix,
 /// which stands for all keys, is what none given means.
-fn join(wanted: Vec<Vec<u8>>, now: Option<&Tracking>) -> Result<Vec<Vec<u8>>, CommandError> {
-    let known = now.and_then(|now| now.prefixes.clone()).unwrap_or_default();
+fn join(wanted: Vec<Vec<u8>>, now: Option<&Tracking>) -> Result<Prefixes, CommandError> {
+    let known = now.and_then(|now| now.prefixes.as_ref()).into_iter().flat_map(Prefixes::iter);
     // With each whether the client has it already.
-    let mut all: BTreeMap<Vec<u8>, bool> = known.into_iter().map(|prefix| (prefix, true)).collect();
+    let mut all: BTreeMap<Vec<u8>, bool> = known.map(|prefix| (prefix.to_vec(), true)).collect();
     let wanted = if wanted.is_empty() && now.is_none() { vec![Vec::new()] } else { wanted };
     for prefix in wanted {
         if all.get(&prefix) == Some(&true) {
@@ -213,7 +210,7 @@ fn join(wanted: Vec<Vec<u8>>, now: Option<&Tracking>) -> Result<Vec<Vec<u8>>, Co
         }
         all.insert(prefix, false);
     }
-    Ok(all.into_keys().collect())
+    Ok(Prefixes::from_sorted(all.into_keys()))
 }
 
 fn caching(session: &mut Session<'_>) -> SessionResult {
@@ -266,8 +263,8 @@ fn trackinginfo(session: &mut Session<'_>) -> SessionResult {
     reply.bulk(b"redirect");
     reply.integer(tracking.map_or(-1, |tracking| tracking.redirect.unwrap_or(0) as i64));
     reply.bulk(b"prefixes");
-    let prefixes = tracking.and_then(|tracking| tracking.prefixes.as_deref()).unwrap_or_default();
-    reply.array(prefixes.len());
-    prefixes.iter().for_each(|prefix| reply.bulk(prefix));
+    let prefixes = tracking.and_then(|tracking| tracking.prefixes.as_ref());
+    reply.array(prefixes.map_or(0, Prefixes::len));
+    prefixes.into_iter().flat_map(Prefixes::iter).for_each(|prefix| reply.bulk(prefix));
     Ok(Outcome::Done)
 }
