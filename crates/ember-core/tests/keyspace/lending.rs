@@ -196,6 +196,7 @@ fn a_search_is_as_long_as_the_vectors_and_attributes_that_it_may_look_at() {
     for (line, expected) in &calls {
         assert_eq!(is_long(&mut local, line), *expected, "{}", &line[..line.len().min(80)]);
     }
+    local.turn.settings.short_call_steps = 1000;
     run(&mut local, &format!("RPUSH l {0} {0}", "x".repeat(100_000)));
     assert!(is_long(&mut local, "DUMP l"), "of few elements, but many bytes");
 }
