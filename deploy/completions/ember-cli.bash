@@ -353,7 +353,7 @@ _ember__cli() {
             return 0
             ;;
         ember__subcmd__cli__subcmd__convert)
-            opts="-o --output --to --encryption-key-file"
+            opts="-o --output --to --for --leave-out --encryption-key-file"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -369,6 +369,10 @@ _ember__cli() {
                     ;;
                 --to)
                     COMPREPLY=($(compgen -W "encrypted plain" -- "${cur}"))
+                    return 0
+                    ;;
+                --for)
+                    COMPREPLY=($(compgen -W "redis-7.2 redis-8 valkey-9" -- "${cur}"))
                     return 0
                     ;;
                 --encryption-key-file)

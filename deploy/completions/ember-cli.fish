@@ -143,6 +143,10 @@ complete -c ember-cli -n "__fish_ember_cli_using_subcommand repair" -s o -l outp
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand repair" -l until -d 'Leave out the commands of an AOF that are marked with a later time (Unix time in seconds)' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand repair" -l encryption-key-file -d 'The keys of encrypted files: 32 bytes, or lines of 64 hexadecimal digits or base64. Without it they are those in the environment variable EMBER_ENCRYPTION_KEY, if that is set' -r -F
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand convert" -s o -l output -d 'Where the copy goes: a file that is not there, or for the AOF of a manifest a directory without one' -r -F
-complete -c ember-cli -n "__fish_ember_cli_using_subcommand convert" -l to -d 'What the copy is to be. Encrypted files are encrypted anew, with the first of the keys' -r -f -a "encrypted\t'Encrypted'
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand convert" -l to -d 'What the copy is to be. Encrypted files are encrypted anew, with the first of the keys. Without it the copy is what the original is' -r -f -a "encrypted\t'Encrypted'
 plain\t'Not encrypted'"
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand convert" -l for -d 'The server that is to read the copy' -r -f -a "redis-7.2\t'Redis 7.2'
+redis-8\t'Redis 7.4 and 8'
+valkey-9\t'Valkey 9'"
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand convert" -l encryption-key-file -d 'The keys of encrypted files: 32 bytes, or lines of 64 hexadecimal digits or base64. Without it they are those in the environment variable EMBER_ENCRYPTION_KEY, if that is set' -r -F
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand convert" -l leave-out -d 'Leave out what that server lacks: expiries of hash fields, vector sets, vector indexes. Without it that is an error which names the keys'

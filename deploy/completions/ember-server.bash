@@ -876,6 +876,10 @@ _ember__server() {
                     COMPREPLY=($(compgen -W "strict relaxed" -- "${cur}"))
                     return 0
                     ;;
+                --rdb-target)
+                    COMPREPLY=($(compgen -W "redis redis-7.2 redis-8 valkey-9" -- "${cur}"))
+                    return 0
+                    ;;
                 --store)
                     COMPREPLY=($(compgen -W "none map btree redb lmdb fjall bolt bbolt leveldb kv" -- "${cur}"))
                     return 0

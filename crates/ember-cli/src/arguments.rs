@@ -288,9 +288,17 @@ pub(crate) struct Repair {
 pub(crate) struct Convert {
     #[command(flatten)]
     pub(crate) copy: Copy,
-    /// What the copy is to be. Encrypted files are encrypted anew, with the first of the keys.
-    #[arg(long, value_enum)]
-    pub(crate) to: Form,
+    /// What the copy is to be. Encrypted files are encrypted anew, with the first of the keys. Without it the copy is
+    /// what the original is.
+    #[arg(long, value_enum, required_unless_present = "target")]
+    pub(crate) to: Option<Form>,
+    /// The server that is to read the copy.
+    #[arg(long = "for", value_enum, value_name = "SERVER")]
+    pub(crate) target: Option<ForServer>,
+    /// Leave out what that server lacks: expiries of hash fields, vector sets, vector indexes. Without it that is an error
+    /// which names the keys.
+    #[arg(long, requires = "target")]
+    pub(crate) leave_out: bool,
     #[command(flatten)]
     pub(crate) key: KeyOption,
 }
@@ -313,6 +321,20 @@ pub(crate) enum Form {
     Encrypted,
     /// Not encrypted.
     Plain,
+}
+
+/// A server that reads files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ForServer {
+    /// Redis 7.2.
+    #[value(name = "redis-7.2")]
+    Redis72,
+    /// Redis 7.4 and 8.
+    #[value(name = "redis-8")]
+    Redis8,
+    /// Valkey 9.
+    #[value(name = "valkey-9")]
+    Valkey9,
 }
 
 /// Where the keys of encrypted files come from.

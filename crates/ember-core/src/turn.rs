@@ -8,7 +8,7 @@ pub use crate::algorithms::random::Random;
 use crate::effects::events::Notices;
 use crate::effects::journal::{Journal, REPLAY_TIME_MS};
 use crate::eviction::policy::EvictionPolicy;
-use crate::rdb::PayloadChecks;
+use crate::rdb::{PayloadChecks, Target};
 use crate::types::limits::EncodingLimits;
 
 /// What commands did to the keyspace, as `INFO stats` reports it.
@@ -49,6 +49,8 @@ pub struct Settings {
     pub encoding: EncodingLimits,
     /// What RESTORE asks of what it is given.
     pub payload_checks: PayloadChecks,
+    /// The version of RDB whose readers the payloads of DUMP are for.
+    pub payload_version: u16,
     /// A call that takes more steps than these is long, and run elsewhere if it can be.
     pub short_call_steps: usize,
     /// Whether there are others who link the vectors that are added ([`crate::keyspace::linking`]).
@@ -67,6 +69,7 @@ impl Settings {
         frees_flushed_lazily: false,
         encoding: EncodingLimits::DEFAULT,
         payload_checks: PayloadChecks::ALL,
+        payload_version: Target::Redis.payload_version(),
         short_call_steps: usize::MAX,
         links_vectors_later: false,
     };

@@ -5,11 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use ember_protocol::OwnedBatch;
+use emberkv_core::rdb::Target;
 use emberkv_core::types::limits::EncodingLimits;
 
 use crate::aof::{AofError, AofReader, Manifest, Part, TornEnd};
 use crate::encryption::{Encryption, EncryptionError, Ending, FileSource, is_encrypted};
 use crate::files::{Disk, DiskError, directory_of, read_whole};
+use crate::lacking::Lacking;
 use crate::rdb_file::{Batch, RdbError, RdbProblem, RdbReader, Source, Step, VersionCheck};
 
 /// A file cannot be checked, repaired or converted.
@@ -27,6 +29,8 @@ pub enum FileError {
     Unknown(PathBuf),
     /// The file to write is there already; nothing is overwritten.
     Exists(PathBuf),
+    /// The server that is to read the copy lacks this.
+    Lacking(PathBuf, Target, Lacking),
     /// Reading or writing failed on the way from one file to the other.
     Copy(PathBuf, io::Error),
 }
@@ -46,6 +50,12 @@ impl Display for FileError {
             FileError::Exists(path) => {
                 write!(f, "{} is there already and is not overwritten; name another", path.display())
             }
+            FileError::Lacking(path, target, lacking) => write!(
+                f,
+                "{}: {} has no {lacking}; --leave-out copies the rest",
+                path.display(),
+                target.name()
+            ),
             FileError::Copy(path, error) => write!(f, "{}: {error}", path.display()),
         }
     }
@@ -66,7 +76,11 @@ impl FileError {
                 );
                 is_incomplete || error.is_damage()
             }
-            FileError::Disk(_) | FileError::Unknown(_) | FileError::Exists(_) | FileError::Copy(..) => false,
+            FileError::Disk(_)
+            | FileError::Unknown(_)
+            | FileError::Exists(_)
+            | FileError::Lacking(..)
+            | FileError::Copy(..) => false,
         }
     }
 }

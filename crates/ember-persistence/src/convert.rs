@@ -1,12 +1,28 @@
-//! Between encrypted and plain files, and from one key to another.
+//! Between encrypted and plain files, from one key to another, and to what other servers read.
 
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::check::FileError;
-use crate::encryption::{Encryption, Ending};
-use crate::files::Disk;
-use crate::repair::{Plan, Repaired, repair_aof, repair_file};
+use ember_protocol::{Args, OwnedBatch};
+pub use emberkv_core::rdb::Target;
+use emberkv_core::rdb::{
+    self, Features, PayloadChecks, Value, is_version_of_valkey, library_for_redis, plain_library,
+};
+use emberkv_core::types::limits::EncodingLimits;
+
+use crate::aof::{self, AofReader, Part};
+use crate::check::{FileError, refuse_unknown};
+use crate::encryption::{Encryption, Ending, FileSink, FileSource};
+use crate::files::{Disk, TemporaryFile};
+use crate::lacking::Lacking;
+use crate::rdb_file::{Batch, RdbReader, RdbWriter, Step, VersionCheck};
+use crate::repair::{Plan, Repaired, copy_aof, refuse_present, repair_aof, repair_file, torn_end};
+
+const LIMITS: EncodingLimits = EncodingLimits::DEFAULT;
+
+/// Commands that are this long together are written.
+const WRITTEN_BYTES: usize = 1024 * 1024;
 
 /// Copies an RDB file to `target`, encrypted as `to` says. The file is read as a whole before that.
 ///
@@ -38,4 +54,187 @@ pub fn convert_aof(
 
 fn plan(to: &Encryption) -> Plan {
     Plan { encryption: to.clone(), ..Plan::default() }
+}
+
+/// The server that is to read a copy.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    /// Which.
+    pub target: Target,
+    /// Whether what it lacks is left out; or else that is an error.
+    pub leaves_out: bool,
+    /// How the copy is encrypted.
+    pub encryption: Encryption,
+}
+
+/// Copies a file to `target` in the form that a server reads.
+///
+/// # Errors
+/// What is wrong with the file; if `target` is there; [`FileError::Lacking`]; those of the disk.
+pub fn convert_file_for(
+    disk: &Arc<dyn Disk>,
+    path: &Path,
+    target: &Path,
+    from: &Encryption,
+    ending: Ending,
+    reader: &Reader,
+) -> Result<Repaired, FileError> {
+    refuse_present(disk, target)?;
+    let failed = |error: io::Error| FileError::Copy(target.to_owned(), error);
+    let temporary = TemporaryFile::create(disk, target)?;
+    let mut sink = FileSink::begin(Arc::clone(temporary.file()), &reader.encryption).map_err(failed)?;
+    let opened = from.open(disk.open_to_read(path)?, ending)?;
+    let mut copy =
+        Conversion { target: reader.target, lacking: Lacking::default(), kept_keys: 0, failed: &failed };
+    let source = match AofReader::split(opened, path, LIMITS, VersionCheck::Strict)? {
+        Err(mut source) => {
+            refuse_unknown(&mut source, path)?;
+            source
+        }
+        Ok(mut rdb) => {
+            let version = reader.target.file_version();
+            let mut writer = RdbWriter::new(sink, version, true).map_err(failed)?;
+            copy.keys(&mut rdb, &mut writer)?;
+            sink = writer.finish_as_begun().map_err(failed)?.0;
+            rdb.into_source()
+        }
+    };
+    let mut commands = AofReader::new(source, path, ending);
+    copy.commands(&mut commands, &mut sink)?;
+    sink.finish().map_err(failed)?;
+    let Conversion { lacking, kept_keys, .. } = copy;
+    if !lacking.is_empty() && !reader.leaves_out {
+        return Err(FileError::Lacking(path.to_owned(), reader.target, lacking));
+    }
+    temporary.publish()?;
+    let cut = torn_end(&commands);
+    Ok(Repaired { kept_bytes: commands.valid_to(), kept_keys, cut, lacking, ..Repaired::default() })
+}
+
+/// Copies the AOF that a manifest is of to the directory `target` in the form that a server reads. A torn end is cut off.
+///
+/// # Errors
+/// Those of [`convert_file_for`], and if there is an AOF in `target`.
+pub fn convert_aof_for(
+    disk: &Arc<dyn Disk>,
+    manifest: &Path,
+    target: &Path,
+    from: &Encryption,
+    reader: &Reader,
+) -> Result<Vec<Repaired>, FileError> {
+    copy_aof(disk, manifest, target, false, |path, target, ending| {
+        convert_file_for(disk, path, target, from, ending, reader)
+    })
+}
+
+/// A copy under way.
+struct Conversion<'c> {
+    target: Target,
+    lacking: Lacking,
+    kept_keys: u64,
+    failed: &'c dyn Fn(io::Error) -> FileError,
+}
+
+impl Conversion<'_> {
+    fn keys<R: Read>(
+        &mut self,
+        reader: &mut RdbReader<R>,
+        writer: &mut RdbWriter<FileSink>,
+    ) -> Result<(), FileError> {
+        let failed = self.failed;
+        let mut batch = Batch::new();
+        loop {
+            let step = reader.next(&mut batch)?;
+            for index in 0..batch.len() {
+                let mut value = batch.take(index, &LIMITS)?;
+                let (name, facts) = batch.key(index);
+                if self.fit(name, &mut value) {
+                    writer.key(&facts, name, value.as_value()).map_err(failed)?;
+                    self.kept_keys += 1;
+                }
+            }
+            match step {
+                Step::End => return Ok(()),
+                Step::Aux { name, value } => writer.aux(&name, &value).map_err(failed)?,
+                Step::Function(code) => writer.function(&code).map_err(failed)?,
+                Step::Keys | Step::Sizes { .. } => {}
+            }
+        }
+    }
+
+    /// Leaves out of a value what the server lacks; false if nothing is left.
+    fn fit(&mut self, name: &[u8], value: &mut Value) -> bool {
+        let lacks = Features::of(value.as_value()).common(self.target.lacks());
+        if lacks.is_empty() {
+            return true;
+        }
+        self.lacking.add_key(lacks, name);
+        value.remove_field_expiries()
+    }
+
+    fn commands(&mut self, reader: &mut AofReader<FileSource>, sink: &mut FileSink) -> Result<(), FileError> {
+        let failed = self.failed;
+        let mut unit = OwnedBatch::new();
+        let mut written = aof::Batch::new();
+        loop {
+            match reader.next(&mut unit)? {
+                Part::Unit => self.unit(&unit, &mut written),
+                Part::Time(at_s) => written.time(at_s),
+                // The copy is of no history.
+                Part::Origin(_) => {}
+                Part::End => break,
+            }
+            if written.len() >= WRITTEN_BYTES {
+                sink.write_all(written.commands()).map_err(failed)?;
+                written.clear();
+            }
+        }
+        sink.write_all(written.commands()).map_err(failed)
+    }
+
+    fn unit(&mut self, unit: &OwnedBatch, written: &mut aof::Batch) {
+        let is_transaction = unit.len() > 1;
+        if is_transaction {
+            written.command(&[b"MULTI"]);
+        }
+        for index in 0..unit.len() {
+            self.command(unit.command(index), written);
+        }
+        if is_transaction {
+            written.command(&[b"EXEC"]);
+        }
+    }
+
+    fn command(&mut self, args: Args<'_>, written: &mut aof::Batch) {
+        let mut words: Vec<&[u8]> = args.iter().collect();
+        let lacks = Features::of_command(words[0]).common(self.target.lacks());
+        if !lacks.is_empty() {
+            self.lacking.features = self.lacking.features.and(lacks);
+            self.lacking.commands += 1;
+            return;
+        }
+        let is = |number: usize, name: &str| {
+            args.get(number).is_some_and(|word| word.eq_ignore_ascii_case(name.as_bytes()))
+        };
+        if is(0, "RESTORE") && words.len() > 3 {
+            let checks = PayloadChecks { version_max: u16::MAX, ..PayloadChecks::ALL };
+            if let Ok(mut value) = rdb::restore(words[3], &LIMITS, checks) {
+                if !self.fit(words[1], &mut value) {
+                    return;
+                }
+                let payload = rdb::dump_read(&value, self.target.payload_version());
+                words[3] = &payload;
+                return written.command(&words);
+            }
+        }
+        if is(0, "FUNCTION") && is(1, "LOAD") {
+            let text = words[words.len() - 1];
+            let of_valkey = is_version_of_valkey(self.target.file_version());
+            let text = if of_valkey { plain_library(text) } else { library_for_redis(text) };
+            let last = words.len() - 1;
+            words[last] = &text;
+            return written.command(&words);
+        }
+        written.command(&words);
+    }
 }

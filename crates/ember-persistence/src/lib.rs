@@ -2,12 +2,13 @@
 //!
 //! Reading order: [`files`] (all access to the disk, and a disk that fails on purpose) and [`encryption`], both of
 //! `ember-storage`, [`rdb_file`], [`key_writer`], [`origin`], [`aof`], [`log_of_store`], then what is done with them:
-//! [`check`], [`repair`], [`convert`].
+//! [`check`], [`repair`], [`convert`] with [`lacking`].
 
 pub mod aof;
 pub mod check;
 pub mod convert;
 pub mod key_writer;
+pub mod lacking;
 pub mod log_of_store;
 pub mod origin;
 pub mod rdb_file;

@@ -14,6 +14,7 @@ use crate::aof::{self, AofReader, Manifest, Part};
 use crate::check::{FileError, endings, open_manifest, refuse_unknown};
 use crate::encryption::{Encryption, EncryptionError, Ending, FileSink, FileSource};
 use crate::files::{Disk, TemporaryFile, directory_of};
+use crate::lacking::Lacking;
 use crate::rdb_file::{
     self, Batch, RdbError, RdbProblem, RdbReader, RdbWriter, SaveOptions, Step, VersionCheck,
 };
@@ -42,6 +43,8 @@ pub struct Repaired {
     pub lost_keys: Vec<(Vec<u8>, RdbError)>,
     /// What ended the copy before the file's end; in words, with the offset.
     pub cut: Option<String>,
+    /// What was left out because the server that is to read the copy lacks it.
+    pub lacking: Lacking,
     /// Files of the AOF that are not in the copy: what is behind the cut is of no use.
     pub left_out: Vec<PathBuf>,
 }
@@ -99,7 +102,14 @@ fn shell_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-fn refuse_present(disk: &Arc<dyn Disk>, target: &Path) -> Result<(), FileError> {
+/// Why a copy has ended before the end of its file, if that is torn.
+pub(crate) fn torn_end(reader: &AofReader<FileSource>) -> Option<String> {
+    reader
+        .torn_end()
+        .map(|torn| format!("{} bytes at offset {} are torn: {}", torn.torn_bytes, torn.valid_to, torn.what))
+}
+
+pub(crate) fn refuse_present(disk: &Arc<dyn Disk>, target: &Path) -> Result<(), FileError> {
     match disk.open_to_read(target) {
         Ok(_) => Err(FileError::Exists(target.to_owned())),
         Err(error) if error.is_missing() => Ok(()),
@@ -153,9 +163,7 @@ fn good_end(mut reader: AofReader<FileSource>, plan: &Plan) -> Result<GoodEnd, F
             // What is written behind the bytes that are kept are commands.
             Ok(Part::Origin(_)) => {}
             Ok(Part::End) => {
-                end.cut = reader.torn_end().map(|torn| {
-                    format!("{} bytes at offset {} are torn: {}", torn.torn_bytes, torn.valid_to, torn.what)
-                });
+                end.cut = torn_end(&reader);
                 return Ok(end);
             }
             Err(error) if plan.cuts_damage && error.is_damage() => {
@@ -265,6 +273,20 @@ pub fn repair_aof(
     encryption: &Encryption,
     plan: &Plan,
 ) -> Result<Vec<Repaired>, FileError> {
+    copy_aof(disk, manifest, target, plan.cuts_damage, |path, target, ending| {
+        repair_file(disk, path, target, encryption, ending, plan)
+    })
+}
+
+/// Copies the files of an AOF with `copy_file`, and writes their manifest. A file that is shorter than its manifest says is an
+/// error, or with `cuts_damage` the last one that is copied.
+pub(crate) fn copy_aof(
+    disk: &Arc<dyn Disk>,
+    manifest: &Path,
+    target: &Path,
+    cuts_damage: bool,
+    copy_file: impl Fn(&Path, &Path, Ending) -> Result<Repaired, FileError>,
+) -> Result<Vec<Repaired>, FileError> {
     let from = open_manifest(disk.as_ref(), manifest)?;
     let target_manifest = target.join(manifest.file_name().unwrap_or_default());
     refuse_present(disk, &target_manifest)?;
@@ -278,18 +300,14 @@ pub fn repair_aof(
             continue;
         }
         let found = disk.open_to_read(path)?.size()?;
-        let short = file.check_size(path, found).err();
-        if let Some(error) = short {
-            // Without its base an AOF has nothing.
-            if !plan.cuts_damage || (found == 0 && file.file_type == aof::FileType::Base) {
-                return Err(error.into());
-            }
-            let cut = Some(format!("{error:#}"));
-            let repaired = repair_file(disk, path, &target.join(&file.name), encryption, ending, plan)?;
-            all.push(Repaired { cut: repaired.cut.or(cut), ..repaired });
-        } else {
-            all.push(repair_file(disk, path, &target.join(&file.name), encryption, ending, plan)?);
-        }
+        // Without its base an AOF has nothing.
+        let is_lost = found == 0 && file.file_type == aof::FileType::Base;
+        let cut = match file.check_size(path, found) {
+            Err(error) if !cuts_damage || is_lost => return Err(error.into()),
+            checked => checked.err().map(|error| format!("{error:#}")),
+        };
+        let copied = copy_file(path, &target.join(&file.name), ending)?;
+        all.push(Repaired { cut: copied.cut.or(cut), ..copied });
         // What was closed before has another size now, and may be the last file.
         let file = aof::AofFile { size: None, ..file.clone() };
         match file.file_type {

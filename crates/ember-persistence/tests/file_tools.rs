@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use ember_persistence::aof::{AofDirectory, Batch};
 use ember_persistence::check::{FileError, check_aof, check_file};
-use ember_persistence::convert::{convert_aof, convert_file};
+use ember_persistence::convert::{
+    Reader, Target, convert_aof, convert_aof_for, convert_file, convert_file_for,
+};
 use ember_persistence::encryption::{Encryption, Ending, Key, KeyRing, is_encrypted};
 use ember_persistence::files::{Disk, SimulatedDisk, read_whole};
 use ember_persistence::rdb_file::SaveOptions;
@@ -129,6 +131,66 @@ fn files_are_converted_both_ways() {
     let manifest = Path::new("d/sealed/appendonly.aof.manifest");
     convert_aof(&disk, manifest, Path::new("d/plain"), &encrypted(), &off).unwrap();
     assert_eq!(bytes(&disk, Path::new("d/plain/appendonly.aof.2.incr.aof")), bytes(&disk, &increment(2)));
+}
+
+/// Without the stream: files of Redis 7.0 do not say when consumers were active.
+fn seen_without_stream(local: &mut Local) -> support::Seen {
+    let mut seen = seen(local);
+    seen.remove(&(0, b"stream".to_vec()));
+    seen
+}
+
+#[test]
+fn files_are_converted_for_other_servers() {
+    let (disk, off) = (disk(), Encryption::off());
+    let original = Path::new("d/a.rdb");
+    let mut local = sample(true);
+    save(&local, &disk, original, 12);
+    let convert = |from: &Path, to: &str, target, leaves_out, encryption: &Encryption| {
+        let reader = Reader { target, leaves_out, encryption: encryption.clone() };
+        convert_file_for(&disk, from, Path::new(to), &off, Ending::Whole, &reader)
+    };
+    let head = |path: &str| bytes(&disk, Path::new(path))[..9].to_vec();
+    convert(original, "d/valkey.rdb", Target::Valkey9, false, &off).unwrap();
+    assert_eq!(head("d/valkey.rdb"), b"VALKEY080");
+    let valkey = Path::new("d/valkey.rdb");
+    assert_same(&seen(&mut load_file(disk.as_ref(), valkey, 0).unwrap().0), &seen(&mut local));
+    let error = convert(valkey, "d/old.rdb", Target::Redis72, false, &off).unwrap_err();
+    assert!(error.to_string().contains("redis-7.2 has no hash fields that expire: the keys '"), "{error}");
+    assert!(disk.open_to_read(Path::new("d/old.rdb")).is_err());
+    let copied = convert(valkey, "d/old.rdb", Target::Redis72, true, &off).unwrap();
+    assert_eq!((copied.lacking.keys, head("d/old.rdb")), (2, b"REDIS0011".to_vec()));
+    let (mut old, _) = load_file(disk.as_ref(), Path::new("d/old.rdb"), 0).unwrap();
+    let call = "HMGET expiring a b c";
+    assert_eq!(must(&mut old, call), must(&mut local, call));
+    assert_eq!(must(&mut old, "HLEN large-expiring"), must(&mut local, "HLEN large-expiring"));
+    assert!(
+        convert(Path::new("d/old.rdb"), "d/same.rdb", Target::Redis72, false, &off).is_ok(),
+        "nothing expires"
+    );
+    // Encrypted files, too.
+    convert(original, "d/sealed.rdb", Target::Valkey9, false, &encrypted()).unwrap();
+    convert_file(&disk, Path::new("d/sealed.rdb"), Path::new("d/plain.rdb"), &encrypted(), &off).unwrap();
+    assert_eq!(head("d/plain.rdb"), b"VALKEY080");
+    let (mut plain, _) = load_file(disk.as_ref(), Path::new("d/plain.rdb"), 0).unwrap();
+    assert_same(&seen(&mut plain), &seen(&mut local));
+}
+
+#[test]
+fn an_aof_is_converted_for_another_server_with_its_increments() {
+    let (disk, off) = (disk(), Encryption::off());
+    let mut local = aof(&disk, &off);
+    let reader = |target| Reader { target, leaves_out: false, encryption: Encryption::off() };
+    let convert =
+        |to: &str, target| convert_aof_for(&disk, Path::new(MANIFEST), Path::new(to), &off, &reader(target));
+    convert("d/valkey", Target::Valkey9).unwrap();
+    let (mut loaded, _) = start(&disk, "d/valkey", &off).unwrap();
+    assert_same(&seen_without_stream(&mut loaded), &seen_without_stream(&mut local));
+    let base = bytes(&disk, Path::new("d/valkey/appendonly.aof.1.base.rdb"));
+    assert!(base.starts_with(b"VALKEY080"));
+    let increment = bytes(&disk, Path::new("d/valkey/appendonly.aof.2.incr.aof"));
+    assert!(increment.windows(6).any(|bytes| bytes == b"#TS:11"), "times stay");
+    assert!(convert("d/old", Target::Redis72).is_err());
 }
 
 #[test]

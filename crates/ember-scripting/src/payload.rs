@@ -6,15 +6,13 @@
 //! Lengths and texts are those of RDB files; a text may be compressed with LZF.
 
 use emberkv_core::error::CommandError;
+use emberkv_core::rdb::PayloadChecks;
 
 /// The opcode of a library's text.
 const OPCODE: u8 = 245;
 
 /// The version of RDB files that is written: that of Redis 7.0, which newer ones read too.
 const VERSION: u16 = 10;
-
-/// The newest version that is read: that of Redis 7.2.
-const VERSION_MAX: u16 = 11;
 
 /// The longest text of a library. A compressed one could claim any length.
 const TEXT_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -71,16 +69,24 @@ fn write_len(out: &mut Vec<u8>, len: usize) {
     }
 }
 
-/// The texts in a payload.
+/// Whether all replicas read a payload of this version, Redis 7.0 and Valkey 9 too.
+pub fn is_for_stream(payload: &[u8]) -> bool {
+    payload
+        .len()
+        .checked_sub(10)
+        .is_some_and(|at| u16::from_le_bytes([payload[at], payload[at + 1]]) <= VERSION)
+}
+
+/// The texts in a payload of a version that `checks` allow.
 ///
 /// # Errors
 /// If it is not one, or is damaged.
-pub fn read(payload: &[u8]) -> Result<Vec<Vec<u8>>, CommandError> {
+pub fn read(payload: &[u8], checks: PayloadChecks) -> Result<Vec<Vec<u8>>, CommandError> {
     let Some(at) = payload.len().checked_sub(10) else { return Err(BAD_PAYLOAD.into()) };
     let (body, footer) = payload.split_at(at);
     let version = u16::from_le_bytes([footer[0], footer[1]]);
     let crc = footer[2..].iter().rev().fold(0, |crc, &byte| crc << 8 | u64::from(byte));
-    if version > VERSION_MAX || (crc != 0 && crc != crc64(&payload[..at + 2])) {
+    if !checks.allow(version) || (crc != 0 && crc != crc64(&payload[..at + 2])) {
         return Err(BAD_PAYLOAD.into());
     }
     let mut reader = Reader { rest: body };

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use ember_persistence::check::{FileError, open_manifest};
-use ember_persistence::convert::{convert_aof, convert_file};
+use ember_persistence::convert::{
+    Reader, Target, convert_aof, convert_aof_for, convert_file, convert_file_for,
+};
 use ember_persistence::encryption::{Encryption, KEY_VARIABLE, is_encrypted};
 use ember_persistence::files::{Disk, OsDisk};
 use ember_persistence::repair::{Plan, Repaired, repair_aof, repair_file};
@@ -13,7 +15,7 @@ use ember_persistence::repair::{Plan, Repaired, repair_aof, repair_file};
 use super::check::ending_of;
 use super::outcome::{Outcome, encryption, say_error, say_wrong};
 use super::place::{Place, place};
-use crate::arguments::{Convert, Copy, Form, Repair};
+use crate::arguments::{Convert, Copy, ForServer, Form, Repair};
 use ember_client::put_line;
 
 /// Lost keys that are named one by one.
@@ -60,14 +62,20 @@ fn seals(place: &Place) -> Result<bool, FileError> {
     Ok(false)
 }
 
-/// Copies between encrypted and plain.
+/// Copies between encrypted and plain, and to what another server reads.
 pub(crate) fn convert(arguments: &Convert) -> ExitCode {
     let run = |place: &Place, encryption: &Encryption, output: &Path| {
         let disk: Arc<dyn Disk> = Arc::new(OsDisk);
-        let target = match arguments.to {
-            Form::Encrypted => encryption.clone(),
-            Form::Plain => Encryption::off(),
+        let is_sealed = match arguments.to {
+            Some(form) => form == Form::Encrypted,
+            None => seals(place)?,
         };
+        let target = if is_sealed { encryption.clone() } else { Encryption::off() };
+        if let Some(server) = arguments.target {
+            let reader =
+                Reader { target: target_of(server), leaves_out: arguments.leave_out, encryption: target };
+            return convert_for(&disk, place, encryption, output, &reader);
+        }
         match place {
             Place::File(file) => {
                 Ok(vec![(file.clone(), convert_file(&disk, file, output, encryption, &target)?)])
@@ -80,13 +88,41 @@ pub(crate) fn convert(arguments: &Convert) -> ExitCode {
         }
     };
     let keys = encryption(&arguments.key);
-    if arguments.to == Form::Encrypted && keys.as_ref().is_ok_and(|keys| !keys.is_on()) {
+    if arguments.to == Some(Form::Encrypted) && keys.as_ref().is_ok_and(|keys| !keys.is_on()) {
         say_wrong(format_args!(
             "there is no key to encrypt with; name its file with --encryption-key-file or set {KEY_VARIABLE}"
         ));
         return Outcome::Failed.into();
     }
     copy(&arguments.copy, keys, run)
+}
+
+fn target_of(server: ForServer) -> Target {
+    match server {
+        ForServer::Redis72 => Target::Redis72,
+        ForServer::Redis8 => Target::Redis8,
+        ForServer::Valkey9 => Target::Valkey9,
+    }
+}
+
+fn convert_for(
+    disk: &Arc<dyn Disk>,
+    place: &Place,
+    encryption: &Encryption,
+    output: &Path,
+    reader: &Reader,
+) -> Copied {
+    match place {
+        Place::File(file) => {
+            let ending = ending_of(place);
+            Ok(vec![(file.clone(), convert_file_for(disk, file, output, encryption, ending, reader)?)])
+        }
+        Place::Aof(manifest) => {
+            let files = open_manifest(&OsDisk, manifest)?.files;
+            let copied = convert_aof_for(disk, manifest, output, encryption, reader)?;
+            Ok(files.into_iter().zip(copied).collect())
+        }
+    }
 }
 
 type Copied = Result<Vec<(PathBuf, Repaired)>, FileError>;
@@ -147,6 +183,9 @@ fn say(file: &Path, repaired: &Repaired) {
     put_line(format!("{}: {kept}", file.display()));
     if let Some(cut) = &repaired.cut {
         put_line(format!("  why no more: {cut}"));
+    }
+    if !repaired.lacking.is_empty() {
+        put_line(format!("  left out: {}", repaired.lacking));
     }
     for (key, error) in repaired.lost_keys.iter().take(NAMED_KEYS_MAX) {
         put_line(format!("  lost: the key '{}': {}", key.escape_ascii(), error.problem));

@@ -6,6 +6,7 @@ use super::format::{LoadError, Reader, Writer};
 use super::kind::Kind;
 use super::read::read_value;
 use super::rows::push_row;
+use super::target::Features;
 use super::write::{kind_for, write_value_as};
 use crate::entries::entry::ValueRef;
 use crate::entries::external::Facts;
@@ -112,6 +113,7 @@ pub struct Encoded {
     writer: Writer<Vec<u8>>,
     form: KeyForm,
     needed: u16,
+    features: Features,
     keys: u64,
 }
 
@@ -128,22 +130,24 @@ impl Encoded {
             KeyForm::Rdb { is_packed: false, .. } | KeyForm::Commands | KeyForm::Rows => 0,
         };
         let writer = Writer::new(Vec::with_capacity(bytes)).with_packed_max_bytes(packed_max_bytes);
-        Encoded { writer, form, needed: form.version(), keys: 0 }
+        Encoded { writer, form, needed: form.version(), features: Features::NONE, keys: 0 }
     }
 
     /// Adds a key; its database is that of the writer, not that of `facts`. O(the bytes of its value).
     pub fn push<'v>(&mut self, facts: &KeyFacts, name: &[u8], value: impl Into<ValueRef<'v>>) {
         const TAKES_ALL: &str = "a vector takes all bytes";
+        let value = value.into();
         match self.form {
             KeyForm::Rdb { version, .. } => {
-                let kind = write_key(&mut self.writer, facts, name, value.into(), version);
+                self.features = self.features.and(Features::of(value));
+                let kind = write_key(&mut self.writer, facts, name, value, version);
                 self.needed = self.needed.max(kind.expect(TAKES_ALL).version());
             }
             KeyForm::Commands => {
-                let written = write_commands(self.writer.sink_mut(), name, value.into(), facts.expire_at_ms);
+                let written = write_commands(self.writer.sink_mut(), name, value, facts.expire_at_ms);
                 written.expect(TAKES_ALL);
             }
-            KeyForm::Rows => push_row(&mut self.writer, facts, name, value.into()),
+            KeyForm::Rows => push_row(&mut self.writer, facts, name, value),
         }
         self.keys += 1;
     }
@@ -167,6 +171,7 @@ impl Encoded {
                     .and_then(|()| self.writer.raw(value))
                     .expect(TAKES_ALL);
                 self.needed = self.needed.max(kind.version());
+                self.features = self.features.and(Features::of_encoded(kind, value));
                 self.keys += 1;
             }
             _ => {
@@ -210,10 +215,15 @@ impl Encoded {
         self.needed
     }
 
+    /// What of the values only some readers have, if they are in RDB.
+    pub fn features(&self) -> Features {
+        self.features
+    }
+
     /// Removes all keys; the room stays.
     pub fn clear(&mut self) {
         self.writer.sink_mut().clear();
-        (self.needed, self.keys) = (self.form.version(), 0);
+        (self.needed, self.features, self.keys) = (self.form.version(), Features::NONE, 0);
     }
 }
 

@@ -6,8 +6,13 @@ use crate::types::value::ValueType;
 pub const VERSION_MAX: u16 = 12;
 
 /// The only version of Valkey's own that is understood and written: that of Valkey 9.0. Its number is in no order with those
-/// of Redis.
+/// of Redis: Valkey leaves 12 to 79 to Redis.
 pub const VALKEY_VERSION: u16 = 80;
+
+/// Whether a version is one of Valkey, with the kinds of Valkey, as against one of Redis.
+pub const fn is_version_of_valkey(version: u16) -> bool {
+    version >= VALKEY_VERSION
+}
 
 /// The version that every Redis since 2.6 reads.
 const VERSION_MIN: u16 = 6;
@@ -103,6 +108,11 @@ impl Kind {
             23.. => None,
             _ => Kind::from_byte(byte),
         }
+    }
+
+    /// The kind that a byte stands for in what says that it is of `version`.
+    pub fn from_byte_of(version: u16, byte: u8) -> Option<Kind> {
+        if is_version_of_valkey(version) { Kind::from_valkey_byte(byte) } else { Kind::from_byte(byte) }
     }
 
     /// The type of its values.

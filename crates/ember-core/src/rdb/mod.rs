@@ -16,16 +16,18 @@
 //! What is read may be hostile. Everything is looked at before it becomes a value, no allocation is larger than a fixed
 //! factor of the bytes that have come, and no input panics.
 //!
-//! The format: Redis, `rdb.c` and `rdb.h` by S. Sanfilippo, up to version [`VERSION_MAX`]. Values are written as Redis 7.2
+//! The format: Redis, `rdb.c` and `rdb.h` by S. Sanfilippo, up to version [`VERSION_MAX`], and Valkey's [`VALKEY_VERSION`]. Values are written as Redis 7.2
 //! writes them, or for files as 7.0 does ([`kind_for`]); the forms of older versions are read only.
 
 mod format;
 mod key;
 mod kind;
+mod library_text;
 mod payload;
 mod read;
 mod rows;
 mod stream;
+mod target;
 mod vector_set;
 mod write;
 mod ziplist;
@@ -33,10 +35,12 @@ mod zipmap;
 
 pub use format::{LoadError, Reader, Writer};
 pub use key::{EXPIRY_MS, Encoded, FREQUENCY, IDLE, KeyFacts, KeyForm, PACKED_MAX_BYTES, write_key};
-pub use kind::{Kind, VALKEY_VERSION, VERSION_MAX};
-pub use payload::{PayloadChecks, RestoreError, dump, dump_encoded, restore};
-pub(crate) use payload::{dump_value, version};
+pub use kind::{Kind, VALKEY_VERSION, VERSION_MAX, is_version_of_valkey};
+pub use library_text::{library_for_redis, plain_library};
+pub use payload::{PayloadChecks, RestoreError, dump, dump_encoded, dump_read, restore};
+pub(crate) use payload::{dump_for_stream, dump_value, is_for_stream};
 pub use read::{Value, read_string, read_value};
 pub use rows::{Row, rows};
+pub use target::{Features, Target};
 pub use vector_set::{MODULE_ID as VECTOR_SET_MODULE, OWN_MODULE_ID as VECTOR_INDEX_MODULE};
-pub use write::{kind_for, kind_of, write_value, write_value_as};
+pub use write::{kind_for, kind_of, kind_without_expiries, write_value, write_value_as};

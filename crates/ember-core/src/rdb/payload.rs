@@ -1,11 +1,13 @@
 //! The payloads of `DUMP` and `RESTORE`: one value with version and checksum.
 
+use std::io;
+
 use crc_fast::CrcAlgorithm;
 
-use super::format::{Reader, Writer};
-use super::kind::{Kind, VERSION_MAX};
+use super::format::{LoadError, Reader, Writer};
+use super::kind::{Kind, VALKEY_VERSION, VERSION_MAX};
 use super::read::{Value, read_value};
-use super::write::{kind_of, write_value};
+use super::write::{kind_for, kind_of, kind_without_expiries, write_value_as};
 use crate::entries::entry::{EntryRef, ValueRef};
 use crate::types::limits::EncodingLimits;
 
@@ -27,28 +29,59 @@ pub enum RestoreError {
     Format,
 }
 
-/// The value of an entry as a payload, of the lowest version that has its form. O(its bytes).
-pub fn dump(entry: EntryRef<'_>) -> Vec<u8> {
-    dump_value(entry.into())
+/// The version of the payloads of Redis 7.0, which replicas may be.
+const KNOWN_TO_REPLICAS: u16 = 10;
+
+/// The value of an entry as a payload for readers of `version` of the format, 10 or newer; the payload itself is of the
+/// lowest version that has its form. O(its bytes).
+pub fn dump(entry: EntryRef<'_>, version: u16) -> Vec<u8> {
+    let value: ValueRef<'_> = entry.into();
+    payload(value, kind_for(value, version))
 }
 
-/// The same of a value whose kind and bytes are known.
-pub fn dump_encoded(kind: Kind, value: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![kind as u8];
-    bytes.extend_from_slice(value);
-    bytes.extend_from_slice(&kind.version().to_le_bytes());
-    let checksum = checksum(&bytes);
-    bytes.extend_from_slice(&checksum.to_le_bytes());
-    bytes
+/// The same of a value that was written as this kind.
+///
+/// # Errors
+/// If the value has to be read for these readers, and is none.
+pub fn dump_encoded(kind: Kind, value: &[u8], version: u16) -> Result<Vec<u8>, LoadError> {
+    if kind.is_written_for(version) {
+        return Ok(sealed(kind, |writer| writer.raw(value)));
+    }
+    let value = read_value(&mut Reader::new(value), kind, &EncodingLimits::DEFAULT)?;
+    Ok(dump_read(&value, version))
 }
 
-/// The same of a value.
+/// The same of a value that was read.
+pub fn dump_read(value: &Value, version: u16) -> Vec<u8> {
+    payload(value.as_value(), kind_for(value.as_value(), version))
+}
+
+/// A value as ember writes it.
 pub(crate) fn dump_value(value: ValueRef<'_>) -> Vec<u8> {
+    payload(value, kind_of(value))
+}
+
+/// A value as all replicas read it, Redis 7.0 and Valkey 9 too: without the expiries of a hash's fields. O(its bytes).
+pub(crate) fn dump_for_stream(value: ValueRef<'_>) -> Vec<u8> {
+    payload(value, kind_without_expiries(value, KNOWN_TO_REPLICAS))
+}
+
+/// Whether all replicas read a payload as it is, whatever version it says it has. O(1).
+pub(crate) fn is_for_stream(payload: &[u8]) -> bool {
+    let kind = payload.first().and_then(|&byte| Kind::from_byte_of(version(payload), byte));
+    version(payload) <= KNOWN_TO_REPLICAS && kind.is_some_and(|kind| kind.version() <= KNOWN_TO_REPLICAS)
+}
+
+fn payload(value: ValueRef<'_>, kind: Kind) -> Vec<u8> {
+    sealed(kind, |writer| write_value_as(writer, value, kind))
+}
+
+/// A payload of the lowest version that has `kind`; `write` writes the value.
+fn sealed(kind: Kind, write: impl FnOnce(&mut Writer<Vec<u8>>) -> io::Result<()>) -> Vec<u8> {
     const NEVER_FAILS: &str = "a vector takes all bytes";
-    let kind = kind_of(value);
     let mut writer = Writer::new(Vec::new());
     writer.byte(kind as u8).expect(NEVER_FAILS);
-    write_value(&mut writer, value).expect(NEVER_FAILS);
+    write(&mut writer).expect(NEVER_FAILS);
     let mut bytes = writer.into_inner();
     bytes.extend_from_slice(&kind.version().to_le_bytes());
     let checksum = checksum(&bytes);
@@ -61,17 +94,22 @@ pub(crate) fn dump_value(value: ValueRef<'_>) -> Vec<u8> {
 pub struct PayloadChecks {
     /// Whether its checksum must be right.
     pub checksum: bool,
-    /// The newest version that it may have.
+    /// The newest version of Redis that it may have. [`VALKEY_VERSION`] is read in any case.
     pub version_max: u16,
 }
 
 impl PayloadChecks {
+    /// Whether a payload may be of this version.
+    pub fn allow(self, version: u16) -> bool {
+        version <= self.version_max || version == VALKEY_VERSION
+    }
+
     /// Those of Redis.
     pub const ALL: PayloadChecks = PayloadChecks { checksum: true, version_max: VERSION_MAX };
 }
 
 /// The version that a payload says it has; 0 if it is too short to say one.
-pub(crate) fn version(payload: &[u8]) -> u16 {
+fn version(payload: &[u8]) -> u16 {
     let footer = payload.len().checked_sub(FOOTER_BYTES).map(|at| &payload[at..]);
     footer.map_or(0, |footer| u16::from_le_bytes([footer[0], footer[1]]))
 }
@@ -85,15 +123,13 @@ pub fn restore(
     limits: &EncodingLimits,
     checks: PayloadChecks,
 ) -> Result<Value, RestoreError> {
-    let (value, footer) =
-        payload.len().checked_sub(FOOTER_BYTES).map(|at| payload.split_at(at)).ok_or(RestoreError::Footer)?;
+    let value =
+        payload.len().checked_sub(FOOTER_BYTES).map(|at| &payload[..at]).ok_or(RestoreError::Footer)?;
     let (checked, expected) = payload.split_at(payload.len() - CHECKSUM_BYTES);
-    if checks.checksum && checksum(checked).to_le_bytes() != expected
-        || u16::from_le_bytes([footer[0], footer[1]]) > checks.version_max
-    {
+    if checks.checksum && checksum(checked).to_le_bytes() != expected || !checks.allow(version(payload)) {
         return Err(RestoreError::Footer);
     }
     let (&kind, value) = value.split_first().ok_or(RestoreError::Format)?;
-    let kind = Kind::from_byte(kind).ok_or(RestoreError::Format)?;
+    let kind = Kind::from_byte_of(version(payload), kind).ok_or(RestoreError::Format)?;
     read_value(&mut Reader::new(value), kind, limits).map_err(|_| RestoreError::Format)
 }

@@ -44,6 +44,25 @@ impl Value {
         }
     }
 
+    /// Removes the expiries of a hash's fields, which stay; false for a vector set, which has no other form.
+    pub fn remove_field_expiries(&mut self) -> bool {
+        let Value::Aggregate(aggregate) = self else { return true };
+        match &mut **aggregate {
+            Aggregate::Hash(hash) => {
+                let mut expiring = Vec::new();
+                hash.for_each(i64::MIN, |field| {
+                    if field.expire_at_ms.is_some() {
+                        expiring.push(field.name.bytes(&mut itoa::Buffer::new()).to_vec());
+                    }
+                });
+                expiring.iter().for_each(|name| hash.set_expiry(name, None));
+                true
+            }
+            Aggregate::VectorSet(_) => false,
+            _ => true,
+        }
+    }
+
     /// The value, to be read.
     pub fn as_value(&self) -> ValueRef<'_> {
         match self {

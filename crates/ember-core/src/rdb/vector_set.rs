@@ -81,7 +81,7 @@ fn number_of<T: PartialEq>(all: &[T], one: &T) -> u64 {
 }
 
 /// Whether Redis has such sets.
-fn is_of_redis(set: &VectorSet) -> bool {
+pub(super) fn is_of_redis(set: &VectorSet) -> bool {
     set.metric() == Metric::Cosine
         && matches!(set.kind(), Kind::Hnsw { .. })
         && SCALARS[..3].contains(&set.scalar())

@@ -53,9 +53,20 @@ pub fn kind_for<'v>(value: impl Into<ValueRef<'v>>, version: u16) -> Kind {
     }
 }
 
+/// As [`kind_for`], for a hash without the expiries of its fields: these are lost.
+pub fn kind_without_expiries<'v>(value: impl Into<ValueRef<'v>>, version: u16) -> Kind {
+    match value.into() {
+        ValueRef::Aggregate(Aggregate::Hash(hash)) => hash_kind(hash, false),
+        value => kind_for(value, version),
+    }
+}
+
 fn kind_of_hash(hash: &Hash) -> Kind {
     // Expiries that are all gone need no form that only new versions read.
-    let expires = hash.next_expiry_ms().is_some();
+    hash_kind(hash, hash.next_expiry_ms().is_some())
+}
+
+fn hash_kind(hash: &Hash, expires: bool) -> Kind {
     match (hash.pairs().is_some() || hash.triplets().is_some(), expires) {
         (true, false) => Kind::HashListpack,
         (true, true) => Kind::HashTriplets,
@@ -73,7 +84,7 @@ pub fn write_value<'v, W: Write>(writer: &mut Writer<W>, value: impl Into<ValueR
     write_value_as(writer, value, kind_of(value))
 }
 
-/// Writes a value as `kind`, which is one that [`kind_for`] gives for it. O(its bytes).
+/// Writes a value as `kind`, which is one that [`kind_for`] or [`kind_without_expiries`] gives for it. O(its bytes).
 ///
 /// # Errors
 /// Those of the sink.
@@ -90,7 +101,7 @@ pub fn write_value_as<'v, W: Write>(
         ValueRef::Aggregate(Aggregate::Hash(hash)) if kind == Kind::HashOfValkey => {
             write_hash_of_valkey(writer, hash)
         }
-        ValueRef::Aggregate(Aggregate::Hash(hash)) => write_hash(writer, hash),
+        ValueRef::Aggregate(Aggregate::Hash(hash)) => write_hash(writer, hash, kind),
         ValueRef::Aggregate(Aggregate::Stream(value)) => stream::write(writer, value, kind),
         ValueRef::Aggregate(Aggregate::VectorSet(set)) => vector_set::write(writer, set),
     }
@@ -156,8 +167,9 @@ fn write_sorted_set<W: Write>(writer: &mut Writer<W>, set: &SortedSet) -> io::Re
     Ok(())
 }
 
-fn write_hash<W: Write>(writer: &mut Writer<W>, hash: &Hash) -> io::Result<()> {
-    let first_ms = first_expiry_ms(hash);
+fn write_hash<W: Write>(writer: &mut Writer<W>, hash: &Hash, kind: Kind) -> io::Result<()> {
+    let expires = matches!(kind, Kind::HashExpiring | Kind::HashTriplets);
+    let first_ms = if expires { first_expiry_ms(hash) } else { None };
     match (hash.pairs(), hash.triplets()) {
         (Some(pairs), _) => return writer.string(pairs.as_bytes()),
         (None, Some(triplets)) if first_ms.is_some() => {

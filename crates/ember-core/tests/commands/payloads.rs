@@ -4,6 +4,7 @@ use crate::support::words::words_of;
 use ember_protocol::Protocol;
 use emberkv_core::eviction::EvictionPolicy;
 use emberkv_core::local::Local;
+use emberkv_core::rdb::Target;
 use emberkv_core::turn::Random;
 use emberkv_core::types::limits::EncodingLimits;
 
@@ -338,6 +339,75 @@ fn a_wrong_footer_is_refused() {
     for bytes in bytes {
         let answer = reply(&mut local, &[b"RESTORE", b"n", b"0", &bytes]);
         assert_eq!(answer, "-ERR DUMP payload version or checksum are wrong");
+    }
+}
+
+/// A payload of a value that says it is of this version.
+fn payload_of(version: u16, value: &[u8]) -> Vec<u8> {
+    let mut bytes = [value, &version.to_le_bytes()].concat();
+    let checksum = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Redis, &bytes);
+    bytes.extend_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+/// The hash of a field that expires and one that does not, as Valkey 9 writes it.
+fn hash_of_valkey() -> Vec<u8> {
+    let value = [&b"\x16\x02\x01f\x01v"[..], &4_000_000_000_000_i64.to_le_bytes(), b"\x01g\x01w", &[0xFF; 8]];
+    value.concat()
+}
+
+#[test]
+fn payloads_of_valkey_are_read_with_its_kinds_and_unknown_versions_if_they_may_be() {
+    let restore = |local: &mut Local, version: u16, value: &[u8]| {
+        reply(local, &[b"RESTORE", b"k", b"0", &payload_of(version, value), b"REPLACE"])
+    };
+    let (string, hash) = (b"\x00\x01v".as_slice(), hash_of_valkey());
+    const FOOTER: &str = "-ERR DUMP payload version or checksum are wrong";
+    let mut local = Local::new(Protocol::Resp2);
+    for (version, of_string, of_hash) in [
+        (11, "+OK", "-ERR Bad data format"),
+        (12, "+OK", "-ERR Bad data format"),
+        (13, FOOTER, FOOTER),
+        (79, FOOTER, FOOTER),
+        (80, "+OK", "+OK"),
+        (81, FOOTER, FOOTER),
+    ] {
+        assert_eq!(restore(&mut local, version, string), of_string, "{version}");
+        assert_eq!(restore(&mut local, version, &hash), of_hash, "{version}");
+    }
+    assert_eq!(restore(&mut local, 80, &hash), "+OK");
+    assert_eq!(run(&mut local, "HPEXPIRETIME k FIELDS 2 f g"), "*2 :4000000000000 :-1");
+    // The kinds that Redis has for such hashes are none of Valkey.
+    assert_eq!(restore(&mut local, 80, b"\x18\0\0\0\0\0\0\0\x01\x01\x01\x01f\x01v"), "-ERR Bad data format");
+    local.turn.settings.payload_checks.version_max = u16::MAX;
+    for (version, of_hash) in
+        [(13, "-ERR Bad data format"), (79, "-ERR Bad data format"), (80, "+OK"), (99, "+OK")]
+    {
+        assert_eq!(restore(&mut local, version, string), "+OK", "{version}");
+        assert_eq!(restore(&mut local, version, &hash), of_hash, "{version}");
+    }
+}
+
+#[test]
+fn a_payload_is_in_the_form_of_the_server_it_is_for() {
+    for (target, version, kind) in [
+        (Target::Redis, 12, 25),
+        (Target::Redis72, 12, 25),
+        (Target::Redis8, 12, 25),
+        (Target::Valkey9, 80, 22),
+    ] {
+        let mut local = Local::new(Protocol::Resp2);
+        local.turn.settings.payload_version = target.payload_version();
+        assert_eq!(reply(&mut local, &[b"RESTORE", b"h", b"0", &payload_of(80, &hash_of_valkey())]), "+OK");
+        let dumped = dump(&mut local, "h");
+        let footer = u16::from_le_bytes(dumped[dumped.len() - 10..dumped.len() - 8].try_into().unwrap());
+        assert_eq!((footer, dumped[0]), (version, kind), "{target:?}");
+        assert_eq!(reply(&mut local, &[b"RESTORE", b"copy", b"0", &dumped]), "+OK");
+        assert_eq!(run(&mut local, "HPEXPIRETIME copy FIELDS 2 f g"), "*2 :4000000000000 :-1");
+        // What all servers know is of the lowest version that has it.
+        run(&mut local, "SET s v");
+        let dumped = dump(&mut local, "s");
+        assert_eq!(dumped[dumped.len() - 10], 6);
     }
 }
 

@@ -82,7 +82,9 @@ impl Saved {
             Piece::Away(_) => unreachable!("all values are here"),
             Piece::Detached(detached) => {
                 for entry in detached.entries() {
-                    let value = restore(&dump(entry), &EncodingLimits::DEFAULT, PayloadChecks::ALL).unwrap();
+                    let value =
+                        restore(&dump(entry, VERSION_MAX), &EncodingLimits::DEFAULT, PayloadChecks::ALL)
+                            .unwrap();
                     self.keys.push((detached.number, entry.key().to_vec(), entry.expire_at_ms(), value));
                 }
             }
@@ -115,7 +117,8 @@ fn keys_of(keyspace: &Keyspace) -> Keys {
         let data = keyspace.lock(shard);
         for database in 0..DATABASES {
             for entry in data.database(database).table().iter() {
-                let value = restore(&dump(entry), &EncodingLimits::DEFAULT, PayloadChecks::ALL).unwrap();
+                let value =
+                    restore(&dump(entry, VERSION_MAX), &EncodingLimits::DEFAULT, PayloadChecks::ALL).unwrap();
                 keys.push((database, entry.key().to_vec(), entry.expire_at_ms(), value));
             }
         }

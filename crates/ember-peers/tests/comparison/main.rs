@@ -13,6 +13,7 @@ mod raw_input;
 mod rdb_files;
 mod repaired_files;
 mod scripts;
+mod targets;
 
 #[path = "../../../ember-persistence/tests/support/mod.rs"]
 mod support;

@@ -84,6 +84,55 @@ fn ember_has_the_expiry_of_fields_that_valkey_has() {
     in_both_modes(Some(require_valkey), &[], false, |_, primary, replica| follow(primary, replica));
 }
 
+/// Restores the values of `keys` of one server on another, under other names.
+fn restore(from: &Server, on: &Server, keys: &[&str]) {
+    let (mut from, mut on) = (from.client(), on.client());
+    for key in keys {
+        let payload = from.command(&["DUMP", key]);
+        let name = format!("restored-{key}");
+        let call = [b"RESTORE".as_slice(), name.as_bytes(), b"0", payload.bytes().unwrap(), b"REPLACE"];
+        assert_eq!(on.command(&call), Value::ok(), "{key}");
+    }
+}
+
+const RESTORED: [&str; 5] = ["smallbefore", "largebefore", "text", "set", "stream"];
+
+fn write_restored(server: &Server) {
+    write_hashes(server, "before");
+    run(server, &["SET text hello", "SADD set a b 1", "XADD stream 1-1 f v", "XGROUP CREATE stream g 0"]);
+    run(server, &["XREADGROUP GROUP g c STREAMS stream >"]);
+}
+
+#[test]
+fn a_replica_goes_on_when_valkey_restores_payloads_and_is_given_keys() {
+    in_both_modes(Some(require_valkey), &[], false, |_, valkey, ember| {
+        write_restored(valkey);
+        link(ember, valkey.address());
+        restore(valkey, valkey, &RESTORED);
+        let giver = start_other(require_valkey(), &[]);
+        write_hashes(&giver, "given");
+        run(&giver, &["SET plain 1"]);
+        let (ip, port) = (valkey.address().ip().to_string(), valkey.address().port().to_string());
+        let to = ["MIGRATE", &ip, &port, "", "0", "5000", "KEYS", "smallgiven", "largegiven", "plain"];
+        assert_eq!(giver.client().command(&to), Value::ok());
+        assert_same_fields(valkey, ember);
+        assert_eq!(valkey.client().info("sync_full"), "1", "{}{}", valkey.log(), ember.log());
+    });
+}
+
+#[test]
+fn valkey_has_what_ember_restores_from_payloads_of_either() {
+    in_both_modes(Some(require_valkey), &[], true, |_, ember, valkey| {
+        write_restored(ember);
+        link(valkey, ember.address());
+        restore(ember, ember, &RESTORED);
+        assert_same_fields(ember, valkey);
+        restore(valkey, ember, &RESTORED);
+        assert_same_fields(ember, valkey);
+        assert_eq!(ember.client().info("sync_full"), "1", "{}{}", ember.log(), valkey.log());
+    });
+}
+
 #[test]
 fn a_redis_without_such_fields_is_disconnected_and_refuses_the_copy() {
     in_both_modes(Some(|| require_program("redis-server")), &[], true, |_, ember, redis| {

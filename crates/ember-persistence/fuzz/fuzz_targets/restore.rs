@@ -2,7 +2,7 @@
 #![no_main]
 
 use emberkv_core::keyspace::entry::Slot;
-use emberkv_core::rdb::{Kind, PayloadChecks, Reader, dump, read_value, restore};
+use emberkv_core::rdb::{Kind, PayloadChecks, Reader, VALKEY_VERSION, VERSION_MAX, dump, read_value, restore};
 use emberkv_core::types::limits::EncodingLimits;
 use libfuzzer_sys::fuzz_target;
 
@@ -16,6 +16,8 @@ fuzz_target!(|data: &[u8]| {
     let Ok(value) = read_value(&mut Reader::new(value), kind, &LIMITS) else { return };
     let mut buffer = Vec::new();
     let slot = Slot::new(0, b"key", value.into_new(&mut buffer), None, 0);
-    let payload = dump(slot.entry());
-    restore(&payload, &LIMITS, PayloadChecks::ALL).expect("what was dumped is restored");
+    for version in [VERSION_MAX, VALKEY_VERSION] {
+        let payload = dump(slot.entry(), version);
+        restore(&payload, &LIMITS, PayloadChecks::ALL).expect("what was dumped is restored");
+    }
 });

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use emberkv_core::keyspace::entry::ValueRef;
-use emberkv_core::rdb::{Encoded, KeyFacts, KeyForm};
+use emberkv_core::rdb::{Encoded, Features, KeyFacts, KeyForm, library_for_redis};
 use emberkv_core::rebuild::{CommandSink, command, write_commands};
 
 use super::batch::{Batch, identity_line, new_identity};
@@ -29,8 +29,8 @@ impl BaseFile {
         self.file.file()
     }
 
-    /// Writes the data set that `fill` gives; the caller makes the file durable. One in RDB is of a version that
-    /// redis-server 7.0 reads, unless the values need a newer one.
+    /// Writes the data set that `fill` gives; the caller makes the file durable. Returns what of the values in an RDB file
+    /// only some readers have.
     ///
     /// # Errors
     /// Those of `fill` and of the disk.
@@ -38,11 +38,12 @@ impl BaseFile {
         &self,
         encryption: &Encryption,
         fill: impl FnOnce(&mut BaseWriter<'_>) -> io::Result<()>,
-    ) -> Result<(), DiskError> {
+    ) -> Result<Features, DiskError> {
         match self.form {
             KeyForm::Rdb { version, is_packed } => {
                 let options = SaveOptions { version, is_packed, encryption };
-                save_to(self.file(), &options, |writer| fill(&mut BaseWriter::Rdb(writer))).map(drop)
+                save_to(self.file(), &options, |writer| fill(&mut BaseWriter::Rdb(writer)))
+                    .map(|written| written.features)
             }
             KeyForm::Rows => unreachable!("rows are no file"),
             KeyForm::Commands => {
@@ -50,7 +51,8 @@ impl BaseFile {
                     let mut writer =
                         CommandsWriter::begin(FileSink::begin(Arc::clone(self.file()), encryption)?)?;
                     fill(&mut BaseWriter::Commands(&mut writer))?;
-                    writer.finish()
+                    writer.finish()?;
+                    Ok(Features::NONE)
                 })();
                 written.map_err(|error| disk_error(error, Operation::Write, self.file().path()))
             }
@@ -78,7 +80,9 @@ impl KeyWriter for BaseWriter<'_> {
     fn function(&mut self, code: &[u8]) -> io::Result<()> {
         match self {
             BaseWriter::Rdb(writer) => writer.function(code),
-            BaseWriter::Commands(writer) => command(*writer, &[b"FUNCTION", b"LOAD", code]),
+            BaseWriter::Commands(writer) => {
+                command(*writer, &[b"FUNCTION", b"LOAD", &library_for_redis(code)])
+            }
         }
     }
 

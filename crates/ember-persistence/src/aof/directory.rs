@@ -349,7 +349,7 @@ impl AofDirectory {
         base: &BaseFile,
         fill: impl FnOnce(&mut BaseWriter<'_>) -> std::io::Result<()>,
     ) -> Result<(), DiskError> {
-        base.write(&self.encryption, fill)
+        base.write(&self.encryption, fill).map(drop)
     }
 
     fn next_base(&self, form: KeyForm) -> AofFile {

@@ -15,7 +15,7 @@
 //! candidate of 7.0. Files of version 4 and less end at 0xFF; a checksum of 0 is not checked.
 //!
 //! Files of Valkey 9 begin with "VALKEY" and three digits, 080, and have a kind of their own for hashes with fields that
-//! expire. They are read, and written for replicas alone: [`emberkv_core::rdb::VALKEY_VERSION`].
+//! expire: [`emberkv_core::rdb::VALKEY_VERSION`]. Which version is written depends on [`emberkv_core::rdb::Target`].
 //!
 //! **Which version is written.** redis-server 7.0 refuses files above version 10, 7.2 those above 11. Everything can be
 //! said in version 10 but the expiries of single hash fields, and when consumers of streams were last active (they count

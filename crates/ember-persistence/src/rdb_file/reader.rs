@@ -133,7 +133,8 @@ impl<R: Read> RdbReader<R> {
         let (oldest, newest) = match (self.is_valkey, check) {
             (true, VersionCheck::Strict) => (VALKEY_VERSION, VALKEY_VERSION),
             (true, VersionCheck::Relaxed) => (VALKEY_VERSION, u16::MAX),
-            (false, check) => (1, check.newest()),
+            // The numbers of Valkey stand behind its own name.
+            (false, check) => (1, check.newest().min(VALKEY_VERSION - 1)),
         };
         if (oldest..=newest).contains(&version) { Ok(version) } else { Err(RdbProblem::Version(version)) }
     }

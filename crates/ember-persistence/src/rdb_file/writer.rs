@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use crc_fast::{CrcAlgorithm, Digest, checksum, checksum_combine};
 use emberkv_core::keyspace::entry::ValueRef;
-use emberkv_core::rdb::{Encoded, KeyFacts, KeyForm, PACKED_MAX_BYTES, VERSION_MAX, Writer, write_key};
+use emberkv_core::rdb::{
+    Encoded, Features, KeyFacts, KeyForm, PACKED_MAX_BYTES, VERSION_MAX, Writer, is_version_of_valkey,
+    library_for_redis, plain_library, write_key,
+};
 
 use super::{HEADER_BYTES, header, opcode};
 use crate::encryption::{Encryption, FileSink};
@@ -68,6 +71,8 @@ pub struct Written {
     pub size: u64,
     /// Its keys.
     pub keys: u64,
+    /// What of its values only some readers have.
+    pub features: Features,
     /// What is to be written over its beginning: it says the version that the values turned out to need, and the checksum
     /// at the end is that of the file with it.
     pub header: [u8; 9],
@@ -80,6 +85,7 @@ pub struct RdbWriter<W> {
     version: u16,
     /// The version that the values need.
     needed: u16,
+    features: Features,
     database: Option<usize>,
     keys: u64,
 }
@@ -98,7 +104,8 @@ impl<W: Write> RdbWriter<W> {
         let sink = Checked { sink, buffer: Vec::with_capacity(BUFFER_BYTES), digest, written: 0 };
         let packed_max_bytes = if is_packed { PACKED_MAX_BYTES } else { 0 };
         let writer = Writer::new(sink).with_packed_max_bytes(packed_max_bytes);
-        Ok(RdbWriter { writer, version, needed: version, database: None, keys: 0 })
+        let features = Features::NONE;
+        Ok(RdbWriter { writer, version, needed: version, features, database: None, keys: 0 })
     }
 
     /// Says a fact about the file.
@@ -124,13 +131,15 @@ impl<W: Write> RdbWriter<W> {
         self.aux(b"aof-base", if is_base { b"1" } else { b"0" })
     }
 
-    /// Writes a library of functions.
+    /// Writes a library of functions, in a form that the readers of the version load: [`library_for_redis`].
     ///
     /// # Errors
     /// Those of the sink.
     pub fn function(&mut self, code: &[u8]) -> io::Result<()> {
+        let of_valkey = is_version_of_valkey(self.version);
+        let code = if of_valkey { plain_library(code) } else { library_for_redis(code) };
         self.writer.byte(opcode::FUNCTION)?;
-        self.writer.string(code)
+        self.writer.string(&code)
     }
 
     /// Says how many keys of a database follow, and how many of them expire: a hint for who reads.
@@ -163,9 +172,11 @@ impl<W: Write> RdbWriter<W> {
         name: &[u8],
         value: impl Into<ValueRef<'v>>,
     ) -> io::Result<()> {
+        let value = value.into();
         self.select(facts.database)?;
         self.keys += 1;
-        let kind = write_key(&mut self.writer, facts, name, value.into(), self.version)?;
+        self.features = self.features.and(Features::of(value));
+        let kind = write_key(&mut self.writer, facts, name, value, self.version)?;
         self.needed = self.needed.max(kind.version());
         Ok(())
     }
@@ -178,6 +189,7 @@ impl<W: Write> RdbWriter<W> {
         self.select(database)?;
         self.keys += encoded.keys();
         self.needed = self.needed.max(encoded.version_needed());
+        self.features = self.features.and(encoded.features());
         self.writer.raw(encoded.bytes())
     }
 
@@ -226,12 +238,12 @@ impl<W: Write> RdbWriter<W> {
         let whole = checksum_combine(ALGORITHM, before, sink.digest.finalize(), sink.written);
         sink.sink.write_all(&whole.to_le_bytes())?;
         let size = HEADER_BYTES as u64 + sink.written + whole.to_le_bytes().len() as u64;
-        Ok((sink.sink, Written { size, keys: self.keys, header }))
+        Ok((sink.sink, Written { size, keys: self.keys, features: self.features, header }))
     }
 }
 
 /// Writes a file of at least `version` that appears all at once: `fill` says what is in it. An encrypted file is of the
-/// newest version.
+/// newest version, or of Valkey's.
 ///
 /// # Errors
 /// Those of `fill` and of the disk. The file that had the name is still there then.
@@ -268,7 +280,7 @@ pub fn save_to(
     fill: impl FnOnce(&mut RdbWriter<FileSink>) -> io::Result<()>,
 ) -> Result<Written, DiskError> {
     // The beginning of an encrypted file cannot be changed when the version that is needed is known.
-    let version = if options.encryption.is_on() { VERSION_MAX } else { options.version };
+    let version = if options.encryption.is_on() { options.version.max(VERSION_MAX) } else { options.version };
     let written = (|| {
         let sink = FileSink::begin(Arc::clone(file), options.encryption)?;
         let mut writer = RdbWriter::new(sink, version, options.is_packed)?;

@@ -20,6 +20,7 @@ use crate::journal::Reader;
 use crate::server::Server;
 use crate::snapshot::point_in_time;
 use crate::snapshot::point_in_time::{Claim, PointInTime, Purpose};
+use crate::snapshot::saving::warn_of_lacks;
 use crate::snapshot::state::SnapshotState;
 use crate::storage::Storage;
 use crate::system::abort_on_panic::AbortOnPanic;
@@ -222,7 +223,10 @@ pub(super) fn write_base(
         let Base { point, claim, .. } = base;
         let written = file.write(&encryption, |writer| point.fill(writer, true));
         // Here, not by the AOF writer, whom others wait for.
-        let written = written.and_then(|()| file.file().sync());
+        let written = written.and_then(|features| {
+            warn_of_lacks(&config, "the base of the AOF", features);
+            file.file().sync()
+        });
         let result = written.map(|()| Some(file)).map_err(|error| error.to_string());
         done(BaseWritten { result, claim });
     };

@@ -3,6 +3,7 @@
 use ember_persistence::rdb_file::VersionCheck;
 use emberkv_core::eviction::EvictionPolicy;
 use emberkv_core::keyspace::hash::HashFunction;
+use emberkv_core::rdb::Target;
 use emberkv_core::types::limits::EncodingLimits;
 
 use super::bind_address::BindAddress;
@@ -19,8 +20,8 @@ use super::stored::StoredValues;
 use super::users::UserDirective;
 use super::value::{
     AppendFsync, DebugCommand, KeyspaceEvents, LogFormat, LogLevel, LogTimestampFormat, OomScoreAdj,
-    PubsubDefault, RdbVersionCheck, ReplicaApply, Secret, Store, Supervised, SyncLevel, SyslogFacility,
-    TlsAuthClients, TlsAuthClientsUser,
+    PubsubDefault, RdbTarget, RdbVersionCheck, ReplicaApply, Secret, Store, Supervised, SyncLevel,
+    SyslogFacility, TlsAuthClients, TlsAuthClientsUser,
 };
 
 /// Declares [`Config`], with a constructor of zeros for the defaults of the table to be written into.
@@ -225,6 +226,7 @@ config! {
     dbfilename: String,
     rdbcompression: bool,
     rdb_version_check: RdbVersionCheck,
+    rdb_target: RdbTarget,
     save: SaveRules,
     stop_writes_on_bgsave_error: bool,
     encryption_key_file: String,
@@ -299,6 +301,16 @@ impl Config {
         match self.rdb_version_check {
             RdbVersionCheck::Strict => VersionCheck::Strict,
             RdbVersionCheck::Relaxed => VersionCheck::Relaxed,
+        }
+    }
+
+    /// The oldest server that is to read files and payloads.
+    pub(crate) fn rdb_target(&self) -> Target {
+        match self.rdb_target {
+            RdbTarget::Redis => Target::Redis,
+            RdbTarget::Redis72 => Target::Redis72,
+            RdbTarget::Redis8 => Target::Redis8,
+            RdbTarget::Valkey9 => Target::Valkey9,
         }
     }
 

@@ -186,6 +186,18 @@ choices! {
         Relaxed = "relaxed",
     }
 
+    /// The oldest server that is to read what is written.
+    RdbTarget {
+        /// Redis 7.0, or the first one that has all of the data.
+        Redis = "redis",
+        /// Redis 7.2.
+        Redis72 = "redis-7.2",
+        /// Redis 7.4 and 8.
+        Redis8 = "redis-8",
+        /// Valkey 9.
+        Valkey9 = "valkey-9",
+    }
+
     /// Who may call DEBUG, or change protected parameters.
     DebugCommand {
         /// Nobody.

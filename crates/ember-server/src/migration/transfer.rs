@@ -140,11 +140,14 @@ fn dump(server: &Server, database: usize, key: &[u8], now_ms: i64) -> Result<Opt
         return Ok(None);
     }
     let expire_at_ms = entry.expire_at_ms();
-    let Some(external) = entry.external() else { return Ok(Some((expire_at_ms, rdb::dump(entry)))) };
+    let version = server.config.snapshot().rdb_target().payload_version();
+    let Some(external) = entry.external() else { return Ok(Some((expire_at_ms, rdb::dump(entry, version)))) };
     // The record stays as long as it is referred to, and this thread may wait for the disk.
     let (record, name) = (Record::new(external.location), data.database_name(database));
     drop(data);
     let records = &Storage::of(server).records;
-    let dumped = records.read(record.location(), (name, key), &mut Vec::new(), rdb::dump_encoded);
+    let encode = |kind, value: &[u8]| rdb::dump_encoded(kind, value, version);
+    let dumped = records.read(record.location(), (name, key), &mut Vec::new(), encode);
+    let dumped = dumped.and_then(|dumped| dumped.map_err(|error| error.to_string()));
     Ok(Some((expire_at_ms, dumped.map_err(Failure::Unreadable)?)))
 }

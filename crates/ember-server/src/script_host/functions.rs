@@ -1,5 +1,6 @@
 //! Libraries of functions: compiling them, and changing which ones there are, for clients and when the data set is loaded.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use ember_protocol::{Args, Reply};
@@ -9,6 +10,7 @@ use ember_scripting::library::{self, Libraries, Library, Policy};
 use ember_scripting::payload;
 use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
+use emberkv_core::rdb::{PayloadChecks, library_for_redis, plain_library};
 
 use crate::catalogue::registry::{Command, wrong_subcommand};
 use crate::config::Config;
@@ -46,6 +48,7 @@ pub(crate) fn declared(
     config: &Config,
     code: &[u8],
 ) -> Result<(Library, CompiledLibrary), CommandError> {
+    let code = &*plain_library(code);
     let (name, body) = library::head(code)?;
     let declared = server.scripting.with_interpreter(config.script_memory_limit, |interpreter| {
         interpreter.load(body, &mut Loading(Instant::now()))
@@ -69,6 +72,24 @@ pub(crate) type Change = fn(&Server, &Config, Args<'_>) -> Result<Option<Vec<u8>
 /// The changes by the names of their subcommands.
 const CHANGES_BY_NAME: &[(&str, Change)] =
     &[("delete", delete), ("flush", flush), ("load", load), ("restore", restore)];
+
+/// The words of a change that all replicas and old files' readers understand: texts of libraries are in the form of
+/// [`library_for_redis`], and a payload is of a version that Redis 7.0 and Valkey 9 read. O(bytes of the texts).
+pub(crate) fn recorded<'a>(args: Args<'a>) -> Vec<Cow<'a, [u8]>> {
+    let mut words: Vec<Cow<'a, [u8]>> = args.iter().map(Cow::Borrowed).collect();
+    if is_word(args, 1, "LOAD") {
+        words[args.len() - 1] = library_for_redis(args.at(args.len() - 1));
+    } else if is_word(args, 1, "RESTORE") {
+        let checks = PayloadChecks { version_max: u16::MAX, ..PayloadChecks::ALL };
+        let texts = payload::read(args.at(2), checks).unwrap_or_default();
+        let written: Vec<Cow<'_, [u8]>> = texts.iter().map(|text| library_for_redis(text)).collect();
+        let is_same = written.iter().zip(&texts).all(|(written, text)| **written == **text);
+        if !is_same || !payload::is_for_stream(args.at(2)) {
+            words[2] = Cow::Owned(payload::write(written.iter().map(|text| &**text)));
+        }
+    }
+    words
+}
 
 /// Runs a change of the libraries that an AOF tells of; `None` if the command is none.
 pub(crate) fn replay(
@@ -131,7 +152,8 @@ pub(crate) fn restore(
             );
         }
     };
-    let texts = payload::read(args.at(2))?;
+    let checks = PayloadChecks { version_max: config.version_check().newest(), ..PayloadChecks::ALL };
+    let texts = payload::read(args.at(2), checks)?;
     let mut restored = Vec::new();
     for text in texts {
         restored.push(declared(server, config, &text)?.0);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use ember_persistence::key_writer::KeyWriter;
-use ember_persistence::rdb_file::{FILE_VERSION, KeyForm};
+use ember_persistence::rdb_file::KeyForm;
 use emberkv_core::eviction::ClockReading;
 use emberkv_core::rdb::{Encoded, VERSION_MAX};
 use emberkv_core::snapshot::{AwayKey, Pace, Piece, QueueLimits, Saver, Snapshot, SnapshotOptions};
@@ -167,8 +167,9 @@ fn try_again(server: &Server) {
 
 /// The form of RDB files.
 fn rdb_form(server: &Server, config: &Config) -> KeyForm {
-    // An encrypted file is for no reader but this program.
-    let version = if server.encryption().is_on() { VERSION_MAX } else { FILE_VERSION };
+    // An encrypted file is for no reader but this program; what it is decrypted to may be.
+    let target = config.rdb_target().file_version();
+    let version = if server.encryption().is_on() { target.max(VERSION_MAX) } else { target };
     KeyForm::Rdb { version, is_packed: config.rdbcompression }
 }
 

@@ -13,6 +13,7 @@ use emberkv_core::keyspace::SHARDS;
 use emberkv_core::keyspace::entry::EntryRef;
 use emberkv_core::keyspace::shard::ShardData;
 use emberkv_core::keyspace::shard::away::Fetched;
+use emberkv_core::rdb::Features;
 use emberkv_core::turn::Turn;
 
 use crate::config::Config;
@@ -90,7 +91,7 @@ pub(super) fn write_file(
 ) -> Result<(TemporaryFile, Written), String> {
     server.data_lock.take(config)?;
     let options = SaveOptions {
-        version: rdb_file::FILE_VERSION,
+        version: config.rdb_target().file_version(),
         is_packed: config.rdbcompression,
         encryption: &server.encryption(),
     };
@@ -100,7 +101,9 @@ pub(super) fn write_file(
         file.file().sync()?;
         Ok((file, written))
     })();
-    written.map_err(|error: DiskError| error.to_string())
+    let (file, written) = written.map_err(|error: DiskError| error.to_string())?;
+    warn_of_lacks(config, &config.dbfilename, written.features);
+    Ok((file, written))
 }
 
 /// Gives a file that is written its name, in one step.
@@ -109,6 +112,15 @@ pub(super) fn write_file(
 /// One line that says what failed.
 pub(super) fn publish(file: TemporaryFile) -> Result<(), String> {
     file.publish().map_err(|error| error.to_string())
+}
+
+/// Warns of what the server of `rdb-target` lacks of what `file` has: it refuses the file.
+pub(crate) fn warn_of_lacks(config: &Config, file: &str, features: Features) {
+    let target = config.rdb_target();
+    let lacking = features.common(target.lacks());
+    if !lacking.is_empty() {
+        tracing::warn!("{file} has {lacking}: {}, the server of `rdb-target`, cannot read it", target.name());
+    }
 }
 
 /// Writes where the data stand in the stream, once that is known.

@@ -317,3 +317,35 @@ fn a_damaged_payload_of_restore_is_logged_with_its_sender_once_a_second() {
         assert_eq!(log.matches("integrity check failed").count(), 1, "{log}");
     }
 }
+
+#[test]
+fn files_are_of_the_version_of_the_server_that_is_to_read_them() {
+    for mode in MODES {
+        let directory = Directory::new("target");
+        let server = start_in(&directory.0, mode);
+        let mut client = server.client();
+        let mut saved = |target: &str| {
+            assert_eq!(client.command(&["CONFIG", "SET", "rdb-target", target]), Value::ok());
+            assert_eq!(client.run("SAVE"), Value::ok());
+            let bytes = fs::read(directory.0.join("dump.rdb")).unwrap();
+            String::from_utf8_lossy(&bytes[..9]).into_owned()
+        };
+        let all = ["redis", "redis-7.2", "redis-8", "valkey-9"];
+        assert_eq!(all.map(&mut saved), ["REDIS0010", "REDIS0011", "REDIS0012", "VALKEY080"]);
+        assert!(!server.log().contains("cannot read it"), "{}", server.log());
+        server.client().run("HSET h a 1 b 2");
+        server.client().run("HPEXPIREAT h 4000000000000 FIELDS 1 a");
+        // Nothing is lost for a server that cannot say it: the file is one of a newer version.
+        assert_eq!(all.map(&mut saved), ["REDIS0012", "REDIS0012", "REDIS0012", "VALKEY080"]);
+        let warnings = server.log().matches("has hash fields that expire: redis-7.2").count();
+        assert_eq!(warnings, 1, "{}", server.log());
+        server.client().run("VADD v VALUES 2 1 0 e");
+        assert_eq!(saved("valkey-9"), "VALKEY080");
+        assert!(server.log().contains("has vector sets: valkey-9"), "{}", server.log());
+        drop(server.crash());
+        let server = start_in(&directory.0, mode);
+        let mut client = server.client();
+        assert_eq!(client.run("HPEXPIRETIME h FIELDS 2 a b").elements().unwrap().len(), 2);
+        assert_eq!(client.run("VCARD v"), Value::Integer(1));
+    }
+}

@@ -46,14 +46,29 @@ fn copy(client: &mut RawClient) -> Vec<u8> {
 impl Follower {
     /// One that gets a copy, which is returned too.
     fn with_copy(server: &Server) -> (Follower, Vec<u8>) {
+        let (follower, copy) = Follower::introduced(server, &[]);
+        assert!(copy.starts_with(b"REDIS"));
+        (follower, copy)
+    }
+
+    /// The same of one that knows the expiry of fields.
+    fn of_valkey(server: &Server) -> Follower {
+        let (follower, copy) = Follower::introduced(server, &["REPLCONF version 9.0.0"]);
+        assert!(copy.starts_with(b"VALKEY080"));
+        follower
+    }
+
+    fn introduced(server: &Server, facts: &[&str]) -> (Follower, Vec<u8>) {
         let mut client = server.client();
         assert_eq!(client.run("REPLCONF listening-port 7 capa eof capa psync2"), Value::ok());
+        for fact in facts {
+            assert_eq!(client.run(fact), Value::ok());
+        }
         client.send_command(&["PSYNC", "?", "-1"]).unwrap();
         let answer = line(&mut client);
         let mut words = answer.strip_prefix("+FULLRESYNC ").unwrap().split(' ');
         let (id, position) = (words.next().unwrap().to_owned(), words.next().unwrap().parse().unwrap());
         let copy = copy(&mut client);
-        assert!(copy.starts_with(b"REDIS"));
         let mut follower = Follower { client, id, position };
         // Nothing comes before it says that it has loaded the copy.
         follower.acknowledge();
@@ -141,7 +156,7 @@ fn a_script_chooses_who_gets_what_it_changes() {
         let alone = "redis.set_repl(redis.REPL_NONE) redis.call('SET', 'nobody', 1)";
         assert_eq!(client.command(&["EVAL", alone, "0"]), Value::Null);
         client.run("SET last 1");
-        let mut commands: Vec<String> = (0..11).map(|_| follower.next().join(" ")).collect();
+        let mut commands: Vec<String> = (0..12).map(|_| follower.next().join(" ")).collect();
         // A message goes in front of the record of the script that sends it.
         assert_eq!(commands.remove(2), "PUBLISH channel hello");
         assert_eq!(commands[..3], ["SELECT 0", "SET first 1", "MULTI"]);
@@ -627,3 +642,84 @@ fn what_a_replica_says_is_checked() {
     assert_eq!(server.client().run("CLIENT KILL TYPE replica"), Value::Integer(1));
     drop(follower);
 }
+
+/// A payload of a value that says it is of this version, without a checksum.
+fn payload(version: u16, value: &[u8]) -> Vec<u8> {
+    [value, &version.to_le_bytes(), &[0; 8]].concat()
+}
+
+/// Redis refuses payloads of Valkey, Valkey 9 those of Redis 7.4, and neither says so to its primary.
+#[test]
+fn what_is_restored_comes_in_words_that_all_replicas_know_with_the_flags_of_the_caller() {
+    for mode in MODES {
+        let server = start(mode, &[]);
+        let mut client = server.client();
+        assert_eq!(client.run("DEBUG SET-SKIP-CHECKSUM-VALIDATION 1"), Value::ok());
+        client.run("SET there 1");
+        let mut follower = Follower::of_valkey(&server);
+        let mut restore = |key: &str, ttl: &str, payload: &[u8], more: &[&str]| {
+            let mut call = vec![b"RESTORE".as_slice(), key.as_bytes(), ttl.as_bytes(), payload];
+            call.extend(more.iter().map(|word| word.as_bytes()));
+            assert_eq!(client.command(&call), Value::ok(), "{key}");
+        };
+        let old = payload(10, b"\x00\x01v");
+        restore("plain", "0", &old, &[]);
+        restore("there", "4000000000000", &old, &["absttl", "replace", "idletime", "7"]);
+        restore("soon", "100000", &old, &["REPLACE"]);
+        restore("newer", "0", &payload(80, b"\x00\x01v"), &[]);
+        let at_ms = 4_000_000_000_000_i64;
+        let hash =
+            [&b"\x16\x03\x01a\x01v"[..], &at_ms.to_le_bytes(), b"\x01b\x01w", &[0xFF; 8], b"\x01c\x01x"];
+        let hash = [&hash.concat()[..], &at_ms.to_le_bytes()].concat();
+        restore("hash", "0", &payload(80, &hash), &[]);
+        let flags = |words: &[String]| [&words[..3], &words[4..]].concat().join(" ");
+        follower.expect(&["SELECT 0"]);
+        assert_eq!(flags(&follower.next()), "RESTORE plain 0");
+        assert_eq!(flags(&follower.next()), "RESTORE there 4000000000000 absttl replace idletime 7");
+        let soon = flags(&follower.next());
+        assert!(soon.starts_with("RESTORE soon ") && soon.ends_with(" REPLACE ABSTTL"), "{soon}");
+        let newer = follower.next();
+        assert_eq!(flags(&newer), "RESTORE newer 0");
+        assert!(newer[3].as_bytes()[3] <= 10, "{newer:?}");
+        follower.expect(&["MULTI"]);
+        let hash = follower.next();
+        assert_eq!(flags(&hash), "RESTORE hash 0");
+        assert!(hash[3].as_bytes()[0] == 16, "a listpack: {hash:?}");
+        follower.expect(&["HPEXPIREAT hash 4000000000000 FIELDS 2 a c", "EXEC"]);
+    }
+}
+
+#[test]
+fn libraries_come_in_words_of_redis() {
+    for mode in MODES {
+        let server = start(mode, &[]);
+        let mut client = server.client();
+        let (mut follower, _) = Follower::with_copy(&server);
+        let text = "#!lua name=lib\nserver.register_function('f', function() return server.call('PING') end)";
+        assert_eq!(client.command(&["FUNCTION", "LOAD", text]).text(), "lib");
+        let listed = client.run("FUNCTION LIST WITHCODE");
+        assert_eq!(listed.elements().unwrap()[0].get("library_code").unwrap().text(), text);
+        follower.expect(&["SELECT 0"]);
+        let told = follower.next().join(" ");
+        assert!(told.starts_with("FUNCTION LOAD #!lua name=lib\nlocal server = "), "{told}");
+        assert!(told.ends_with(text.split_once('\n').unwrap().1), "{told}");
+        assert_eq!(client.run("FCALL f 0").text(), "PONG");
+    }
+}
+
+#[test]
+fn a_copy_for_a_replica_alone_is_of_the_data_of_now() {
+    for mode in MODES {
+        let server = start(mode, &[]);
+        let mut client = server.client();
+        client.run("SET before 1");
+        Follower::with_copy(&server);
+        client.run("SET behind 1");
+        let mut backup = server.client();
+        assert_eq!(backup.run("REPLCONF rdb-only 1"), Value::ok());
+        backup.send_command(&["SYNC"]).unwrap();
+        let copy = copy(&mut backup);
+        assert!(copy.windows(6).any(|part| part == b"behind"), "{}", copy.escape_ascii());
+    }
+}
+

@@ -37,12 +37,12 @@ fn steps(value: &Aggregate) -> usize {
 }
 
 fn dump(call: &mut Call<'_, '_>) -> AttemptResult {
-    let steps_max = call.steps_max();
+    let (steps_max, payload_version) = (call.steps_max(), call.keys.turn.settings.payload_version);
     match call.keys.read(1) {
         Some(entry) if entry.aggregate().is_some_and(|value| steps(value) > steps_max) => {
             return Ok(Attempt::Offload);
         }
-        Some(entry) => call.reply.bulk(&rdb::dump(entry)),
+        Some(entry) => call.reply.bulk(&rdb::dump(entry, payload_version)),
         None => call.reply.null(),
     }
     Ok(Attempt::Done)

@@ -4,16 +4,18 @@ use ember_protocol::Args;
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{integer, is_word};
+use crate::commands::hash::journal_expiry_at;
 use crate::effects::events::Event;
-use crate::effects::journal::Words;
 use crate::error::CommandError;
+use crate::keys::Key;
 use crate::rdb::{self, RestoreError};
 use crate::spec::{Category, Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::turn::Turn;
+use crate::types::Collection;
+use crate::types::hash::Hash;
 
-/// The version of the payloads of Redis 7.0, which replicas may be. Newer ones are told as ember writes them: most of their
-/// values are nothing new.
-const KNOWN_TO_REPLICAS: u16 = 10;
+/// No time has come yet: what [`Hash::for_each`] is asked with so that it leaves nothing out.
+const EVER_MS: i64 = i64::MIN;
 
 const RESTORE: Spec = Spec {
     name: "restore",
@@ -72,14 +74,6 @@ enum Usage {
 }
 
 impl Usage {
-    fn write(self, words: &mut Words<'_>) {
-        match self {
-            Usage::Unknown => {}
-            Usage::Idle(seconds) => _ = words.word(b"IDLETIME").integer(seconds),
-            Usage::Frequency(counter) => _ = words.word(b"FREQ").integer(counter),
-        }
-    }
-
     /// The clock that says so, if the policy has room for it.
     fn clock(self, turn: &Turn) -> u32 {
         match self {
@@ -161,13 +155,9 @@ fn restore(call: &mut Call<'_, '_>) -> CommandResult {
     } else {
         let mut buffer = Vec::new();
         drop(key.put(value.into_new(&mut buffer), expire_at_ms, clock));
-        let is_new = key.is_journaled() && rdb::version(args.at(3)) > KNOWN_TO_REPLICAS;
-        let anew = if is_new { key.entry().map(rdb::dump) } else { None };
-        key.journal("RESTORE", |words| {
-            let payload = anew.as_deref().unwrap_or(args.at(3));
-            words.integer(expire_at_ms.unwrap_or(0)).word(payload).word(b"REPLACE").word(b"ABSTTL");
-            options.usage.write(words);
-        });
+        if key.is_journaled() {
+            journal(&mut key, args, &options, expire_at_ms);
+        }
         key.notify(Event::generic("restore"));
     }
     call.reply.ok();

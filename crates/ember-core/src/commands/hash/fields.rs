@@ -111,7 +111,7 @@ pub(super) fn journal_expiry(key: &mut Key<'_>, names: &Names, expire_at_ms: Opt
 }
 
 /// Records that fields expire at this time.
-pub(super) fn journal_expiry_at<'n>(
+pub(in crate::commands) fn journal_expiry_at<'n>(
     key: &mut Key<'_>,
     at_ms: i64,
     names: impl ExactSizeIterator<Item = &'n [u8]>,

@@ -24,6 +24,8 @@ mod httl;
 
 use crate::call::DataCommand;
 
+pub(super) use fields::journal_expiry_at;
+
 /// The family's commands, file by file.
 pub(super) const COMMANDS: &[&[DataCommand]] = &[
     hdel::COMMANDS,

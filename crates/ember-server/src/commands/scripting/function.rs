@@ -1,5 +1,6 @@
 //! FUNCTION.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use ember_protocol::Reply;
@@ -7,6 +8,7 @@ use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
 use emberkv_core::glob::{self, Case};
 use emberkv_core::journal::Words;
+use emberkv_core::rdb::{Target, library_for_redis};
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use super::TEMPLATE;
@@ -54,7 +56,9 @@ const SUBCOMMANDS: &[ServerCommand] = &[
         },
         Some(|session| {
             let libraries = session.server.scripting.libraries.snapshot();
-            session.reply.bulk(&payload::write(libraries.all().map(|library| library.code.as_slice())));
+            let texts: Vec<Cow<'_, [u8]>> =
+                libraries.all().map(|library| written(session, &library.code)).collect();
+            session.reply.bulk(&payload::write(texts.iter().map(|text| &**text)));
             Ok(Outcome::Done)
         }),
     ),
@@ -214,6 +218,14 @@ const HELP: &[&str] = &[
     "    * REPLACE: those in the payload replace them.",
 ];
 
+/// The text of a library as the server of `rdb-target` loads it.
+fn written<'t>(session: &Session<'_>, code: &'t [u8]) -> Cow<'t, [u8]> {
+    match session.server.config.snapshot().rdb_target() {
+        Target::Valkey9 => Cow::Borrowed(code),
+        Target::Redis | Target::Redis72 | Target::Redis8 => library_for_redis(code),
+    }
+}
+
 /// The function of a library, in this worker's interpreter.
 pub(super) fn compiled(
     execution: &Execution<'_>,
@@ -245,7 +257,8 @@ fn change(execution: &mut Execution<'_>, change: functions::Change) -> SessionRe
         let config = Arc::clone(&executor.config);
         let answer = change(executor.server, &config, *args)?;
         executor.turn.counters.changes += 1;
-        let tell = |words: &mut Words<'_>| args.iter().for_each(|word| _ = words.word(word));
+        let recorded = functions::recorded(*args);
+        let tell = |words: &mut Words<'_>| recorded.iter().for_each(|word| _ = words.word(word));
         executor.turn.journal.record_aside(client.database, 0, tell);
         Ok::<_, CommandError>(answer)
     })??;

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use ember_cluster::replication::command_names::CommandNames;
 use ember_persistence::rdb_file::FILE_VERSION;
 use ember_protocol::Reply;
+use emberkv_core::rdb::Features;
 
 use crate::clients::replica::Program;
 
@@ -51,22 +52,10 @@ impl Words {
 
     /// The group of a command, in any case; none for those that all know.
     fn with(command: &[u8]) -> Words {
-        const FIELDS: [&[u8]; 7] =
-            [b"hpexpireat", b"hpersist", b"hsetex", b"hexpire", b"hpexpire", b"hexpireat", b"hgetex"];
-        const VECTORS: [&[u8]; 3] = [b"vadd", b"vrem", b"vsetattr"];
-        const OWN_PREFIX: &[u8] = b"vector.";
-        let is_one_of = |names: &[&[u8]]| names.iter().any(|name| command.eq_ignore_ascii_case(name));
-        match command.first().map(u8::to_ascii_lowercase) {
-            Some(b'h') if is_one_of(&FIELDS) => Words::FIELDS,
-            Some(b'v') if is_one_of(&VECTORS) => Words::VECTORS,
-            Some(b'v') if is_one_of(&[b"vadd_batch"]) => Words::OWN,
-            Some(b'v')
-                if command
-                    .get(..OWN_PREFIX.len())
-                    .is_some_and(|begin| begin.eq_ignore_ascii_case(OWN_PREFIX)) =>
-            {
-                Words::OWN
-            }
+        match Features::of_command(command) {
+            Features::FIELD_EXPIRIES => Words::FIELDS,
+            Features::VECTOR_SETS => Words::VECTORS,
+            Features::VECTOR_INDEXES => Words::OWN,
             _ => Words::NONE,
         }
     }

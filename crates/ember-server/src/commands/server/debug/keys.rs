@@ -94,7 +94,7 @@ pub(super) fn object(session: &mut Session<'_>) -> SessionResult {
             hash.shard(),
             hash.tag(),
             entry.encoding_name(),
-            rdb::dump(entry).len() - PAYLOAD_FRAME_BYTES,
+            rdb::dump(entry, session.turn.settings.payload_version).len() - PAYLOAD_FRAME_BYTES,
             entry.clock(),
             session.turn.idle_seconds(entry.clock()),
             nodes_line(entry, &session.turn.settings.encoding),

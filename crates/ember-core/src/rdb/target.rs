@@ -1,0 +1,157 @@
+//! The servers for which values are written, and what of them only some servers have.
+
+use super::kind::{Kind, VALKEY_VERSION, VERSION_MAX};
+use super::vector_set::{OWN_MODULE_ID, is_of_redis};
+use crate::entries::entry::ValueRef;
+use crate::types::{Aggregate, Collection};
+
+/// What only some readers of the format have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Features(u8);
+
+impl Features {
+    /// Nothing of that.
+    pub const NONE: Features = Features(0);
+    /// Expiries of single hash fields.
+    pub const FIELD_EXPIRIES: Features = Features(1);
+    /// Vector sets as those of Redis 8.
+    pub const VECTOR_SETS: Features = Features(2);
+    /// Vector indexes, which only ember has.
+    pub const VECTOR_INDEXES: Features = Features(4);
+
+    /// How messages name each of them.
+    const NAMES: [(Features, &'static str); 3] = [
+        (Features::FIELD_EXPIRIES, "hash fields that expire"),
+        (Features::VECTOR_SETS, "vector sets"),
+        (Features::VECTOR_INDEXES, "vector indexes"),
+    ];
+
+    /// Those of both.
+    pub const fn and(self, other: Features) -> Features {
+        Features(self.0 | other.0)
+    }
+
+    /// Those that both have.
+    pub const fn common(self, other: Features) -> Features {
+        Features(self.0 & other.0)
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Those that a value has. O(1).
+    pub fn of(value: ValueRef<'_>) -> Features {
+        match value {
+            ValueRef::Aggregate(Aggregate::Hash(hash)) if hash.next_expiry_ms().is_some() => {
+                Features::FIELD_EXPIRIES
+            }
+            ValueRef::Aggregate(Aggregate::VectorSet(set)) if is_of_redis(set) => Features::VECTOR_SETS,
+            ValueRef::Aggregate(Aggregate::VectorSet(_)) => Features::VECTOR_INDEXES,
+            _ => Features::NONE,
+        }
+    }
+
+    /// Those that a command is for, whatever the case of its name; none for commands that Redis 7.0 has.
+    pub fn of_command(name: &[u8]) -> Features {
+        const FIELDS: [&[u8]; 7] =
+            [b"hpexpireat", b"hpersist", b"hsetex", b"hexpire", b"hpexpire", b"hexpireat", b"hgetex"];
+        const VECTORS: [&[u8]; 3] = [b"vadd", b"vrem", b"vsetattr"];
+        const OWN_PREFIX: &[u8] = b"vector.";
+        let is_one_of = |names: &[&[u8]]| names.iter().any(|known| name.eq_ignore_ascii_case(known));
+        match name.first().map(u8::to_ascii_lowercase) {
+            Some(b'h') if is_one_of(&FIELDS) => Features::FIELD_EXPIRIES,
+            Some(b'v') if is_one_of(&VECTORS) => Features::VECTOR_SETS,
+            Some(b'v') if is_one_of(&[b"vadd_batch"]) => Features::VECTOR_INDEXES,
+            Some(b'v')
+                if name
+                    .get(..OWN_PREFIX.len())
+                    .is_some_and(|begin| begin.eq_ignore_ascii_case(OWN_PREFIX)) =>
+            {
+                Features::VECTOR_INDEXES
+            }
+            _ => Features::NONE,
+        }
+    }
+
+    /// Those of a value that was written as this kind. O(1).
+    pub(super) fn of_encoded(kind: Kind, value: &[u8]) -> Features {
+        match kind {
+            Kind::HashExpiring | Kind::HashTriplets | Kind::HashOfValkey => Features::FIELD_EXPIRIES,
+            // A length of 64 bits is a byte before the number.
+            Kind::Module if value.get(1..9) == Some(&OWN_MODULE_ID.to_be_bytes()[..]) => {
+                Features::VECTOR_INDEXES
+            }
+            Kind::Module => Features::VECTOR_SETS,
+            _ => Features::NONE,
+        }
+    }
+}
+
+impl std::fmt::Display for Features {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names = Features::NAMES.iter().filter(|(feature, _)| self.0 & feature.0 != 0);
+        for (number, (_, name)) in names.enumerate() {
+            write!(f, "{}{name}", if number == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+/// The oldest server that is to read what is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Target {
+    /// Redis: of the lowest version that has all of the data.
+    #[default]
+    Redis,
+    /// Redis 7.2.
+    Redis72,
+    /// Redis 7.4 and 8.
+    Redis8,
+    /// Valkey 9.
+    Valkey9,
+}
+
+impl Target {
+    /// The version of the files that it reads; one for [`Target::Redis`] may turn out to need a higher one.
+    pub const fn file_version(self) -> u16 {
+        match self {
+            Target::Redis => 10,
+            Target::Redis72 => 11,
+            Target::Redis8 => VERSION_MAX,
+            Target::Valkey9 => VALKEY_VERSION,
+        }
+    }
+
+    /// The version whose readers the payloads of DUMP are for. For [`Target::Redis`] that is the one ember answers as: a
+    /// payload says its own version, the lowest that has its form.
+    pub const fn payload_version(self) -> u16 {
+        match self {
+            Target::Redis => VERSION_MAX,
+            target => target.file_version(),
+        }
+    }
+
+    /// What it lacks: a file with such values it refuses.
+    pub const fn lacks(self) -> Features {
+        match self {
+            Target::Redis => Features::NONE,
+            Target::Redis72 => {
+                Features::FIELD_EXPIRIES.and(Features::VECTOR_SETS).and(Features::VECTOR_INDEXES)
+            }
+            Target::Redis8 => Features::VECTOR_INDEXES,
+            Target::Valkey9 => Features::VECTOR_SETS.and(Features::VECTOR_INDEXES),
+        }
+    }
+
+    /// Its name in the configuration and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Target::Redis => "redis",
+            Target::Redis72 => "redis-7.2",
+            Target::Redis8 => "redis-8",
+            Target::Valkey9 => "valkey-9",
+        }
+    }
+}
