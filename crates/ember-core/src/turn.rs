@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use crate::algorithms::random::Random;
 use crate::effects::events::Notices;
-use crate::effects::journal::{Journal, REPLAY_TIME_MS};
+use crate::effects::journal::{Journal, REPLAY_TIME_MS, Removal};
 use crate::eviction::policy::EvictionPolicy;
 use crate::rdb::{PayloadChecks, Target};
 use crate::types::limits::EncodingLimits;
@@ -28,6 +28,17 @@ pub struct KeyspaceCounters {
     pub changes: u64,
 }
 
+/// The commands by which removals are recorded that no client has asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Removals {
+    /// Of what has expired (`lazyfree-lazy-expire`).
+    pub expired: Removal,
+    /// Of what is evicted (`lazyfree-lazy-eviction`).
+    pub evicted: Removal,
+    /// Of what SPOP has emptied and RESTORE found expired (`lazyfree-lazy-server-del`).
+    pub by_server: Removal,
+}
+
 /// What the configuration says about keys and values, as a worker has read it.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -45,6 +56,8 @@ pub struct Settings {
     pub frees_deleted_lazily: bool,
     /// Whether FLUSHALL and FLUSHDB without SYNC or ASYNC free in the background (`lazyfree-lazy-user-flush`).
     pub frees_flushed_lazily: bool,
+    /// By which commands removals are recorded.
+    pub removals: Removals,
     /// Up to which size values with elements keep their compact encodings.
     pub encoding: EncodingLimits,
     /// What RESTORE asks of what it is given.
@@ -67,6 +80,7 @@ impl Settings {
         large_key_bytes: usize::MAX,
         frees_deleted_lazily: false,
         frees_flushed_lazily: false,
+        removals: Removals { expired: Removal::Del, evicted: Removal::Del, by_server: Removal::Del },
         encoding: EncodingLimits::DEFAULT,
         payload_checks: PayloadChecks::ALL,
         payload_version: Target::Redis.payload_version(),

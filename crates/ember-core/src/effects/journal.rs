@@ -46,6 +46,31 @@ impl Sequence {
     }
 }
 
+/// The command by which a removal is recorded that no client has asked for: what replicas free in the background, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Removal {
+    /// DEL.
+    #[default]
+    Del,
+    /// UNLINK.
+    Unlink,
+}
+
+impl Removal {
+    /// UNLINK if it `is_lazy`.
+    pub const fn lazy(is_lazy: bool) -> Removal {
+        if is_lazy { Removal::Unlink } else { Removal::Del }
+    }
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Removal::Del => "DEL",
+            Removal::Unlink => "UNLINK",
+        }
+    }
+}
+
 /// Who is to get an effect: one bit for each reader of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Readers(u8);
@@ -353,11 +378,11 @@ impl Journal {
     /// Records that a key has expired or was evicted. In a call that has had no other effect so far that is a record of its
     /// own: what a reader finds expired need not go as one.
     #[inline]
-    pub fn record_removal(&mut self, database: usize, key: &[u8]) {
+    pub fn record_removal(&mut self, database: usize, key: &[u8], removal: Removal) {
         if self.is_on() {
             let depth = self.depth;
             let is_first = self.segment.effects.len() == self.segment.sealed_effects();
-            self.append(database, Readers::ALL, |words| _ = words.word(b"DEL").word(key));
+            self.append(database, Readers::ALL, |words| _ = words.word(removal.name().as_bytes()).word(key));
             if is_first && depth == 1 {
                 self.depth = 0;
             }

@@ -109,7 +109,8 @@ impl Evictor {
                 }
                 let removed = data.remove(candidate.database, at);
                 data.notify_server_change(candidate.database, hash.tag(), &candidate.key, &mut turn.notices);
-                turn.journal.record_removal(candidate.database, &candidate.key);
+                let removal = turn.settings.removals.evicted;
+                turn.journal.record_removal(candidate.database, &candidate.key, removal);
                 turn.notices.notify(Event::EVICTED, candidate.database, &candidate.key);
                 keyspace.publish_bytes(keyspace.release(hash.shard(), data));
                 drop(removed);

@@ -2,7 +2,7 @@
 
 use super::effect::Effect;
 use crate::effects::events::{Errand, Event};
-use crate::effects::journal::{Names, Words};
+use crate::effects::journal::{Names, Removal, Words};
 use crate::entries::entry::{EntryRef, NewValue, Slot};
 use crate::entries::hash::KeyHash;
 use crate::entries::table::Position;
@@ -61,7 +61,8 @@ impl<'x> Key<'x> {
             && expire_at_ms <= self.turn.expired_ms()
         {
             self.detach();
-            self.turn.journal.record_removal(self.database, self.name);
+            let removal = self.turn.settings.removals.expired;
+            self.turn.journal.record_removal(self.database, self.name, removal);
             self.turn.counters.expired += 1;
             self.shard.notify_server_change(
                 self.database,
@@ -106,7 +107,7 @@ impl<'x> Key<'x> {
     /// Records that the command has only changed the expiry of this key, or removed it because that has passed.
     pub fn journal_expiry(&mut self) {
         match (self.exists(), self.expire_at_ms()) {
-            (false, _) => self.journal_removal(),
+            (false, _) => self.journal_removal_as(self.turn.settings.removals.expired),
             (true, None) => self.journal("PERSIST", |_| {}),
             (true, Some(at_ms)) => self.journal("PEXPIREAT", |words| _ = words.integer(at_ms)),
         }
@@ -114,7 +115,16 @@ impl<'x> Key<'x> {
 
     /// Records that the command has only removed this key.
     pub fn journal_removal(&mut self) {
-        self.journal("DEL", |_| {});
+        self.journal_removal_as(Removal::Del);
+    }
+
+    /// The same of what the server has removed for another command.
+    pub fn journal_removal_by_server(&mut self) {
+        self.journal_removal_as(self.turn.settings.removals.by_server);
+    }
+
+    fn journal_removal_as(&mut self, removal: Removal) {
+        self.journal(removal.name(), |_| {});
     }
 
     /// Records an effect on this key apart from the current command: `name` of a command, this key, and what

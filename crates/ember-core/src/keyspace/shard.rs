@@ -565,7 +565,8 @@ impl ShardData {
     pub fn expire(&mut self, database: usize, at: Position, turn: &mut Turn) -> Slot {
         let slot = self.remove(database, at);
         self.notify_server_change(database, slot.tag(), slot.entry().key(), &mut turn.notices);
-        turn.journal.record_removal(database, slot.entry().key());
+        let removal = turn.settings.removals.expired;
+        turn.journal.record_removal(database, slot.entry().key(), removal);
         turn.notices.notify(Event::EXPIRED, database, slot.entry().key());
         slot
     }

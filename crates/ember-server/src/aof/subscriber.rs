@@ -40,7 +40,7 @@ use super::service::Aof;
 use super::slow_disk;
 use crate::config::{AppendFsync, Config};
 use crate::journal::Reader;
-use crate::journal::stream::{Pause, Records, Subscriber};
+use crate::journal::stream::{Pause, ReaderDatabase, Records, Subscriber};
 use crate::replication::primary::Primary;
 use crate::server::Server;
 use crate::server::conditions::Condition;
@@ -833,8 +833,12 @@ impl Subscriber for AofSubscriber {
         self.orders.front().map_or(u64::MAX, Order::behind)
     }
 
-    fn needs_database(&self, last: u64) -> bool {
-        self.needs_database && last >= self.skipped && self.files.is_some()
+    fn database(&self, last: u64) -> ReaderDatabase {
+        match self.needs_database {
+            _ if last < self.skipped || self.files.is_none() => ReaderDatabase::Any,
+            true => ReaderDatabase::Unknown,
+            false => ReaderDatabase::OfLastRecord,
+        }
     }
 
     fn refresh(&mut self) {

@@ -99,6 +99,9 @@ config! {
     lfu_log_factor: u32,
     /// In minutes.
     lfu_decay_time: u32,
+    lazyfree_lazy_eviction: bool,
+    lazyfree_lazy_expire: bool,
+    lazyfree_lazy_server_del: bool,
     lazyfree_lazy_user_del: bool,
     lazyfree_lazy_user_flush: bool,
     activedefrag: bool,

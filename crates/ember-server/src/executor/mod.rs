@@ -46,11 +46,12 @@ use emberkv_core::dispatch::{self, Access, Context, Waiting};
 use emberkv_core::error::CommandError;
 use emberkv_core::events::Errand;
 use emberkv_core::eviction::Evictor;
+use emberkv_core::journal::Removal;
 use emberkv_core::keys::Guards;
 use emberkv_core::keyspace::Keyspace;
 use emberkv_core::keyspace::hash::KeyHash;
 use emberkv_core::spec::{Flags, Group};
-use emberkv_core::turn::Turn;
+use emberkv_core::turn::{Removals, Turn};
 use emberkv_core::types::elements::FETCHED_MAX;
 
 use monitoring::{MonitoredCaller, is_monitored};
@@ -290,6 +291,11 @@ impl Executor {
         self.turn.settings.string_bytes_max =
             usize::try_from(config.proto_max_bulk_len).unwrap_or(usize::MAX);
         self.turn.settings.frees_deleted_lazily = config.lazyfree_lazy_user_del;
+        self.turn.settings.removals = Removals {
+            expired: Removal::lazy(config.lazyfree_lazy_expire),
+            evicted: Removal::lazy(config.lazyfree_lazy_eviction),
+            by_server: Removal::lazy(config.lazyfree_lazy_server_del),
+        };
         self.turn.values_bytes_max = match config.maxmemory {
             0 => usize::MAX,
             bytes => usize::try_from(bytes / 2).unwrap_or(usize::MAX),

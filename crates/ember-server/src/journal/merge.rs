@@ -98,9 +98,14 @@ impl Merger {
         self.queues[worker].segments.push_back(segment);
     }
 
-    /// Says the database of the next command, whatever that of the last one was.
-    pub(super) fn say_database(&mut self) {
-        self.database = None;
+    /// The database that the next command is taken for without a SELECT; none if one is needed.
+    pub(super) fn database(&self) -> Option<usize> {
+        self.database
+    }
+
+    /// The next command is taken for this database, whatever that of the last one was.
+    pub(super) fn take_for_database(&mut self, database: Option<usize>) {
+        self.database = database;
     }
 
     /// Moves records up to number `upto` into `batch`, until it has `target` bytes, or the next record has not come or is

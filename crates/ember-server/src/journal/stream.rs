@@ -29,6 +29,21 @@ pub(crate) struct Records<'b> {
     pub(crate) first: u64,
     /// The number of the last record that is whole. A record that is too long for one batch comes in several.
     pub(crate) last: u64,
+    /// The database of the last command.
+    pub(crate) database: Option<usize>,
+}
+
+/// The database that a reader takes commands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReaderDatabase {
+    /// Nobody reads.
+    Any,
+    /// That of the last record.
+    OfLastRecord,
+    /// This one.
+    Is(usize),
+    /// Not known: a SELECT is needed.
+    Unknown,
 }
 
 /// Somebody who gets all records, in order.
@@ -50,8 +65,9 @@ pub(crate) trait Subscriber: Send {
     /// The last record that it takes before it has something else to do; `last` is the last one that it was given.
     fn limit(&self, last: u64) -> u64;
 
-    /// Whether the records behind `last`, which is the last one that it was given, are to begin with SELECT.
-    fn needs_database(&self, last: u64) -> bool;
+    /// Which database the readers of what it writes take the next record for, if that does not begin with SELECT; `last` is
+    /// the last record that it was given.
+    fn database(&self, last: u64) -> ReaderDatabase;
 
     /// Takes the configuration of now.
     fn refresh(&mut self);
@@ -187,9 +203,7 @@ impl Stream {
         let mut has_any = false;
         loop {
             let before = self.merger.last();
-            if self.subscribers.iter().any(|subscriber| subscriber.needs_database(before)) {
-                self.merger.say_database();
-            }
+            self.agree_on_database(before);
             let limits = self.subscribers.iter().map(|subscriber| subscriber.limit(before));
             let limit = limits.min().unwrap_or(u64::MAX);
             self.merger.fill(&mut self.batch, limit, BATCH_BYTES);
@@ -203,9 +217,31 @@ impl Stream {
             has_any = true;
             for subscriber in &mut self.subscribers {
                 let (first, last) = (before + 1, self.merger.last());
-                subscriber.append(Records { batch: &mut self.batch, first, last });
+                let database = self.merger.database();
+                subscriber.append(Records { batch: &mut self.batch, first, last, database });
             }
             self.empty_batch();
+        }
+    }
+
+    /// Lets the next record begin with SELECT, unless all readers take it for one database and it is for that.
+    fn agree_on_database(&mut self, last: u64) {
+        let of_record = self.merger.database();
+        let mut known = None;
+        for subscriber in &self.subscribers {
+            let database = match subscriber.database(last) {
+                ReaderDatabase::Any => continue,
+                ReaderDatabase::OfLastRecord => of_record,
+                ReaderDatabase::Is(database) => Some(database),
+                ReaderDatabase::Unknown => None,
+            };
+            if database.is_none() || known.is_some_and(|known| Some(known) != database) {
+                return self.merger.take_for_database(None);
+            }
+            known = database;
+        }
+        if known.is_some() {
+            self.merger.take_for_database(known);
         }
     }
 
@@ -219,7 +255,8 @@ impl Stream {
             while let Some(effect) = from {
                 from = self.merger.take_for(&record, self.subscribers[at].reader(), effect, &mut self.batch);
                 let last = if from.is_some() { before } else { record.number };
-                let records = Records { batch: &mut self.batch, first: record.number, last };
+                let database = self.merger.database();
+                let records = Records { batch: &mut self.batch, first: record.number, last, database };
                 self.subscribers[at].append(records);
                 self.empty_batch();
             }

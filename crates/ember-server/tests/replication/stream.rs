@@ -158,7 +158,7 @@ fn a_script_chooses_who_gets_what_it_changes() {
         client.run("SET last 1");
         let mut commands: Vec<String> = (0..12).map(|_| follower.next().join(" ")).collect();
         // A message goes in front of the record of the script that sends it.
-        assert_eq!(commands.remove(2), "PUBLISH channel hello");
+        assert_eq!(commands.drain(2..4).collect::<Vec<_>>(), ["SELECT 1", "PUBLISH channel hello"]);
         assert_eq!(commands[..3], ["SELECT 0", "SET first 1", "MULTI"]);
         assert_eq!(commands[3..6], ["SELECT 0", "SET all 1", "SELECT 1"]);
         assert_eq!(commands[6..8], ["SET replica 1", "INCR replica"]);
@@ -704,6 +704,76 @@ fn libraries_come_in_words_of_redis() {
         assert!(told.starts_with("FUNCTION LOAD #!lua name=lib\nlocal server = "), "{told}");
         assert!(told.ends_with(text.split_once('\n').unwrap().1), "{told}");
         assert_eq!(client.run("FCALL f 0").text(), "PONG");
+    }
+}
+
+#[test]
+fn messages_and_what_debug_replicates_come_for_the_database_of_the_client() {
+    for mode in MODES {
+        let server = start(mode, &[]);
+        let (mut client, mut other) = (server.client(), server.client());
+        let (mut follower, _) = Follower::with_copy(&server);
+        client.run("SELECT 9");
+        client.run("PUBLISH channel one");
+        client.run("SET k 1");
+        client.run("PUBLISH channel two");
+        other.run("SPUBLISH shard three");
+        other.run("PUBLISH channel four");
+        client.run("SET k 2");
+        follower.expect(&["SELECT 9", "PUBLISH channel one", "SET k 1", "PUBLISH channel two"]);
+        follower.expect(&["SELECT 0", "SPUBLISH shard three", "PUBLISH channel four", "SELECT 9", "SET k 2"]);
+        assert_eq!(client.run("DEBUG REPLICATE SELECT 3"), Value::ok());
+        assert_eq!(client.run("DEBUG REPLICATE SET there 1"), Value::ok());
+        client.run("SET k 3");
+        follower.expect(&["SELECT 3", "SET there 1", "SELECT 9", "SET k 3"]);
+        assert_eq!(client.run("EXISTS there"), Value::Integer(0));
+        assert_eq!(client.info_number("master_repl_offset"), follower.position, "all bytes count");
+    }
+}
+
+#[test]
+fn changes_come_in_the_words_that_redis_has_for_them() {
+    for mode in MODES {
+        let server = start(mode, &[]);
+        let mut client = server.client();
+        let (mut follower, _) = Follower::with_copy(&server);
+        for line in ["RPUSH a 1 2 3", "LMOVE a b left right", "BLMOVE b a Right LEFT 0", "BRPOPLPUSH a b 0"] {
+            client.run(line);
+        }
+        follower.expect(&["SELECT 0", "RPUSH a 1 2 3", "LMOVE a b left right", "LMOVE b a Right LEFT"]);
+        follower.expect(&["RPOPLPUSH a b"]);
+        for (lazy, word) in [("no", "DEL"), ("yes", "UNLINK")] {
+            for parameter in ["server-del", "expire"] {
+                assert_eq!(client.run(&format!("CONFIG SET lazyfree-lazy-{parameter} {lazy}")), Value::ok());
+            }
+            for line in ["SADD s 1 2", "SPOP s 2", "SET k 1", "EXPIRE k -1", "SET k 1", "GETEX k PXAT 1"] {
+                client.run(line);
+            }
+            for (made, gone) in [("SADD s 1 2", "s"), ("SET k 1", "k"), ("SET k 1", "k")] {
+                follower.expect(&[made, &format!("{word} {gone}")]);
+            }
+        }
+        // An entry that is pending makes its consumer. Without one it would be unknown to replicas.
+        for line in [
+            "XADD x 1-1 f v",
+            "XGROUP CREATE x g 0",
+            "XREADGROUP GROUP g reader STREAMS x >",
+            "XCLAIM x g claimer 0 1-1",
+            "XAUTOCLAIM x g other 0 -",
+            "XREADGROUP GROUP g late STREAMS x >",
+        ] {
+            client.run(line);
+        }
+        follower.expect(&["XADD x 1-1 f v", "XGROUP CREATE x g 0", "MULTI"]);
+        let claimed = |follower: &mut Follower, consumer: &str| {
+            let words = follower.next().join(" ");
+            assert!(words.starts_with(&format!("XCLAIM x g {consumer} 0 1-1 TIME ")), "{words}");
+        };
+        claimed(&mut follower, "reader");
+        follower.expect(&["XGROUP SETID x g 1-1 ENTRIESREAD 1", "EXEC"]);
+        claimed(&mut follower, "claimer");
+        claimed(&mut follower, "other");
+        follower.expect(&["XGROUP CREATECONSUMER x g late"]);
     }
 }
 

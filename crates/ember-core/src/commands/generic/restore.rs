@@ -149,7 +149,7 @@ fn restore(call: &mut Call<'_, '_>) -> CommandResult {
     let mut key = call.keys.key(1);
     if value.is_over(past_ms) || expire_at_ms.is_some_and(|at_ms| at_ms <= past_ms) {
         if key.remove().is_some() {
-            key.journal_removal();
+            key.journal_removal_by_server();
             key.notify(Event::DEL);
         }
     } else {

@@ -67,13 +67,12 @@ impl Ends {
 pub(super) fn move_element(call: &mut Call<'_, '_>, ends: Ends) -> Result<bool, CommandError> {
     let is_moved = try_move_element(call, ends.from, ends.to)?;
     if is_moved {
-        let word = |end| if end == End::Front { b"LEFT".as_slice() } else { b"RIGHT" };
         let args = call.args;
         // As in Redis: those who read the stream know either command.
         call.keys.journal(|words| match ends.are_said {
             true => {
                 let words = words.word(b"LMOVE").word(args.at(1)).word(args.at(2));
-                words.word(word(ends.from)).word(word(ends.to));
+                words.word(args.at(3)).word(args.at(4));
             }
             false => _ = words.word(b"RPOPLPUSH").word(args.at(1)).word(args.at(2)),
         });

@@ -93,7 +93,7 @@ fn pop_count(call: &mut Call<'_, '_>) -> CommandResult {
 /// Records what was popped: all members with their key, or these. Of a single one it is told as in Redis, by its name.
 fn journal_popped(key: &mut Key<'_>, popped: &Names) {
     if !key.exists() {
-        key.journal_removal();
+        key.journal_removal_by_server();
     } else if !popped.is_empty() {
         key.journal("SREM", |words| popped.write(words));
     }

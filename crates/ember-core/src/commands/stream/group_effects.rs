@@ -3,7 +3,7 @@
 use crate::keys::Key;
 use crate::types::stream::{Pending, StreamId, Traces};
 
-/// A consumer was made.
+/// A consumer was created, and nothing is pending for it: an entry that is creates it where the effect is run again.
 pub(super) fn journal_consumer(key: &mut Key<'_>, group: &[u8], consumer: &[u8]) {
     key.journal_words(|words, name| {
         words.word(b"XGROUP").word(b"CREATECONSUMER").word(name).word(group).word(consumer);
@@ -84,6 +84,11 @@ impl Claimed {
     /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.count
+    }
+
+    /// Whether what is recorded of them creates their consumer.
+    pub(super) fn makes_consumer(&self) -> bool {
+        self.journaled.as_ref().is_some_and(|claimed| !claimed.is_empty())
     }
 
     /// Records them in the journal.

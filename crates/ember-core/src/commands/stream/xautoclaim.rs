@@ -92,7 +92,7 @@ fn xautoclaim(call: &mut Call<'_, '_>) -> CommandResult {
     let Outcome { is_new, changes, claimed, gone } =
         outcome.flatten().expect("it was looked at under the same lock");
     let (group, consumer) = (args.at(2), args.at(3));
-    if is_new {
+    if is_new && !claimed.makes_consumer() {
         journal_consumer(&mut key, group, consumer);
     }
     claimed.journal(&mut key, group, consumer);

@@ -114,7 +114,7 @@ fn xclaim(call: &mut Call<'_, '_>) -> CommandResult {
     let Outcome { is_new, changes, position, claimed, gone } =
         outcome.flatten().expect("it was looked at under the same lock");
     let (group, consumer) = (args.at(2), args.at(3));
-    if is_new {
+    if is_new && !claimed.makes_consumer() {
         journal_consumer(&mut key, group, consumer);
     }
     if let Some((last_id, entries_read)) = position {

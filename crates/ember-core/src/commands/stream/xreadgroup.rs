@@ -129,7 +129,8 @@ fn deliver(
     }
     key.count_changes(u64::from(is_new) + u64::from(is_change));
     let (group, consumer) = (request.group, request.consumer);
-    if is_new {
+    // An entry that is pending for it makes it, too.
+    if is_new && told.is_empty() {
         journal_consumer(&mut key, group, consumer);
     }
     told.into_iter().for_each(|(id, pending)| journal_pending(&mut key, group, consumer, id, pending));

@@ -50,7 +50,8 @@ fn publish(session: &mut Session<'_>, kind: Kind) -> SessionResult {
     }
     let receivers = session.server.publish(kind, session.args.at(1), session.args.at(2));
     if session.turn.journal.readers().contain(Reader::Replicas as u8) {
-        Primary::of(session.server).pass_on(session.server, session.args);
+        let database = Some(session.client.database);
+        Primary::of(session.server).pass_on(session.server, session.args.iter(), database);
     }
     session.reply.integer(receivers as i64);
     Ok(Outcome::Done)

@@ -4,9 +4,6 @@ use emberkv_core::eviction::EvictionPolicy;
 
 use super::bounds::{BYTES_MAX, INT_MAX};
 use crate::config::parameter::{Field, Kind, Parameter};
-use crate::config::stored::Form;
-
-const ALWAYS_FREED_LAZILY: &str = "a value with many elements is always freed in the background";
 
 pub(super) static PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -50,27 +47,33 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         mutable: true,
         about: "Minutes after which the access counter of the LFU policies is decremented; 0 for never.",
     },
-    Parameter::without_effect(
-        "lazyfree-lazy-eviction",
-        Form::YesNo,
-        "no",
-        ALWAYS_FREED_LAZILY,
-        "Whether values which are evicted are freed in the background.",
-    ),
-    Parameter::without_effect(
-        "lazyfree-lazy-expire",
-        Form::YesNo,
-        "no",
-        ALWAYS_FREED_LAZILY,
-        "Whether values which have expired are freed in the background.",
-    ),
-    Parameter::without_effect(
-        "lazyfree-lazy-server-del",
-        Form::YesNo,
-        "no",
-        ALWAYS_FREED_LAZILY,
-        "Whether values which a command overwrites are freed in the background.",
-    ),
+    Parameter {
+        name: "lazyfree-lazy-eviction",
+        aliases: &[],
+        kind: Kind::YesNo(field!(lazyfree_lazy_eviction)),
+        default: "no",
+        mutable: true,
+        about: "Whether replicas and the append-only file get UNLINK for what is evicted, not DEL. Here large values are \
+                freed in the background in any case.",
+    },
+    Parameter {
+        name: "lazyfree-lazy-expire",
+        aliases: &[],
+        kind: Kind::YesNo(field!(lazyfree_lazy_expire)),
+        default: "no",
+        mutable: true,
+        about: "Whether replicas and the append-only file get UNLINK for what has expired, not DEL. Here large values are \
+                freed in the background in any case.",
+    },
+    Parameter {
+        name: "lazyfree-lazy-server-del",
+        aliases: &[],
+        kind: Kind::YesNo(field!(lazyfree_lazy_server_del)),
+        default: "no",
+        mutable: true,
+        about: "Whether replicas and the append-only file get UNLINK, not DEL, for what SPOP has emptied and RESTORE has \
+                found to be expired. Here large values are freed in the background in any case.",
+    },
     Parameter {
         name: "lazyfree-lazy-user-del",
         aliases: &[],

@@ -51,7 +51,7 @@ use crossbeam_utils::CachePadded;
 use ember_cluster::replication::backlog::Backlog;
 use ember_cluster::replication::history::History;
 use ember_cluster::replication::milestones::Milestones;
-use ember_protocol::Args;
+use ember_protocol::{push_command_head, push_word};
 use parking_lot::Mutex;
 
 use crate::clients::ending::EndReason;
@@ -323,12 +323,23 @@ impl Primary {
         own.map(|view| (view.client.token, view.client.id)).collect()
     }
 
-    /// Has a command passed on to replicas, behind all records that there are.
-    pub(crate) fn pass_on(&self, server: &Server, command: Args<'_>) {
+    /// Has a command of a database, or of none, passed on to replicas, behind all records that there are.
+    pub(crate) fn pass_on<'w>(
+        &self,
+        server: &Server,
+        words: impl Iterator<Item = &'w [u8]>,
+        database: Option<usize>,
+    ) {
         if self.is_on.load(Ordering::Relaxed) {
+            let words: Vec<&[u8]> = words.collect();
             let mut encoded = Vec::new();
-            command.encode(&mut encoded);
-            self.orders.add(Order::PassOn { behind: server.journal.last_number(), command: encoded });
+            push_command_head(words.len(), &mut encoded);
+            words.iter().for_each(|word| push_word(word, &mut encoded));
+            self.orders.add(Order::PassOn {
+                behind: server.journal.last_number(),
+                command: encoded,
+                database,
+            });
             server.journal.call_thread();
         }
     }

@@ -9,8 +9,8 @@ use super::copy::Copy;
 pub(super) enum Order {
     /// A copy of the data was taken behind this record: the stream begins or goes on there, and says its database again.
     Meet { behind: u64, copy: Arc<Copy> },
-    /// A command that changes nothing here, but concerns replicas.
-    PassOn { behind: u64, command: Vec<u8> },
+    /// A command that changes nothing here, but concerns replicas; it is of a database, or of none.
+    PassOn { behind: u64, command: Vec<u8>, database: Option<usize> },
     /// Somebody wants to know at which position that is.
     Tell { behind: u64, position: SyncSender<u64> },
     /// The stream ends.

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use ember_protocol::{push_command_head, push_word};
+
 use super::orders::Order;
 use super::replica::Stage;
 use super::{Primary, Stream};
 use crate::config::Config;
 use crate::journal::Reader;
-use crate::journal::stream::{Pause, Records, Subscriber};
+use crate::journal::stream::{Pause, ReaderDatabase, Records, Subscriber};
 use crate::replication::failover::stage::{Failover, FailoverStage};
 use crate::replication::shutdown::stage::{Shutdown, ShutdownStage};
 use crate::server::Server;
@@ -27,8 +29,8 @@ pub(crate) struct StreamSubscriber {
     orders: VecDeque<Order>,
     /// Records go into the stream.
     reads: bool,
-    /// The next command is one whose database replicas do not know.
-    needs_database: bool,
+    /// The database that replicas take the next command for; `None` if they do not know it.
+    database: Option<usize>,
     /// When replicas last got a sign of life, or it is counted from.
     pinged: Instant,
     /// There are records that replicas were not asked whether they have.
@@ -47,7 +49,7 @@ impl StreamSubscriber {
             generation: server.config.generation(),
             orders: VecDeque::new(),
             reads: false,
-            needs_database: true,
+            database: None,
             pinged: Instant::now(),
             has_records: false,
             has_news: false,
@@ -73,7 +75,7 @@ impl StreamSubscriber {
                 copy.meet_stream(end);
                 self.has_news = true;
             }
-            Order::PassOn { command, .. } if self.reads => self.add(&command, None),
+            Order::PassOn { command, database, .. } if self.reads => self.pass_on(&command, database),
             Order::PassOn { .. } => {}
             // Nobody waits if it has taken too long.
             Order::Tell { position, .. } => _ = position.send(self.primary.end()),
@@ -103,7 +105,21 @@ impl StreamSubscriber {
             stream.milestones.note(behind, end);
             self.pinged = Instant::now();
         }
-        self.needs_database = true;
+        self.database = None;
+    }
+
+    /// Adds a command that is no record. One that is for no database may itself choose one.
+    fn pass_on(&mut self, command: &[u8], database: Option<usize>) {
+        let mut bytes = Vec::new();
+        if let Some(database) = database.filter(|_| database != self.database) {
+            let digits = database.to_string();
+            push_command_head(2, &mut bytes);
+            push_word(b"SELECT", &mut bytes);
+            push_word(digits.as_bytes(), &mut bytes);
+        }
+        bytes.extend_from_slice(command);
+        self.database = database;
+        self.add(&bytes, None);
     }
 
     /// Adds commands to the stream; all records up to `record` are in it then, if that is said.
@@ -169,8 +185,12 @@ impl Subscriber for StreamSubscriber {
         self.orders.front().map_or(u64::MAX, Order::behind)
     }
 
-    fn needs_database(&self, _: u64) -> bool {
-        self.needs_database && self.reads
+    fn database(&self, _: u64) -> ReaderDatabase {
+        match self.database {
+            _ if !self.reads => ReaderDatabase::Any,
+            Some(database) => ReaderDatabase::Is(database),
+            None => ReaderDatabase::Unknown,
+        }
     }
 
     fn refresh(&mut self) {
@@ -192,7 +212,7 @@ impl Subscriber for StreamSubscriber {
             stream.last_record = records.last;
             return;
         }
-        self.needs_database = false;
+        self.database = records.database;
         self.add(records.batch.commands(), Some(records.last));
         self.has_records = true;
     }

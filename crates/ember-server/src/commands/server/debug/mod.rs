@@ -19,6 +19,7 @@ use crate::catalogue::registry::wrong_subcommand;
 use crate::commands::help::reply_help;
 use crate::config::DebugCommand;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::replication::primary::Primary;
 use crate::system::clock::unix_ms;
 
 const REFUSED: &str = "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can \
@@ -84,6 +85,8 @@ const HELP: &[&str] = &[
     "    Write the RDB file, then read it in the place of the data.",
     "    NOSAVE reads the file that there is; NOFLUSH keeps the data that there is;",
     "    MERGE lets keys of the file replace those that are there, which are an error otherwise.",
+    "REPLICATE <command> [<argument> ...]",
+    "    Send a command to replicas that is not run here: their data may be others then.",
     "SDSLEN <key>",
     "    Tell the lengths of <key> and of the string that is its value.",
     "SET-ACTIVE-EXPIRE <0|1>",
@@ -125,6 +128,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     ("PROTOCOL", 1, 1, protocol::protocol),
     ("QUICKLIST-PACKED-THRESHOLD", 1, 1, switches::quicklist_packed_threshold),
     ("RELOAD", 0, usize::MAX, reload::reload),
+    ("REPLICATE", 1, usize::MAX, replicate),
     ("SDSLEN", 1, 1, keys::sdslen),
     ("SET-ACTIVE-EXPIRE", 1, 1, switches::set_active_expire),
     ("SET-DISABLE-DENY-SCRIPTS", 1, 1, switches::set_disable_deny_scripts),
@@ -135,6 +139,12 @@ const SUBCOMMANDS: &[Subcommand] = &[
     ("TIER-CACHED-READS", 1, 1, switches::tier_cached_reads),
     ("TIER-HOLD-READS", 1, 1, switches::tier_hold_reads),
 ];
+
+fn replicate(session: &mut Session<'_>) -> SessionResult {
+    Primary::of(session.server).pass_on(session.server, session.args.iter().skip(2), None);
+    session.reply.ok();
+    Ok(Outcome::Done)
+}
 
 fn debug(session: &mut Session<'_>) -> SessionResult {
     let is_allowed = match session.server.config.snapshot().enable_debug_command {
