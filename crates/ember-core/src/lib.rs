@@ -3,7 +3,7 @@
 //! Reading order: [`entries`] and [`types`] (how data is laid out and found), [`keyspace`] (how it is locked), [`keys`] (how
 //! a command gets at it), [`spec`] and [`call`] (what a command is), [`commands`].
 //!
-//! Floors, from the lowest: [`memory`], [`algorithms`], [`sync`] · [`effects`] · [`entries`] with [`types`] · [`rdb`] with
+//! Floors, from the lowest: [`memory`], [`algorithms`], [`sync`], [`redis_version`] · [`effects`] · [`entries`] with [`types`] · [`rdb`] with
 //! [`rebuild`] · [`turn`] · [`keyspace`] · [`eviction`] · [`keys`] · [`dispatch`] · [`commands`] · [`local`]. No module
 //! imports a higher one.
 
@@ -21,6 +21,7 @@ pub mod local;
 pub mod memory;
 pub mod rdb;
 pub mod rebuild;
+pub mod redis_version;
 pub mod spec;
 pub mod sync;
 pub mod turn;
@@ -31,6 +32,3 @@ pub use effects::{events, journal, live_query, observers};
 pub use keyspace::{defragmentation, linking, snapshot};
 pub use memory::reclaim;
 pub use sync::{gate, lanes, mailbox};
-
-/// The version of Redis whose behaviour clients may expect.
-pub const REDIS_VERSION: &str = "7.2.4";

@@ -9,6 +9,7 @@ use crate::effects::events::Notices;
 use crate::effects::journal::{Journal, REPLAY_TIME_MS, Removal};
 use crate::eviction::policy::EvictionPolicy;
 use crate::rdb::{PayloadChecks, Target};
+use crate::redis_version::RedisVersion;
 use crate::types::limits::EncodingLimits;
 
 /// What commands did to the keyspace, as `INFO stats` reports it.
@@ -64,6 +65,8 @@ pub struct Settings {
     pub payload_checks: PayloadChecks,
     /// The version of RDB whose readers the payloads of DUMP are for.
     pub payload_version: u16,
+    /// The version of Redis that clients are told.
+    pub redis_version: RedisVersion,
     /// A call that takes more steps than these is long, and run elsewhere if it can be.
     pub short_call_steps: usize,
     /// Whether there are others who link the vectors that are added ([`crate::keyspace::linking`]).
@@ -84,6 +87,7 @@ impl Settings {
         encoding: EncodingLimits::DEFAULT,
         payload_checks: PayloadChecks::ALL,
         payload_version: Target::Redis.payload_version(),
+        redis_version: RedisVersion::ANSWERED,
         short_call_steps: usize::MAX,
         links_vectors_later: false,
     };

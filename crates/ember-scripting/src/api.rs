@@ -3,7 +3,6 @@
 use std::rc::Rc;
 
 use ember_protocol::Protocol;
-use emberkv_core::REDIS_VERSION;
 use mlua::{Function, Lua, LuaString, MultiValue, Table, Value};
 
 use super::arguments::Arguments;
@@ -35,26 +34,21 @@ const REPLICATION: [(&str, i64); 5] = [
 /// Bytes of the words of one line in the log; the same string may be among them many times.
 const LOG_BYTES_MAX: usize = 1024 * 1024;
 
-/// The version in one number: a byte each for major, minor and patch.
-fn version_number() -> u32 {
-    REDIS_VERSION.split('.').fold(0, |number, part| number << 8 | part.parse().unwrap_or(0))
-}
-
 /// What the table has while a library is loaded as well as later.
-fn common(lua: &Lua) -> mlua::Result<Table> {
+fn common(lua: &Lua, shared: &Shared) -> mlua::Result<Table> {
     let library = lua.create_table()?;
     for (name, level) in LEVELS {
         library.set(name, level)?;
     }
-    library.set("REDIS_VERSION", REDIS_VERSION)?;
-    library.set("REDIS_VERSION_NUM", version_number())?;
+    library.set("REDIS_VERSION", shared.redis_version.to_string())?;
+    library.set("REDIS_VERSION_NUM", shared.redis_version.number())?;
     library.set("log", lua.create_function(log)?)?;
     Ok(library)
 }
 
 /// The table of scripts and functions.
 pub(super) fn script_library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
-    let library = common(lua)?;
+    let library = common(lua, shared)?;
     for (name, flags) in REPLICATION {
         library.set(name, flags)?;
     }
@@ -81,7 +75,7 @@ pub(super) fn script_library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Tab
 
 /// The table while a library is loaded.
 pub(super) fn load_library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
-    let library = common(lua)?;
+    let library = common(lua, shared)?;
     let shared = Rc::clone(shared);
     library.set("register_function", lua.create_function(move |_, given| register(&shared, given))?)?;
     Ok(library)

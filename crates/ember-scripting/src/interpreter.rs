@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ember_protocol::{Protocol, Reply};
+use emberkv_core::redis_version::RedisVersion;
 use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, VmState};
 use scoped_tls_hkt::scoped_thread_local;
 
@@ -81,6 +82,8 @@ pub(super) struct Shared {
     /// longer: the same table may be in another many times, so that what is small in the interpreter can be large outside.
     /// No value that shares nothing meets this, as each takes more memory in the interpreter than in either of them.
     pub(super) memory_bytes_max: usize,
+    /// The version of Redis that scripts are told.
+    pub(super) redis_version: RedisVersion,
     /// It is to end.
     pub(super) is_killed: Cell<bool>,
     /// The hook comes at each instruction.
@@ -179,11 +182,11 @@ pub struct Interpreter {
 }
 
 impl Interpreter {
-    /// A new interpreter that may hold `memory_bytes_max` of memory.
+    /// A new interpreter that may hold `memory_bytes_max` of memory, and tells scripts this version of Redis.
     ///
     /// # Errors
     /// If that is too little even for the libraries, or if there are no random numbers.
-    pub fn new(memory_bytes_max: usize) -> mlua::Result<Interpreter> {
+    pub fn new(memory_bytes_max: usize, redis_version: RedisVersion) -> mlua::Result<Interpreter> {
         ember_lua::seed().map_err(mlua::Error::external)?;
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
@@ -192,6 +195,7 @@ impl Interpreter {
         let seed = getrandom::u32().unwrap_or_default();
         let shared = Rc::new(Shared {
             memory_bytes_max,
+            redis_version,
             is_killed: Cell::new(false),
             is_stepping: Cell::new(false),
             work: Cell::new(0),

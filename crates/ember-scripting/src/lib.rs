@@ -40,6 +40,7 @@ mod walk;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use emberkv_core::redis_version::RedisVersion;
 use interpreter::Interpreter;
 use library::LibraryRegistry;
 use running::RunningScripts;
@@ -60,12 +61,14 @@ pub struct Scripting {
     interpreter_bytes: AtomicU64,
     /// How often interpreters were to forget what they have compiled.
     forgets: AtomicU64,
+    redis_version: RedisVersion,
 }
 
 impl Scripting {
-    /// No scripts, for this many workers.
-    pub fn new(workers: usize) -> Scripting {
+    /// No scripts, for this many workers; they are told this version of Redis.
+    pub fn new(workers: usize, redis_version: RedisVersion) -> Scripting {
         Scripting {
+            redis_version,
             scripts: Scripts::default(),
             libraries: LibraryRegistry::default(),
             running: RunningScripts::new(workers),
@@ -90,7 +93,8 @@ impl Scripting {
     ) -> Result<R, &'static str> {
         INTERPRETER.with_borrow_mut(|(slot, told_bytes)| {
             if slot.is_none() {
-                let interpreter = Interpreter::new(usize::try_from(memory_bytes_max).unwrap_or(usize::MAX));
+                let memory_bytes_max = usize::try_from(memory_bytes_max).unwrap_or(usize::MAX);
+                let interpreter = Interpreter::new(memory_bytes_max, self.redis_version);
                 *slot = Some(interpreter.map_err(|_| "ERR there is no memory for an interpreter")?);
             }
             let interpreter = slot.as_mut().expect("it was made just now if it was not there");

@@ -5,6 +5,7 @@ mod lua;
 use std::sync::Arc;
 
 use ember_protocol::{Protocol, Reply};
+use emberkv_core::redis_version::RedisVersion;
 
 use super::interpreter::{CommandRunner, Interpreter};
 use super::scripts::sha_of;
@@ -69,7 +70,7 @@ fn run_in(interpreter: &mut Interpreter, script: &str) -> String {
 }
 
 fn run(script: &str) -> String {
-    run_in(&mut Interpreter::new(32 * 1024 * 1024).unwrap(), script)
+    run_in(&mut Interpreter::new(32 * 1024 * 1024, RedisVersion::ANSWERED).unwrap(), script)
 }
 
 /// A script that returns the bytes of an expression as hexadecimal digits.
@@ -213,7 +214,7 @@ fn messages_and_structures_have_the_bytes_of_their_formats() {
 
 #[test]
 fn a_killed_script_catches_nothing_and_the_next_one_runs() {
-    let mut interpreter = Interpreter::new(32 * 1024 * 1024).unwrap();
+    let mut interpreter = Interpreter::new(32 * 1024 * 1024, RedisVersion::ANSWERED).unwrap();
     for script in [
         "while true do end",
         "while true do pcall(function() while true do end end) end",
@@ -232,7 +233,7 @@ fn a_killed_script_catches_nothing_and_the_next_one_runs() {
 
 #[test]
 fn memory_is_limited_and_comes_back() {
-    let mut interpreter = Interpreter::new(8 * 1024 * 1024).unwrap();
+    let mut interpreter = Interpreter::new(8 * 1024 * 1024, RedisVersion::ANSWERED).unwrap();
     for _ in 0..3 {
         let answer =
             run_in(&mut interpreter, "local t = {} while true do t[#t + 1] = ('x'):rep(1000) .. #t end");
@@ -243,7 +244,7 @@ fn memory_is_limited_and_comes_back() {
 
 #[test]
 fn replies_for_which_there_is_no_memory_are_errors() {
-    let mut interpreter = Interpreter::new(8 * 1024 * 1024).unwrap();
+    let mut interpreter = Interpreter::new(8 * 1024 * 1024, RedisVersion::ANSWERED).unwrap();
     for command in ["ECHO", "SHARED"] {
         let fill = format!(
             "local word, kept = ('x'):rep(700000), {{}} while true do kept[#kept + 1] = redis.call('{command}', word) \

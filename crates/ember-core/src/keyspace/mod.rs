@@ -58,7 +58,8 @@ pub struct ShardCounts {
     pub keys: usize,
     /// Those of them that expire.
     pub volatile: usize,
-    /// Whether there is nothing else: no other database was ever used, and nobody observes a key.
+    /// Whether there is nothing else: no other database was ever used, no value has elements that expire, and nobody observes
+    /// a key.
     pub is_all: bool,
 }
 
@@ -71,7 +72,7 @@ impl ShardCounts {
     #[inline]
     fn of(data: &ShardData) -> ShardCounts {
         let first = data.database(0);
-        let is_all = data.databases_used() == 1 && data.observers().is_none();
+        let is_all = data.databases_used() == 1 && first.expiring() == 0 && data.observers().is_none();
         ShardCounts { keys: first.table().len(), volatile: first.volatile(), is_all }
     }
 

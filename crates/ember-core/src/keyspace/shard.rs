@@ -68,6 +68,12 @@ impl Database {
         change(&mut self.due, before.next_ms(), after.next_ms());
     }
 
+    /// Entries with elements that expire.
+    #[inline]
+    pub fn expiring(&self) -> usize {
+        self.expiring
+    }
+
     /// The entries.
     pub fn table(&self) -> &Table {
         &self.table

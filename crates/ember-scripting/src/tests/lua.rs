@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ember_protocol::{Protocol, Reply};
+use emberkv_core::redis_version::RedisVersion;
 
 use super::super::interpreter::Interpreter;
 use super::super::scripts::sha_of;
@@ -10,7 +11,7 @@ use super::{Echo, run};
 
 /// Runs a script that is stopped when it has been asked a number of times whether it goes on.
 fn run_for(questions: usize, script: &str) -> String {
-    let mut interpreter = Interpreter::new(256 * 1024 * 1024).unwrap();
+    let mut interpreter = Interpreter::new(256 * 1024 * 1024, RedisVersion::ANSWERED).unwrap();
     let body = interpreter.script(&sha_of(script.as_bytes()), script.as_bytes()).unwrap();
     let mut reply = Reply::new(Protocol::Resp3);
     let mut runner = Echo { questions_left: questions };
@@ -108,7 +109,7 @@ fn long_strings_are_joined_in_pieces() {
                 return table.concat({#b, tostring(b == c), tostring(b == d), b:sub(1, 3), b:sub(-3), #(b .. 12 .. c)}, ' ')";
     assert_eq!(run(same), "$33|2000002 true true aba bab 4000006");
     // Wherever a script is ended, it gives the memory back: a tenth of the rounds would take all there may be.
-    let mut interpreter = Interpreter::new(256 * 1024 * 1024).unwrap();
+    let mut interpreter = Interpreter::new(256 * 1024 * 1024, RedisVersion::ANSWERED).unwrap();
     let script = b"local s = ('x'):rep(10000000) while true do local t = s .. s end";
     let body = interpreter.script(&sha_of(script), script).unwrap();
     for questions in 100..200 {

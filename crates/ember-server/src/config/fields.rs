@@ -4,6 +4,7 @@ use ember_persistence::rdb_file::VersionCheck;
 use emberkv_core::eviction::EvictionPolicy;
 use emberkv_core::keyspace::hash::HashFunction;
 use emberkv_core::rdb::Target;
+use emberkv_core::redis_version::RedisVersion;
 use emberkv_core::types::limits::EncodingLimits;
 
 use super::bind_address::BindAddress;
@@ -99,6 +100,7 @@ config! {
     lfu_log_factor: u32,
     /// In minutes.
     lfu_decay_time: u32,
+    redis_version: RedisVersion,
     lazyfree_lazy_eviction: bool,
     lazyfree_lazy_expire: bool,
     lazyfree_lazy_server_del: bool,

@@ -304,6 +304,7 @@ impl Executor {
         self.turn.settings.frees_flushed_lazily = config.lazyfree_lazy_user_flush;
         self.turn.settings.encoding = config.encoding_limits();
         self.turn.settings.payload_checks.version_max = config.version_check().newest();
+        self.turn.settings.redis_version = config.redis_version;
         self.turn.settings.payload_version = config.rdb_target().payload_version();
         self.times_each = (0..TIME_EACH_BELOW_US).contains(&config.slowlog_log_slower_than);
         self.sizes = SizeLimits::of(config);

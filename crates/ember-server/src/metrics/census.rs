@@ -20,6 +20,8 @@ pub(crate) struct DatabaseCounts {
     pub(crate) keys: usize,
     /// Keys that expire.
     pub(crate) volatile: usize,
+    /// Keys whose values have elements that expire.
+    pub(crate) expiring: usize,
     ttl_sum_ms: i64,
     sampled: i64,
 }
@@ -68,6 +70,7 @@ impl Census {
                 let database = data.database(index);
                 counts.keys += database.table().len();
                 counts.volatile += database.volatile();
+                counts.expiring += database.expiring();
                 if database.volatile() > 0 && counts.sampled < TTL_SAMPLES {
                     let entries = database.table().iter().take(TTL_SAMPLES_OF_SHARD);
                     for expire_at_ms in entries.filter_map(|entry| entry.expire_at_ms()) {

@@ -3,7 +3,6 @@
 
 use std::fs;
 
-use emberkv_core::REDIS_VERSION;
 use rustix::process::{Resource, getrlimit};
 
 use super::metric::{Kind, Metric, counter, gauge, labelled};
@@ -19,7 +18,8 @@ pub(super) const METRICS: &[Metric] = &[
         "Always 1; the labels give version, mode and allocator",
         |scene, samples| {
             let mode = if scene.server.is_concurrent { "concurrent" } else { "sharded" };
-            samples.add(&[env!("CARGO_PKG_VERSION"), REDIS_VERSION, mode, ALLOCATOR_NAME], 1.0);
+            let reported = scene.server.config.snapshot().redis_version.to_string();
+            samples.add(&[env!("CARGO_PKG_VERSION"), &reported, mode, ALLOCATOR_NAME], 1.0);
         },
     ),
     gauge("ember_uptime_seconds", "Time since the start", |scene| {

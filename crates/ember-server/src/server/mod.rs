@@ -207,7 +207,7 @@ impl Server {
             over_limit: OverLimit::default(),
             own_traffic: OwnTraffic::default(),
             copied_bytes: AtomicU64::new(0),
-            scripting: Scripting::new(workers),
+            scripting: Scripting::new(workers, snapshot.redis_version),
             disk: Arc::new(OsDisk),
             data_lock: DataLock::default(),
             journal: JournalHub::new(workers),

@@ -204,11 +204,20 @@ fn counters_are_summed_over_workers() {
         assert!(client.info("cmdstat_get").starts_with("calls=100,usec="));
         assert!(client.info("cmdstat_set").ends_with("rejected_calls=0,failed_calls=0"));
         assert!(client.info("latency_percentiles_usec_get").starts_with("p50="));
-        assert_eq!(client.info("db0"), "keys=50,expires=0,avg_ttl=0");
+        assert_eq!(client.info("db0"), "keys=50,expires=0,avg_ttl=0,keys_with_volatile_items=0");
         client.run("EXPIRE key:0 1000");
         let line = client.info("db0");
-        let (_, ttl) = line.split_once("keys=50,expires=1,avg_ttl=").unwrap();
+        let ttl = line.strip_prefix("keys=50,expires=1,avg_ttl=").unwrap();
+        let ttl = ttl.strip_suffix(",keys_with_volatile_items=0").unwrap();
         assert!((900_000..=1_000_000).contains(&ttl.parse().unwrap()), "{line}");
+        for line in
+            ["HSET h a 1 b 2", "HSET i a 1", "HEXPIRE h 1000 FIELDS 2 a b", "HEXPIRE i 1000 FIELDS 1 a"]
+        {
+            client.run(line);
+        }
+        assert!(client.info("db0").ends_with(",keys_with_volatile_items=2"), "{}", client.info("db0"));
+        client.run("HPERSIST h FIELDS 2 a b");
+        assert!(client.info("db0").ends_with(",keys_with_volatile_items=1"), "{}", client.info("db0"));
     });
 }
 
@@ -240,4 +249,25 @@ fn lolwut_tells_the_version_of_redis_that_info_tells() {
             assert!(client.run(line).text().ends_with(&format!("Redis ver. {version}\n")), "{line}");
         }
     });
+}
+
+#[test]
+fn clients_and_scripts_are_told_the_version_of_the_configuration() {
+    for (arguments, version, number) in
+        [(&[][..], "7.2.4", 0x0007_0204), (&["--redis-version", "8.10.255"][..], "8.10.255", 0x0008_0AFF)]
+    {
+        everywhere(arguments, |_, client| {
+            assert_eq!(client.info("redis_version"), version);
+            assert_eq!(client.run("HELLO").get("version").unwrap().text(), version);
+            assert!(client.run("LOLWUT").text().contains(&format!("Redis ver. {version}\n")));
+            let script = "return {redis.REDIS_VERSION, redis.REDIS_VERSION_NUM}";
+            let told = Value::Array(vec![Value::from(version), Value::Integer(number)]);
+            assert_eq!(client.command(&["EVAL", script, "0"]), told);
+            let library = "#!lua name=v\nlocal v = redis.REDIS_VERSION
+                redis.register_function('v', function() return v .. ' ' .. redis.REDIS_VERSION end)";
+            client.command(&["FUNCTION", "LOAD", "REPLACE", library]);
+            assert_eq!(client.run("FCALL v 0").text(), format!("{version} {version}"));
+            assert!(client.run("CONFIG SET redis-version 7.4.0").text().ends_with("immutable config"));
+        });
+    }
 }

@@ -121,6 +121,42 @@ impl Options {
     }
 }
 
+/// Records the call with its time as an absolute one. Replicas may be of Redis 7.0 or Valkey 9, and each refuses payloads of
+/// the other's versions: a payload that not all of them read is recorded in a form that they do read, and followed by the
+/// expiries of fields, which that form lacks.
+fn journal(key: &mut Key<'_>, args: Args<'_>, options: &Options, expire_at_ms: Option<i64>) {
+    let is_for_all = rdb::is_for_stream(args.at(3));
+    let anew = key.entry().filter(|_| !is_for_all).map(|entry| rdb::dump_for_stream(entry.into()));
+    key.journal("RESTORE", |words| {
+        words.integer(expire_at_ms.unwrap_or(0)).word(anew.as_deref().unwrap_or(args.at(3)));
+        (4..args.len()).for_each(|arg| _ = words.word(args.at(arg)));
+        if expire_at_ms.is_some() && !options.is_absolute {
+            words.word(b"ABSTTL");
+        }
+    });
+    if anew.is_some() {
+        journal_field_expiries(key);
+    }
+}
+
+/// Records when fields of a hash expire; nothing for other values. O(fields that expire, and sorting them).
+fn journal_field_expiries(key: &mut Key<'_>) {
+    let mut expiring = Vec::new();
+    if let Ok(Some(hash)) = key.value::<Hash>()
+        && hash.next_expiry_ms().is_some()
+    {
+        hash.for_each(EVER_MS, |field| {
+            if let Some(at_ms) = field.expire_at_ms {
+                expiring.push((at_ms, field.name.bytes(&mut itoa::Buffer::new()).to_vec()));
+            }
+        });
+    }
+    expiring.sort_unstable();
+    for fields in expiring.chunk_by(|(at_ms, _), (other_ms, _)| at_ms == other_ms) {
+        journal_expiry_at(key, fields[0].0, fields.iter().map(|(_, name)| name.as_slice()));
+    }
+}
+
 fn restore(call: &mut Call<'_, '_>) -> CommandResult {
     let args = call.args;
     let options = Options::parse(args)?;

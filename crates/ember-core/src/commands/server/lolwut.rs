@@ -1,6 +1,5 @@
 //! LOLWUT: pictures made by chance, and the version.
 
-use crate::REDIS_VERSION;
 use crate::algorithms::random::Random;
 use crate::call::{CommandResult, DataCommand, KeyspaceCall, Run};
 use crate::commands::arguments::{integer, is_word};
@@ -31,6 +30,7 @@ const HEAT: &[u8] = b"  ..::-=+*oxO#%@";
 fn lolwut(call: &mut KeyspaceCall<'_>) -> CommandResult {
     let args = call.args;
     let version = if args.len() >= 3 && is_word(args, 1, "VERSION") { integer(args, 2)? } else { 1 };
+    let reported = call.turn.settings.redis_version;
     let random = &mut call.turn.random;
     let mut picture = match version {
         1 => fire(random),
@@ -38,10 +38,8 @@ fn lolwut(call: &mut KeyspaceCall<'_>) -> CommandResult {
         _ => String::new(),
     };
     // Tests of clients look for "Redis ver.".
-    picture.push_str(&format!(
-        "ember ver. {}, answers as Redis ver. {REDIS_VERSION}\n",
-        env!("CARGO_PKG_VERSION")
-    ));
+    picture
+        .push_str(&format!("ember ver. {}, answers as Redis ver. {reported}\n", env!("CARGO_PKG_VERSION")));
     call.reply.verbatim(b"txt", picture.as_bytes());
     Ok(())
 }

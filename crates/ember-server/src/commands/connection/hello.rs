@@ -4,7 +4,6 @@ use std::sync::atomic::Ordering;
 
 use ember_protocol::number::parse_i64;
 use ember_protocol::{Args, Protocol};
-use emberkv_core::REDIS_VERSION;
 use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Group, Spec};
@@ -87,13 +86,14 @@ fn hello(session: &mut Session<'_>) -> SessionResult {
 
 /// Client libraries look at `server` and `version`: they get the name and version whose behaviour they will see.
 fn reply_about(session: &mut Session<'_>) {
-    let zone = &session.server.config.snapshot().availability_zone;
+    let config = session.server.config.snapshot();
+    let zone = &config.availability_zone;
     let reply = &mut *session.reply;
     reply.map(if zone.is_empty() { 7 } else { 8 });
     reply.bulk(b"server");
     reply.bulk(b"redis");
     reply.bulk(b"version");
-    reply.bulk(REDIS_VERSION.as_bytes());
+    reply.bulk(config.redis_version.to_string().as_bytes());
     reply.bulk(b"proto");
     reply.integer(if reply.is_resp3() { 3 } else { 2 });
     reply.bulk(b"id");

@@ -1,5 +1,7 @@
 //! Where the server listens, and its connections.
 
+use emberkv_core::redis_version::RedisVersion;
+
 use super::bounds::INT_MAX;
 use crate::config::bind_address;
 use crate::config::parameter::{Field, Kind, Parameter};
@@ -27,6 +29,25 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         default: "6379",
         mutable: true,
         about: "The TCP port to listen on; 0 for no TCP listener.",
+    },
+    Parameter {
+        name: "redis-version",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "three numbers from 0 to 255",
+            get: |config| config.redis_version.to_string(),
+            set: |config, text| {
+                let version =
+                    RedisVersion::parse(text).ok_or("argument must be three numbers such as 7.4.0")?;
+                config.redis_version = version;
+                Ok(())
+            },
+        },
+        default: "7.2.4",
+        mutable: false,
+        about: "The version of Redis that clients and scripts are told: by INFO, HELLO, LOLWUT, `redis.REDIS_VERSION` and \
+                metrics. Nothing else depends on it; some client libraries use what newer versions have, and is here, too, \
+                only where the version says so.",
     },
     Parameter {
         name: "tcp-backlog",

@@ -105,6 +105,7 @@ fn examples(parameter: &Parameter) -> Vec<String> {
             "replicaof" => ["", "10.0.0.1 6379"].map(str::to_owned).to_vec(),
             "bind-source-addr" => ["", "10.0.0.1", "localhost"].map(str::to_owned).to_vec(),
             "replica-announce-ip" => ["", "copier"].map(str::to_owned).to_vec(),
+            "redis-version" => ["7.4.0", "255.0.12"].map(str::to_owned).to_vec(),
             "fsync" => ["no", "yes"].map(str::to_owned).to_vec(),
             other => panic!("no example of {other}"),
         },

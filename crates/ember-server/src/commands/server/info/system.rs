@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use emberkv_core::{REDIS_VERSION, reclaim};
+use emberkv_core::reclaim;
 
 use super::Report;
 use crate::aof::service::Aof;
@@ -37,7 +37,7 @@ pub(super) fn server(report: &mut Report<'_>) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let file = server.config.file().map(|path| path.display().to_string()).unwrap_or_default();
     let supervised = supervisor::told(report.config.supervised);
-    report.line("redis_version", REDIS_VERSION);
+    report.line("redis_version", report.config.redis_version);
     report.line("ember_version", env!("CARGO_PKG_VERSION"));
     // As many digits as Redis has.
     report.line("redis_git_sha1", ember_version::COMMIT.get(..8).unwrap_or("00000000"));
@@ -383,7 +383,10 @@ pub(super) fn keyspace(report: &mut Report<'_>) {
         let mean_ms = counts.mean_ttl_ms();
         report.line(
             &format!("db{index}"),
-            format_args!("keys={},expires={},avg_ttl={mean_ms}", counts.keys, counts.volatile),
+            format_args!(
+                "keys={},expires={},avg_ttl={mean_ms},keys_with_volatile_items={}",
+                counts.keys, counts.volatile, counts.expiring
+            ),
         );
     }
 }
