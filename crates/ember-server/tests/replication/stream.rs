@@ -793,3 +793,35 @@ fn a_copy_for_a_replica_alone_is_of_the_data_of_now() {
     }
 }
 
+#[test]
+fn replicas_whose_links_break_early_share_one_copy() {
+    const CUTS: usize = 6;
+    for mode in MODES {
+        for streams in ["yes", "no"] {
+            let server = start(mode, &["--repl-diskless-sync", streams, "--rdbcompression", "no"]);
+            let mut client = server.client();
+            client.run("DEBUG POPULATE 2000 key 1000");
+            for number in 0..CUTS {
+                let mut cut = server.client();
+                cut.run(&format!("REPLCONF listening-port {} capa eof capa psync2", 8 + number));
+                cut.send_command(&["PSYNC", "?", "-1"]).unwrap();
+                assert!(line(&mut cut).starts_with("+FULLRESYNC "));
+                // Some have a part of the copy when their link breaks, and others nothing.
+                if number % 2 == 0 {
+                    cut.read_bytes(100_000).unwrap();
+                }
+                drop(cut);
+                client.run(&format!("SET behind {number}"));
+            }
+            let (mut follower, copy) = Follower::with_copy(&server);
+            assert!(copy.windows(8).any(|part| part == b"key:1999"));
+            follower.expect(&["SELECT 0", "SET behind 0"]);
+            for number in 1..CUTS {
+                follower.expect(&[&format!("SET behind {number}")]);
+            }
+            let copies = server.log().matches("a copy of the data for replicas begins").count();
+            assert_eq!(copies, 1, "{}", server.log());
+            assert_eq!(client.info("sync_full"), (CUTS + 1).to_string());
+        }
+    }
+}

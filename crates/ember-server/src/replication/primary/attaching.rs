@@ -106,7 +106,9 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
         // Even who wants a part of it needs to know where the stream goes on.
         _ => {
             let form = Form::of(program, vocabulary.known.and(vocabulary.missed));
-            Copy::join(primary, &executor.config, &view, form)
+            // What it could not be told it is to find in its copy, and one that gets no stream has the data of now.
+            let takes_begun = vocabulary.missed == Words::NONE && !is_copied_only;
+            Copy::join(server, &executor.config, &view, form, takes_begun)
         }
     };
     let feed = ReplicaFeed::with_copy(server, view, vocabulary, (copy, part), (is_old, knows_marks));

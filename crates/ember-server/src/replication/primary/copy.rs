@@ -4,6 +4,10 @@
 //! one moment, taken while nobody else is at it, behind one record of the journal: the stream goes on at that record. It is
 //! written to a [`Spool`] as fast as it comes, so that commands wait for no replica's link. Replicas that know a mark for
 //! its end get it as it is written, others when it is whole.
+//!
+//! A replica whose link breaks early gets the same copy again, and does not cost another one: a copy that has begun is
+//! joined as long as its first byte and the stream behind it are kept, and it is kept for [`JOINED_WITHIN`] when nobody is
+//! left who reads it.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -19,6 +23,7 @@ use super::spool::Spool;
 use super::vocabulary::Words;
 use crate::clients::replica::Program;
 use crate::config::Config;
+use crate::server::Server;
 
 /// Whom a copy is for. Only those share one who read the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,13 +58,18 @@ impl Form {
     }
 }
 
+/// How long a copy is kept for replicas to come back to that have lost their links: they try each second.
+const JOINED_WITHIN: Duration = Duration::from_secs(5);
+
 /// A copy of the data, from the wish for one to its last byte.
 pub(super) struct Copy {
     form: Form,
     begins_at: Instant,
     members: Mutex<Vec<Arc<ReplicaView>>>,
-    /// The position at which the stream goes on behind it.
-    position: OnceLock<u64>,
+    /// The history and position at which the stream goes on behind it.
+    place: OnceLock<(String, u64)>,
+    /// Since when nobody reads it, if that is so.
+    unread_since: Mutex<Option<Instant>>,
     /// Its bytes, or why there are none.
     begun: OnceLock<Result<Spooled, String>>,
 }
@@ -75,13 +85,19 @@ pub(super) struct Spooled {
 }
 
 impl Copy {
-    /// The copy that a replica gets: the next one of this form to begin.
+    /// The copy that a replica gets: the next one of this form to begin, or if it `takes_begun` the one that has.
     pub(super) fn join(
-        primary: &Primary,
+        server: &Server,
         config: &Config,
         replica: &Arc<ReplicaView>,
         form: Form,
+        takes_begun: bool,
     ) -> Arc<Copy> {
+        let primary = Primary::of(server);
+        if takes_begun && let Some(copy) = Copy::join_begun(server, config, replica, form) {
+            tracing::info!("the replica {} gets the copy that is under way", replica.name());
+            return copy;
+        }
         let mut gathering = primary.gathering.lock();
         let found = gathering.iter().find(|copy| copy.form == form).cloned();
         let copy = found.unwrap_or_else(|| {
@@ -90,7 +106,8 @@ impl Copy {
                 form,
                 begins_at: Instant::now() + delay,
                 members: Mutex::default(),
-                position: OnceLock::new(),
+                place: OnceLock::new(),
+                unread_since: Mutex::default(),
                 begun: OnceLock::new(),
             });
             gathering.push(Arc::clone(&copy));
@@ -100,13 +117,63 @@ impl Copy {
         copy
     }
 
+    /// The copy that has begun and is as one would be that begins now, if a replica can still read all of it and what
+    /// follows.
+    fn join_begun(
+        server: &Server,
+        config: &Config,
+        replica: &Arc<ReplicaView>,
+        form: Form,
+    ) -> Option<Arc<Copy>> {
+        let primary = Primary::of(server);
+        if primary.begun.lock().is_empty() {
+            return None;
+        }
+        let new = (form.version(server.keyspace.has_expiring_elements()), config.repl_diskless_sync);
+        let is_alike = |copy: &Copy| match copy.begun() {
+            Some(Ok(Spooled { version, is_streamed, .. })) => (*version, *is_streamed) == new,
+            _ => false,
+        };
+        let begun = primary.begun.lock();
+        let copy = begun.iter().find(|copy| copy.form == form && is_alike(copy) && copy.is_kept())?;
+        // Nothing of the stream is forgotten meanwhile.
+        let stream = primary.stream.lock();
+        let mut members = copy.members.lock();
+        match copy.place.get() {
+            // It is about to meet the stream, and tells its members.
+            None => {}
+            Some((id, position)) => {
+                let is_kept = (stream.first()..=stream.backlog.end()).contains(position);
+                if !is_kept || primary.history().id != *id {
+                    return None;
+                }
+                replica.begin_at(*position);
+            }
+        }
+        members.push(Arc::clone(replica));
+        let Some(Ok(Spooled { spool, .. })) = copy.begun() else { return None };
+        // The writer forgets nothing any more that this one has yet to read.
+        spool.forget_before(0);
+        if !spool.is_kept() {
+            members.pop();
+            return None;
+        }
+        Some(Arc::clone(copy))
+    }
+
+    /// Whether all of its bytes are there, or are still to come.
+    fn is_kept(&self) -> bool {
+        matches!(self.begun(), Some(Ok(spooled)) if spooled.spool.is_kept()
+            && !matches!(spooled.spool.whole(), Some(Err(_))))
+    }
+
     /// Whom it is for.
     pub(super) fn form(&self) -> Form {
         self.form
     }
 
     /// One of nobody else's: `written`, behind which the stream goes on at `position`.
-    pub(super) fn finished(position: u64, written: Result<Spool, String>) -> Arc<Copy> {
+    pub(super) fn finished(place: (String, u64), written: Result<Spool, String>) -> Arc<Copy> {
         let begun = written.map(|spool| {
             spool.end(Ok(()));
             Spooled { spool, version: FILE_VERSION, is_streamed: false }
@@ -115,14 +182,15 @@ impl Copy {
             form: Form::Redis,
             begins_at: Instant::now(),
             members: Mutex::default(),
-            position: OnceLock::from(position),
+            place: OnceLock::from(place),
+            unread_since: Mutex::default(),
             begun: OnceLock::from(begun),
         })
     }
 
     /// Where the stream goes on behind it, once that is known.
     pub(super) fn position(&self) -> Option<u64> {
-        self.position.get().copied()
+        self.place.get().map(|(_, position)| *position)
     }
 
     /// Its bytes once there are some, or why there never will be any.
@@ -137,7 +205,7 @@ impl Copy {
 
     /// Notes why there will be no more of it.
     pub(super) fn fail(&self, error: String) {
-        if let Err(Ok(_)) | Ok(()) = self.begun.set(Err(error.clone()))
+        if self.begun.set(Err(error.clone())).is_err()
             && let Some(Ok(Spooled { spool, .. })) = self.begun.get()
         {
             spool.end(Err(error));
@@ -157,17 +225,43 @@ impl Copy {
         }
     }
 
-    /// The stream goes on at `position` behind it: nothing from there on is forgotten before all have got it.
-    pub(super) fn meet_stream(&self, position: u64) {
-        for member in self.members.lock().iter().filter(|member| !member.is_copied_only) {
+    /// The stream of this history goes on at `position` behind it: nothing from there on is forgotten before all have got it.
+    pub(super) fn meet_stream(&self, id: String, position: u64) {
+        // Whoever joins sees either the place or is told it here.
+        let members = self.members.lock();
+        for member in members.iter().filter(|member| !member.is_copied_only) {
             member.begin_at(position);
         }
-        let _ = self.position.set(position);
+        let _ = self.place.set((id, position));
     }
 
     /// Whether a member that is still there gets the file, as against the position alone.
     pub(super) fn is_wanted(&self) -> bool {
         self.members.lock().iter().any(|member| member.wants_all && !member.is_gone.load(Ordering::Relaxed))
+    }
+
+    /// Whether a member still reads it, or has until lately: one whose link has broken comes back.
+    pub(super) fn is_wanted_or_was_lately(&self) -> bool {
+        let whole = match self.begun() {
+            Some(Ok(spooled)) => spooled.spool.whole().and_then(Result::ok),
+            _ => None,
+        };
+        let is_read = |member: &Arc<ReplicaView>| {
+            let has_all = whole.is_some_and(|bytes| member.copied.load(Ordering::Relaxed) >= bytes);
+            member.wants_all && !has_all && !member.is_gone.load(Ordering::Relaxed)
+        };
+        let is_read = self.members.lock().iter().any(is_read);
+        let mut unread_since = self.unread_since.lock();
+        if is_read {
+            *unread_since = None;
+            return true;
+        }
+        unread_since.get_or_insert_with(Instant::now).elapsed() < JOINED_WITHIN
+    }
+
+    /// Whether replicas may still join it.
+    pub(super) fn is_joinable(&self) -> bool {
+        self.is_kept() && self.is_wanted_or_was_lately()
     }
 
     pub(super) fn is_due(&self, config: &Config) -> bool {

@@ -130,6 +130,8 @@ pub(crate) struct Primary {
     orders: OrderQueue<Order>,
     /// The copies that wait for more replicas before they begin: one of each form at most.
     gathering: Mutex<Vec<Arc<Copy>>>,
+    /// Copies that have begun and may still be joined.
+    begun: Mutex<Vec<Arc<Copy>>>,
     learnt_words: Mutex<LearntWords>,
     /// Replicas are to be asked what they have.
     wants_acks: AtomicBool,
@@ -180,6 +182,7 @@ impl Primary {
             listeners: (0..workers).map(|_| CachePadded::default()).collect(),
             orders: OrderQueue::default(),
             gathering: Mutex::default(),
+            begun: Mutex::default(),
             learnt_words: Mutex::default(),
             wants_acks: AtomicBool::new(false),
             waits: Waits::default(),

@@ -33,12 +33,25 @@ struct State {
     in_memory: usize,
     /// All bytes, those that are not kept any more, too.
     len: u64,
+    /// Nobody reads what lies before this position.
+    read_before: u64,
     file: Option<Arc<NamelessFile>>,
     in_file: u64,
     /// The block of the file that is not full yet: its bytes up to `len`, and perhaps those that are being written.
     tail: Vec<u8>,
     /// How writing has ended.
     end: Option<Result<(), String>>,
+}
+
+impl State {
+    fn forget_read(&mut self) {
+        while (self.first + 1) * PIECE_BYTES as u64 <= self.read_before
+            && let Some(piece) = self.pieces.pop_front()
+        {
+            self.first += 1;
+            self.in_memory -= usize::from(matches!(piece, Piece::Memory(_)));
+        }
+    }
 }
 
 /// See the module: pieces in memory, and what does not fit there in a file without a name.
@@ -83,15 +96,19 @@ impl Spool {
         self.state.lock().end = Some(end);
     }
 
-    /// Nobody reads what lies before `position` any more.
+    /// Nobody reads what lies before `position`, but those who come yet: it is kept for them as long as there is memory for
+    /// what follows.
     pub(super) fn forget_before(&self, position: u64) {
         let mut state = self.state.lock();
-        while (state.first + 1) * PIECE_BYTES as u64 <= position
-            && let Some(piece) = state.pieces.pop_front()
-        {
-            state.first += 1;
-            state.in_memory -= usize::from(matches!(piece, Piece::Memory(_)));
+        state.read_before = position;
+        if state.first > 0 || state.file.is_some() {
+            state.forget_read();
         }
+    }
+
+    /// Whether its first byte is still there.
+    pub(super) fn is_kept(&self) -> bool {
+        self.state.lock().first == 0
     }
 
     /// Reads what lies at a position, at most `max` bytes.
@@ -136,6 +153,9 @@ impl Spool {
         let mut state = self.state.lock();
         let filled = (state.len % PIECE_BYTES as u64) as usize;
         if filled == 0 {
+            if state.in_memory >= self.pieces_in_memory_max {
+                state.forget_read();
+            }
             let piece = if state.in_memory < self.pieces_in_memory_max {
                 state.in_memory += 1;
                 Piece::Memory(Vec::with_capacity(PIECE_BYTES))
@@ -243,6 +263,19 @@ mod tests {
         assert_eq!(all, bytes_at(0, all.len()));
         assert!(spool.state.lock().file.is_none());
         assert!(spool.read(0, 1).is_err(), "that is not kept");
+    }
+
+    #[test]
+    fn what_fits_in_memory_is_kept_for_those_who_come_yet() {
+        let spool = Spool { pieces_in_memory_max: 2, ..Spool::new(false) };
+        let bytes = bytes_at(0, 2 * PIECE_BYTES);
+        SpoolWriter(&spool).write_all(&bytes).unwrap();
+        spool.forget_before(bytes.len() as u64);
+        let mut all = Vec::new();
+        assert_eq!(read_all(&spool, &mut all), Portion::None);
+        assert!(all == bytes && spool.is_kept());
+        SpoolWriter(&spool).write_all(b"more").unwrap();
+        assert!(!spool.is_kept() && spool.read(0, 1).is_err());
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl StreamSubscriber {
                     *self.primary.stream.lock() = Stream::new(end, behind);
                 }
                 self.take(behind);
-                copy.meet_stream(end);
+                copy.meet_stream(self.primary.history().id, end);
                 self.has_news = true;
             }
             Order::PassOn { command, database, .. } if self.reads => self.pass_on(&command, database),

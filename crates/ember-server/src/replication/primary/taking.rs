@@ -53,10 +53,11 @@ pub(super) fn begin_due(executor: &mut Executor) {
         let point = copy.is_wanted().then(|| point_in_time::begin_for_replicas(&claim, executor, version));
         if point.is_some() {
             copy.begin(new_spool(server), version, executor.config.repl_diskless_sync);
+            primary.begun.lock().push(Arc::clone(&copy));
         }
         let database = Link::of(server).database();
         if database.is_some() {
-            copy.meet_stream(primary.end());
+            copy.meet_stream(primary.history().id, primary.end());
         } else {
             let behind = server.journal.switch(Reader::Replicas, true);
             primary.orders.add(Order::Meet { behind, copy: Arc::clone(&copy) });
@@ -85,7 +86,7 @@ pub(super) fn begin_due(executor: &mut Executor) {
                 );
                 spool.end(Ok(()));
             }
-            Err(error) if !written.is_wanted() => {
+            Err(error) if !written.is_wanted_or_was_lately() => {
                 tracing::info!("the copy of the data for replicas is given up after {} bytes", spool.len());
                 written.fail(error.to_string());
             }
@@ -106,7 +107,8 @@ pub(super) fn begin_due(executor: &mut Executor) {
 /// A copy without keys, which is written at once. O(functions).
 pub(super) fn without_keys(server: &Server, has_functions: bool, now_ms: i64) -> Arc<Copy> {
     let written = write_without_keys(server, has_functions, now_ms).map_err(|error| error.to_string());
-    Copy::finished(Primary::of(server).end(), written)
+    let primary = Primary::of(server);
+    Copy::finished((primary.history().id, primary.end()), written)
 }
 
 fn write_without_keys(server: &Server, has_functions: bool, now_ms: i64) -> io::Result<Spool> {
@@ -175,7 +177,7 @@ const TOLD_BYTES: usize = 256 * 1024;
 
 impl Write for Telling<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.copy.is_some_and(|copy| !copy.is_wanted()) {
+        if self.copy.is_some_and(|copy| !copy.is_wanted_or_was_lately()) {
             return Err(io::Error::other("nobody waits for it any more"));
         }
         let count = self.writer.write(bytes)?;

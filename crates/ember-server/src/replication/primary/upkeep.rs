@@ -21,6 +21,7 @@ pub(crate) fn work(executor: &mut Executor) {
     // Encryption may begin while the server runs.
     primary.encrypts.store(server.encryption().is_on(), Ordering::Relaxed);
     taking::begin_due(executor);
+    primary.begun.lock().retain(|copy| copy.is_joinable());
     close_lost(server, primary, &executor.config);
     primary.serve_waits(server);
     good_replicas::refuse_writes(server, &executor.config);
