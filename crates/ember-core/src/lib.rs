@@ -3,9 +3,9 @@
 //! Reading order: [`entries`] and [`types`] (how data is laid out and found), [`keyspace`] (how it is locked), [`keys`] (how
 //! a command gets at it), [`spec`] and [`call`] (what a command is), [`commands`].
 //!
-//! Floors, from the lowest: [`memory`], [`algorithms`], [`sync`], [`redis_version`] · [`effects`] · [`entries`] with [`types`] · [`rdb`] with
-//! [`rebuild`] · [`turn`] · [`keyspace`] · [`eviction`] · [`keys`] · [`dispatch`] · [`commands`] · [`local`]. No module
-//! imports a higher one.
+//! Floors, from the lowest: [`memory`], [`algorithms`], [`sync`], [`redis_version`] · [`effects`] · [`entries`] with
+//! [`types`] · [`rdb`] with [`rebuild`] · [`turn`] · [`keyspace`] · [`eviction`] · [`keys`] · [`dispatch`] ·
+//! [`commands`] · [`local`]. No module imports a higher one.
 
 pub mod algorithms;
 pub mod call;

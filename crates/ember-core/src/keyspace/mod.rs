@@ -58,8 +58,8 @@ pub struct ShardCounts {
     pub keys: usize,
     /// Those of them that expire.
     pub volatile: usize,
-    /// Whether there is nothing else: no other database was ever used, no value has elements that expire, and nobody observes
-    /// a key.
+    /// Whether there is nothing else: no other database was ever used, no value has elements that expire, and nobody
+    /// observes a key.
     pub is_all: bool,
 }
 

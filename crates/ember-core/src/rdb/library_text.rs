@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The declaration is a table of functions that look up those of `redis` when they are called: `redis` is one table while a
-//! library is loaded, and another while its functions run. While one is loaded there is nothing but `redis`, no `setmetatable`
-//! for example. The declaration has no line end, so that lines keep their numbers in error messages.
+//! library is loaded, and another while its functions run. While one is loaded there is nothing but `redis`, for example no
+//! `setmetatable`. The declaration has no line end, so that lines keep their numbers in error messages.
 
 use std::borrow::Cow;
 

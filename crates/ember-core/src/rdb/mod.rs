@@ -16,8 +16,9 @@
 //! What is read may be hostile. Everything is looked at before it becomes a value, no allocation is larger than a fixed
 //! factor of the bytes that have come, and no input panics.
 //!
-//! The format: Redis, `rdb.c` and `rdb.h` by S. Sanfilippo, up to version [`VERSION_MAX`], and Valkey's [`VALKEY_VERSION`]. Values are written as Redis 7.2
-//! writes them, or for files as 7.0 does ([`kind_for`]); the forms of older versions are read only.
+//! The format: Redis, `rdb.c` and `rdb.h` by S. Sanfilippo, up to version [`VERSION_MAX`], and Valkey's
+//! [`VALKEY_VERSION`]. Values are written as Redis 7.2 writes them, or for files as 7.0 does ([`kind_for`]); the forms
+//! of older versions are read only.
 
 mod format;
 mod key;

@@ -133,8 +133,7 @@ impl<R: Read> RdbReader<R> {
         let (oldest, newest) = match (self.is_valkey, check) {
             (true, VersionCheck::Strict) => (VALKEY_VERSION, VALKEY_VERSION),
             (true, VersionCheck::Relaxed) => (VALKEY_VERSION, u16::MAX),
-            // The numbers of Valkey stand behind its own name.
-            (false, check) => (1, check.newest().min(VALKEY_VERSION - 1)),
+            (false, check) => (1, check.newest()),
         };
         if (oldest..=newest).contains(&version) { Ok(version) } else { Err(RdbProblem::Version(version)) }
     }

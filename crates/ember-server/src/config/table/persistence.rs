@@ -188,8 +188,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         default: "strict",
         mutable: true,
         about: "Whether RDB files, and payloads of RESTORE, of versions that are not known yet are refused: `strict`; with \
-                `relaxed` they are read as far as they hold nothing that is unknown, and refused where they do. Version 80, of \
-                Valkey 9, is known.",
+                `relaxed` they are read as far as they hold nothing that is unknown, and refused where they do. Version \
+                80, of Valkey 9, is known.",
     },
     Parameter {
         name: "rdb-target",
@@ -197,8 +197,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: choice!(rdb_target: RdbTarget),
         default: "redis",
         mutable: true,
-        about: "The server that is to read RDB files, bases of the append-only file and payloads of DUMP. `redis`: Redis 7.0, \
-                or the first Redis that has all of the data (7.4 if a field of a hash expires); `redis-7.2`, `redis-8` \
+        about: "The server that is to read RDB files, bases of the append-only file and payloads of DUMP. `redis`: Redis \
+                7.0, or the first Redis that has all of the data (7.4 if a field of a hash expires); `redis-7.2`, `redis-8` \
                 and `valkey-9`: this one. What it lacks is written all the same, so that nothing is lost, and a warning \
                 of the log says that it cannot read the file.",
     },

@@ -225,7 +225,8 @@ impl Copy {
         }
     }
 
-    /// The stream of this history goes on at `position` behind it: nothing from there on is forgotten before all have got it.
+    /// The stream of this history goes on at `position` after it: nothing from there on is forgotten before all have got
+    /// it.
     pub(super) fn meet_stream(&self, id: String, position: u64) {
         // Whoever joins sees either the place or is told it here.
         let members = self.members.lock();
