@@ -19,9 +19,11 @@ use crate::memory::size_class;
 /// takes to wake it.
 const RECLAIM_EFFORT_MIN: usize = 256;
 
-/// From so many blocks and pending entries on `UNLINK` has a stream freed by the background thread. Redis does so from 64
-/// nodes of its tree on, of which it has about three for each block; monitoring that counts `lazyfreed_objects` finds the
-/// same streams here.
+/// The number of allocations from which `UNLINK` frees a value in the background. Redis does so above 64, and monitoring
+/// counts them in `lazyfreed_objects`.
+const PARTS_MIN: usize = 65;
+
+/// The same for the blocks and pending entries of a stream: Redis counts the nodes of its tree, about three per block.
 const STREAM_PARTS_MIN: usize = 20;
 
 /// A value with elements, of one of the types.
@@ -144,14 +146,20 @@ impl Aggregate {
         with_any!(self, value => value.is_shared_in_parts())
     }
 
-    /// Whether this is a stream that `UNLINK` leaves to the background thread whatever its bytes are. O(groups).
-    pub fn is_stream_of_many_parts(&self) -> bool {
-        matches!(self, Aggregate::Stream(stream) if stream.free_effort() >= STREAM_PARTS_MIN)
+    /// Whether `UNLINK` leaves the value to the background thread whatever its bytes are. O(consumer groups).
+    pub fn is_of_many_parts(&self) -> bool {
+        let parts_min = if matches!(self, Aggregate::Stream(_)) { STREAM_PARTS_MIN } else { PARTS_MIN };
+        self.free_effort() >= parts_min
+    }
+
+    /// How many allocations, about, are freed with the value. O(consumer groups).
+    fn free_effort(&self) -> usize {
+        with_any!(self, value => value.free_effort())
     }
 
     /// Frees the value, in the background if that takes long.
     pub fn free(self: Box<Self>) {
-        if with_any!(&*self, value => value.free_effort()) >= RECLAIM_EFFORT_MIN {
+        if self.free_effort() >= RECLAIM_EFFORT_MIN {
             reclaim::later(self, 1);
         }
     }

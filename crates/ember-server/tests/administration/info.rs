@@ -141,6 +141,54 @@ fn a_stream_of_many_blocks_is_freed_in_the_background_by_unlink() {
 }
 
 #[test]
+fn unlink_frees_values_of_many_allocations_in_the_background_whatever_their_size() {
+    everywhere(&["--stream-node-max-entries", "5", "--set-max-listpack-entries", "0"], |_, client| {
+        for (given, count) in
+            [("XADD k * a b", 400), ("SADD k member", 100), ("ZADD k 1 member", 200), ("HSET k field 1", 600)]
+        {
+            assert_ok(client, "CONFIG RESETSTAT");
+            for number in 0..count {
+                let line =
+                    given.replace("member", &format!("m{number}")).replace("field", &format!("f{number}"));
+                assert!(!client.run(&line).is_error(), "{line}");
+            }
+            assert_eq!(client.run("UNLINK k"), Value::Integer(1));
+            wait_until("it is freed", || {
+                client.info("lazyfreed_objects") == "1" && client.info("lazyfree_pending_objects") == "0"
+            });
+            // Few allocations take less time than a hand-over.
+            assert!(!client.run(given).is_error());
+            assert_eq!(client.run("UNLINK k"), Value::Integer(1));
+            assert_eq!(client.info("lazyfree_pending_objects"), "0");
+            assert_eq!(client.info("lazyfreed_objects"), "1");
+        }
+    });
+}
+
+#[test]
+fn keys_with_fields_that_expire_are_counted_in_their_database() {
+    everywhere(&[], |_, client| {
+        assert_ok(client, "FLUSHALL");
+        let line = |client: &mut RawClient| client.info("db0");
+        assert_ok(client, "SET s 1");
+        assert_eq!(line(client), "keys=1,expires=0,avg_ttl=0,keys_with_volatile_items=0");
+        for key in ["a", "b"] {
+            client.run(&format!("HSET {key} f 1 g 2"));
+            client.run(&format!("HEXPIRE {key} 100 FIELDS 2 f g"));
+        }
+        client.run("HSET c f 1");
+        assert_eq!(line(client), "keys=4,expires=0,avg_ttl=0,keys_with_volatile_items=2");
+        client.run("HPERSIST a FIELDS 1 f");
+        client.run("HDEL b f g");
+        assert_eq!(line(client), "keys=3,expires=0,avg_ttl=0,keys_with_volatile_items=1");
+        client.run("HPERSIST a FIELDS 1 g");
+        client.run("MOVE c 1");
+        assert_eq!(line(client), "keys=2,expires=0,avg_ttl=0,keys_with_volatile_items=0");
+        client.run("FLUSHALL");
+    });
+}
+
+#[test]
 fn the_time_above_the_limit_is_told() {
     everywhere(&[], |_, client| {
         assert_eq!(client.info("current_eviction_exceeded_time"), "0");

@@ -71,8 +71,9 @@ fn remove_all(call: &mut Call<'_, '_>, free: fn(Slot)) -> CommandResult {
 }
 
 fn free_in_background(slot: Slot) {
-    if slot.entry().footprint_bytes() >= reclaim::WORTH_BYTES_MIN
-        || slot.entry().aggregate().is_some_and(Aggregate::is_stream_of_many_parts)
+    let entry = slot.entry();
+    if entry.footprint_bytes() >= reclaim::WORTH_BYTES_MIN
+        || entry.aggregate().is_some_and(Aggregate::is_of_many_parts)
     {
         reclaim::later(slot, 1);
     }
