@@ -1,7 +1,7 @@
 //! Queries that wait to be run, so that each user has its turn.
 //!
-//! Queries are kept in a line for each user, and taken from one line after the other: those of one user wait for one query of
-//! each other user, however many these have. Queries that several users share are a line of their own.
+//! Queries are kept in a line for each user, and taken from one line after the other: those of one user wait for one query
+//! of each other user, however many these have. Queries that several users share are a line of their own.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,7 +1,7 @@
 //! Fields of a JSON object, read from its text.
 //!
-//! All fields that a call mentions are found in one pass. Nothing is parsed beyond what leads to them, and what stands behind
-//! the last of them is not read.
+//! All fields that a call mentions are found in one pass. Nothing is parsed beyond what leads to them, and what follows the
+//! last of them is not read.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

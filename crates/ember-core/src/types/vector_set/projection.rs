@@ -1,8 +1,8 @@
 //! Vectors with fewer dimensions: products with a matrix of signs.
 //!
-//! The standard matrix is that of Walsh and Hadamard (Sylvester's construction), cut to the dimensions before and after. So a
-//! product with it is the fast transform of the vector, padded with zeros to a power of two: for 65,536 dimensions a million
-//! additions instead of four thousand million. The matrix itself is built for files and payloads only.
+//! The standard matrix is that of Walsh and Hadamard (Sylvester's construction), cut to the dimensions before and after.
+//! So a product with it is the fast transform of the vector, padded with zeros to a power of two: for 65,536 dimensions a
+//! million additions instead of four thousand million. The matrix itself is built for files and payloads only.
 
 use std::sync::Arc;
 
@@ -46,8 +46,8 @@ impl Projection {
         Projection { input, scale, matrix: None }
     }
 
-    /// One with this matrix of `input` columns, row by row, as bytes of floats; `None` if they do not fit, or are more than a
-    /// matrix of other signs may have.
+    /// One with this matrix of `input` columns, row by row, as bytes of floats; `None` if they do not fit, or are more than
+    /// a matrix of other signs may have.
     pub(crate) fn from_bytes(input: usize, output: usize, bytes: &[u8]) -> Option<Projection> {
         if bytes.len() != input.checked_mul(output)?.checked_mul(4)? {
             return None;
