@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::filter::Value;
+use super::tuple::Value;
 
 /// Names with dots between them in the path of a field. An object on the way can be read once for each of them.
 pub const PATH_NAMES_MAX: usize = 16;
