@@ -324,12 +324,19 @@ fn what_cannot_be_read_is_refused_by_name() {
     let (offset, duplicate) = problem(&file(9, twice));
     assert!(matches!(duplicate, RdbProblem::DuplicateKey(key) if key == b"a") && offset == 17);
     assert!(matches!(problem(&file(9, b"\xFE\x10\x00\x01a\x01b")), (_, RdbProblem::Database(16))));
-    let error = read(&file(9, b"\xFE\x00\x01\x01l\x00")).err().unwrap();
+    let error = read(&file(9, b"\xFE\x00\x02\x01s\x02\x01a\x01a")).err().unwrap();
     assert_eq!(
         error.to_string(),
-        "test.rdb at offset 12: a value has no elements; restore a backup, or keep what is good with \
+        "test.rdb at offset 12: a set has a member twice; restore a backup, or keep what is good with \
          `ember-cli repair test.rdb --output NEW_FILE`"
     );
+}
+
+#[test]
+fn a_key_without_elements_is_skipped() {
+    let (mut local, _) = read(&file(9, b"\xFE\x00\x01\x01l\x00\x00\x01a\x01b")).unwrap();
+    assert_eq!(must(&mut local, "DBSIZE").integer(), Some(1));
+    assert_eq!(must(&mut local, "EXISTS a").integer(), Some(1));
 }
 
 #[test]
