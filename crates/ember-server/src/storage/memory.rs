@@ -41,7 +41,7 @@ const ROOM_SHARE_MIN: u64 = 4;
 
 /// With less as `maxmemory` only what is counted is limited: buffers and what files need are as large as for more, and would
 /// leave nothing for values.
-const RESIDENT_LIMIT_MIN: u64 = 96 << 20;
+const RESIDENT_LIMIT_MIN: u64 = 48 << 20;
 
 /// A first checkpoint is taken to need one part in so many of the limit.
 const FIRST_CHECKPOINT_SHARE: u64 = 8;
