@@ -13,9 +13,9 @@ use crate::journal::stream::Subscriber;
 use crate::server::Server;
 use crate::system::affinity;
 
-/// Starts the journal of a server, which is not read yet. With an AOF its last increment has just begun and holds nothing, or
-/// is still to be begun: then writes are refused from the start.
-/// Fsyncs of `everysec` and `no` run on a thread of their own, so that appending goes on.
+/// Starts the journal of a server, which is not read yet. With an AOF its last increment has just begun and holds nothing,
+/// or is still to be begun: then writes are refused from the start. Fsyncs of `everysec` and `no` run on a thread of their
+/// own, so that appending goes on.
 ///
 /// # Errors
 /// If there is no thread.

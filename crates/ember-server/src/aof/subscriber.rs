@@ -63,6 +63,9 @@ const RETRY_MAX: Duration = Duration::from_millis(200);
 /// The same where each try writes the whole data set.
 const BASE_RETRY_MAX: Duration = Duration::from_secs(1);
 
+/// Another reason why writing fails is logged after this time at the earliest: some name a file that is new at each try.
+const LOG_EVERY: Duration = Duration::from_secs(10);
+
 /// Records that wait to be written, in bytes, above which writes wait.
 const WAITING_MAX: usize = 256 * 1024 * 1024;
 
@@ -98,6 +101,8 @@ struct Syncing {
 /// Writing fails.
 struct Trouble {
     text: String,
+    /// When the log has named it last.
+    logged: Instant,
     next_try: Instant,
     pause: Duration,
 }
@@ -154,7 +159,8 @@ pub(super) struct AofSubscriber {
 
 impl AofSubscriber {
     /// The subscriber of a server whose journal is not read yet. With files their last increment has just begun and holds
-    /// nothing, or writes are refused until it has. `to_sync` takes fsyncs to the thread that runs them, `from_sync` gives what came of them.
+    /// nothing, or writes are refused until it has. `to_sync` takes fsyncs to the thread that runs them, `from_sync` gives
+    /// what came of them.
     pub(super) fn new(
         server: &'static Server,
         files: Option<OpenedFiles>,
@@ -710,17 +716,20 @@ impl AofSubscriber {
         let now = Instant::now();
         let pause_max = if self.is_lost { BASE_RETRY_MAX } else { RETRY_MAX };
         let pause = self.trouble.as_ref().map_or(RETRY_MIN, |trouble| (trouble.pause * 2).min(pause_max));
-        if self.trouble.as_ref().is_none_or(|trouble| trouble.text != text) {
+        let known = self.trouble.as_ref().map(|trouble| (trouble.logged, trouble.text == text));
+        let is_logged = known.is_some_and(|(logged, is_same)| is_same || logged.elapsed() < LOG_EVERY);
+        if !is_logged {
             let unsynced = self.aof.state.unsynced_bytes.load(Ordering::Relaxed);
             tracing::error!(
                 "the AOF cannot be written, so writes are refused: {text}; {unsynced} bytes of acknowledged writes \
                  are not durable yet"
             );
         }
+        let logged = known.filter(|_| is_logged).map_or(now, |(logged, _)| logged);
         if self.trouble.is_none() {
             self.aof.state.failing_since_ms.store(unix_ms(), Ordering::Relaxed);
         }
-        self.trouble = Some(Trouble { text, next_try: now + pause, pause });
+        self.trouble = Some(Trouble { text, logged, next_try: now + pause, pause });
     }
 
     /// The data for a new base is still to come.

@@ -1,5 +1,5 @@
 //! Paths as they stand in messages: in the log from the root, so that its reader need not know the directory of the process;
-//! in replies to clients without the directories, which are no business of theirs.
+//! in replies to clients without the directories, which only the log's readers need.
 
 use std::path::{Path, absolute};
 

@@ -1,6 +1,7 @@
 /* Makes files fail or take long to write: loaded before a server (LD_PRELOAD), it looks before each read, write, fsync and
  * msync of a file with the text of the variable FAULTY in its path into the file that the variable FAULTS names. That says
- * "read ERRNO", "write ERRNO", "sync ERRNO", "slow MS" (each sync takes so long), "stall MS" (each write does) or nothing. */
+ * "read ERRNO", "write ERRNO", "sync ERRNO", "slow MS" (each sync takes so long), "stall MS" (each write does) or
+ * nothing. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -6,8 +6,8 @@ use ember_testkit::{RawClient, Value};
 
 use crate::faults::{ENOSPC, Faulty, PATIENCE, is_refused, write_until};
 
-/// How long writes may be refused after the disk has space again. The server tries five times a second; the rest is for a busy
-/// machine.
+/// How long writes may be refused after the disk has space again. The server tries five times a second; the rest is for a
+/// busy machine.
 const RESUMES_WITHIN: Duration = Duration::from_secs(2);
 
 fn full() -> String {

@@ -1,8 +1,9 @@
 //! LMDB: a copy-on-write B-tree in a mapped file, written in C.
 //!
 //! The map is as large as the address space gives, not as the file is: growing it would need a moment without readers, and
-//! addresses cost nothing. A disk that fails under a mapped page ends the process with SIGBUS, so a file that was cut off is
-//! found before it is opened (`length.rs`). LMDB trusts the pages of its file: what it says of rows is checked above, what it says of itself is not.
+//! addresses cost nothing. A disk that fails under a mapped page ends the process with SIGBUS, so a file that was cut off
+//! is found before it is opened (`length.rs`). LMDB trusts the pages of its file: what it says of rows is checked above,
+//! what it says of itself is not.
 //!
 //! LMDB describes a state in one of two pages, by turns. Who begins to read takes the number of the last state and then
 //! reads its page: when that thread stands still between the two for a commit, the next one writes that page anew, and it

@@ -1,4 +1,4 @@
-//! Whether LMDB's file has all pages that it refers to. LMDB reads pages through a map, and reading one behind the end of the
+//! Whether LMDB's file has all pages that it refers to. LMDB reads pages through a map, and reading one past the end of the
 //! file ends the process by SIGBUS, so this is checked before the file is opened.
 //!
 //! ```text
@@ -8,9 +8,9 @@
 //! leaf page        nodes: a key with its value, or with the pages that the value is in, or with a table's tree
 //! ```
 //!
-//! All numbers are those of the processor. A file as long as its state says is accepted without a look at its pages. A shorter one
-//! may be whole: pages that were freed again before they were written need not be there. Then all pages that can be reached
-//! are looked up. O(1), or O(pages) for a shorter file.
+//! Numbers are in the byte order of the processor. A file as long as its state says is accepted without reading its pages. A
+//! shorter one may be whole: pages that were freed again before they were written need not be there. Then all pages that
+//! can be reached are looked up. O(1), or O(pages) for a shorter file.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -29,7 +29,8 @@ const MAGIC: u64 = 0xBEEF_C0DE;
 const PAGE_BYTES_MIN: u64 = 256;
 const PAGE_BYTES_MAX: u64 = 65_536;
 
-/// A page begins with its number, flags at 10, and at 12 the end of the offsets of its nodes, or the number of pages of a value.
+/// A page begins with its number; at 10 are flags, at 12 the end of the offsets of its nodes, or the number of pages of a
+/// value.
 const PAGE_HEAD_BYTES: usize = 16;
 const FLAGS_AT: usize = 10;
 const COUNT_AT: usize = 12;
@@ -82,7 +83,7 @@ fn damaged(message: String) -> StoreError {
 
 enum Problem {
     Io(io::Error),
-    /// A page that is referred to is behind the end.
+    /// A page that is referred to is past the end.
     CutOff,
     /// A page says what none can.
     Strange,
