@@ -7,8 +7,7 @@ use ember_persistence::aof::AofDirectory;
 use parking_lot::Mutex;
 
 use super::orders::Order;
-use super::slow_disk::Reported;
-use super::state::AofState;
+use super::state::{AofState, Reported};
 use crate::config::Config;
 use crate::journal::Reader;
 use crate::journal::order_queue::OrderQueue;

@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 
 use super::service::Aof;
 use super::state::AofState;
-use super::subscriber::waiting_bytes_max;
 use crate::config::{AppendFsync, Config};
 use crate::server::Server;
 use crate::server::conditions::Condition;
@@ -25,6 +24,10 @@ use crate::system::clock::unix_ms;
 /// A call of the disk that takes so long is slow: less than a second, so that it is reported a second after its begin
 /// although [`watch`] looks at it ten times a second only.
 const SLOW_MS: u64 = 800;
+
+/// Records that wait to be written, in bytes, above which writes wait; and the part of `maxmemory` that they may take.
+const WAITING_MAX: usize = 256 * 1024 * 1024;
+const WAITING_SHARE: u64 = 16;
 
 /// The log repeats that the disk is slow after this time.
 const LOG_EVERY: Duration = Duration::from_secs(10);
@@ -80,15 +83,9 @@ pub(super) fn sync_event(policy: AppendFsync) -> &'static str {
     }
 }
 
-/// What was reported of a slow disk.
-#[derive(Debug, Default)]
-pub(super) struct Reported {
-    /// When the log has said last that it is slow.
-    logged: Option<Instant>,
-    /// The log has said so, and not yet that it is over.
-    is_announced: bool,
-    /// The second of the last sample of the latency monitor, Unix time.
-    sampled_s: i64,
+/// Bytes of records that wait to be written, above which writes wait.
+pub(super) fn waiting_bytes_max(config: &Config) -> usize {
+    config.held_back_max(WAITING_MAX, WAITING_SHARE)
 }
 
 /// Reports what the disk takes long for now, and has writes wait when what the journal cannot write meanwhile reaches its

@@ -1,6 +1,7 @@
 //! How it goes with the AOF, as INFO, metrics and commands want to know it.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::time::Instant;
 
 use crate::system::clock::unix_ms;
 
@@ -77,6 +78,17 @@ impl DiskCall {
     pub(crate) fn last_ms(&self) -> u64 {
         self.last_ms.load(Ordering::Relaxed)
     }
+}
+
+/// What was reported of a slow disk.
+#[derive(Debug, Default)]
+pub(super) struct Reported {
+    /// When the log has said last that it is slow.
+    pub(super) logged: Option<Instant>,
+    /// The log has said so, and not yet that it is over.
+    pub(super) is_announced: bool,
+    /// The second of the last sample of the latency monitor, Unix time.
+    pub(super) sampled_s: i64,
 }
 
 impl Default for AofState {

@@ -17,10 +17,10 @@
 //! written anew.
 //!
 //! **When the disk is slow** no write is refused. With `everysec` and `no` no client waits for an fsync, only for writes to
-//! the file, which a file system may delay while it syncs; and once [`WAITING_MAX`] bytes wait to be written, commands that
-//! write wait too, so that memory is bounded. `slow_disk.rs` reports what takes long. Only with `aof-lag-limit` the age of
-//! what is not durable is bounded as well: when the oldest such record is older, writes wait, and once they have waited for
-//! `aof-wait-limit`, they are refused.
+//! the file, which a file system may delay while it syncs; and once [`slow_disk::waiting_bytes_max`] bytes wait to be
+//! written, commands that write wait too, so that memory is bounded. `slow_disk.rs` reports what takes long. Only with
+//! `aof-lag-limit` the age of what is not durable is bounded as well: when the oldest such record is older, writes wait, and
+//! once they have waited for `aof-wait-limit`, they are refused.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -66,21 +66,11 @@ const BASE_RETRY_MAX: Duration = Duration::from_secs(1);
 /// Another reason why writing fails is logged after this time at the earliest: some name a file that is new at each try.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
-/// Records that wait to be written, in bytes, above which writes wait.
-const WAITING_MAX: usize = 256 * 1024 * 1024;
-
-/// The parts of `maxmemory` that records may take which wait to be written, and those that are not durable and are kept for
-/// the case that an fsync fails.
-const WAITING_SHARE: u64 = 16;
+/// The part of `maxmemory` that records may take which are not durable and are kept for the case that an fsync fails.
 const RETAINED_SHARE: u64 = 64;
 
 /// How long the thread sleeps at most.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
-
-/// Bytes of records that wait to be written, above which writes wait.
-pub(super) fn waiting_bytes_max(config: &Config) -> usize {
-    config.held_back_max(WAITING_MAX, WAITING_SHARE)
-}
 
 /// The files that are written to.
 struct Files {
@@ -779,7 +769,7 @@ impl AofSubscriber {
         let is_too_late = is_late && lag_ms > limit_ms + self.config.aof_wait_limit;
         self.report_refusal(is_too_late);
         let conditions = &self.server.conditions;
-        let is_behind = is_late || waiting > waiting_bytes_max(&self.config);
+        let is_behind = is_late || waiting > slow_disk::waiting_bytes_max(&self.config);
         if is_behind != conditions.get().contains(Condition::AOF_BEHIND) {
             conditions.set(Condition::AOF_BEHIND, is_behind);
         }

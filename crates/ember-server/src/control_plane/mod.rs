@@ -16,6 +16,7 @@ mod dashboard;
 mod door;
 mod live;
 mod places;
+mod readiness;
 mod routes;
 mod visitor;
 

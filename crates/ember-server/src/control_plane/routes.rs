@@ -8,9 +8,10 @@ use tokio::sync::Semaphore;
 
 use super::answer::{AnswerBody, not_allowed, of_type, plain, whole};
 use super::dashboard;
+use super::readiness::{Readiness, readiness};
 use super::visitor::Visitor;
 use crate::metrics;
-use crate::server::{Readiness, Server};
+use crate::server::Server;
 
 /// One look at all the server counts at a time, whoever asks for how many.
 static LOOKING: Semaphore = Semaphore::const_new(1);
@@ -36,7 +37,7 @@ pub(super) async fn answer(
         Some(_) if !is_asked => whole(not_allowed("GET, HEAD")),
         Some(Route::Metrics) => whole(scrape(server).await),
         Some(Route::Health) => whole(plain(StatusCode::OK, "ok\n")),
-        Some(Route::Ready) => whole(match server.readiness() {
+        Some(Route::Ready) => whole(match readiness(server) {
             Readiness::Ready => plain(StatusCode::OK, "ready\n"),
             Readiness::Slow(reason) => plain(StatusCode::OK, format!("ready, but {reason}\n")),
             Readiness::Not(reason) => plain(StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),

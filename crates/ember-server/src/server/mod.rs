@@ -24,7 +24,6 @@ use services::Services;
 
 use crate::acl::selector::Grammar;
 use crate::acl::users::Acl;
-use crate::aof::slow_disk;
 use crate::catalogue::registry::Registry;
 use crate::clients::client::{ClientView, Clients};
 use crate::clients::ending::EndReason;
@@ -62,16 +61,6 @@ pub(crate) struct WorkerHandle {
     pub(crate) connections: AtomicU64,
     /// Bytes of the pushes in its mailbox and in its hands.
     pub(crate) push_bytes: AtomicUsize,
-}
-
-/// Whether traffic should be sent to a server.
-pub(crate) enum Readiness {
-    /// It serves.
-    Ready,
-    /// It serves, but something is slow.
-    Slow(String),
-    /// It does not serve, or refuses or delays writes, for this reason.
-    Not(String),
 }
 
 /// What a server is made of at the start.
@@ -364,27 +353,6 @@ impl Server {
     /// Whether the data set is still being read.
     pub(crate) fn is_loading(&self) -> bool {
         self.conditions.get().contains(Condition::LOADING)
-    }
-
-    /// Whether traffic should be sent here.
-    pub(crate) fn readiness(&self) -> Readiness {
-        if self.is_stopping() {
-            return Readiness::Not("stopping: connections are drained".to_owned());
-        }
-        if self.is_loading() {
-            return Readiness::Not("loading the data set".to_owned());
-        }
-        if let Some(refusal) = self.conditions.disk_refusal() {
-            return Readiness::Not(format!("writes are refused: {refusal}"));
-        }
-        let slow = slow_disk::slowness(self);
-        let is_behind = self.conditions.get().contains(Condition::AOF_BEHIND);
-        match slow {
-            Some(slow) if is_behind || slow.delays_writes() => Readiness::Not(slow.to_string()),
-            _ if is_behind => Readiness::Not("writes wait for the append-only file".to_owned()),
-            Some(slow) => Readiness::Slow(slow.to_string()),
-            None => Readiness::Ready,
-        }
     }
 
     /// Bytes that the clients of all workers take. O(workers).

@@ -1,0 +1,36 @@
+//! What `/ready` answers: whether traffic should be sent here.
+
+use crate::aof::slow_disk;
+use crate::server::Server;
+use crate::server::conditions::Condition;
+
+/// Whether traffic should be sent to a server.
+pub(super) enum Readiness {
+    /// It serves.
+    Ready,
+    /// It serves, but something is slow.
+    Slow(String),
+    /// It does not serve, or refuses or delays writes, for this reason.
+    Not(String),
+}
+
+/// Whether traffic should be sent to the server.
+pub(super) fn readiness(server: &Server) -> Readiness {
+    if server.is_stopping() {
+        return Readiness::Not("stopping: connections are drained".to_owned());
+    }
+    if server.is_loading() {
+        return Readiness::Not("loading the data set".to_owned());
+    }
+    if let Some(refusal) = server.conditions.disk_refusal() {
+        return Readiness::Not(format!("writes are refused: {refusal}"));
+    }
+    let slow = slow_disk::slowness(server);
+    let is_behind = server.conditions.get().contains(Condition::AOF_BEHIND);
+    match slow {
+        Some(slow) if is_behind || slow.delays_writes() => Readiness::Not(slow.to_string()),
+        _ if is_behind => Readiness::Not("writes wait for the append-only file".to_owned()),
+        Some(slow) => Readiness::Slow(slow.to_string()),
+        None => Readiness::Ready,
+    }
+}
