@@ -107,8 +107,8 @@ impl Scripting {
         })
     }
 
-    /// Has every interpreter forget what it has compiled, because scripts or libraries were removed: each worker does so with
-    /// its next script, or when it calls [`Scripting::forget_if_asked`].
+    /// Has every interpreter forget what it has compiled, because scripts or libraries were removed. Each worker does so
+    /// with its next script, or when it calls [`Scripting::forget_if_asked`].
     pub fn forget_compiled(&self) {
         self.forgets.fetch_add(1, Ordering::Relaxed);
     }
