@@ -16,20 +16,15 @@ const AUTO_BYTES_MIN: u64 = 64 * 1024 * 1024;
 const AUTO: &str = "auto";
 
 /// From where on clients are evicted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClientMemoryLimit {
     /// At half of `maxmemory`, but not below 64 MiB; never while that is 0.
+    #[default]
     Auto,
     /// At this many bytes; 0 is never.
     Bytes(u64),
     /// At this many per cent of `maxmemory`; never while that is 0.
     Percent(u8),
-}
-
-impl Default for ClientMemoryLimit {
-    fn default() -> ClientMemoryLimit {
-        ClientMemoryLimit::Auto
-    }
 }
 
 impl ClientMemoryLimit {
