@@ -192,6 +192,7 @@ mod tests {
     fn a_payload_is_read_back() {
         let texts = [vec![b'a'; 5], vec![b'b'; 100], vec![b'c'; 20_000], Vec::new()];
         let payload = write(texts.iter().map(Vec::as_slice));
+        let read = |payload: &[u8]| read(payload, PayloadChecks { checksum: true, version_max: VERSION });
         assert_eq!(read(&payload).unwrap(), texts);
         for at in 0..payload.len() {
             let mut damaged = payload.clone();

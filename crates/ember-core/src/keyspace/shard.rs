@@ -84,11 +84,6 @@ impl Database {
         self.volatile
     }
 
-    /// The number of entries with elements that have an expiry.
-    pub fn expiring(&self) -> usize {
-        self.expiring
-    }
-
     /// The names of the keys in order; `None` where there are none, or no order is kept.
     pub fn names(&self) -> Option<&OrderedNames> {
         self.names.as_deref()
