@@ -2,6 +2,7 @@ complete -c ember-server -s c -l config -d 'The same as FILE' -r -F
 complete -c ember-server -l check-config -d 'Says what is wrong with the configuration, if anything is, and exits' -r -F
 complete -c ember-server -l bind -l host -d 'The addresses to listen on: IP addresses, host names, * (all IPv4) or ::* (all IPv6). A - before an address makes it no error when the machine does not have it. Without any address there is no TCP listener. (default: 127.0.0.1 -::1) Also --host.' -r
 complete -c ember-server -s p -l port -d 'The TCP port to listen on; 0 for no TCP listener. (default: 6379)' -r
+complete -c ember-server -l redis-version -d 'The version of Redis that clients and scripts are told: by INFO, HELLO, LOLWUT, redis.REDIS_VERSION and metrics. Nothing else depends on it; some client libraries use what newer versions have, and is here, too, only where the version says so. (default: 7.2.4)' -r
 complete -c ember-server -l tcp-backlog -d 'How many connections may wait to be accepted; the kernel\'s somaxconn limits it further. (default: 511)' -r
 complete -c ember-server -l unixsocket -d 'The path of a Unix socket to listen on; empty for none. (default: empty)' -r -F
 complete -c ember-server -l unixsocketperm -d 'The permissions of the Unix socket; 0 leaves them to the umask. (default: 0)' -r
@@ -19,10 +20,10 @@ complete -c ember-server -l aclfile -d 'A file with users, read at the start and
 complete -c ember-server -l acl-pubsub-default -d 'Which channels of publish and subscribe new users may use. (default: resetchannels)' -r -f -a "allchannels\t''
 resetchannels\t''"
 complete -c ember-server -l acllog-max-len -d 'How many denials ACL LOG keeps. (default: 128)' -r
-complete -c ember-server -l enable-debug-command -d 'Who may call DEBUG: nobody, everybody, or clients on this machine. (default: no)' -r -f -a "no\t''
+complete -c ember-server -l enable-debug-command -d 'Which clients may use DEBUG: none, all, or those on this machine. (default: no)' -r -f -a "no\t''
 yes\t''
 local\t''"
-complete -c ember-server -l enable-protected-configs -d 'Who may change dir and dbfilename by CONFIG SET: nobody, everybody, or clients on this machine. (default: no)' -r -f -a "no\t''
+complete -c ember-server -l enable-protected-configs -d 'Which clients may change dir and dbfilename by CONFIG SET: none, all, or those on this machine. (default: no)' -r -f -a "no\t''
 yes\t''
 local\t''"
 complete -c ember-server -l tls-port -d 'The TCP port for connections with TLS, on the addresses of bind; 0 for none. With port 0 there are no others. (default: 0)' -r
@@ -44,9 +45,9 @@ complete -c ember-server -l tls-prefer-server-ciphers -d 'Whether the server\'s 
 no\t''"
 complete -c ember-server -l tls-session-caching -d 'Whether clients may resume a session with a shorter handshake. (default: yes)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l tls-session-cache-size -d 'How many sessions are kept for that. (default: 20480)' -r
-complete -c ember-server -l tls-session-cache-timeout -d 'For how many seconds a session is kept. (default: 300)' -r
-complete -c ember-server -l tls-auto-reload-interval -d 'Every how many seconds the files of TLS are looked at, and read again if they have changed; 0 for never. (default: 0)' -r
+complete -c ember-server -l tls-session-cache-size -d 'The number of sessions in that cache. (default: 20480)' -r
+complete -c ember-server -l tls-session-cache-timeout -d 'The seconds for which a session is cached. (default: 300)' -r
+complete -c ember-server -l tls-auto-reload-interval -d 'The interval in seconds at which the files of TLS are checked, and read again if they have changed; 0 for never. (default: 0)' -r
 complete -c ember-server -l shards -d 'How many worker threads serve clients; 0 for one per core. (default: 0)' -r
 complete -c ember-server -l concurrent -d 'Whether the worker which reads a command also runs it (yes), or forwards it to the worker which owns the key (no). (default: yes)' -r -f -a "yes\t''
 no\t''"
@@ -56,7 +57,7 @@ complete -c ember-server -l hash-function -d 'The hash function of keys and of m
 siphash\t''"
 complete -c ember-server -l hz -d 'How often per second background work runs: expiry of keys, idle connections, statistics. (default: 10)' -r
 complete -c ember-server -l active-expire-effort -d 'How much of its time a worker gives to keys which have expired: in each turn of its loop it looks at this many thousands of them, about 0.1 ms for each thousand. (default: 1)' -r
-complete -c ember-server -l maxmemory -l max-memory -d 'How much memory the data and what clients make the server keep may take before keys are evicted or writes refused; 0 for no limit. (default: 0) Also --max-memory.' -r
+complete -c ember-server -l maxmemory -l max-memory -d 'The memory limit of the data and of clients\' buffers, above which keys are evicted or writes refused; 0 for no limit. (default: 0) Also --max-memory.' -r
 complete -c ember-server -l maxmemory-policy -l eviction-policy -d 'Which keys are evicted at maxmemory. (default: noeviction) Also --eviction-policy.' -r -f -a "volatile-lru\t''
 volatile-lfu\t''
 volatile-random\t''
@@ -65,28 +66,28 @@ allkeys-lru\t''
 allkeys-lfu\t''
 allkeys-random\t''
 noeviction\t''"
-complete -c ember-server -l maxmemory-samples -d 'How many keys are looked at to choose one to evict. (default: 5)' -r
+complete -c ember-server -l maxmemory-samples -d 'The number of keys that are sampled to choose one to evict. (default: 5)' -r
 complete -c ember-server -l lfu-log-factor -d 'How much slower the access counter of the LFU policies grows the larger it is. (default: 10)' -r
 complete -c ember-server -l lfu-decay-time -d 'Minutes after which the access counter of the LFU policies is decremented; 0 for never. (default: 1)' -r
-complete -c ember-server -l lazyfree-lazy-eviction -d 'Whether values which are evicted are freed in the background. No effect: a value with many elements is always freed in the background. (default: no)' -r -f -a "yes\t''
+complete -c ember-server -l lazyfree-lazy-eviction -d 'Whether replicas and the append-only file get UNLINK for what is evicted, not DEL. Here large values are freed in the background in any case. (default: no)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l lazyfree-lazy-expire -d 'Whether values which have expired are freed in the background. No effect: a value with many elements is always freed in the background. (default: no)' -r -f -a "yes\t''
+complete -c ember-server -l lazyfree-lazy-expire -d 'Whether replicas and the append-only file get UNLINK for what has expired, not DEL. Here large values are freed in the background in any case. (default: no)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l lazyfree-lazy-server-del -d 'Whether values which a command overwrites are freed in the background. No effect: a value with many elements is always freed in the background. (default: no)' -r -f -a "yes\t''
+complete -c ember-server -l lazyfree-lazy-server-del -d 'Whether replicas and the append-only file get UNLINK, not DEL, for what SPOP has emptied and RESTORE has found to be expired. Here large values are freed in the background in any case. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l lazyfree-lazy-user-del -d 'Whether DEL frees in the background, as UNLINK does. (default: no)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l activedefrag -d 'Whether a thread moves what is allocated together while too much memory between is unused. (default: no)' -r -f -a "yes\t''
+complete -c ember-server -l activedefrag -d 'Whether a thread defragments memory while too much of it is unused between allocations. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l active-defrag-cycle-min -d 'The least effort of activedefrag, in per cent of a processor: at active-defrag-threshold-lower. (default: 1)' -r
 complete -c ember-server -l active-defrag-cycle-max -d 'The most effort of activedefrag, in per cent of a processor: from active-defrag-threshold-upper on. (default: 25)' -r
-complete -c ember-server -l active-defrag-threshold-lower -d 'activedefrag begins when as many per cent more memory is in use as is allocated; above maxmemory at half of that. (default: 10)' -r
-complete -c ember-server -l active-defrag-threshold-upper -d 'From as many per cent on activedefrag makes its most effort. (default: 100)' -r
-complete -c ember-server -l active-defrag-ignore-bytes -d 'While less memory than this is unused between what is allocated, activedefrag does nothing, unless what is in use is above maxmemory. (default: 100mb)' -r
-complete -c ember-server -l active-defrag-max-scan-fields -d 'Values with more elements than this are looked at by activedefrag a part at a time, others whole. (default: 1000)' -r
+complete -c ember-server -l active-defrag-threshold-lower -d 'activedefrag starts when the memory in use exceeds the allocated memory by this percentage; above maxmemory by half of it. (default: 10)' -r
+complete -c ember-server -l active-defrag-threshold-upper -d 'The percentage from which activedefrag uses its maximum effort. (default: 100)' -r
+complete -c ember-server -l active-defrag-ignore-bytes -d 'activedefrag does nothing while less memory than this is unused between allocations, unless the memory in use is above maxmemory. (default: 100mb)' -r
+complete -c ember-server -l active-defrag-max-scan-fields -d 'activedefrag scans values with more elements than this in parts, others whole. (default: 1000)' -r
 complete -c ember-server -l active-defrag-cycle-us -d 'For how many microseconds activedefrag works before it pauses; at least one short step is done. (default: 500)' -r
 complete -c ember-server -l tiered-path -d 'A directory of this server\'s own for values that memory has no room for; empty for none. It needs maxmemory, and is emptied at the start. (default: empty)' -r -F
-complete -c ember-server -l tiered-max-size -d 'How much the files in tiered-path may take; 0 for nine tenths of what is free on their disk. (default: 0)' -r
+complete -c ember-server -l tiered-max-size -d 'The size limit of the files in tiered-path; 0 for nine tenths of the free space on their disk. (default: 0)' -r
 complete -c ember-server -l tiered-min-value -d 'Keys that take no more memory than this with their values stay in memory. (default: 64)' -r
 complete -c ember-server -l tiered-max-value -d 'Keys that take more memory than this with their values stay in memory. (default: 64mb)' -r
 complete -c ember-server -l storage-io-threads -d 'Threads that read values which are not in memory; 0 for two for each processor, 4 to 16. (default: 0)' -r
@@ -94,26 +95,26 @@ complete -c ember-server -l import-mode -d 'Whether this server is being filled 
 no\t''"
 complete -c ember-server -l lazyfree-lazy-user-flush -d 'Whether FLUSHALL and FLUSHDB free in the background when they say neither SYNC nor ASYNC. (default: no)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l hash-max-listpack-entries -l hash-max-ziplist-entries -d 'Up to how many fields a hash is kept in one packed buffer. (default: 512) Also --hash-max-ziplist-entries.' -r
+complete -c ember-server -l hash-max-listpack-entries -l hash-max-ziplist-entries -d 'The maximum number of fields of a hash in one packed buffer. (default: 512) Also --hash-max-ziplist-entries.' -r
 complete -c ember-server -l hash-max-listpack-value -l hash-max-ziplist-value -d 'Up to how many bytes the longest of a hash\'s fields and values may have in one packed buffer. (default: 64) Also --hash-max-ziplist-value.' -r
-complete -c ember-server -l set-max-intset-entries -d 'Up to how many members a set of integers is kept as an array of them. (default: 512)' -r
-complete -c ember-server -l set-max-listpack-entries -d 'Up to how many members a set is kept in one packed buffer. (default: 128)' -r
+complete -c ember-server -l set-max-intset-entries -d 'The maximum number of members of a set that is stored as an array of integers. (default: 512)' -r
+complete -c ember-server -l set-max-listpack-entries -d 'The maximum number of members of a set in one packed buffer. (default: 128)' -r
 complete -c ember-server -l set-max-listpack-value -d 'Up to how many bytes the longest of a set\'s members may have in one packed buffer. (default: 64)' -r
-complete -c ember-server -l zset-max-listpack-entries -l zset-max-ziplist-entries -d 'Up to how many members a sorted set is kept in one packed buffer. (default: 128) Also --zset-max-ziplist-entries.' -r
+complete -c ember-server -l zset-max-listpack-entries -l zset-max-ziplist-entries -d 'The maximum number of members of a sorted set in one packed buffer. (default: 128) Also --zset-max-ziplist-entries.' -r
 complete -c ember-server -l zset-max-listpack-value -l zset-max-ziplist-value -d 'Up to how many bytes the longest of a sorted set\'s members may have in one packed buffer. (default: 64) Also --zset-max-ziplist-value.' -r
 complete -c ember-server -l list-max-listpack-size -l list-max-ziplist-size -d 'How many elements a node of a list holds, or, as -1 to -5, 4, 8, 16, 32 or 64 kb of them. (default: -2) Also --list-max-ziplist-size.' -r
 complete -c ember-server -l list-compress-depth -d 'How many nodes at each end of a list are not compressed; 0 if no node is to be. It counts for nodes which are made or changed from then on. (default: 0)' -r
 complete -c ember-server -l stream-node-max-bytes -d 'How many bytes a node of a stream holds; 0 for no limit. (default: 4096)' -r
 complete -c ember-server -l stream-node-max-entries -d 'How many entries a node of a stream holds; 0 for no limit. (default: 100)' -r
-complete -c ember-server -l hll-sparse-max-bytes -d 'Up to how many bytes a HyperLogLog is kept in its sparse form. (default: 3000)' -r
+complete -c ember-server -l hll-sparse-max-bytes -d 'The maximum number of bytes of a HyperLogLog in sparse form. (default: 3000)' -r
 complete -c ember-server -l client-output-buffer-limit -d 'When a client which does not read its replies is disconnected: at once above hard bytes, or after seconds above soft bytes; 0 for never. The classes are normal, replica (or slave) and pubsub; a class which is not named keeps its limit. What MONITOR and client-side caching send counts against pubsub, by itself. (default: normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60)' -r
 complete -c ember-server -l client-query-buffer-limit -d 'How much of a client\'s input may wait to be run before the client is disconnected. Calls queued since MULTI count, and keys, channels and names which the client makes the server keep. (default: 1gb)' -r
-complete -c ember-server -l maxmemory-clients -d 'How much memory all clients may take together: requests, transactions, subscriptions, replies which wait. From there on those which take most are disconnected, but not those with CLIENT NO-EVICT; 0 for no limit. (default: 0)' -r
+complete -c ember-server -l maxmemory-clients -d 'How much memory all clients may take together: requests, transactions, subscriptions, replies which wait. From there on those which take most are disconnected, but not those with CLIENT NO-EVICT; 0 for no limit. auto is half of maxmemory, but at least 64 MiB, and no limit while maxmemory is 0. (default: auto)' -r
 complete -c ember-server -l proto-max-bulk-len -d 'The longest argument of a command, and the longest string value. (default: 512mb)' -r
 complete -c ember-server -l watch-max-per-client -d 'How many live queries one client may watch; 0 for none. (default: 10000)' -r
-complete -c ember-server -l watch-max-memory -d 'How much memory live queries, those who watch them and the results that are on their way may take. It is not a part of what maxmemory limits. (default: 256mb)' -r
-complete -c ember-server -l watch-max-reply -d 'The longest result that a live query sends; in place of a longer one it sends an error that tells the length. (default: 1mb)' -r
-complete -c ember-server -l busy-reply-threshold -l lua-time-limit -d 'Milliseconds after which a script that still runs can be ended with SCRIPT KILL or FUNCTION KILL, and other clients are told that the server is busy; 0 for never. (default: 5000) Also --lua-time-limit.' -r
+complete -c ember-server -l watch-max-memory -d 'The memory limit of live queries, their watchers and results that are being sent. It is separate from maxmemory. (default: 256mb)' -r
+complete -c ember-server -l watch-max-reply -d 'The maximum length of a result of a live query; instead of a longer one it sends an error with the length. (default: 1mb)' -r
+complete -c ember-server -l busy-reply-threshold -l lua-time-limit -d 'Milliseconds after which a running script can be ended with SCRIPT KILL or FUNCTION KILL, and other clients receive BUSY; 0 for never. (default: 5000) Also --lua-time-limit.' -r
 complete -c ember-server -l script-memory-limit -d 'How much memory the scripts of each worker may take, and how long the reply to one may be; one that asks for more gets an error. (default: 256mb)' -r
 complete -c ember-server -l slowlog-log-slower-than -l commandlog-execution-slower-than -d 'Commands which take at least this many microseconds enter the slow log; 0 for all, -1 for none. (default: 10000) Also --commandlog-execution-slower-than.' -r
 complete -c ember-server -l slowlog-max-len -l commandlog-slow-execution-max-len -d 'How many commands the slow log keeps. (default: 128) Also --commandlog-slow-execution-max-len.' -r
@@ -124,19 +125,19 @@ complete -c ember-server -l commandlog-large-reply-max-len -d 'How many commands
 complete -c ember-server -l commandlog-key-larger-than -d 'Commands which make a key take, with its value, at least this many bytes of memory enter the log of large keys; -1 for none. (default: 10485760)' -r
 complete -c ember-server -l commandlog-large-key-max-len -d 'How many commands the log of large keys keeps. (default: 128)' -r
 complete -c ember-server -l hotkeys-sampling -d 'HOTKEYS looks at one of this many commands; 0 for none. (default: 64)' -r
-complete -c ember-server -l latency-monitor-threshold -d 'Events which take at least this many milliseconds are kept for LATENCY; 0 for none. (default: 0)' -r
-complete -c ember-server -l latency-tracking -d 'Whether a histogram of latencies is kept for each command. (default: yes)' -r -f -a "yes\t''
+complete -c ember-server -l latency-monitor-threshold -d 'Events of at least this many milliseconds are recorded for LATENCY; 0 for none. (default: 0)' -r
+complete -c ember-server -l latency-tracking -d 'Whether a latency histogram is recorded for each command. (default: yes)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l latency-tracking-info-percentiles -d 'The percentiles of those latencies which INFO shows. (default: 50 99 99.9)' -r
 complete -c ember-server -l metrics-port -d 'The HTTP port of /metrics (for Prometheus), /health and /ready; 0 for none. (default: 0)' -r
-complete -c ember-server -l metrics-bind -d 'The addresses to listen on there, as in bind. Who reaches them can read all metrics: they name commands and count keys, but show no data. The dashboard does. (default: 127.0.0.1 -::1)' -r
-complete -c ember-server -l metrics-dashboard -d 'Whether /dashboard/ is served there too: a page to look at the server and its keys, with the rights of the user who logs in. As soon as the default user needs a password, the page asks for one. (default: no)' -r -f -a "yes\t''
+complete -c ember-server -l metrics-bind -d 'The addresses of that port, as in bind. Every client that can connect to them can read all metrics, which name commands and count keys but contain no data. The dashboard shows data. (default: 127.0.0.1 -::1)' -r
+complete -c ember-server -l metrics-dashboard -d 'Whether that port serves /dashboard/, too: a page that shows the server and its keys with the rights of the user that logs in. It asks for a password if the default user needs one. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l http-watch-port -d 'The HTTP port on which browsers watch live queries (/watch); 0 for none. (default: 0)' -r
 complete -c ember-server -l http-watch-bind -d 'The addresses to listen on there, as in bind. It has no TLS: where others listen in, a proxy has to be in front. (default: 127.0.0.1 -::1)' -r
 complete -c ember-server -l http-watch-origins -d 'The origins whose pages may watch there, such as https://app.example; * for all. Programs and pages of the same origin need not be listed. (default: empty)' -r
 complete -c ember-server -l http-watch-max-streams -d 'How many streams there may be at a time; each is a client too (maxclients). (default: 1000)' -r
-complete -c ember-server -l tracking-table-max-keys -d 'Of how many keys it is noted which clients keep copies; what is beyond is told to have changed; 0 for no limit. The sum is looked at ten times a second; until then each of the 1,024 shards holds to its share. (default: 1000000)' -r
+complete -c ember-server -l tracking-table-max-keys -d 'The maximum number of tracked keys; keys beyond it are invalidated; 0 for no limit. The sum is checked ten times a second; in between each of the 1,024 shards keeps to its share. (default: 1000000)' -r
 complete -c ember-server -l notify-keyspace-events -d 'Which changes of keys are published: K on the channel of the key, E on that of the event; g generic commands, $ strings, l lists, s sets, h hashes, z sorted sets, x expired keys, e evicted keys, t streams, m reads of missing keys, n new keys, A for g$lshzxetd. (default: empty)' -r
 complete -c ember-server -l loglevel -d 'The least severe messages which are logged. (default: notice)' -r -f -a "debug\t''
 verbose\t''
@@ -162,31 +163,31 @@ json\t''"
 complete -c ember-server -l log-timestamp-format -d 'The time there: legacy and iso8601, ISO 8601 in UTC, with microseconds or milliseconds; milliseconds, Unix time. (default: legacy)' -r -f -a "legacy\t''
 iso8601\t''
 milliseconds\t''"
-complete -c ember-server -l availability-zone -d 'Where the server runs, for clients that prefer the nearest one: INFO and HELLO tell it. (default: empty)' -r
-complete -c ember-server -l dir -l data-dir -d 'The directory the server works in: relative paths of logfile, pidfile and unixsocket begin here, and data is kept here. CONFIG SET changes it while there is no AOF and no snapshot is written. (default: .) Also --data-dir.' -r -f -a "(__fish_complete_directories)"
+complete -c ember-server -l availability-zone -d 'The server\'s zone in INFO and HELLO, for clients that prefer the nearest server. (default: empty)' -r
+complete -c ember-server -l dir -l data-dir -d 'The working directory: relative paths of logfile, pidfile and unixsocket begin here, and it contains the data. CONFIG SET changes it while there is no AOF and no snapshot is written. (default: .) Also --data-dir.' -r -f -a "(__fish_complete_directories)"
 complete -c ember-server -l pidfile -d 'A file for the process id, removed at exit; empty for none. (default: empty)' -r -F
 complete -c ember-server -l daemonize -d 'Whether the server runs in the background: the program returns at once, and another process of it serves without a terminal. What it logs goes to logfile, if there is one. No effect with a supervisor. (default: no)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l supervised -d 'Which supervisor is told when the server is ready: systemd through NOTIFY_SOCKET, upstart by a stop of the process (expect stop), or auto for the one whose variable is set: NOTIFY_SOCKET or UPSTART_JOB. (default: no)' -r -f -a "upstart\t''
+complete -c ember-server -l supervised -d 'The supervisor that is notified when the server is ready: systemd through NOTIFY_SOCKET, upstart by a stop of the process (expect stop), or auto for the one whose variable is set: NOTIFY_SOCKET or UPSTART_JOB. (default: no)' -r -f -a "upstart\t''
 systemd\t''
 auto\t''
 no\t''"
 complete -c ember-server -l shutdown-timeout -d 'Seconds a shutdown may wait for replicas to get all that was written, and then for clients to read their last replies. (default: 10)' -r
 complete -c ember-server -l shutdown-on-sigint -d 'How SIGINT ends the server: as SHUTDOWN with these options does. (default: default)' -r
 complete -c ember-server -l shutdown-on-sigterm -d 'How SIGTERM ends the server, likewise. (default: default)' -r
-complete -c ember-server -l oom-score-adj -d 'Whether the system is told which process to end when memory runs out: absolute, the value below; relative or yes, by how much the value that there was changes. (default: no)' -r -f -a "no\t''
+complete -c ember-server -l oom-score-adj -d 'Whether the server sets its priority for the system\'s out-of-memory killer: absolute, to the value below; relative or yes, to the previous value plus the one below. (default: no)' -r -f -a "no\t''
 yes\t''
 relative\t''
 absolute\t''"
 complete -c ember-server -l oom-score-adj-values -d 'The value for that, from -1000 (never) to 1000 (first): of a primary, of a replica, and of a child process, which this server does not have. (default: 0 200 800)' -r
-complete -c ember-server -l set-proc-title -d 'Whether ps shows a title of the process in the place of its command line; on Linux only. (default: yes)' -r -f -a "yes\t''
+complete -c ember-server -l set-proc-title -d 'Whether ps shows a title of the process instead of its command line; on Linux only. (default: yes)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l proc-title-template -d 'What that title says: {title}, the name of the program; {listen-addr}, where it listens first; {port}, {tls-port}, {unixsocket}, {config-file}; {server-mode}, which is empty here. There is room for as much as the command line took; words behind that are left out. (default: {title} {listen-addr} {server-mode})' -r
+complete -c ember-server -l proc-title-template -d 'The text of that title: {title}, the name of the program; {listen-addr}, its first address; {port}, {tls-port}, {unixsocket}, {config-file}; {server-mode}, which is empty here. The title is as long as the command line at most; words beyond that are omitted. (default: {title} {listen-addr} {server-mode})' -r
 complete -c ember-server -l server_cpulist -l server-cpulist -d 'The cores of the workers and of all threads that have no list of their own, such as 0,2,8-11 or 0-20:2; empty for all. (default: empty) Also --server-cpulist.' -r
 complete -c ember-server -l bio_cpulist -l bio-cpulist -d 'The cores of the threads that make the AOF durable and free large values. (default: empty) Also --bio-cpulist.' -r
 complete -c ember-server -l aof_rewrite_cpulist -l aof-rewrite-cpulist -d 'The cores of the threads that rewrite the AOF. (default: empty) Also --aof-rewrite-cpulist.' -r
 complete -c ember-server -l bgsave_cpulist -l bgsave-cpulist -d 'The cores of the threads that save in the background. (default: empty) Also --bgsave-cpulist.' -r
-complete -c ember-server -l appendonly -d 'Whether every write is kept in an append-only file (AOF), from which the data set is read at the start. (default: no)' -r -f -a "yes\t''
+complete -c ember-server -l appendonly -d 'Whether every write is recorded in an append-only file (AOF), from which the data set is loaded at startup. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l appendfsync -d 'When a write is durable: always, before it is acknowledged; everysec, within about a second; no, when the operating system sees fit. (default: everysec)' -r -f -a "always\t''
 everysec\t''
@@ -209,12 +210,16 @@ complete -c ember-server -l dbfilename -d 'The file in dir that the data set is 
 complete -c ember-server -l rdbcompression -d 'Whether strings in RDB files are packed by LZF where that makes them shorter. (default: yes)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l encryption-key-file -d 'A file with the keys that files of the data set are encrypted with: 32 bytes in hexadecimal digits or base64 on each line, the current key first, then older ones. Empty for the keys of the variable EMBER_ENCRYPTION_KEY, or no encryption without it. CONFIG SET reads the file again. (default: empty)' -r -F
-complete -c ember-server -l save -d 'When the data set is saved in the background by itself: after a number of seconds with a number of changes at least; one pair that is fulfilled is enough. Empty for never; SHUTDOWN then saves only if it is told to. Further lines of a file add their pairs. (default: 3600 1 300 100 60 10000)' -r
+complete -c ember-server -l save -d 'When the data set is saved in the background automatically: after a number of seconds with at least a number of changes; one fulfilled pair is enough. Empty for never; SHUTDOWN then saves only with SAVE. Further lines of a file add their pairs. (default: 3600 1 300 100 60 10000)' -r
 complete -c ember-server -l stop-writes-on-bgsave-error -d 'Whether writes are refused after saving in the background has failed, until it succeeds: only while there are rules in save. (default: yes)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l rdb-version-check -d 'Whether RDB files, and payloads of RESTORE, of versions that are not known yet are refused: strict; with relaxed they are read as far as they hold nothing that is unknown, and refused where they do. (default: strict)' -r -f -a "strict\t''
+complete -c ember-server -l rdb-version-check -d 'Whether RDB files, and payloads of RESTORE, of versions that are not known yet are refused: strict; with relaxed they are read as far as they hold nothing that is unknown, and refused where they do. Version 80, of Valkey 9, is known. (default: strict)' -r -f -a "strict\t''
 relaxed\t''"
-complete -c ember-server -l store -d 'What keeps the data set. map: memory, and every write in a log; btree also keeps the names of keys in order, for KEYS. redb, lmdb and fjall: files of that engine, which memory is a cache of; bolt and bbolt mean redb, leveldb and kv fjall. Each stands for appendonly yes, save "" and what path and fsync say. none: what is kept is said by those parameters. (default: none)' -r -f -a "none\t''
+complete -c ember-server -l rdb-target -d 'The server that is to read RDB files, bases of the append-only file and payloads of DUMP. redis: Redis 7.0, or the first Redis that has all of the data (7.4 if a field of a hash expires); redis-7.2, redis-8 and valkey-9: this one. What it lacks is written all the same, so that nothing is lost, and a warning of the log says that it cannot read the file. (default: redis)' -r -f -a "redis\t''
+redis-7.2\t''
+redis-8\t''
+valkey-9\t''"
+complete -c ember-server -l store -d 'Where the data set is stored. map: in memory, with every write in a log; btree also keeps the names of keys in order, for KEYS. redb, lmdb and fjall: in files of that engine, with memory as their cache; bolt and bbolt mean redb, leveldb and kv fjall. Each implies appendonly yes, save "" and the values of path and fsync. none: those parameters decide. (default: none)' -r -f -a "none\t''
 map\t''
 btree\t''
 redb\t''
@@ -224,7 +229,7 @@ bolt\t''
 bbolt\t''
 leveldb\t''
 kv\t''"
-complete -c ember-server -l path -d 'The directory of a store, made if it is missing, in the place of dir; by default the name of the store and .db. :memory: keeps nothing on disk. (default: empty)' -r -F
+complete -c ember-server -l path -d 'The directory of a store, created if it is missing, instead of dir; by default the name of the store and .db. :memory: writes nothing to disk. (default: empty)' -r -F
 complete -c ember-server -l fsync -d 'Whether a write to a store is durable before it is acknowledged (appendfsync always), or when the operating system sees fit (appendfsync no). (default: yes)' -r
 complete -c ember-server -l replicaof -l slaveof -d 'The primary to replicate: its host and port. At run time the command REPLICAOF changes it. (default: empty) Also --slaveof.' -r
 complete -c ember-server -l masterauth -l primaryauth -d 'The password that a replica shows to its primary. (default: empty) Also --primaryauth.' -r
@@ -238,33 +243,33 @@ serial\t''"
 complete -c ember-server -l replica-ignore-maxmemory -l slave-ignore-maxmemory -d 'Whether a replica leaves eviction to its primary. (default: yes) Also --slave-ignore-maxmemory.' -r -f -a "yes\t''"
 complete -c ember-server -l replica-lazy-flush -l slave-lazy-flush -d 'Whether a replica frees its old data set in the background when it gets a new one. (default: no) Also --slave-lazy-flush.' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l replica-announced -d 'Whether Sentinel is told of this replica. (default: yes)' -r -f -a "yes\t''
+complete -c ember-server -l replica-announced -d 'Whether Sentinel sees this replica. (default: yes)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l replica-ignore-disk-write-errors -d 'Whether a replica goes on when it cannot write to its disk. No effect: a replica whose append-only file cannot be written applies nothing until it can. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l replica-priority -l slave-priority -d 'Which replica Sentinel promotes first: the one with the lowest number; 0 for never. (default: 100) Also --slave-priority.' -r
-complete -c ember-server -l replica-announce-ip -l slave-announce-ip -d 'The address that a replica tells its primary; empty for the one that it connects from. (default: empty) Also --slave-announce-ip.' -r
-complete -c ember-server -l replica-announce-port -l slave-announce-port -d 'The port that a replica tells its primary; 0 for the real one. (default: 0) Also --slave-announce-port.' -r
+complete -c ember-server -l replica-announce-ip -l slave-announce-ip -d 'The address that a replica reports to its primary; empty for the one that it connects from. (default: empty) Also --slave-announce-ip.' -r
+complete -c ember-server -l replica-announce-port -l slave-announce-port -d 'The port that a replica reports to its primary; 0 for the real one. (default: 0) Also --slave-announce-port.' -r
 complete -c ember-server -l repl-diskless-sync -d 'Whether replicas get a copy of the data while it is made, or when it is whole. (default: yes)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l repl-diskless-sync-delay -d 'For how many seconds a primary waits for more replicas before it copies its data set for them. (default: 1)' -r
 complete -c ember-server -l repl-diskless-sync-max-replicas -d 'With how many replicas it does not wait any longer; 0 for any number. (default: 0)' -r
-complete -c ember-server -l repl-diskless-load -d 'How a replica loads the data of its primary: as it comes, without a file, in the place of its own. (default: disabled)' -r -f -a "disabled\t''
+complete -c ember-server -l repl-diskless-load -d 'How a replica loads the data of its primary: directly from the link, without a file, replacing its own data. (default: disabled)' -r -f -a "disabled\t''
 on-empty-db\t''
 flush-before-load\t''"
 complete -c ember-server -l repl-disable-tcp-nodelay -d 'Whether fewer and larger packets go to replicas, later. For replicas that come from now on. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l repl-ping-replica-period -l repl-ping-slave-period -d 'Every how many seconds a primary sends PING to its replicas. (default: 10) Also --repl-ping-slave-period.' -r
 complete -c ember-server -l repl-timeout -d 'After how many seconds of silence primary and replica take their connection for broken. (default: 60)' -r
-complete -c ember-server -l repl-backlog-size -d 'How much of what was sent to replicas is kept in memory for those that come back. (default: 16mb)' -r
-complete -c ember-server -l repl-backlog-spill -d 'How much is kept beyond that, in files without names, while a replica lacks it that is there or has lost its link. With 0 it is kept in memory for replicas that are there, as far as client-output-buffer-limit replica allows. (default: 1gb)' -r
-complete -c ember-server -l repl-backlog-ttl -d 'For how many seconds it is kept when there are no replicas; 0 for ever. (default: 3600)' -r
+complete -c ember-server -l repl-backlog-size -d 'The size of the replication stream kept in memory for replicas that reconnect. (default: 16mb)' -r
+complete -c ember-server -l repl-backlog-spill -d 'The size of the stream kept beyond that, in files without names, while a connected or disconnected replica still needs it. With 0 it is kept in memory for connected replicas, as far as client-output-buffer-limit replica allows. (default: 1gb)' -r
+complete -c ember-server -l repl-backlog-ttl -d 'The seconds for which the stream is kept without replicas; 0 for ever. (default: 3600)' -r
 complete -c ember-server -l min-replicas-to-write -l min-slaves-to-write -d 'Without this many replicas a primary refuses writes. (default: 0) Also --min-slaves-to-write.' -r
 complete -c ember-server -l min-replicas-max-lag -l min-slaves-max-lag -d 'How many seconds ago those replicas must have been heard. (default: 10) Also --min-slaves-max-lag.' -r
-complete -c ember-server -l sync-replicas -d 'How many replicas must have a write before its client is answered; without so many good ones it is refused. (default: 0)' -r
+complete -c ember-server -l sync-replicas -d 'The number of replicas that must confirm a write before its reply; with fewer good replicas it is refused. (default: 0)' -r
 complete -c ember-server -l sync-level -d 'Where those replicas must have it: in memory, or on disk, in their append-only files. (default: memory)' -r -f -a "memory\t''
 disk\t''"
-complete -c ember-server -l sync-timeout -d 'After how many milliseconds without their confirmation a client\'s connection is closed, since nobody knows what has become of its write. (default: 5000)' -r
+complete -c ember-server -l sync-timeout -d 'The milliseconds without their confirmation after which a client\'s connection is closed, because the outcome of its write is unknown. (default: 5000)' -r
 complete -c ember-server -l rdb-del-sync-files -d 'Whether RDB files that were written for replication only are removed. No effect: copies of the data are in files without names, which are gone by themselves. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l propagation-error-behavior -d 'What happens when a command from the primary or a file fails. No effect: a command of the primary that fails stops the link. (default: ignore)' -r -f -a "ignore\t''
@@ -284,13 +289,13 @@ complete -c ember-server -l cluster-enabled -d 'Whether the server is a node of 
 complete -c ember-server -l cluster-config-file -d 'The file in which a node keeps what it knows of the others. No effect: cluster mode is not available in this version. (default: nodes.conf)' -r
 complete -c ember-server -l cluster-node-timeout -d 'After how many milliseconds without an answer a node is taken for down. No effect: cluster mode is not available in this version. (default: 15000)' -r
 complete -c ember-server -l cluster-port -d 'The port for other nodes; 0 for that of clients and 10000. No effect: cluster mode is not available in this version. (default: 0)' -r
-complete -c ember-server -l cluster-announce-ip -d 'The address that a node tells the others. No effect: cluster mode is not available in this version. (default: empty)' -r
-complete -c ember-server -l cluster-announce-port -d 'The port for clients that a node tells the others. No effect: cluster mode is not available in this version. (default: 0)' -r
-complete -c ember-server -l cluster-announce-tls-port -d 'The port for clients with TLS that a node tells the others. No effect: cluster mode is not available in this version. (default: 0)' -r
-complete -c ember-server -l cluster-announce-bus-port -d 'The port for nodes that a node tells the others. No effect: cluster mode is not available in this version. (default: 0)' -r
-complete -c ember-server -l cluster-announce-hostname -d 'The host name that a node tells the others. No effect: cluster mode is not available in this version. (default: empty)' -r
+complete -c ember-server -l cluster-announce-ip -d 'The address that a node announces to the others. No effect: cluster mode is not available in this version. (default: empty)' -r
+complete -c ember-server -l cluster-announce-port -d 'The port for clients that a node announces to the others. No effect: cluster mode is not available in this version. (default: 0)' -r
+complete -c ember-server -l cluster-announce-tls-port -d 'The port for clients with TLS that a node announces to the others. No effect: cluster mode is not available in this version. (default: 0)' -r
+complete -c ember-server -l cluster-announce-bus-port -d 'The port for nodes that a node announces to the others. No effect: cluster mode is not available in this version. (default: 0)' -r
+complete -c ember-server -l cluster-announce-hostname -d 'The host name that a node announces to the others. No effect: cluster mode is not available in this version. (default: empty)' -r
 complete -c ember-server -l cluster-announce-human-nodename -d 'The name of a node in logs. No effect: cluster mode is not available in this version. (default: empty)' -r
-complete -c ember-server -l cluster-preferred-endpoint-type -d 'How clients are told where a node is. No effect: cluster mode is not available in this version. (default: ip)' -r -f -a "ip\t''
+complete -c ember-server -l cluster-preferred-endpoint-type -d 'The form in which clients receive the address of a node. No effect: cluster mode is not available in this version. (default: ip)' -r -f -a "ip\t''
 hostname\t''
 unknown-endpoint\t''"
 complete -c ember-server -l cluster-migration-barrier -d 'How many replicas a primary keeps when one goes to a primary without any. No effect: cluster mode is not available in this version. (default: 1)' -r
@@ -308,10 +313,10 @@ no\t''"
 complete -c ember-server -l cluster-link-sendbuf-limit -d 'Above how many bytes that wait the connection to another node is closed; 0 for never. No effect: cluster mode is not available in this version. (default: 0)' -r
 complete -c ember-server -l tls-cluster -d 'Whether nodes speak TLS with each other. No effect: cluster mode is not available in this version. (default: no)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l cluster-announce-client-ipv4 -d 'The address that clients are told over IPv4. No effect: cluster mode is not available in this version. (default: empty)' -r
-complete -c ember-server -l cluster-announce-client-ipv6 -d 'The address that clients are told over IPv6. No effect: cluster mode is not available in this version. (default: empty)' -r
-complete -c ember-server -l cluster-announce-client-port -d 'The port that clients are told. No effect: cluster mode is not available in this version. (default: 0)' -r
-complete -c ember-server -l cluster-announce-client-tls-port -d 'The port that clients with TLS are told. No effect: cluster mode is not available in this version. (default: 0)' -r
+complete -c ember-server -l cluster-announce-client-ipv4 -d 'The address that clients receive over IPv4. No effect: cluster mode is not available in this version. (default: empty)' -r
+complete -c ember-server -l cluster-announce-client-ipv6 -d 'The address that clients receive over IPv6. No effect: cluster mode is not available in this version. (default: empty)' -r
+complete -c ember-server -l cluster-announce-client-port -d 'The port that clients receive. No effect: cluster mode is not available in this version. (default: 0)' -r
+complete -c ember-server -l cluster-announce-client-tls-port -d 'The port that clients with TLS receive. No effect: cluster mode is not available in this version. (default: 0)' -r
 complete -c ember-server -l cluster-blacklist-ttl -d 'For how many seconds a node that was forgotten is not added again. No effect: cluster mode is not available in this version. (default: 60)' -r
 complete -c ember-server -l cluster-config-save-behavior -d 'Whether a node ends when it cannot write its file. No effect: cluster mode is not available in this version. (default: sync)' -r -f -a "sync\t''
 best-effort\t''"
@@ -321,7 +326,7 @@ complete -c ember-server -l cluster-slot-stats-enabled -d 'Whether what each slo
 no\t''"
 complete -c ember-server -l cluster-slot-migration-log-max-len -d 'How many migrations of slots are remembered. No effect: cluster mode is not available in this version. (default: 1000)' -r
 complete -c ember-server -l slot-migration-max-failover-repl-bytes -d 'With how many bytes left to be sent a migration of slots comes to its end; -1 for any number. No effect: cluster mode is not available in this version. (default: 0)' -r
-complete -c ember-server -l cluster-compatibility-sample-ratio -d 'What per cent of commands are looked at for what a cluster does not allow. No effect: cluster mode is not available in this version. (default: 0)' -r
+complete -c ember-server -l cluster-compatibility-sample-ratio -d 'The percentage of commands that are checked for what a cluster does not allow. No effect: cluster mode is not available in this version. (default: 0)' -r
 complete -c ember-server -l always-show-logo -d 'Whether a logo stands in the log. No effect: there is no logo. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l io-threads -d 'How many threads read and write. No effect: workers read, run and write, one for each core: shards is their number. (default: 1)' -r
@@ -341,15 +346,15 @@ complete -c ember-server -l rdb-save-incremental-fsync -d 'Whether an RDB file i
 no\t''"
 complete -c ember-server -l rdbchecksum -d 'Whether RDB files end with a checksum, which is compared when they are read. No effect: RDB files always end with a checksum, which takes no time to speak of. (default: yes)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l sanitize-dump-payload -d 'Whether RESTORE checks all of a value before it is used. No effect: the values that RESTORE gets are always checked in full, whoever sends them. (default: no)' -r -f -a "no\t''
+complete -c ember-server -l sanitize-dump-payload -d 'Whether RESTORE checks a whole value before it is used. No effect: values of RESTORE are always checked in full, for every client. (default: no)' -r -f -a "no\t''
 yes\t''
 clients\t''"
 complete -c ember-server -l maxmemory-eviction-tenacity -d 'How long one round of eviction may take. No effect: keys are evicted until there is room, before the command that needs it runs. (default: 10)' -r
-complete -c ember-server -l crash-log-enabled -d 'Whether a crash is told in the log. No effect: a crash ends the process with a message and what the system keeps of it. (default: yes)' -r -f -a "yes\t''
+complete -c ember-server -l crash-log-enabled -d 'Whether a crash is logged. No effect: a crash ends the process with a message and the system\'s core dump. (default: yes)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l crash-memcheck-enabled -d 'Whether memory is tested after a crash. No effect: a crash ends the process with a message and what the system keeps of it. (default: yes)' -r -f -a "yes\t''
+complete -c ember-server -l crash-memcheck-enabled -d 'Whether memory is tested after a crash. No effect: a crash ends the process with a message and the system\'s core dump. (default: yes)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l enable-module-command -d 'Who may call MODULE: nobody, everybody, or clients on this machine. No effect: there are no modules. (default: no)' -r -f -a "no\t''
+complete -c ember-server -l enable-module-command -d 'Which clients may use MODULE: none, all, or those on this machine. No effect: there are no modules. (default: no)' -r -f -a "no\t''
 yes\t''
 local\t''"
 complete -c ember-server -l ignore-warnings -d 'Which warnings of the start do not stop the server. No effect: nothing here stops the server with a warning. (default: empty)' -r
@@ -377,6 +382,6 @@ complete -c ember-server -l key-load-delay -d 'The same for each key and command
 complete -c ember-server -l tiered-goal -d 'From which percentage of maxmemory on values are sent away; 0 sends all away that may go, all the time. (default: 90)' -r
 complete -c ember-server -l use-exit-on-panic -d 'Whether a failed assertion ends the process without a core dump. No effect: a panic always aborts the process. (default: no)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l watchdog-period -d 'After how many milliseconds a call that still runs is told in the log; 0 for never. No effect: the slow log and LATENCY tell of what takes long. (default: 0)' -r
+complete -c ember-server -l watchdog-period -d 'The milliseconds after which a running call is logged; 0 for never. No effect: the slow log and LATENCY record slow calls. (default: 0)' -r
 complete -c ember-server -s h -l help -d 'Prints all parameters'
 complete -c ember-server -s v -l version -d 'Prints the version'
