@@ -278,8 +278,8 @@ pub fn repair_aof(
     })
 }
 
-/// Copies the files of an AOF with `copy_file`, and writes their manifest. A file that is shorter than its manifest says is an
-/// error, or with `cuts_damage` the last one that is copied.
+/// Copies the files of an AOF with `copy_file`, and writes their manifest. A file that is shorter than its manifest says is
+/// an error, or with `cuts_damage` the last one that is copied.
 pub(crate) fn copy_aof(
     disk: &Arc<dyn Disk>,
     manifest: &Path,

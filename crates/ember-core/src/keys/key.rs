@@ -92,6 +92,14 @@ impl<'x> Key<'x> {
         self.turn.journal.record(self.database, |words| write(words.word(command.as_bytes()).word(name)));
     }
 
+    /// Records that fields of this hash expire at this time.
+    pub fn journal_fields_expiry<'n>(&mut self, at_ms: i64, names: impl ExactSizeIterator<Item = &'n [u8]>) {
+        self.journal("HPEXPIREAT", |words| {
+            words.integer(at_ms).word(b"FIELDS").integer(names.len());
+            names.for_each(|name| _ = words.word(name));
+        });
+    }
+
     /// As [`Key::journal`], for commands whose key is not their first argument: `write` adds all words; it is given this
     /// key.
     pub fn journal_words(&mut self, write: impl FnOnce(&mut Words<'_>, &[u8])) {

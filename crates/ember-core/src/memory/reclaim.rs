@@ -4,6 +4,7 @@
 //! queue; when that is full, or no thread can be started, the caller frees by itself: memory that waits to be freed
 //! is bounded by what arrives while the queue is full, and a flood of `UNLINK` slows down instead of piling up.
 
+use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -30,6 +31,11 @@ static PENDING: AtomicU64 = AtomicU64::new(0);
 /// Values that the background thread has freed.
 static FREED: AtomicU64 = AtomicU64::new(0);
 
+thread_local! {
+    /// Whether this is the background thread.
+    static IS_BACKGROUND: Cell<bool> = const { Cell::new(false) };
+}
+
 /// Lets the background thread do this when it starts. Has an effect before the first value is freed there.
 pub fn prepare_thread(prepare: impl Fn() + Send + Sync + 'static) {
     // Who comes second has no thread to prepare.
@@ -51,8 +57,12 @@ pub fn forget_freed() {
     FREED.store(0, Ordering::Relaxed);
 }
 
-/// Frees `garbage`, which is `values` values, soon, on the background thread if it can take it.
+/// Frees `garbage`, which is `values` values, soon, on the background thread if it can take it. Called by that thread, for a
+/// part of a value that it frees, it frees the part at once: it is counted with the value.
 pub fn later(garbage: impl Send + 'static, values: u64) {
+    if IS_BACKGROUND.get() {
+        return drop(garbage);
+    }
     let Some(queue) = QUEUE.get_or_init(start) else { return drop(garbage) };
     PENDING.fetch_add(values, Ordering::Relaxed);
     // A full queue hands the garbage back in the error, and it is dropped here.
@@ -68,6 +78,7 @@ fn start() -> Option<SyncSender<Garbage>> {
 }
 
 fn run(queue: &Receiver<Garbage>) {
+    IS_BACKGROUND.set(true);
     if let Some(prepare) = PREPARE.get() {
         prepare();
     }

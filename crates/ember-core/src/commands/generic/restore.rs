@@ -4,7 +4,6 @@ use ember_protocol::Args;
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{integer, is_word};
-use crate::commands::hash::journal_expiry_at;
 use crate::effects::events::Event;
 use crate::error::CommandError;
 use crate::keys::Key;
@@ -153,7 +152,7 @@ fn journal_field_expiries(key: &mut Key<'_>) {
     }
     expiring.sort_unstable();
     for fields in expiring.chunk_by(|(at_ms, _), (other_ms, _)| at_ms == other_ms) {
-        journal_expiry_at(key, fields[0].0, fields.iter().map(|(_, name)| name.as_slice()));
+        key.journal_fields_expiry(fields[0].0, fields.iter().map(|(_, name)| name.as_slice()));
     }
 }
 

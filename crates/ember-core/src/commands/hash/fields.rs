@@ -109,15 +109,3 @@ pub(super) fn journal_expiry(key: &mut Key<'_>, names: &Names, expire_at_ms: Opt
         }),
     }
 }
-
-/// Records that fields expire at this time.
-pub(in crate::commands) fn journal_expiry_at<'n>(
-    key: &mut Key<'_>,
-    at_ms: i64,
-    names: impl ExactSizeIterator<Item = &'n [u8]>,
-) {
-    key.journal("HPEXPIREAT", |words| {
-        words.integer(at_ms).word(b"FIELDS").integer(names.len());
-        names.for_each(|name| _ = words.word(name));
-    });
-}

@@ -1,6 +1,6 @@
 //! HINCRBYFLOAT.
 
-use super::{access, fields};
+use super::access;
 use crate::algorithms::long_double::LongDouble;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::effects::events::Event;
@@ -52,7 +52,7 @@ fn hincrbyfloat(call: &mut Call<'_, '_>) -> CommandResult {
     let text = sum.result.as_bytes();
     key.journal("HSET", |words| _ = words.word(name).word(text));
     if let Some(at_ms) = expire_at_ms {
-        fields::journal_expiry_at(&mut key, at_ms, [name].into_iter());
+        key.journal_fields_expiry(at_ms, [name].into_iter());
     }
     call.reply.bulk(text);
     Ok(())

@@ -180,7 +180,7 @@ fn journal_set(
     let names = pairs.clone().step_by(2);
     match expiry {
         NewExpiry::None => {}
-        NewExpiry::At(at_ms) => fields::journal_expiry_at(key, at_ms, names.map(|arg| args.at(arg))),
+        NewExpiry::At(at_ms) => key.journal_fields_expiry(at_ms, names.map(|arg| args.at(arg))),
         NewExpiry::Kept => {
             // HSET takes the expiry away.
             let expired_ms = key.expired_ms();
@@ -189,7 +189,7 @@ fn journal_set(
             let kept: Vec<(i64, &[u8])> =
                 names.filter_map(|arg| Some((expiry_of(arg)?, args.at(arg)))).collect();
             for alike in kept.chunk_by(|one, other| one.0 == other.0) {
-                fields::journal_expiry_at(key, alike[0].0, alike.iter().map(|&(_, name)| name));
+                key.journal_fields_expiry(alike[0].0, alike.iter().map(|&(_, name)| name));
             }
         }
     }

@@ -24,8 +24,6 @@ mod httl;
 
 use crate::call::DataCommand;
 
-pub(super) use fields::journal_expiry_at;
-
 /// The family's commands, file by file.
 pub(super) const COMMANDS: &[&[DataCommand]] = &[
     hdel::COMMANDS,

@@ -42,8 +42,14 @@ pub(super) struct Options<'a> {
     pub(super) aggregate: Aggregate,
     with_scores: bool,
     with_vectors: bool,
-    /// The fields that are returned, as they were named, and each by its place among the paths.
-    fields: Option<(Vec<(&'a [u8], usize)>, FieldPaths)>,
+    fields: Option<Returned<'a>>,
+}
+
+/// The fields that are returned.
+struct Returned<'a> {
+    /// Their names as they were given, each with its place among the paths.
+    named: Vec<(&'a [u8], usize)>,
+    paths: FieldPaths,
 }
 
 /// How the scores of several queries become one.
@@ -63,11 +69,8 @@ pub(super) fn is_option(args: Args<'_>, at: usize) -> bool {
 /// Steps in which a number of a vector is written.
 const STEPS_PER_NUMBER: usize = 2;
 
-/// Fields that are returned.
-fn returned(
-    args: Args<'_>,
-    range: std::ops::Range<usize>,
-) -> Result<(Vec<(&[u8], usize)>, FieldPaths), CommandError> {
+/// The fields that the arguments in `range` name.
+fn returned(args: Args<'_>, range: std::ops::Range<usize>) -> Result<Returned<'_>, CommandError> {
     let (mut places, mut paths) = (HashMap::new(), Vec::new());
     let place = |arg: usize| {
         let name = args.at(arg);
@@ -78,7 +81,7 @@ fn returned(
         (name, place)
     };
     let named = range.map(place).collect();
-    Ok((named, FieldPaths::new(paths).ok_or(LONG_PATH)?))
+    Ok(Returned { named, paths: FieldPaths::new(paths).ok_or(LONG_PATH)? })
 }
 
 impl<'a> Options<'a> {
@@ -164,7 +167,7 @@ impl<'a> Options<'a> {
     /// How many steps it takes to write elements. O(their number).
     pub(super) fn steps_to_write(&self, set: &VectorSet, hits: &[(u32, f64)]) -> usize {
         let slots = hits.iter().map(|&(slot, _)| slot);
-        let fields = self.fields.as_ref().map_or(0, |(named, paths)| {
+        let fields = self.fields.as_ref().map_or(0, |Returned { named, paths }| {
             let bytes = set.attributes_len(slots).saturating_mul(paths.depth());
             set.steps_of_attributes(bytes).saturating_add(hits.len() * named.len())
         });
@@ -190,7 +193,7 @@ impl<'a> Options<'a> {
             if self.with_vectors {
                 write_vector(&set.vector(slot), reply);
             }
-            let Some((named, paths)) = &self.fields else { continue };
+            let Some(Returned { named, paths }) = &self.fields else { continue };
             reply.array(named.len() * 2);
             let texts = element.attributes().map(|attributes| paths.texts(attributes));
             for &(name, place) in named {
