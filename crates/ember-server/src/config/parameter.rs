@@ -44,9 +44,9 @@ pub(crate) enum Kind {
     Choice { names: &'static [&'static str], get: fn(&Config) -> usize, set: fn(&mut Config, usize) },
     /// The path of a file or directory; empty for none.
     Path(Field<String>),
-    /// A password, or a name that belongs to one: shown by CONFIG GET, and redacted everywhere else. When the parameter `file`
-    /// names the file to read it from, the value here does not count; setting it forgets that file, so that the later of the
-    /// two counts.
+    /// A password, or a name that belongs to one: shown by CONFIG GET, and redacted everywhere else. When the parameter
+    /// `file` names the file to read it from, the value here does not count; setting it forgets that file, so that the later
+    /// of the two counts.
     Secret { field: Field<Secret>, file: Option<Field<String>> },
     /// Words separated by white space.
     Words {
