@@ -36,6 +36,10 @@ const INPUT_LEN_MAX: usize = u32::MAX as usize;
 /// announcing.)
 const LARGE_CAPACITY_FIRST: usize = 64 * 1024;
 
+/// By how many bytes the buffer of a large argument grows at most: one read fills them, and the other clients of the same
+/// thread wait for that.
+const LARGE_GROWTH_MAX: usize = 8 * 1024 * 1024;
+
 /// Spans an idle parser keeps allocated (512 bytes), for the next command that is cut by the end of the input.
 const SPANS_KEPT_MAX: usize = 64;
 
@@ -513,9 +517,10 @@ fn reserve_large(bytes: &mut Vec<u8>, len: usize) {
     }
 }
 
-/// The capacity for a large argument of `len` bytes of which `received` are there: doubles, ends exactly at `len`.
+/// The capacity for a large argument of `len` bytes of which `received` are there: doubles within limits, ends exactly at
+/// `len`.
 fn large_capacity(received: usize, len: usize) -> usize {
-    len.min(received.saturating_mul(2).max(LARGE_CAPACITY_FIRST))
+    len.min(received.saturating_add(received.clamp(LARGE_CAPACITY_FIRST, LARGE_GROWTH_MAX)))
 }
 
 /// The [`Limits`] in the form the parser compares with.

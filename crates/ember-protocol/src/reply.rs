@@ -8,6 +8,7 @@
 //! sum of their lengths.
 
 use std::io::IoSlice;
+use std::ops::Range;
 use std::sync::Arc;
 
 use memchr::memchr2;
@@ -48,6 +49,16 @@ struct Segment {
     /// The segment comes before this offset of the byte vector.
     at: usize,
     bytes: Arc<Vec<u8>>,
+    /// Which of the bytes.
+    part: Range<usize>,
+}
+
+impl Segment {
+    /// All of the bytes.
+    fn whole(at: usize, bytes: Arc<Vec<u8>>) -> Segment {
+        let part = 0..bytes.len();
+        Segment { at, bytes, part }
+    }
 }
 
 /// The replies of one batch, in order.
@@ -146,9 +157,21 @@ impl Reply {
         if value.len() < SHARED_LEN_MIN {
             return self.bulk(value);
         }
-        self.header(b'$', value.len());
-        self.segments.push(Segment { at: self.bytes.len(), bytes: Arc::clone(value) });
-        self.shared_bytes += value.len();
+        self.bulk_shared_part(value, 0..value.len());
+    }
+
+    /// A bulk string that is a part of shared bytes, kept as by [`Reply::bulk_shared`]: the rest is kept with it.
+    ///
+    /// # Panics
+    /// If the part is not in the bytes.
+    pub fn bulk_shared_part(&mut self, bytes: &Arc<Vec<u8>>, part: Range<usize>) {
+        assert!(part.start <= part.end && part.end <= bytes.len(), "a part is in the whole");
+        if part.len() < SHARED_LEN_MIN {
+            return self.bulk(&bytes[part]);
+        }
+        self.header(b'$', part.len());
+        self.shared_bytes += part.len();
+        self.segments.push(Segment { at: self.bytes.len(), bytes: Arc::clone(bytes), part });
         self.line_end();
     }
 
@@ -271,7 +294,7 @@ impl Reply {
             return self.raw(replies);
         }
         self.shared_bytes += replies.len();
-        self.segments.push(Segment { at: self.bytes.len(), bytes: Arc::clone(replies) });
+        self.segments.push(Segment::whole(self.bytes.len(), Arc::clone(replies)));
     }
 
     /// The place after the last reply: for [`truncate_to`](Reply::truncate_to), for a head inserted later, and for
@@ -307,7 +330,7 @@ impl Reply {
     pub fn truncate_to(&mut self, mark: Mark) {
         self.bytes.truncate(mark.bytes);
         self.shared_bytes -=
-            self.segments.drain(mark.segments..).map(|segment| segment.bytes.len()).sum::<usize>();
+            self.segments.drain(mark.segments..).map(|segment| segment.part.len()).sum::<usize>();
     }
 
     /// The length of all replies in bytes, shared segments included. O(1).
@@ -344,9 +367,9 @@ impl Reply {
         let base = self.bytes.len();
         self.bytes.extend_from_slice(&other.bytes[from.bytes..to.bytes]);
         for segment in &other.segments[from.segments..to.segments] {
-            self.shared_bytes += segment.bytes.len();
+            self.shared_bytes += segment.part.len();
             let at = base + (segment.at - from.bytes);
-            self.segments.push(Segment { at, bytes: Arc::clone(&segment.bytes) });
+            self.segments.push(Segment { at, ..segment.clone() });
         }
     }
 
@@ -361,7 +384,7 @@ impl Reply {
             return self.append(&other);
         }
         self.shared_bytes += other.bytes.len();
-        self.segments.push(Segment { at: self.bytes.len(), bytes: Arc::new(other.bytes) });
+        self.segments.push(Segment::whole(self.bytes.len(), Arc::new(other.bytes)));
     }
 
     /// The pieces of the replies in order, without the first `from` bytes (those already sent) and without
@@ -482,7 +505,7 @@ impl<'a> Slices<'a> {
         match self.reply.segments.get(self.segment) {
             Some(segment) if segment.at == self.at => {
                 self.segment += 1;
-                Some(&segment.bytes)
+                Some(&segment.bytes[segment.part.clone()])
             }
             Some(segment) => {
                 let piece = &self.reply.bytes[self.at..segment.at];

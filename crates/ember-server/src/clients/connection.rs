@@ -58,6 +58,10 @@ pub(crate) fn absorbed_max(limit: u64) -> usize {
 /// Pieces passed to one write call.
 const WRITE_SLICES_MAX: usize = 64;
 
+/// Bytes that one call of [`Connection::flush`] sends at most: the other connections of the worker wait for the system to copy
+/// them.
+const FLUSHED_MAX_BYTES: usize = 1024 * 1024;
+
 /// What reading gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fill {
@@ -558,7 +562,13 @@ impl Connection {
         self.pushed = 0;
     }
 
-    /// Sends what the socket takes; returns the bytes sent and the write calls made. [`Connection::may_send`] was true.
+    /// Whether [`Connection::flush`] would send more: the socket takes it, and it may be sent.
+    pub(crate) fn has_to_flush(&self) -> bool {
+        self.writable && self.unsent_bytes() > 0 && self.acknowledges == 0 && !self.is_handshaking()
+    }
+
+    /// Sends what the socket takes, within limits; returns the bytes sent and the write calls made. [`Connection::may_send`]
+    /// was true.
     ///
     /// # Errors
     /// What the system says when the connection is broken.
@@ -569,10 +579,17 @@ impl Connection {
             return self.flush_encrypted();
         }
         let (mut bytes, mut calls) = (0, 0);
-        while self.writable && self.unsent_bytes() > 0 {
+        while self.writable && self.unsent_bytes() > 0 && bytes < FLUSHED_MAX_BYTES {
             let mut slices = [IoSlice::new(&[]); WRITE_SLICES_MAX];
-            let count = self.output.io_slices(self.sent, &mut slices);
-            let offered: usize = slices[..count].iter().map(|slice| slice.len()).sum();
+            let (mut count, mut offered) = (0, 0);
+            for (slice, piece) in slices.iter_mut().zip(self.output.slices(self.sent)) {
+                let piece = &piece[..piece.len().min(FLUSHED_MAX_BYTES - bytes - offered)];
+                if piece.is_empty() {
+                    break;
+                }
+                *slice = IoSlice::new(piece);
+                (count, offered) = (count + 1, offered + piece.len());
+            }
             let result = match &slices[..count] {
                 [one] => rustix::io::write(&self.socket, one),
                 many => rustix::io::writev(&self.socket, many),
@@ -600,7 +617,7 @@ impl Connection {
     fn flush_encrypted(&mut self) -> io::Result<(usize, usize)> {
         let (mut bytes, mut calls) = (0, 0);
         let Some(tls) = &mut self.tls else { return Ok((0, 0)) };
-        while self.writable {
+        while self.writable && bytes < FLUSHED_MAX_BYTES {
             let (sent, made, result) = tls.send(&self.socket);
             bytes += sent;
             calls += made;

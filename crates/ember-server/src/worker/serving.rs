@@ -126,7 +126,7 @@ impl Worker {
         let Some(connection) = self.connections[token].as_deref_mut() else { return };
         let runs = connection.may_run() && !connection.is_output_high(self.absorbed_max);
         let reads = connection.readable && (runs || connection.may_absorb(self.absorbed_max));
-        if reads || (runs && connection.has_unparsed) {
+        if reads || (runs && connection.has_unparsed) || connection.has_to_flush() {
             list(&mut self.ready, connection, token);
         } else if self.stop_at.is_some() && connection.may_run() && connection.unsent_bytes() == 0 {
             self.close(token);

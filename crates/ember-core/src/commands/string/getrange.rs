@@ -4,6 +4,7 @@ use super::value;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{index_range, integer};
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::value::StringValue;
 
 const GETRANGE: Spec = Spec {
     name: "getrange",
@@ -44,7 +45,13 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
 fn getrange(call: &mut Call<'_, '_>) -> CommandResult {
     let (start, end) = (integer(call.args, 2)?, integer(call.args, 3)?);
     let mut digits = itoa::Buffer::new();
-    let bytes = value::bytes_or_empty(value::string(call.keys.read(1))?, &mut digits);
+    let value = value::string(call.keys.read(1))?;
+    if let Some(StringValue::Large(large)) = value {
+        let part = index_range(start, end, large.bytes().len());
+        call.reply.bulk_shared_part(&large.share(), part);
+        return Ok(());
+    }
+    let bytes = value::bytes_or_empty(value, &mut digits);
     call.reply.bulk(&bytes[index_range(start, end, bytes.len())]);
     Ok(())
 }
