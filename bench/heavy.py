@@ -58,7 +58,7 @@ class Client:
         self.at += count
 
     def read(self, raises=True):
-        """Reads one reply; returns its first line. Another client's long script is answered with an error, which counts too."""
+        """Reads one reply; returns its first line. An error is a reply too: a long script of another client causes one."""
         first, left = None, 1
         while left:
             left -= 1

@@ -10,6 +10,14 @@ use crate::turn::Turn;
 /// Steps that take no longer than to have others take them.
 const FEW_STEPS: usize = 256;
 
+/// A change in place of this many times as many elements as a call may look at is made elsewhere: below that it takes less
+/// time than the others would notice.
+const CHANGED_FACTOR: usize = 2;
+
+/// A change in place of fewer elements than this part of a value is made where it stands: a copy of all of them would take
+/// longer for the client, and for those who wait to write the key, than the others save.
+const CHANGED_PART_MIN: usize = 32;
+
 /// What a handler returns: done with its reply written, or an error with nothing written.
 pub type CommandResult = Result<(), CommandError>;
 
@@ -31,6 +39,13 @@ impl Call<'_, '_> {
     #[inline]
     pub fn steps_max(&self) -> usize {
         self.waiting.steps_max(self.keys.turn)
+    }
+
+    /// Whether the call is to be answered with [`Attempt::Offload`] because it changes this many elements of a value of
+    /// `len` in place. Elsewhere that is a change of a copy.
+    #[inline]
+    pub fn is_long_change(&self, changed: usize, len: usize) -> bool {
+        changed > self.steps_max().saturating_mul(CHANGED_FACTOR) && len / CHANGED_PART_MIN <= changed
     }
 
     /// The same for a search among vectors. When those of this turn have taken as many steps as they may, it is of few, or
@@ -129,7 +144,14 @@ pub enum Run {
     Prepared(for<'c> fn(Args<'c>) -> Result<Locked<'c>, CommandError>),
     /// As `Keys`, and may take long: then it can be run elsewhere.
     Long(fn(&mut Call<'_, '_>) -> AttemptResult),
-    /// The same, and may have to wait for a change of one of its keys.
+    /// As `Long`, for a command whose calls are nearly always short.
+    KeysOrLong {
+        /// Whether a call may take long, as far as its arguments tell; others run as those of `Keys`.
+        long_if: fn(Args<'_>) -> bool,
+        /// The handler.
+        run: fn(&mut Call<'_, '_>) -> AttemptResult,
+    },
+    /// As `Long`, and may have to wait for a change of one of its keys.
     Blocking(fn(&mut Call<'_, '_>) -> AttemptResult),
     /// As `Long`; a call that touches keys which its arguments do not name runs with all shards locked.
     KeysOrAllShards {
@@ -151,7 +173,24 @@ pub enum Run {
 impl Run {
     /// Whether a call may be answered with [`Attempt::Offload`].
     pub fn may_be_long(self) -> bool {
-        matches!(self, Run::Long(_) | Run::KeysOrAllShards { .. } | Run::LongKeyspace(_))
+        matches!(
+            self,
+            Run::Long(_)
+                | Run::KeysOrLong { .. }
+                | Run::KeysOrAllShards { .. }
+                | Run::Blocking(_)
+                | Run::LongKeyspace(_)
+        )
+    }
+
+    /// Whether a call runs on the keys in its arguments in a short time, so that any worker can run it for another.
+    #[inline]
+    pub fn is_short(self, args: Args<'_>) -> bool {
+        match self {
+            Run::Keys(_) => true,
+            Run::KeysOrLong { long_if, .. } => !long_if(args),
+            _ => false,
+        }
     }
 }
 

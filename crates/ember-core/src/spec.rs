@@ -524,6 +524,8 @@ pub struct Spec {
     pub key_flags_of: Option<fn(Args<'_>) -> KeyFlags>,
     /// The argument indexes of all keys of a call, for a command whose key specifications do not find them all.
     pub keys_of: Option<fn(Args<'_>) -> Vec<usize>>,
+    /// The number of the database of the key that a call overwrites, where the call says so; else it is the selected one.
+    pub overwrites_in: Option<fn(Args<'_>) -> Option<usize>>,
     /// Which of its arguments are channels.
     pub channels: Channels,
     /// The argument indexes of the databases that a call names, for a command that can name one besides the selected one.
@@ -606,6 +608,7 @@ impl Spec {
         history: &[],
         key_flags_of: None,
         keys_of: None,
+        overwrites_in: None,
         channels: Channels::None,
         databases_of: None,
         is_secret: None,

@@ -7,6 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use ember_testkit::{Block, Server, code_blocks, run_session, session_exchanges, split_arguments};
+use emberkv_core::call::{DataCommand, Run};
+use emberkv_core::commands::FAMILIES;
 
 /// Words a shell command in a document may begin with, besides our own scripts and the server.
 const PROGRAMS: [&str; 14] = [
@@ -186,4 +188,55 @@ fn check_server_starts(arguments: &[&str]) -> Result<(), String> {
     let result = started.map(drop).map_err(|_| "it does not start".to_owned());
     fs::remove_dir_all(&directory).unwrap();
     result
+}
+
+/// The names of all commands on data, with how each runs; of a subcommand with its container's.
+fn data_commands() -> Vec<(String, Run)> {
+    let mut all = Vec::new();
+    for command in FAMILIES.iter().copied().flatten().copied().flatten() {
+        let name = command.spec.name.to_uppercase();
+        all.push((name.clone(), command.run));
+        let subcommand = |it: &DataCommand| (format!("{name} {}", it.spec.name.to_uppercase()), it.run);
+        all.extend(command.subcommands.iter().map(subcommand));
+    }
+    all
+}
+
+/// The rows of the table in a document whose head begins with these words, as cells.
+fn table_rows(text: &str, head: &str) -> Vec<Vec<String>> {
+    let lines = text.lines().skip_while(|line| !line.starts_with(head)).skip(2);
+    let rows = lines.take_while(|line| line.starts_with('|'));
+    rows.map(|row| row.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect()).collect()
+}
+
+/// The words in backticks in a cell.
+fn names_in(cell: &str) -> Vec<String> {
+    cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_table_of_long_commands_has_all_that_run_on_a_thread_and_reasons_for_others() {
+    let text = fs::read_to_string(root().join("docs/execution-modes.md")).unwrap();
+    let commands = data_commands();
+    let run_of = |name: &str| commands.iter().find(|(known, _)| known == name).map(|(_, run)| *run);
+    let mut listed = Vec::new();
+    for row in table_rows(&text, "| commands | counted |") {
+        assert!(row.len() == 2 && !row[1].is_empty(), "{row:?}");
+        for name in names_in(&row[0]) {
+            let run = run_of(&name).unwrap_or_else(|| panic!("{name} is no command on data"));
+            assert!(run.may_be_long(), "{name} always runs on its worker");
+            listed.push(name);
+        }
+    }
+    for (name, run) in &commands {
+        // Those that wait need not be long ever.
+        let is_long = run.may_be_long() && !matches!(run, Run::Blocking(_));
+        assert!(!is_long || listed.contains(name), "{name} may run on a thread, and the table lacks it");
+    }
+    let reasons = table_rows(&text, "| commands | reason |");
+    assert!(reasons.len() >= 4, "{reasons:?}");
+    for row in reasons {
+        assert!(row.len() == 2 && row[1].ends_with('.'), "{row:?}");
+        assert!(!names_in(&row[0]).is_empty(), "{row:?}");
+    }
 }

@@ -130,3 +130,19 @@ pub fn index_range(start: i64, end: i64, len: usize) -> std::ops::Range<usize> {
     let (start, end) = (absolute(start), absolute(end).min(len - 1));
     if start > end { 0..0 } else { start as usize..end as usize + 1 }
 }
+
+/// Arguments of a call that names so few elements that it is short.
+const FEW_ARGUMENTS: usize = 1024;
+
+/// Digits of a count of elements that is small.
+const SMALL_COUNT_DIGITS: usize = 3;
+
+/// Whether a call names so many elements that it may take long.
+pub(crate) fn names_many(args: Args<'_>) -> bool {
+    args.len() > FEW_ARGUMENTS
+}
+
+/// Whether argument `arg` is there and may be a count of so many elements that the call may take long.
+pub(crate) fn is_large_count(args: Args<'_>, arg: usize) -> bool {
+    args.get(arg).is_some_and(|count| count.len() > SMALL_COUNT_DIGITS)
+}

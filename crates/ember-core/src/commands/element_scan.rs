@@ -1,13 +1,18 @@
 //! What the commands that iterate over the elements of one value have in common: options and reply.
 
-use ember_protocol::{Args, Mark, Reply};
+use ember_protocol::{Args, Mark, Reply, number};
 
 use super::arguments::{integer, is_word};
 use crate::algorithms::glob::{self, Case};
+use crate::call::Call;
 use crate::error::CommandError;
+use crate::types::Variant;
 
 /// `COUNT` when it is not given.
 const COUNT_DEFAULT: usize = 10;
+
+/// A call that looks at no more elements is short.
+pub(crate) const FEW_ELEMENTS: usize = 1024;
 
 /// The options behind key and cursor.
 pub(crate) struct ScanOptions<'a> {
@@ -56,6 +61,26 @@ impl<'a> ScanOptions<'a> {
     pub(crate) fn accept(&self, name: &[u8]) -> bool {
         self.pattern.is_none_or(|pattern| glob::matches(pattern, name, Case::Sensitive))
     }
+}
+
+/// Whether a call on the value of the key in argument 1 looks at more of its elements than it may. It counts as a use then.
+pub(crate) fn is_long<T: Variant>(call: &mut Call<'_, '_>, count: usize) -> bool {
+    let steps_max = call.steps_max();
+    if count <= steps_max {
+        return false;
+    }
+    let is_long = matches!(call.keys.value::<T>(1), Ok(Some(value)) if value.len() > steps_max);
+    if is_long {
+        call.keys.read(1);
+    }
+    is_long
+}
+
+/// What a call gives as COUNT, if it can be read.
+pub(crate) fn count_of(args: Args<'_>) -> usize {
+    let given = (3..args.len()).rev().find(|&arg| is_word(args, arg, "COUNT"));
+    let count = given.and_then(|arg| number::parse_i64(args.get(arg + 1)?));
+    count.and_then(|count| usize::try_from(count).ok()).unwrap_or(COUNT_DEFAULT)
 }
 
 /// Writes the reply: the cursor to go on from and the `count` replies that `elements` holds.

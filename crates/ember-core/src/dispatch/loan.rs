@@ -8,20 +8,25 @@
 //!
 //! A value that is lent may be read by all. Who changes it meanwhile copies it: the caller keeps those away who can wait.
 //! What a call stores is right only while its keys are as they were: a watch tells.
+//!
+//! A call that changes a value where it stands changes a copy, which replaces the value at the end. The copy takes as much
+//! memory as the value for the time of the call ([`Loan::copied_bytes`]). What the handler records in the journal is kept
+//! with the loan until then.
 
 use std::sync::Arc;
 
 use ember_protocol::{Args, OwnedBatch, Reply};
 
 use super::Context;
-use crate::call::{Call, CommandResult, DataCommand, KeyspaceCall, Run, Waiting};
+use crate::call::{Attempt, Call, CommandResult, DataCommand, KeyspaceCall, Run, Waiting};
 use crate::effects::events::{EventClass, Notice};
+use crate::effects::journal::{Journal, Segment};
 use crate::effects::observers::Watch;
 use crate::entries::entry::Slot;
 use crate::keys::{Guards, Keys};
 use crate::keyspace::Keyspace;
 use crate::keyspace::shard::ShardData;
-use crate::spec::{Flags, KeyFlags};
+use crate::spec::{Flags, KeyFlags, Spec};
 use crate::turn::Turn;
 use crate::types::Aggregate;
 
@@ -36,8 +41,53 @@ pub struct Loan {
     turn: Turn,
     /// Of the keys of a call that may store something.
     watch: Option<Arc<Watch>>,
-    /// What the call has left at the keys it may change, by argument.
-    stored: Vec<(usize, Option<Slot>)>,
+    /// The keys of a call that may store something.
+    keys: Vec<LentKey>,
+    /// What the call has left at the keys it has changed.
+    stored: Vec<Stored>,
+    /// What it has recorded.
+    recorded: Segment,
+}
+
+/// Keys whose strings a call may change.
+const CHANGED: KeyFlags = KeyFlags::RW.union(KeyFlags::OW).union(KeyFlags::RM);
+
+/// A key of a call that may store something.
+#[derive(Clone, Copy)]
+struct LentKey {
+    arg: usize,
+    /// The number of its database.
+    database: usize,
+    flags: KeyFlags,
+    /// Whether this is the first of the arguments that name the key, and the key was there.
+    was_there: bool,
+}
+
+/// What a call has left at a key.
+struct Stored {
+    key: LentKey,
+    /// The new entry, or none.
+    slot: Option<Slot>,
+    /// Whether observers of the key are notified.
+    is_observed: bool,
+}
+
+/// The keys of a call, with what is done with each. O(arguments).
+fn keys_of_call(spec: &Spec, args: Args<'_>) -> Vec<(usize, KeyFlags)> {
+    let mut all: Vec<_> = if spec.keys_of.is_some() {
+        spec.keys_with_flags(args).collect()
+    } else {
+        let of_call = spec.key_flags_of.map(|flags_of| flags_of(args));
+        let keys = spec.keys.iter().flat_map(|keys| keys.positions(args).map(|arg| (arg, keys.flags)));
+        keys.map(|(arg, flags)| (arg, of_call.unwrap_or(flags))).collect()
+    };
+    // A key that is written while others are only read gets a result of them; the table says RW for SINTERSTORE, as Redis.
+    if all.iter().any(|(_, flags)| flags.contains(KeyFlags::RO)) {
+        for (_, flags) in all.iter_mut().filter(|(_, flags)| flags.contains(KeyFlags::RW)) {
+            *flags = flags.difference(KeyFlags::RW).union(KeyFlags::OW);
+        }
+    }
+    all
 }
 
 impl Loan {
@@ -46,28 +96,73 @@ impl Loan {
     /// [`Attempt::Offload`]: crate::call::Attempt::Offload
     pub fn take(command: &'static DataCommand, context: &mut Context<'_, '_>, args: Args<'_>) -> Loan {
         let Context { keyspace, guards, turn, database, .. } = context;
-        let watch = command.spec.flags.contains(Flags::WRITE).then(Arc::<Watch>::default);
-        if let Some(watch) = &watch {
-            let mut keys = Keys::new(keyspace, guards, args, *database, (0, keyspace.hash(&[])), turn);
-            for arg in command.spec.key_positions(args) {
-                // What has expired by now breaks no watch later.
-                keys.expire(arg);
-                keys.watch(arg, watch);
-            }
-        }
+        let writes = command.spec.flags.contains(Flags::WRITE);
+        let watch = writes.then(Arc::<Watch>::default);
         let mut shards: Vec<(usize, Box<ShardData>)> = Vec::new();
-        for arg in command.spec.key_positions(args) {
+        let mut lend = |guards: &mut Guards<'_>, turn: &Turn, database: usize, arg: usize| {
             let (key, hash) = (args.at(arg), keyspace.hash(args.at(arg)));
             let at = shards.binary_search_by_key(&hash.shard(), |&(shard, _)| shard).unwrap_or_else(|at| {
                 shards.insert(at, (hash.shard(), Box::default()));
                 at
             });
-            guards.shard_mut(hash.shard()).lend(*database, hash, key, turn.expired_ms(), &mut shards[at].1);
+            guards.shard_mut(hash.shard()).lend(database, hash, key, turn.expired_ms(), &mut shards[at].1)
+        };
+        let mut lent_keys = Vec::new();
+        if let Some(watch) = &watch {
+            let target = command.spec.overwrites_in.and_then(|database_of| database_of(args));
+            // Of arguments that name the same key, that of the result is the one that decides.
+            let mut keys_of_call = keys_of_call(&command.spec, args);
+            keys_of_call.sort_by_key(|(_, flags)| !flags.contains(KeyFlags::OW));
+            for (arg, flags) in keys_of_call {
+                let database = target.filter(|_| flags.contains(KeyFlags::OW)).unwrap_or(*database);
+                let mut keys = Keys::new(keyspace, guards, args, database, (0, keyspace.hash(&[])), turn);
+                // What has expired by now breaks no watch later.
+                keys.expire(arg);
+                keys.watch(arg, watch);
+                let was_there = lend(guards, turn, database, arg);
+                lent_keys.push(LentKey { arg, database, flags, was_there });
+            }
+        } else {
+            for arg in command.spec.key_positions(args) {
+                lend(guards, turn, *database, arg);
+            }
         }
         let mut call = OwnedBatch::new();
         call.append(args);
-        let turn = turn.for_loan();
-        Loan { command, call, database: *database, shards, turn, watch, stored: Vec::new() }
+        let turn = turn.for_loan(writes);
+        Loan {
+            command,
+            call,
+            database: *database,
+            shards,
+            turn,
+            watch,
+            keys: lent_keys,
+            stored: Vec::new(),
+            recorded: Segment::default(),
+        }
+    }
+
+    /// Bytes that a call would copy to change values where they stand, which its keys lend it. The locks of its keys are
+    /// held.
+    pub fn copied_bytes(
+        command: &'static DataCommand,
+        context: &mut Context<'_, '_>,
+        args: Args<'_>,
+    ) -> usize {
+        let Context { keyspace, guards, database, .. } = context;
+        let keys = keys_of_call(&command.spec, args);
+        let stores_result = keys.iter().any(|(_, flags)| flags.contains(KeyFlags::OW));
+        if stores_result || !command.spec.flags.contains(Flags::WRITE) {
+            return 0;
+        }
+        let bytes_of = |&(arg, _): &(usize, KeyFlags)| {
+            let (key, hash) = (args.at(arg), keyspace.hash(args.at(arg)));
+            let data = guards.data(hash.shard());
+            let entry = data.find(*database, hash, key).map(|at| data.entry(*database, at));
+            entry.map_or(0, |entry| entry.resident_bytes())
+        };
+        keys.iter().map(bytes_of).sum()
     }
 
     /// Whether a change of what is lent for a call is to be kept off: the call may store something, or a value that is
@@ -115,7 +210,10 @@ impl Loan {
     pub fn run(&mut self, keyspace: &Keyspace, reply: &mut Reply) -> CommandResult {
         let (args, database) = (self.call.command(0), self.database);
         let handler = match self.command.run {
-            Run::Long(handler) | Run::KeysOrAllShards { run: handler, .. } => handler,
+            Run::Long(handler)
+            | Run::KeysOrLong { run: handler, .. }
+            | Run::KeysOrAllShards { run: handler, .. }
+            | Run::Blocking(handler) => handler,
             Run::LongKeyspace(handler) => {
                 let (turn, waiting) = (&mut self.turn, Waiting::Never);
                 let mut call = KeyspaceCall { args, keyspace, database, turn, reply, waiting };
@@ -125,76 +223,118 @@ impl Loan {
         };
         let mut guards = Guards::Lent(std::mem::take(&mut self.shards));
         let known = (0, keyspace.hash(&[]));
+        let mark = self.turn.journal.begin_call(self.turn.counters.changes);
         let keys = Keys::new(keyspace, &mut guards, args, database, known, &mut self.turn);
         let result = handler(&mut Call { args, keys, reply, waiting: Waiting::Never });
-        if self.turn.counters.changes > 0 {
-            let changed = KeyFlags::RW.union(KeyFlags::OW).union(KeyFlags::RM);
-            let specs = self.command.spec.keys.iter().filter(|keys| keys.flags.intersects(changed));
-            for arg in specs.flat_map(|keys| keys.positions(args)) {
-                let (key, hash) = (args.at(arg), keyspace.hash(args.at(arg)));
-                let shard = guards.shard_mut(hash.shard());
-                let slot = shard.find(database, hash, key).map(|at| shard.remove(database, at));
-                self.stored.push((arg, slot));
-            }
+        let Turn { journal, counters, .. } = &mut self.turn;
+        journal.end_call(&mark, counters.changes, database, args);
+        self.recorded = journal.take();
+        let has_changes = counters.changes > 0;
+        let attempt = result?;
+        self.take_stored(keyspace, &mut guards, has_changes);
+        match attempt {
+            Attempt::Wait(wait) => (wait.empty_reply)(reply),
+            Attempt::Done | Attempt::Offload | Attempt::Fetch => {}
         }
-        result.map(|_| ())
+        Ok(())
+    }
+
+    /// Takes what the call has left at the keys that it has changed. A value with elements that is changed is no longer
+    /// shared, also where that counts as no change.
+    fn take_stored(&mut self, keyspace: &Keyspace, guards: &mut Guards<'_>, has_changes: bool) {
+        let args = self.call.command(0);
+        for &key in &self.keys {
+            let (name, hash) = (args.at(key.arg), keyspace.hash(args.at(key.arg)));
+            let shard = guards.shard_mut(hash.shard());
+            let slot = match shard.find(key.database, hash, name) {
+                None if key.was_there => None,
+                None => continue,
+                Some(at) => {
+                    let entry = shard.entry(key.database, at);
+                    let is_changed = match entry.aggregate() {
+                        Some(_) => !entry.is_shared(),
+                        None => has_changes && key.flags.intersects(CHANGED),
+                    };
+                    if !is_changed {
+                        continue;
+                    }
+                    Some(shard.remove(key.database, at))
+                }
+            };
+            let is_observed = self.turn.notices.changed.iter().any(|changed| *changed.name == *name);
+            self.stored.push(Stored { key, slot, is_observed });
+        }
     }
 
     /// Ends the watch of the keys; whether all are as they were when they were lent. The locks of all of them are held. What
     /// has expired meanwhile is removed first, and not as it was: the journal has that before the call.
     pub fn end_watch(&mut self, context: &mut Context<'_, '_>) -> bool {
         let Some(watch) = self.watch.take() else { return true };
-        let (args, database) = (self.call.command(0), self.database);
+        let args = self.call.command(0);
         let Context { keyspace, guards, turn, .. } = context;
-        let mut keys = Keys::new(keyspace, guards, args, database, (0, keyspace.hash(&[])), turn);
-        for arg in self.command.spec.key_positions(args) {
-            keys.expire(arg);
-            keys.unwatch(database, arg, &watch);
+        for key in &self.keys {
+            let known = (0, keyspace.hash(&[]));
+            let mut keys = Keys::new(keyspace, guards, args, key.database, known, turn);
+            keys.expire(key.arg);
+            keys.unwatch(key.database, key.arg, &watch);
         }
-        !watch.is_broken()
+        // A journal that has got a reader meanwhile lacks what the call would have recorded.
+        !watch.is_broken() && (self.turn.journal.is_on() || !turn.journal.is_on())
     }
 
-    /// Puts what the call has stored in its place, with the event and the record of the call. The locks of all its keys are
-    /// held, and those of no others, since [`Loan::end_watch`] has said that nothing has changed.
+    /// Puts what the call has stored in its place, with its events and its record. The locks of all its keys are held, and
+    /// those of no others, since [`Loan::end_watch`] has said that nothing has changed.
     pub fn give_back(&mut self, context: &mut Context<'_, '_>) {
-        let Loan { call, stored, database, turn: own, .. } = self;
-        let database = *database;
+        let Loan { call, stored, turn: own, recorded, .. } = self;
         let Context { keyspace, guards, turn, .. } = context;
         let args = call.command(0);
-        let known = (0, keyspace.hash(&[]));
-        let mark = turn.journal.begin_call(turn.counters.changes);
+        turn.journal.begin_unit();
+        let changes = turn.counters.changes;
         // The events are those of the call.
         let classes = std::mem::take(&mut turn.notices.classes);
-        let mut keys = Keys::new(keyspace, guards, args, database, known, turn);
-        for (arg, slot) in stored.drain(..) {
+        for Stored { key: LentKey { arg, database, flags, .. }, slot, is_observed } in stored.drain(..) {
+            let known = (0, keyspace.hash(&[]));
+            let mut keys = Keys::new(keyspace, guards, args, database, known, turn);
+            let mut key = keys.key(arg);
             // What was there is freed in the background if that takes long.
             match slot {
-                Some(mut slot) => {
+                Some(mut slot) if flags.contains(KeyFlags::OW) || !key.exists() => {
                     let (expire_at_ms, clock) = (slot.entry().expire_at_ms(), slot.entry().clock());
-                    drop(keys.key(arg).put(slot.moved_value(), expire_at_ms, clock));
+                    drop(key.put(slot.moved_value(), expire_at_ms, clock));
                 }
-                None => drop(keys.key(arg).remove()),
+                Some(mut slot) => drop(key.exchange_value(slot.moved_value(), is_observed)),
+                None => drop(key.remove()),
             }
         }
         turn.notices.classes = classes;
         let is_wanted = |notice: &Notice| classes.contains(notice.event.class);
         turn.notices.events.extend(own.notices.events.drain(..).filter(is_wanted));
-        turn.journal.end_call(&mark, turn.counters.changes, database, args);
+        let counted = turn.counters.changes - changes;
+        turn.counters.changes += own.counters.changes.saturating_sub(counted);
+        turn.counters.expired_fields += own.counters.expired_fields;
+        turn.journal.adopt(recorded);
+        turn.journal.end_unit();
     }
 }
 
 impl Turn {
     /// The state of a thread that runs a call at this moment on values that were lent. Look-ups have been counted before.
-    fn for_loan(&mut self) -> Turn {
+    /// What the call records is kept there, if there is a reader of the journal and it `writes`.
+    fn for_loan(&mut self, writes: bool) -> Turn {
         let mut turn = Turn::new(self.now_ms, self.random.next_u64());
         turn.settings = self.settings;
         turn.noted_ms = self.noted_ms;
         // What is lent stays as it is.
         turn.keeps_expired = true;
+        turn.keeps_past_expiries = self.keeps_past_expiries;
         turn.sees_expired = self.sees_expired;
         turn.no_touch = true;
         turn.reads_any_key = self.reads_any_key;
         turn.notices.classes = EventClass::all().difference(EventClass::KEY_MISS);
+        turn.notices.collects_changes = writes;
+        if writes && self.journal.is_on() {
+            turn.journal = Journal::numbered_by(Arc::default());
+        }
         turn
     }
 }

@@ -108,7 +108,7 @@ fn handle(
             }
             locked(&mut call_on(context, args, known, reply)).map(|()| Attempt::Done)
         }
-        Run::Long(handler) => {
+        Run::Long(handler) | Run::KeysOrLong { run: handler, .. } => {
             let known = hold(&command.spec, access, hash, context, args);
             if lacks_values(&command.spec, context, args, access, known)? {
                 return Ok(Attempt::Fetch);

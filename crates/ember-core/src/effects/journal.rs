@@ -207,14 +207,26 @@ impl Segment {
         if self.is_empty() {
             std::mem::swap(self, later);
         } else {
-            let (bytes, effects) = (self.bytes.len(), self.effects.len());
-            self.bytes.extend_from_slice(&later.bytes);
-            let moved = |end: &EffectEnd| EffectEnd { bytes: end.bytes + bytes, ..*end };
-            self.effects.extend(later.effects.iter().map(moved));
+            let effects = self.effects.len();
+            self.append_effects(later);
             let moved = |end: &RecordEnd| RecordEnd { effects: end.effects + effects, ..*end };
             self.records.extend(later.records.iter().map(moved));
         }
         later.clear();
+    }
+
+    /// Takes the effects of a later segment without their records. O(1) if there were none before, else O(bytes of the later
+    /// one).
+    fn append_effects(&mut self, later: &mut Segment) {
+        if self.effects.is_empty() {
+            std::mem::swap(&mut self.bytes, &mut later.bytes);
+            std::mem::swap(&mut self.effects, &mut later.effects);
+        } else {
+            let bytes = self.bytes.len();
+            self.bytes.extend_from_slice(&later.bytes);
+            let moved = |end: &EffectEnd| EffectEnd { bytes: end.bytes + bytes, ..*end };
+            self.effects.extend(later.effects.iter().map(moved));
+        }
     }
 
     fn effect(&self, index: usize) -> Effect<'_> {
@@ -313,6 +325,16 @@ impl Journal {
     pub fn hand_over(&mut self, to: &mut Segment) {
         debug_assert_eq!(self.depth, 0, "a record is whole before it is taken");
         to.append(&mut self.segment);
+    }
+
+    /// Takes the effects of a call that was run elsewhere into the unit under way. O(1) if no other record is kept, else
+    /// O(bytes).
+    pub fn adopt(&mut self, recorded: &mut Segment) {
+        if self.is_on() {
+            recorded.records.clear();
+            self.segment.append_effects(recorded);
+        }
+        recorded.clear();
     }
 
     /// From now on these are to get what calls change; what expires or is evicted meanwhile all get.

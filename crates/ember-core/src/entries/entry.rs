@@ -425,6 +425,11 @@ impl<'a> EntryRef<'a> {
         }
     }
 
+    /// Whether the value has elements and may have other owners.
+    pub(crate) fn is_shared(self) -> bool {
+        self.encoding() == Encoding::Shared
+    }
+
     /// Whether the value is away.
     #[inline]
     pub fn is_away(self) -> bool {

@@ -449,6 +449,21 @@ impl<'x> Key<'x> {
         replaced
     }
 
+    /// Puts a changed copy of the value of a key that is there in its place, as a use, and returns an entry with the old
+    /// one. Counted as a change only if observers are to be notified.
+    ///
+    /// # Panics
+    /// If the key is not there.
+    pub fn exchange_value(&mut self, value: NewValue<'_>, is_observed: bool) -> Slot {
+        let at = self.at.expect("the caller has seen the key");
+        self.touch();
+        let replaced = self.edit_slot(at, |slot| slot.exchange(value));
+        if is_observed {
+            self.note_change();
+        }
+        replaced
+    }
+
     /// Removes the key and returns its entry, `None` if it was not there.
     pub fn remove(&mut self) -> Option<Slot> {
         let slot = self.detach()?;

@@ -386,7 +386,8 @@ impl ShardData {
     }
 
     /// Lets a shard that belongs to one call share the value of a key, if that is there, has not expired by `expired_ms` and
-    /// is not shared yet; it expires there as here. O(1), but for the bytes of a string that is not large.
+    /// is not shared yet; it expires there as here. Whether it is shared now. O(1), but for the bytes of a string that is
+    /// not large.
     pub(crate) fn lend(
         &mut self,
         database: usize,
@@ -394,15 +395,15 @@ impl ShardData {
         key: &[u8],
         expired_ms: i64,
         to: &mut ShardData,
-    ) {
+    ) -> bool {
         if to.find(database, hash, key).is_some() {
-            return;
+            return false;
         }
-        let Some(at) = self.find(database, hash, key) else { return };
+        let Some(at) = self.find(database, hash, key) else { return false };
         let from = if database == 0 { &mut self.first } else { &mut self.others[database - 1] };
         let slot = from.table.slot_mut(at);
         if slot.entry().is_expired(expired_ms) {
-            return;
+            return false;
         }
         let (expire_at_ms, clock) = (slot.entry().expire_at_ms(), slot.entry().clock());
         if let Some(SharedValue::Aggregate(shared)) = slot.share() {
@@ -412,6 +413,7 @@ impl ShardData {
         } else {
             to.insert(database, hash, key, slot.entry().to_value(&mut Vec::new()), expire_at_ms, clock);
         }
+        true
     }
 
     /// Removes an entry and returns it.

@@ -128,7 +128,6 @@ fn what_depends_on_time_or_chance_is_told_by_its_outcome() {
         (
             "XREADGROUP GROUP g c STREAMS x >",
             vec![
-                "XGROUP CREATECONSUMER x g c".into(),
                 format!("XCLAIM x g c 0 {now_ms}-1 TIME {now_ms} RETRYCOUNT 1 FORCE JUSTID"),
                 format!("XGROUP SETID x g {now_ms}-1 ENTRIESREAD 2"),
             ],

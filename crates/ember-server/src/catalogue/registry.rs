@@ -54,8 +54,14 @@ impl Command {
     /// Whether it can be watched.
     pub(crate) fn is_watchable(&self) -> bool {
         let Handler::Data(data) = self.handler else { return false };
-        let runs_on_keys =
-            matches!(data.run, Run::Keys(_) | Run::Prepared(_) | Run::Long(_) | Run::KeysOrAllShards { .. });
+        let runs_on_keys = matches!(
+            data.run,
+            Run::Keys(_)
+                | Run::Prepared(_)
+                | Run::Long(_)
+                | Run::KeysOrLong { .. }
+                | Run::KeysOrAllShards { .. }
+        );
         runs_on_keys && !self.is_subcommand && self.spec.is_deterministic_read()
     }
 
@@ -63,9 +69,10 @@ impl Command {
     pub(crate) fn is_contained(&self) -> bool {
         let spec = self.spec;
         match self.handler {
-            Handler::Data(data) => {
-                matches!(data.run, Run::Keys(_) | Run::Prepared(_) | Run::Long(_) | Run::Blocking(_))
-            }
+            Handler::Data(data) => matches!(
+                data.run,
+                Run::Keys(_) | Run::Prepared(_) | Run::Long(_) | Run::KeysOrLong { .. } | Run::Blocking(_)
+            ),
             // What is fast and may be called while there is no data yet has nothing to do with it: TIME, LASTSAVE, ROLE.
             Handler::Server => {
                 matches!(spec.group, Group::Connection | Group::PubSub)
@@ -129,6 +136,7 @@ impl Registry {
             Run::Keys(_)
             | Run::Prepared(_)
             | Run::Long(_)
+            | Run::KeysOrLong { .. }
             | Run::KeysOrAllShards { .. }
             | Run::Blocking(_)
             | Run::Keyspace(_)

@@ -58,8 +58,8 @@ pub(crate) fn absorbed_max(limit: u64) -> usize {
 /// Pieces passed to one write call.
 const WRITE_SLICES_MAX: usize = 64;
 
-/// Bytes that one call of [`Connection::flush`] sends at most: the other connections of the worker wait for the system to copy
-/// them.
+/// Bytes that one call of [`Connection::flush`] sends at most: the other connections of the worker wait for the system to
+/// copy them.
 const FLUSHED_MAX_BYTES: usize = 1024 * 1024;
 
 /// What reading gave.

@@ -243,7 +243,8 @@ impl Executor {
 fn is_on_keys(command: &Command) -> bool {
     let flags = command.spec.flags;
     let Handler::Data(data) = command.handler else { return false };
-    let runs_on_keys = matches!(data.run, Run::Keys(_) | Run::Prepared(_) | Run::Long(_));
+    let runs_on_keys =
+        matches!(data.run, Run::Keys(_) | Run::Prepared(_) | Run::Long(_) | Run::KeysOrLong { .. });
     runs_on_keys && flags.contains(Flags::WRITE) && !flags.contains(Flags::BLOCKING)
 }
 

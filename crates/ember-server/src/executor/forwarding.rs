@@ -4,7 +4,6 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use ember_protocol::{Args, Batch, Protocol, Reply};
-use emberkv_core::call::Run;
 use emberkv_core::keys::Guards;
 use emberkv_core::spec::Flags;
 
@@ -167,7 +166,7 @@ impl Executor {
         args: Args<'_>,
     ) -> Option<usize> {
         let (Some(command), Some(hash)) = (prepared.command, prepared.hash) else { return None };
-        let may_run_anywhere = matches!(command.handler, Handler::Data(data) if matches!(data.run, Run::Keys(_)))
+        let may_run_anywhere = matches!(command.handler, Handler::Data(data) if data.run.is_short(args))
             && client.transaction.is_none()
             && client.tracking.is_none()
             // Who listens and speaks RESP2 may not run it.

@@ -12,17 +12,25 @@ use std::time::Instant;
 use ember_protocol::{Args, Reply};
 use emberkv_core::call::{CommandResult, DataCommand};
 use emberkv_core::dispatch::loan::Loan;
-use emberkv_core::dispatch::{Context, Waiting};
+use emberkv_core::dispatch::{self, Context, Waiting};
 use emberkv_core::keys::Guards;
+use emberkv_core::memory::reclaim;
 
 use super::Executor;
 use super::jobs::{Effort, Finished, Job, Jobs, Settled};
-use super::session::Outcome;
+use super::session::{Outcome, SessionResult};
 use crate::catalogue::registry::{Command, Handler};
 use crate::clients::client::{Client, ClientView};
 use crate::server::Server;
 use crate::server::conditions::{Condition, READ_ONLY_ERROR};
 use crate::storage::Storage;
+
+/// Bytes of values that a call may copy to change them elsewhere. A larger value is changed where it stands: the machine may
+/// not have the memory for it twice.
+const COPIED_BYTES_MAX: usize = 1 << 30;
+
+/// Arguments of a call of at least this many bytes are freed in the background with what the call was lent.
+const FREED_LATER_BYTES: usize = 1 << 20;
 
 /// A call that runs elsewhere.
 struct LongCall {
@@ -39,7 +47,11 @@ struct LongCall {
 }
 
 impl Executor {
-    /// Has a call run elsewhere, and parks its connection. The locks of its keys are held.
+    /// Has a call run elsewhere, and parks its connection. The locks of its keys are held. One that would copy more than
+    /// there is memory for is run here.
+    ///
+    /// # Errors
+    /// What the handler says.
     #[cold]
     pub(super) fn offload(
         &mut self,
@@ -47,18 +59,28 @@ impl Executor {
         args: Args<'_>,
         client: &Client,
         guards: &mut Guards<'static>,
-        reply: &Reply,
-    ) -> Outcome {
+        reply: &mut Reply,
+    ) -> SessionResult {
         let server = self.server;
-        let (keyspace, turn, database) = (&server.keyspace, &mut self.turn, client.database);
-        let mut context = Context { keyspace, guards, turn, database, waiting: Waiting::Never };
+        let (keyspace, database) = (&server.keyspace, client.database);
+        let mut context =
+            Context { keyspace, guards, turn: &mut self.turn, database, waiting: Waiting::Never };
+        let copied_bytes = Loan::copied_bytes(data, &mut context, args);
+        if copied_bytes > COPIED_BYTES_MAX || (copied_bytes > 0 && self.lacks_memory(copied_bytes)) {
+            let mut context =
+                Context { keyspace, guards, turn: &mut self.turn, database, waiting: Waiting::Never };
+            dispatch::run(data, command.access, None, &mut context, args, reply)?;
+            return Ok(Outcome::Done);
+        }
+        let mut context =
+            Context { keyspace, guards, turn: &mut self.turn, database, waiting: Waiting::Never };
         let keys: Vec<Box<[u8]>> = if Loan::is_dear_to_change(data, &mut context, args) {
             command.spec.key_positions(args).map(|arg| args.at(arg).into()).collect()
         } else {
             Vec::new()
         };
         if !server.hold_keys_unless_awaited(&keys) {
-            return Outcome::Again;
+            return Ok(Outcome::Again);
         }
         let loan = Loan::take(data, &mut context, args);
         let call = Box::new(LongCall {
@@ -78,7 +100,7 @@ impl Executor {
             call.run(server);
             Jobs::of(server).tell(server, call);
         }
-        Outcome::Wait(self.park(command, client, reply))
+        Ok(Outcome::Wait(self.park(command, client, reply)))
     }
 }
 
@@ -96,6 +118,8 @@ impl Job for LongCall {
         let server = executor.server;
         if loan.may_store() {
             let Handler::Data(data) = command.handler else { unreachable!("it runs on keys") };
+            // So that what the call has recorded need not be copied.
+            executor.publish();
             let (keyspace, turn, database) = (&server.keyspace, &mut executor.turn, loan.database());
             let mut guards = Guards::None;
             let mut shards = keys.iter().map(|key| keyspace.hash(key).shard()).collect();
@@ -122,6 +146,11 @@ impl Job for LongCall {
         }
         let (args, wire_bytes_max) = (loan.call(), loan.wire_bytes_max());
         let call = Finished { client: &client, command, args, wire_bytes_max, begun, keys: &keys };
-        Some(executor.finish_job(&call, result, reply))
+        let settled = executor.finish_job(&call, result, reply);
+        if wire_bytes_max >= FREED_LATER_BYTES {
+            // Nothing of it is a value that was freed.
+            reclaim::later(loan, 0);
+        }
+        Some(settled)
     }
 }

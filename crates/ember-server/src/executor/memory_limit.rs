@@ -39,6 +39,11 @@ impl Executor {
         self.exceeds(self.limit_bytes(), incoming)
     }
 
+    /// Whether memory is limited and `bytes` more would be more than may be in use.
+    pub(super) fn lacks_memory(&self, bytes: usize) -> bool {
+        self.config.maxmemory != 0 && self.exceeds_room(bytes)
+    }
+
     /// Whether they are more than there is room for: with values that can go away the limit is one of all that is resident.
     #[inline]
     fn exceeds_room(&self, incoming: usize) -> bool {

@@ -767,7 +767,7 @@ impl Executor {
                         Ok(Outcome::Wait(self.enlist(command, wait, args, client, guards, reply)))
                     }
                     (Attempt::Offload, Some(client)) => {
-                        Ok(self.offload((command, data), args, client, guards, reply))
+                        self.offload((command, data), args, client, guards, reply)
                     }
                     (Attempt::Wait(_) | Attempt::Offload, None) => {
                         unreachable!("only a connection's call may wait")

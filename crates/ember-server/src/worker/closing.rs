@@ -29,7 +29,10 @@ impl Worker {
             connection.has_last_reply = true;
             return;
         }
-        let is_whole = self.flush(token);
+        let mut is_whole = self.flush(token);
+        while is_whole && self.connections[token].as_deref().is_some_and(Connection::has_to_flush) {
+            is_whole = self.flush(token);
+        }
         let Some(connection) = self.connections[token].as_deref_mut() else { return };
         // A last reply may have to wait until what it has taken is in the append-only file.
         if is_whole && connection.has_last_reply && connection.acknowledges != 0 {

@@ -317,3 +317,139 @@ fn what_they_store_is_recorded_in_its_order() {
         assert_eq!(client.run("DEBUG DIGEST"), digest, "{mode:?}");
     }
 }
+
+/// Elements of each value of [`changes`]: so many that a call which names them is no short one.
+const ELEMENTS: usize = 1200;
+
+/// Calls that change or copy values of many elements, each after what makes its value.
+fn changes() -> Vec<String> {
+    let words = |prefix: &str, suffix: &str| -> String {
+        (1..=ELEMENTS).map(|number| format!(" {prefix}{number}{suffix}")).collect()
+    };
+    let pairs = words("m", "").replace(" m", " 7 m");
+    let entries = (1..=ELEMENTS).map(|number| format!("XADD x {number}-1 a {number}"));
+    let lines = [
+        format!("HSET h{pairs}"),
+        format!("SADD s{}", words("m", "")),
+        format!("ZADD z{pairs}"),
+        format!("ZADD y{pairs}"),
+        format!("RPUSH l{}", words("", "")),
+        "COPY h copy".to_owned(),
+        "COPY z copy DB 1".to_owned(),
+        "COPY l copy REPLACE".to_owned(),
+        "SORT l DESC STORE sorted".to_owned(),
+        "ZREMRANGEBYRANK z 0 999".to_owned(),
+        "ZREMRANGEBYSCORE y 7 7".to_owned(),
+        "ZPOPMAX z 1000".to_owned(),
+        "LPOP l 1000".to_owned(),
+        "LREM l 0 1150".to_owned(),
+        format!("SREM s{}", words("m", "").replace(" m1 ", " other ")),
+        format!("HDEL h{}", words("m", "").replace(" m", " ").replace(" 1 ", " other ")),
+        "XGROUP CREATE x g 0 MKSTREAM".to_owned(),
+    ];
+    let reads = [
+        "XREADGROUP GROUP g c STREAMS x >".to_owned(),
+        "XAUTOCLAIM x g d 0 0 COUNT 1000 JUSTID".to_owned(),
+        format!("XACK x g{}", words("", "-1").replace(" 1-1", "")),
+        format!("XDEL x{}", words("", "-1").replace(" 5-1", "")),
+        "XINFO STREAM x".to_owned(),
+    ];
+    lines.into_iter().chain(entries).chain(reads).collect()
+}
+
+#[test]
+fn changes_of_many_elements_are_made_elsewhere_and_are_the_same() {
+    for mode in MODES {
+        let directory = Directory::new("long-changes");
+        let path = directory.0.to_str().unwrap();
+        let journaled = ["--data-dir", path, "--appendonly", "yes", "--enable-debug-command", "yes"];
+        let long = start_with_long_calls(mode, &journaled);
+        let short = start(&[mode, &["--enable-debug-command", "yes"]].concat());
+        let (mut client, mut other) = (long.client(), short.client());
+        for line in changes() {
+            let (reply, expected) = (client.run(&line), other.run(&line));
+            assert_eq!(reply, expected, "{mode:?} {}", &line[..line.len().min(40)]);
+        }
+        assert!(client.info_number("ember_long_calls") >= 15, "{mode:?}");
+        assert_eq!(client.run("DEBUG DIGEST"), other.run("DEBUG DIGEST"), "{mode:?}");
+        // Which members go is for chance to say: the journal has their names.
+        let members: String = (0..ELEMENTS).map(|number| format!(" m{number}")).collect();
+        assert_eq!(client.run(&format!("SADD p{members}")), Value::Integer(ELEMENTS as i64));
+        let before = client.info_number("ember_long_calls");
+        assert!(matches!(client.run("SPOP p 1000"), Value::Array(popped) if popped.len() == 1000));
+        assert_eq!(client.info_number("ember_long_calls"), before + 1, "{mode:?}");
+        assert_eq!(client.run("SCARD p"), Value::Integer(200));
+        let digest = client.run("DEBUG DIGEST");
+        assert_eq!(shown(&client.run("DEBUG LOADAOF")), "OK");
+        assert_eq!(client.run("DEBUG DIGEST"), digest, "{mode:?}");
+    }
+}
+
+#[test]
+fn a_value_that_does_not_fit_twice_is_changed_where_it_stands() {
+    let server = start_with_long_calls(&["--shards", "2"], &["--maxmemory", "45mb"]);
+    let mut client = server.client();
+    let long = "x".repeat(24 << 20);
+    client.command(&["SET", "a", &long]);
+    client.run("CONFIG SET maxmemory-policy noeviction");
+    client.command(&["APPEND", "a", &long[..12 << 20]]);
+    assert_eq!(client.info_number("ember_long_calls"), 0, "24 MiB twice are too much");
+    assert_eq!(client.run("STRLEN a"), Value::Integer(36 << 20));
+    client.run("CONFIG SET maxmemory 0");
+    client.command(&["APPEND", "a", &long[..12 << 20]]);
+    assert_eq!(client.info_number("ember_long_calls"), 1);
+    assert_eq!(client.run("STRLEN a"), Value::Integer(48 << 20));
+    assert_eq!(client.run("GETRANGE a -3 -1"), Value::from("xxx"));
+}
+
+#[test]
+fn long_replies_and_payloads_are_made_elsewhere() {
+    for mode in MODES {
+        let server = start_with_long_calls(mode, &[]);
+        let mut client = server.client();
+        let members: String = (0..ELEMENTS).map(|number| format!(" {number}")).collect();
+        client.run(&format!("SADD s{members}"));
+        client.run(&format!("HSET h{members}"));
+        client.run(&format!("RPUSH l{}", members.repeat(40)));
+        client.run(&format!("ZADD z{members}"));
+        for line in [
+            "SRANDMEMBER s -1000",
+            "HRANDFIELD h -1000",
+            "ZRANDMEMBER z -1000",
+            "SSCAN s 0 COUNT 2000",
+            "HSCAN h 0 COUNT 2000",
+            "ZSCAN z 0 COUNT 2000",
+        ] {
+            let before = client.info_number("ember_long_calls");
+            assert!(matches!(client.run(line), Value::Array(_)), "{line}");
+            assert_eq!(client.info_number("ember_long_calls"), before + 1, "{mode:?} {line}");
+        }
+        let Value::Bulk(payload) = client.run("DUMP l") else { panic!("a payload") };
+        assert!(payload.len() > 32 * 1024, "a payload that is no short one: {}", payload.len());
+        let before = client.info_number("ember_long_calls");
+        assert_eq!(client.command(&[&b"RESTORE"[..], b"to", b"0", &payload]), Value::ok());
+        assert_eq!(client.info_number("ember_long_calls"), before + 1, "{mode:?}");
+        assert_eq!(client.run("LRANGE to 0 -1"), client.run("LRANGE l 0 -1"));
+    }
+}
+
+#[test]
+fn a_part_of_a_long_string_is_sent_without_a_copy_of_it() {
+    for mode in MODES {
+        let server = start(mode);
+        for mut client in clients(&server) {
+            let text: String = (0..200_000).map(|number| char::from(b'a' + (number % 26) as u8)).collect();
+            client.command(&["SET", "t", &text]);
+            for (start, end) in [(0, 199_999), (1, 199_998), (26, 40_000), (5, 9), (150_000, 149_999)] {
+                let expected = text.get(start..end + 1).unwrap_or_default();
+                client.run("SET between 1");
+                assert_eq!(
+                    client.run(&format!("GETRANGE t {start} {end}")),
+                    Value::from(expected),
+                    "{mode:?}"
+                );
+            }
+            assert_eq!(client.run("GETRANGE t -3 -1"), Value::from(&text[199_997..]));
+        }
+    }
+}

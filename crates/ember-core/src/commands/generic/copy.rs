@@ -1,8 +1,9 @@
 //! COPY.
 
-use ember_protocol::Args;
+use ember_protocol::{Args, number};
 
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use super::dump;
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::commands::arguments::{database, is_word};
 use crate::effects::events::Event;
 use crate::error::CommandError;
@@ -23,16 +24,23 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
             KeySpec::one(2, KeyFlags::OW.union(KeyFlags::UPDATE)),
         ],
         databases_of: Some(databases_of),
+        overwrites_in: Some(target_database),
         syntax: "source destination [DB destination-db] [REPLACE]",
         example: Example { given: &["SET dolly sheep"], call: "COPY dolly clone", reply: "(integer) 1" },
         ..Spec::DEFAULT
     },
-    Run::Keys(copy),
+    Run::Long(copy),
 )];
 
 fn databases_of(args: Args<'_>) -> Vec<usize> {
     let has_value = |&arg: &usize| arg + 1 < args.len();
     (3..args.len()).filter(|&arg| is_word(args, arg, "DB")).filter(has_value).map(|arg| arg + 1).collect()
+}
+
+/// The number of the database that is copied to, if the call says it.
+fn target_database(args: Args<'_>) -> Option<usize> {
+    let word = (3..args.len()).rev().find(|&arg| is_word(args, arg, "DB"))?;
+    number::parse_i64(args.get(word + 1)?).and_then(|database| usize::try_from(database).ok())
 }
 
 struct Options {
@@ -57,7 +65,8 @@ fn options(args: Args<'_>, selected: usize, databases: usize) -> Result<Options,
     Ok(options)
 }
 
-fn copy(call: &mut Call<'_, '_>) -> CommandResult {
+fn copy(call: &mut Call<'_, '_>) -> AttemptResult {
+    let steps_max = call.steps_max();
     let selected = call.keys.database();
     let options = options(call.args, selected, call.keys.databases())?;
     if options.database == selected && call.args.at(1) == call.args.at(2) {
@@ -66,8 +75,13 @@ fn copy(call: &mut Call<'_, '_>) -> CommandResult {
     let mut bytes = Vec::new();
     let Some(source) = call.keys.read_as(1, Lookup::Use) else {
         call.reply.integer(0);
-        return Ok(());
+        return Ok(Attempt::Done);
     };
+    let is_long = source.aggregate().is_some_and(|value| dump::steps(value) > steps_max);
+    if is_long && (options.replace || !call.keys.key_in(options.database, 2).exists()) {
+        return Ok(Attempt::Offload);
+    }
+    let Some(source) = call.keys.entry(1) else { unreachable!("it was looked at under the same lock") };
     let expire_at_ms = source.expire_at_ms();
     let value = source.to_value(&mut bytes);
     let clock = call.keys.turn.new_clock();
@@ -78,5 +92,5 @@ fn copy(call: &mut Call<'_, '_>) -> CommandResult {
         target.notify(Event::generic("copy_to"));
     }
     call.reply.integer(copied.into());
-    Ok(())
+    Ok(Attempt::Done)
 }

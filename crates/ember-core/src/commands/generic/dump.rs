@@ -31,8 +31,8 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Long(dump),
 )];
 
-/// How many steps it takes to write a value.
-fn steps(value: &Aggregate) -> usize {
+/// How many steps it takes to write or copy a value.
+pub(super) fn steps(value: &Aggregate) -> usize {
     value.len().max(value.footprint_bytes() / BYTES_PER_STEP)
 }
 

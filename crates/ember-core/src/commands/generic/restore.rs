@@ -2,7 +2,7 @@
 
 use ember_protocol::Args;
 
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::commands::arguments::{integer, is_word};
 use crate::effects::events::Event;
 use crate::error::CommandError;
@@ -41,7 +41,7 @@ const RESTORE: Spec = Spec {
 };
 
 pub(crate) const COMMANDS: &[DataCommand] = &[
-    Command::new(RESTORE, Run::Keys(restore)),
+    Command::new(RESTORE, Run::KeysOrLong { long_if: may_be_long, run: restore }),
     Command::new(
         Spec {
             name: "restore-asking",
@@ -58,7 +58,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..RESTORE
         },
-        Run::Keys(restore),
+        Run::KeysOrLong { long_if: may_be_long, run: restore },
     ),
 ];
 
@@ -156,7 +156,17 @@ fn journal_field_expiries(key: &mut Key<'_>) {
     }
 }
 
-fn restore(call: &mut Call<'_, '_>) -> CommandResult {
+/// Bytes of a payload that are read in one step of a call, about: their checksum is found, and elements are built of them.
+const BYTES_PER_STEP: usize = 64;
+
+/// Bytes of a payload that is read in a short time.
+const SHORT_PAYLOAD_BYTES: usize = 32 * 1024;
+
+fn may_be_long(args: Args<'_>) -> bool {
+    args.get(3).is_some_and(|payload| payload.len() > SHORT_PAYLOAD_BYTES)
+}
+
+fn restore(call: &mut Call<'_, '_>) -> AttemptResult {
     let args = call.args;
     let options = Options::parse(args)?;
     let was_there = call.keys.key(1).exists();
@@ -166,6 +176,9 @@ fn restore(call: &mut Call<'_, '_>) -> CommandResult {
     let ttl = integer(args, 2)?;
     if ttl < 0 {
         return Err("ERR Invalid TTL value, must be >= 0".into());
+    }
+    if args.at(3).len() / BYTES_PER_STEP > call.steps_max() {
+        return Ok(Attempt::Offload);
     }
     let settings = &call.keys.turn.settings;
     let value = rdb::restore(args.at(3), &settings.encoding, settings.payload_checks);
@@ -196,5 +209,5 @@ fn restore(call: &mut Call<'_, '_>) -> CommandResult {
         key.notify(Event::generic("restore"));
     }
     call.reply.ok();
-    Ok(())
+    Ok(Attempt::Done)
 }

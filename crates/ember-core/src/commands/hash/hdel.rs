@@ -1,9 +1,11 @@
 //! HDEL.
 
 use super::access;
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
+use crate::commands::arguments::names_many;
 use crate::effects::events::Event;
 use crate::spec::{Command, ElementArgs, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::Collection;
 use crate::types::hash::Hash;
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -26,15 +28,21 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         },
         ..Spec::DEFAULT
     },
-    Run::Keys(hdel),
+    Run::KeysOrLong { long_if: names_many, run: hdel },
 )];
 
-fn hdel(call: &mut Call<'_, '_>) -> CommandResult {
+fn hdel(call: &mut Call<'_, '_>) -> AttemptResult {
+    if names_many(call.args)
+        && let Some(hash) = call.keys.value::<Hash>(1)?
+        && call.is_long_change(call.args.len() - 2, hash.len())
+    {
+        return Ok(Attempt::Offload);
+    }
     let (names, expired_ms) = (call.args.skip(2), call.keys.turn.expired_ms());
     let mut key = access::key(&mut call.keys)?;
     let removed = key.edit_value::<Hash, usize>(Event::hash("hdel"), |hash| {
         names.iter().filter(|name| hash.remove(name, expired_ms)).count()
     })?;
     call.reply.integer(removed.unwrap_or(0) as i64);
-    Ok(())
+    Ok(Attempt::Done)
 }

@@ -2,10 +2,12 @@
 
 use super::access;
 use super::fields::{self, NOT_POSITIVE};
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
+use crate::commands::arguments::names_many;
 use crate::commands::string::value;
 use crate::effects::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::Collection;
 use crate::types::hash::Hash;
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -26,13 +28,19 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         },
         ..Spec::DEFAULT
     },
-    Run::Keys(hgetdel),
+    Run::KeysOrLong { long_if: names_many, run: hgetdel },
 )];
 
-fn hgetdel(call: &mut Call<'_, '_>) -> CommandResult {
+fn hgetdel(call: &mut Call<'_, '_>) -> AttemptResult {
     let (args, expired_ms) = (call.args, call.keys.turn.expired_ms());
     call.keys.key(1).value::<Hash>()?;
     let names = fields::named(args, 2, NOT_POSITIVE)?;
+    if names_many(args)
+        && let Some(hash) = call.keys.value::<Hash>(1)?
+        && call.is_long_change(names.len(), hash.len())
+    {
+        return Ok(Attempt::Offload);
+    }
     let reply = &mut *call.reply;
     reply.array(names.len());
     let mut key = access::key(&mut call.keys)?;
@@ -50,5 +58,5 @@ fn hgetdel(call: &mut Call<'_, '_>) -> CommandResult {
     if removed.is_none() {
         names.for_each(|_| reply.null());
     }
-    Ok(())
+    Ok(Attempt::Done)
 }

@@ -4,8 +4,8 @@ use ember_protocol::{Args, Reply};
 
 use super::access;
 use crate::algorithms::random::Random;
-use crate::call::{Call, CommandResult, DataCommand, Run};
-use crate::commands::arguments::{integer, is_word};
+use crate::call::{Attempt, AttemptResult, Call, CommandResult, DataCommand, Run};
+use crate::commands::arguments::{integer, is_large_count, is_word};
 use crate::commands::drawn_reply;
 use crate::commands::string::value;
 use crate::error::CommandError;
@@ -29,7 +29,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         example: Example { given: &["HSET user name Ann"], call: "HRANDFIELD user", reply: "\"name\"" },
         ..Spec::DEFAULT
     },
-    Run::Keys(hrandfield),
+    Run::KeysOrLong { long_if: |args| is_large_count(args, 2), run: hrandfield },
 )];
 
 /// How many fields, and whether with their values.
@@ -58,15 +58,29 @@ impl Wanted {
         }
         Ok(Wanted { count: count.unsigned_abs(), may_repeat: count < 0, with_values })
     }
+
+    /// How many fields are drawn from a hash of `len`.
+    fn draws(self, len: usize) -> usize {
+        let count = usize::try_from(self.count).unwrap_or(usize::MAX);
+        if self.may_repeat && len > 0 { count } else { count.min(len) }
+    }
 }
 
-fn hrandfield(call: &mut Call<'_, '_>) -> CommandResult {
+fn hrandfield(call: &mut Call<'_, '_>) -> AttemptResult {
     let args = call.args;
     let wanted = if args.len() == 2 { None } else { Some(Wanted::parse(args)?) };
     // Whatever has expired goes, or is left out: a draw that meets only such fields would not end.
     let keeps_expired = call.keys.turn.keeps_expired;
     if !keeps_expired {
         access::remove_expired(&mut call.keys.key(1), usize::MAX)?;
+    }
+    let steps_max = call.steps_max();
+    if let Some(wanted) = wanted.filter(|wanted| wanted.draws(usize::MAX) > steps_max) {
+        let hash = call.keys.value::<Hash>(1)?;
+        if wanted.draws(hash.map_or(0, Hash::len)) > steps_max {
+            call.keys.read(1);
+            return Ok(Attempt::Offload);
+        }
     }
     let mut random = Random::seeded(call.keys.turn.random.next_u64());
     let (bytes_max, limits) = (call.keys.turn.settings.string_bytes_max, call.keys.turn.settings.encoding);
@@ -75,7 +89,8 @@ fn hrandfield(call: &mut Call<'_, '_>) -> CommandResult {
         let rest = due.map(|hash| hash.without_expired(expired_ms, &limits));
         let hash = rest.as_ref().or(hash).filter(|hash| !hash.is_empty());
         reply_fields(reply, hash, wanted, &mut random, bytes_max)
-    })?
+    })??;
+    Ok(Attempt::Done)
 }
 
 /// Replies with fields of a hash in which nothing has expired.

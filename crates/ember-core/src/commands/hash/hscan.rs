@@ -3,11 +3,15 @@
 use ember_protocol::Reply;
 
 use super::access;
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::commands::arguments::cursor;
-use crate::commands::element_scan::{ScanOptions, write_nothing, write_page};
+use crate::commands::element_scan::{
+    FEW_ELEMENTS, ScanOptions, count_of, is_long, write_nothing, write_page,
+};
 use crate::commands::string::value;
+use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::hash::Hash;
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
@@ -31,17 +35,20 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         },
         ..Spec::DEFAULT
     },
-    Run::Keys(hscan),
+    Run::KeysOrLong { long_if: |args| count_of(args) > FEW_ELEMENTS, run: hscan },
 )];
 
-fn hscan(call: &mut Call<'_, '_>) -> CommandResult {
+fn hscan(call: &mut Call<'_, '_>) -> AttemptResult {
     let args = call.args;
     let from = cursor(args, 2)?;
+    if is_long::<Hash>(call, count_of(call.args)) {
+        return Ok(Attempt::Offload);
+    }
     access::read(call, |hash, reply, expired_ms| {
         // As in Redis, the options are not read when there is nothing to look for.
         let Some(hash) = hash else {
             write_nothing(reply);
-            return Ok(());
+            return Ok::<(), CommandError>(());
         };
         let (options, without_values) = ScanOptions::parse_with(args, 3, Some("NOVALUES"))?;
         let mut found = Reply::new(reply.protocol());
@@ -60,4 +67,5 @@ fn hscan(call: &mut Call<'_, '_>) -> CommandResult {
         write_page(reply, next, &found, count);
         Ok(())
     })?
+    .map(|()| Attempt::Done)
 }

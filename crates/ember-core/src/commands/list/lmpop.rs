@@ -5,8 +5,8 @@ use std::ops::Range;
 use ember_protocol::{Args, Reply};
 
 use super::ends::{at_least, end};
-use super::lpop::take_many;
-use crate::call::{Attempt, AttemptResult, Call, CommandResult, DataCommand, Run, Wait};
+use super::lpop::{take_many, takes_long};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run, Wait};
 use crate::commands::arguments::{is_word, timeout_ms};
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
@@ -33,7 +33,7 @@ const LMPOP: Spec = Spec {
 };
 
 pub(crate) const COMMANDS: &[DataCommand] = &[
-    Command::new(LMPOP, Run::Keys(lmpop)),
+    Command::new(LMPOP, Run::Long(lmpop)),
     Command::new(
         Spec {
             name: "blmpop",
@@ -87,34 +87,38 @@ impl Request {
         Ok(Request { keys: arg + 1..end_arg, end, count })
     }
 
-    /// Takes what is asked for off the first list that there is; whether there is one.
-    fn run(self, call: &mut Call<'_, '_>) -> Result<bool, CommandError> {
-        let Call { args, keys, reply, .. } = call;
+    /// Takes what is asked for off the first list that there is, if there is one.
+    fn run(self, call: &mut Call<'_, '_>) -> Result<Option<Attempt>, CommandError> {
         for arg in self.keys {
+            if takes_long(call, arg, self.count)? {
+                return Ok(Some(Attempt::Offload));
+            }
+            let Call { args, keys, reply, .. } = &mut *call;
             let name_key = |reply: &mut Reply| {
                 reply.array(2);
                 reply.bulk(args.at(arg));
             };
             if take_many(keys, arg, self.end, self.count, reply, name_key)? {
-                return Ok(true);
+                return Ok(Some(Attempt::Done));
             }
         }
-        Ok(false)
+        Ok(None)
     }
 }
 
-fn lmpop(call: &mut Call<'_, '_>) -> CommandResult {
-    if !Request::read(call.args, 1)?.run(call)? {
+fn lmpop(call: &mut Call<'_, '_>) -> AttemptResult {
+    let taken = Request::read(call.args, 1)?.run(call)?;
+    Ok(taken.unwrap_or_else(|| {
         call.reply.null_array();
-    }
-    Ok(())
+        Attempt::Done
+    }))
 }
 
 fn blmpop(call: &mut Call<'_, '_>) -> AttemptResult {
     let request = Request::read(call.args, 2)?;
     let timeout = timeout_ms(call.args, 1, call.keys.turn.now_ms)?;
-    if request.run(call)? {
-        return Ok(Attempt::Done);
+    if let Some(attempt) = request.run(call)? {
+        return Ok(attempt);
     }
     Ok(Attempt::Wait(Wait { timeout_ms: timeout, empty_reply: Reply::null_array, instead: None }))
 }

@@ -1,9 +1,10 @@
 //! LPOP and RPOP.
 
-use ember_protocol::Reply;
+use ember_protocol::{Args, Reply};
 
 use super::ends::{at_least, limit};
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
+use crate::commands::arguments::is_large_count;
 use crate::effects::events::Event;
 use crate::error::CommandError;
 use crate::keys::Keys;
@@ -27,7 +28,10 @@ const LPOP: Spec = Spec {
 };
 
 pub(crate) const COMMANDS: &[DataCommand] = &[
-    Command::new(LPOP, Run::Keys(|call| pop(call, End::Front, "lpop"))),
+    Command::new(
+        LPOP,
+        Run::KeysOrLong { long_if: has_large_count, run: |call| pop(call, End::Front, "lpop") },
+    ),
     Command::new(
         Spec {
             name: "rpop",
@@ -35,9 +39,22 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             example: Example { given: &["RPUSH letters a b c"], call: "RPOP letters", reply: "\"c\"" },
             ..LPOP
         },
-        Run::Keys(|call| pop(call, End::Back, "rpop")),
+        Run::KeysOrLong { long_if: has_large_count, run: |call| pop(call, End::Back, "rpop") },
     ),
 ];
+
+fn has_large_count(args: Args<'_>) -> bool {
+    is_large_count(args, 2)
+}
+
+/// Whether to take up to `count` elements off the list in argument `arg` takes long.
+///
+/// # Errors
+/// `WrongType` if the key holds another type.
+pub(super) fn takes_long(call: &Call<'_, '_>, arg: usize, count: usize) -> Result<bool, CommandError> {
+    let list = call.keys.value::<List>(arg)?;
+    Ok(list.is_some_and(|list| call.is_long_change(count.min(list.len()), list.len())))
+}
 
 /// The event of an element removed at an end.
 pub(super) fn event(end: End) -> Event {
@@ -96,20 +113,25 @@ pub(super) fn take_many(
     Ok(taken.is_some())
 }
 
-fn pop(call: &mut Call<'_, '_>, end: End, name: &'static str) -> CommandResult {
-    let Call { args, keys, reply, .. } = call;
+fn pop(call: &mut Call<'_, '_>, end: End, name: &'static str) -> AttemptResult {
+    let args = call.args;
     if args.len() > 3 {
         return Err(CommandError::WrongArity(name.into()));
     }
     if args.len() == 2 {
+        let Call { keys, reply, .. } = call;
         if !take_one(keys, 1, end, reply, |_| ())? {
             reply.null();
         }
-        return Ok(());
+        return Ok(Attempt::Done);
     }
-    let count = at_least(0, *args, 2, "ERR value is out of range, must be positive")?;
+    let count = at_least(0, args, 2, "ERR value is out of range, must be positive")?;
+    if takes_long(call, 1, count)? {
+        return Ok(Attempt::Offload);
+    }
+    let Call { keys, reply, .. } = call;
     if !take_many(keys, 1, end, count, reply, |_| ())? {
         reply.null_array();
     }
-    Ok(())
+    Ok(Attempt::Done)
 }

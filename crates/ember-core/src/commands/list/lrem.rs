@@ -1,10 +1,13 @@
 //! LREM.
 
+use std::ops::ControlFlow;
+
 use super::ends::limit;
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::commands::arguments::integer;
 use crate::effects::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::Collection;
 use crate::types::list::{End, List, Needle};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -25,19 +28,37 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         },
         ..Spec::DEFAULT
     },
-    Run::Keys(lrem),
+    Run::Long(lrem),
 )];
 
-fn lrem(call: &mut Call<'_, '_>) -> CommandResult {
+fn lrem(call: &mut Call<'_, '_>) -> AttemptResult {
     let limit = limit(call.keys.turn);
     let count = integer(call.args, 2)?;
     let needle = Needle::new(call.args.at(3));
     let from = if count < 0 { End::Back } else { End::Front };
     let count =
         if count == 0 { usize::MAX } else { usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX) };
+    if let Some(list) = call.keys.value::<List>(1)?
+        && call.is_long_change(list.len(), list.len())
+        && !ends_soon(list, &needle, from, count, call.steps_max())
+    {
+        return Ok(Attempt::Offload);
+    }
     let removed = call.keys.key(1).edit_value(Event::list("lrem"), |list: &mut List| {
         list.remove_matching(&needle, from, count, limit)
     })?;
     call.reply.integer(removed.unwrap_or(0) as i64);
-    Ok(())
+    Ok(Attempt::Done)
+}
+
+/// Whether `count` elements that are equal to the needle are among the first `steps_max` of a list.
+fn ends_soon(list: &List, needle: &Needle<'_>, from: End, count: usize, steps_max: usize) -> bool {
+    let mut left = count;
+    if count <= steps_max {
+        list.find(needle, from, steps_max, |_| {
+            left -= 1;
+            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+    }
+    left == 0
 }

@@ -2,8 +2,8 @@
 
 use super::write_member;
 use crate::algorithms::random::Random;
-use crate::call::{Call, CommandResult, DataCommand, Run};
-use crate::commands::arguments::integer;
+use crate::call::{Attempt, AttemptResult, Call, CommandResult, DataCommand, Run};
+use crate::commands::arguments::{integer, is_large_count};
 use crate::effects::events::Event;
 use crate::effects::journal::Names;
 use crate::error::CommandError;
@@ -29,12 +29,12 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         example: Example { given: &["SADD tags rust"], call: "SPOP tags", reply: "\"rust\"" },
         ..Spec::DEFAULT
     },
-    Run::Keys(spop),
+    Run::KeysOrLong { long_if: |args| is_large_count(args, 2), run: spop },
 )];
 
-fn spop(call: &mut Call<'_, '_>) -> CommandResult {
+fn spop(call: &mut Call<'_, '_>) -> AttemptResult {
     match call.args.len() {
-        2 => pop_one(call),
+        2 => pop_one(call).map(|()| Attempt::Done),
         3 => pop_count(call),
         _ => Err(CommandError::Syntax),
     }
@@ -58,13 +58,18 @@ fn pop_one(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-fn pop_count(call: &mut Call<'_, '_>) -> CommandResult {
+fn pop_count(call: &mut Call<'_, '_>) -> AttemptResult {
     let count = integer(call.args, 2).ok().and_then(|count| usize::try_from(count).ok());
     let count = count.ok_or("ERR value is out of range, must be positive")?;
+    // What has expired is removed first.
+    let len = call.keys.key(1).value::<Set>()?.map_or(0, Set::len);
+    if call.is_long_change(count.min(len), len) {
+        return Ok(Attempt::Offload);
+    }
     let Call { keys, reply, .. } = call;
-    if keys.key(1).value::<Set>()?.is_none() || count == 0 {
+    if len == 0 || count == 0 {
         reply.set(0);
-        return Ok(());
+        return Ok(Attempt::Done);
     }
     let limits = keys.turn.settings.encoding;
     let mut random = Random::seeded(keys.turn.random.next_u64());
@@ -87,7 +92,7 @@ fn pop_count(call: &mut Call<'_, '_>) -> CommandResult {
     if emptied.memory_bytes() >= reclaim::WORTH_BYTES_MIN {
         reclaim::later(emptied, 1);
     }
-    Ok(())
+    Ok(Attempt::Done)
 }
 
 /// Records what was popped: all members with their key, or these. Of a single one it is told as in Redis, by its name.

@@ -2,8 +2,8 @@
 
 use super::write_member;
 use crate::algorithms::random::Random;
-use crate::call::{Call, CommandResult, DataCommand, Run};
-use crate::commands::arguments::integer;
+use crate::call::{Attempt, AttemptResult, Call, CommandResult, DataCommand, Run};
+use crate::commands::arguments::{integer, is_large_count};
 use crate::commands::drawn_reply;
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
@@ -27,12 +27,12 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         example: Example { given: &["SADD tags rust"], call: "SRANDMEMBER tags", reply: "\"rust\"" },
         ..Spec::DEFAULT
     },
-    Run::Keys(srandmember),
+    Run::KeysOrLong { long_if: |args| is_large_count(args, 2), run: srandmember },
 )];
 
-fn srandmember(call: &mut Call<'_, '_>) -> CommandResult {
+fn srandmember(call: &mut Call<'_, '_>) -> AttemptResult {
     match call.args.len() {
-        2 => one(call),
+        2 => one(call).map(|()| Attempt::Done),
         3 => several(call),
         _ => Err(CommandError::Syntax),
     }
@@ -47,7 +47,8 @@ fn one(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-fn several(call: &mut Call<'_, '_>) -> CommandResult {
+fn several(call: &mut Call<'_, '_>) -> AttemptResult {
+    let steps_max = call.steps_max();
     let count = integer(call.args, 2)?;
     if count == i64::MIN {
         let range = format!("{} and {}", -i64::MAX, i64::MAX);
@@ -57,20 +58,25 @@ fn several(call: &mut Call<'_, '_>) -> CommandResult {
     let mut random = Random::seeded(call.keys.turn.random.next_u64());
     let Some(set) = call.keys.read_value::<Set>(1)?.filter(|_| count != 0) else {
         call.reply.array(0);
-        return Ok(());
+        return Ok(Attempt::Done);
     };
+    let draws = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
+    if (if count < 0 { draws } else { draws.min(set.len()) }) > steps_max {
+        return Ok(Attempt::Offload);
+    }
     if count < 0 {
         let count = count.unsigned_abs();
-        return drawn_reply::bounded(call.reply, count, bytes_max, |reply, bound| {
+        let drawn = drawn_reply::bounded(call.reply, count, bytes_max, |reply, bound| {
             reply.array(count as usize);
             set.sample_with_repetition(count, &mut random, |member| {
                 write_member(reply, member);
                 bound.holds(reply)
             });
         });
+        return drawn.map(|()| Attempt::Done);
     }
     let count = usize::try_from(count).map_or(set.len(), |count| count.min(set.len()));
     call.reply.array(count);
     set.sample(count, &mut random, |member| write_member(call.reply, member));
-    Ok(())
+    Ok(Attempt::Done)
 }

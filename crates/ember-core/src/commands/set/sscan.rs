@@ -3,9 +3,11 @@
 use ember_protocol::Reply;
 
 use super::write_member;
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::commands::arguments::cursor;
-use crate::commands::element_scan::{ScanOptions, write_nothing, write_page};
+use crate::commands::element_scan::{
+    FEW_ELEMENTS, ScanOptions, count_of, is_long, write_nothing, write_page,
+};
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::set::Set;
 
@@ -29,14 +31,17 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         },
         ..Spec::DEFAULT
     },
-    Run::Keys(sscan),
+    Run::KeysOrLong { long_if: |args| count_of(args) > FEW_ELEMENTS, run: sscan },
 )];
 
-fn sscan(call: &mut Call<'_, '_>) -> CommandResult {
+fn sscan(call: &mut Call<'_, '_>) -> AttemptResult {
     let cursor = cursor(call.args, 2)?;
+    if is_long::<Set>(call, count_of(call.args)) {
+        return Ok(Attempt::Offload);
+    }
     let Some(set) = call.keys.read_value::<Set>(1)? else {
         write_nothing(call.reply);
-        return Ok(());
+        return Ok(Attempt::Done);
     };
     let options = ScanOptions::parse(call.args, 3)?;
     let mut members = Reply::new(call.reply.protocol());
@@ -48,5 +53,5 @@ fn sscan(call: &mut Call<'_, '_>) -> CommandResult {
         }
     });
     write_page(call.reply, next, &members, count);
-    Ok(())
+    Ok(Attempt::Done)
 }

@@ -3,8 +3,8 @@
 use ember_protocol::{Args, Reply, number};
 
 use super::reply;
-use crate::call::{Attempt, AttemptResult, Call, CommandResult, DataCommand, Run, Wait};
-use crate::commands::arguments::{is_word, timeout_ms};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run, Wait};
+use crate::commands::arguments::{is_large_count, is_word, timeout_ms};
 use crate::effects::events::Event;
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
@@ -55,7 +55,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..ZPOP
         },
-        Run::Keys(|call| zpop(call, End::Min)),
+        Run::KeysOrLong { long_if: |args| is_large_count(args, 2), run: |call| zpop(call, End::Min) },
     ),
     Command::new(
         Spec {
@@ -68,7 +68,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..ZPOP
         },
-        Run::Keys(|call| zpop(call, End::Max)),
+        Run::KeysOrLong { long_if: |args| is_large_count(args, 2), run: |call| zpop(call, End::Max) },
     ),
     Command::new(
         Spec {
@@ -85,7 +85,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..ZMPOP
         },
-        Run::Keys(zmpop),
+        Run::Long(zmpop),
     ),
     Command::new(
         Spec {
@@ -152,15 +152,40 @@ enum Form {
     KeyAndPairs,
 }
 
-/// Pops up to `count` members from the sorted set in argument `arg` and replies; false, with nothing written, if there is
-/// none.
+/// What became of an attempt to pop.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Popped {
+    Nothing,
+    Done,
+    /// It takes long, and was not done.
+    Long,
+}
+
+impl Popped {
+    /// What the handler returns, unless there was nothing.
+    fn attempt(self) -> Option<Attempt> {
+        match self {
+            Popped::Nothing => None,
+            Popped::Done => Some(Attempt::Done),
+            Popped::Long => Some(Attempt::Offload),
+        }
+    }
+}
+
+/// Pops up to `count` members from the sorted set in argument `arg` and replies; nothing is written if there is none, or if
+/// that takes long.
 fn pop(
     call: &mut Call<'_, '_>,
     arg: usize,
     end: End,
     count: usize,
     form: Form,
-) -> Result<bool, CommandError> {
+) -> Result<Popped, CommandError> {
+    if let Some(set) = call.keys.value::<SortedSet>(arg)?
+        && call.is_long_change(count.min(set.len()), set.len())
+    {
+        return Ok(Popped::Long);
+    }
     let (reply, name) = (&mut *call.reply, call.args.at(arg));
     let event = Event::sorted_set(if end == End::Min { "zpopmin" } else { "zpopmax" });
     let edit = |set: &mut SortedSet| {
@@ -185,7 +210,7 @@ fn pop(
         let command = if end == End::Min { "ZPOPMIN" } else { "ZPOPMAX" };
         key.journal(command, |words| _ = words.integer(count));
     }
-    Ok(popped.is_some())
+    Ok(if popped.is_some() { Popped::Done } else { Popped::Nothing })
 }
 
 fn write_head(reply: &mut Reply, key: &[u8], count: usize, form: Form) {
@@ -204,7 +229,7 @@ fn write_head(reply: &mut Reply, key: &[u8], count: usize, form: Form) {
     }
 }
 
-fn zpop(call: &mut Call<'_, '_>, end: End) -> CommandResult {
+fn zpop(call: &mut Call<'_, '_>, end: End) -> AttemptResult {
     let args = call.args;
     if args.len() > 3 {
         return Err(CommandError::Syntax);
@@ -214,10 +239,11 @@ fn zpop(call: &mut Call<'_, '_>, end: End) -> CommandResult {
         Some(text) => count_of_at_least(text, 0, "ERR value is out of range, must be positive")?,
     };
     let form = if call.reply.is_resp3() && args.len() == 3 { Form::Pairs } else { Form::Flat };
-    if !pop(call, 1, end, count, form)? {
+    let popped = pop(call, 1, end, count, form)?.attempt();
+    Ok(popped.unwrap_or_else(|| {
         call.reply.array(0);
-    }
-    Ok(())
+        Attempt::Done
+    }))
 }
 
 /// The number that `text` is, if it is at least `min`.
@@ -254,21 +280,23 @@ impl FromFirst {
         Ok(FromFirst { keys: keys_at + 1..end_at, end, count: count.unwrap_or(1) })
     }
 
-    fn pop(&self, call: &mut Call<'_, '_>) -> Result<bool, CommandError> {
+    fn pop(&self, call: &mut Call<'_, '_>) -> Result<Option<Attempt>, CommandError> {
         for key in self.keys.clone() {
-            if pop(call, key, self.end, self.count, Form::KeyAndPairs)? {
-                return Ok(true);
+            let popped = pop(call, key, self.end, self.count, Form::KeyAndPairs)?;
+            if popped != Popped::Nothing {
+                return Ok(popped.attempt());
             }
         }
-        Ok(false)
+        Ok(None)
     }
 }
 
-fn zmpop(call: &mut Call<'_, '_>) -> CommandResult {
-    if !FromFirst::parse(call.args, 1)?.pop(call)? {
+fn zmpop(call: &mut Call<'_, '_>) -> AttemptResult {
+    let popped = FromFirst::parse(call.args, 1)?.pop(call)?;
+    Ok(popped.unwrap_or_else(|| {
         call.reply.null_array();
-    }
-    Ok(())
+        Attempt::Done
+    }))
 }
 
 fn wait(timeout_ms: Option<u64>) -> Attempt {
@@ -279,8 +307,8 @@ fn bzpop(call: &mut Call<'_, '_>, end: End) -> AttemptResult {
     let last = call.args.len() - 1;
     let timeout = timeout_ms(call.args, last, call.keys.turn.now_ms)?;
     for key in 1..last {
-        if pop(call, key, end, 1, Form::KeyAndFlat)? {
-            return Ok(Attempt::Done);
+        if let Some(attempt) = pop(call, key, end, 1, Form::KeyAndFlat)?.attempt() {
+            return Ok(attempt);
         }
     }
     Ok(wait(timeout))
@@ -289,6 +317,5 @@ fn bzpop(call: &mut Call<'_, '_>, end: End) -> AttemptResult {
 fn bzmpop(call: &mut Call<'_, '_>) -> AttemptResult {
     let arguments = FromFirst::parse(call.args, 2)?;
     let timeout = timeout_ms(call.args, 1, call.keys.turn.now_ms)?;
-    let popped = arguments.pop(call)?;
-    Ok(if popped { Attempt::Done } else { wait(timeout) })
+    Ok(arguments.pop(call)?.unwrap_or_else(|| wait(timeout)))
 }

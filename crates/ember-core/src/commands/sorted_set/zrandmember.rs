@@ -1,12 +1,13 @@
 //! ZRANDMEMBER.
 
 use super::reply;
-use crate::call::{Call, CommandResult, DataCommand, Run};
-use crate::commands::arguments::{integer, is_word};
+use crate::call::{Attempt, AttemptResult, Call, CommandResult, DataCommand, Run};
+use crate::commands::arguments::{integer, is_large_count, is_word};
 use crate::commands::drawn_reply;
 use crate::error::CommandError;
 use crate::keys::Lookup;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::Collection;
 use crate::types::sorted_set::SortedSet;
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -28,16 +29,16 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         },
         ..Spec::DEFAULT
     },
-    Run::Keys(zrandmember),
+    Run::KeysOrLong { long_if: |args| is_large_count(args, 2), run: zrandmember },
 )];
 
 /// The largest count there may be, in either direction: Redis's limit, from which its reply's length would overflow.
 const COUNT_MAX: i64 = i64::MAX / 2;
 
-fn zrandmember(call: &mut Call<'_, '_>) -> CommandResult {
-    let args = call.args;
+fn zrandmember(call: &mut Call<'_, '_>) -> AttemptResult {
+    let (args, steps_max) = (call.args, call.steps_max());
     if args.len() == 2 {
-        return one(call);
+        return one(call).map(|()| Attempt::Done);
     }
     let count = integer(args, 2)?;
     if count == i64::MIN {
@@ -54,6 +55,11 @@ fn zrandmember(call: &mut Call<'_, '_>) -> CommandResult {
         return Err("ERR value is out of range".into());
     }
     call.keys.read_as(1, Lookup::Use);
+    let draws = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
+    let len = call.keys.value::<SortedSet>(1)?.map_or(0, SortedSet::len);
+    if (if count < 0 && len > 0 { draws } else { draws.min(len) }) > steps_max {
+        return Ok(Attempt::Offload);
+    }
     let bytes_max = call.keys.turn.settings.string_bytes_max;
     let mut random = call.keys.turn.random.clone();
     let reply = &mut *call.reply;
@@ -82,7 +88,7 @@ fn zrandmember(call: &mut Call<'_, '_>) -> CommandResult {
         }
     }
     call.keys.turn.random = random;
-    Ok(())
+    Ok(Attempt::Done)
 }
 
 fn one(call: &mut Call<'_, '_>) -> CommandResult {

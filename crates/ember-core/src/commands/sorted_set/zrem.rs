@@ -1,8 +1,10 @@
 //! ZREM.
 
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
+use crate::commands::arguments::names_many;
 use crate::effects::events::Event;
 use crate::spec::{Command, ElementArgs, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::Collection;
 use crate::types::sorted_set::SortedSet;
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -25,14 +27,20 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         },
         ..Spec::DEFAULT
     },
-    Run::Keys(zrem),
+    Run::KeysOrLong { long_if: names_many, run: zrem },
 )];
 
-fn zrem(call: &mut Call<'_, '_>) -> CommandResult {
+fn zrem(call: &mut Call<'_, '_>) -> AttemptResult {
     let args = call.args;
+    if names_many(args)
+        && let Some(set) = call.keys.value::<SortedSet>(1)?
+        && call.is_long_change(args.len() - 2, set.len())
+    {
+        return Ok(Attempt::Offload);
+    }
     let edit =
         |set: &mut SortedSet| (2..args.len()).filter(|&arg| set.remove(args.at(arg)).is_some()).count();
     let removed = call.keys.key(1).edit_value(Event::sorted_set("zrem"), edit)?;
     call.reply.integer(removed.unwrap_or(0) as i64);
-    Ok(())
+    Ok(Attempt::Done)
 }

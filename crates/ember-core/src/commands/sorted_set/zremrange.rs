@@ -1,10 +1,11 @@
 //! ZREMRANGEBYRANK, ZREMRANGEBYSCORE and ZREMRANGEBYLEX.
 
 use super::zrange::{By, lex_range, score_range};
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::commands::arguments::integer;
 use crate::effects::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::Collection;
 use crate::types::sorted_set::SortedSet;
 
 const TEMPLATE: Spec = Spec {
@@ -31,7 +32,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..TEMPLATE
         },
-        Run::Keys(|call| {
+        Run::Long(|call| {
             let by = By::Rank(integer(call.args, 2)?, integer(call.args, 3)?);
             remove(call, "zremrangebyrank", by)
         }),
@@ -48,7 +49,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..TEMPLATE
         },
-        Run::Keys(|call| {
+        Run::Long(|call| {
             let by = By::Score(score_range(call.args, 2, 3)?);
             remove(call, "zremrangebyscore", by)
         }),
@@ -65,14 +66,20 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..TEMPLATE
         },
-        Run::Keys(|call| {
+        Run::Long(|call| {
             let by = By::Lex(lex_range(call.args, 2, 3)?);
             remove(call, "zremrangebylex", by)
         }),
     ),
 ];
 
-fn remove(call: &mut Call<'_, '_>, event: &'static str, by: By<'_>) -> CommandResult {
+fn remove(call: &mut Call<'_, '_>, event: &'static str, by: By<'_>) -> AttemptResult {
+    if let Some(set) = call.keys.value::<SortedSet>(1)?
+        && call.is_long_change(set.len(), set.len())
+        && call.is_long_change(by.ranks(set, false).len(), set.len())
+    {
+        return Ok(Attempt::Offload);
+    }
     let edit = |set: &mut SortedSet| {
         let ranks = by.ranks(set, false);
         let count = ranks.len();
@@ -81,5 +88,5 @@ fn remove(call: &mut Call<'_, '_>, event: &'static str, by: By<'_>) -> CommandRe
     };
     let removed = call.keys.key(1).edit_value(Event::sorted_set(event), edit)?;
     call.reply.integer(removed.unwrap_or(0) as i64);
-    Ok(())
+    Ok(Attempt::Done)
 }

@@ -2,9 +2,11 @@
 
 use ember_protocol::Reply;
 
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::commands::arguments::cursor;
-use crate::commands::element_scan::{ScanOptions, write_nothing, write_page};
+use crate::commands::element_scan::{
+    FEW_ELEMENTS, ScanOptions, count_of, is_long, write_nothing, write_page,
+};
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::sorted_set::SortedSet;
 
@@ -28,15 +30,18 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         },
         ..Spec::DEFAULT
     },
-    Run::Keys(zscan),
+    Run::KeysOrLong { long_if: |args| count_of(args) > FEW_ELEMENTS, run: zscan },
 )];
 
-fn zscan(call: &mut Call<'_, '_>) -> CommandResult {
+fn zscan(call: &mut Call<'_, '_>) -> AttemptResult {
     let cursor = cursor(call.args, 2)?;
+    if is_long::<SortedSet>(call, count_of(call.args)) {
+        return Ok(Attempt::Offload);
+    }
     let mut members = Reply::new(call.reply.protocol());
     let Some(set) = call.keys.read_value::<SortedSet>(1)? else {
         write_nothing(call.reply);
-        return Ok(());
+        return Ok(Attempt::Done);
     };
     let (options, without_scores) = ScanOptions::parse_with(call.args, 3, Some("NOSCORES"))?;
     let mut count = 0;
@@ -52,5 +57,5 @@ fn zscan(call: &mut Call<'_, '_>) -> CommandResult {
         }
     });
     write_page(call.reply, next, &members, count);
-    Ok(())
+    Ok(Attempt::Done)
 }

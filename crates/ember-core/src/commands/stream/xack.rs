@@ -1,9 +1,11 @@
 //! XACK.
 
 use super::ids::ids;
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
+use crate::commands::arguments::names_many;
 use crate::keys::Lookup;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::Collection;
 use crate::types::stream::Stream;
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -28,16 +30,22 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         },
         ..Spec::DEFAULT
     },
-    Run::Keys(xack),
+    Run::KeysOrLong { long_if: names_many, run: xack },
 )];
 
-fn xack(call: &mut Call<'_, '_>) -> CommandResult {
+fn xack(call: &mut Call<'_, '_>) -> AttemptResult {
     let args = call.args;
     call.keys.read_as(1, Lookup::NoTouch);
+    if names_many(args)
+        && let Some(stream) = call.keys.value::<Stream>(1)?
+        && call.is_long_change(args.len() - 3, stream.len())
+    {
+        return Ok(Attempt::Offload);
+    }
     let mut key = call.keys.key(1);
     if key.value::<Stream>()?.and_then(|stream| stream.groups().get(args.at(2))).is_none() {
         call.reply.integer(0);
-        return Ok(());
+        return Ok(Attempt::Done);
     }
     let ids = ids(args, 3)?;
     let acknowledged = key.edit_aside(|stream: &mut Stream| {
@@ -46,5 +54,5 @@ fn xack(call: &mut Call<'_, '_>) -> CommandResult {
     let acknowledged = acknowledged.flatten().unwrap_or(0);
     key.count_changes(acknowledged as u64);
     call.reply.integer(acknowledged as i64);
-    Ok(())
+    Ok(Attempt::Done)
 }

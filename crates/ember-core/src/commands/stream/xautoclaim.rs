@@ -5,11 +5,12 @@ use ember_protocol::{Args, Reply};
 use super::group_effects::{Claimed, journal_acknowledged, journal_consumer};
 use super::ids::{integer_or, interval_start, no_key_or_group, reply_entry, reply_id};
 use super::xreadgroup::see_consumer;
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::commands::arguments::is_word;
 use crate::effects::events::Event;
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group as CommandGroup, KeyFlags, KeySpec, Spec};
+use crate::types::Collection;
 use crate::types::stream::{Group, Log, Pending, Stream, StreamId};
 
 /// Entries claimed without COUNT.
@@ -43,7 +44,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         },
         ..Spec::DEFAULT
     },
-    Run::Keys(xautoclaim),
+    Run::KeysOrLong { long_if: |args| args.len() > 6, run: xautoclaim },
 )];
 
 /// What is claimed.
@@ -53,6 +54,17 @@ struct Claim {
     count: u64,
     ids_only: bool,
     now_ms: i64,
+}
+
+impl Claim {
+    /// About how many steps it takes: to claim an entry, or to look at several that are not idle for long enough.
+    fn steps(&self, group: &Group) -> usize {
+        const LOOKS_PER_STEP: usize = 8;
+        let pending = group.pending_count();
+        let at_most = |count: u64| usize::try_from(count).unwrap_or(usize::MAX).min(pending);
+        let looks = if self.min_idle_ms == 0 { 0 } else { at_most(self.count * ATTEMPTS_FACTOR) };
+        at_most(self.count).max(looks / LOOKS_PER_STEP)
+    }
 }
 
 fn read_claim(args: Args<'_>, now_ms: i64) -> Result<Claim, CommandError> {
@@ -76,12 +88,17 @@ fn read_claim(args: Args<'_>, now_ms: i64) -> Result<Claim, CommandError> {
     Ok(claim)
 }
 
-fn xautoclaim(call: &mut Call<'_, '_>) -> CommandResult {
+fn xautoclaim(call: &mut Call<'_, '_>) -> AttemptResult {
     let (args, now_ms) = (call.args, call.keys.turn.clock_ms());
     let claim = read_claim(args, now_ms)?;
     let stream = call.keys.read_value::<Stream>(1)?;
-    if stream.and_then(|stream| stream.groups().get(args.at(2))).is_none() {
+    let Some((stream, group)) = stream.and_then(|stream| Some((stream, stream.groups().get(args.at(2))?)))
+    else {
         return Err(no_key_or_group(args.at(1), args.at(2), "'"));
+    };
+    let (steps, len) = (claim.steps(group), stream.len().max(group.pending_count()));
+    if call.is_long_change(steps, len) {
+        return Ok(Attempt::Offload);
     }
     let Call { keys, reply, .. } = call;
     let mut key = keys.key(1);
@@ -101,7 +118,7 @@ fn xautoclaim(call: &mut Call<'_, '_>) -> CommandResult {
         key.notify(Event::stream("xgroup-createconsumer"));
     }
     key.count_changes(changes);
-    Ok(())
+    Ok(Attempt::Done)
 }
 
 /// What claiming has changed.

@@ -5,11 +5,12 @@ use ember_protocol::{Args, Reply};
 use super::group_effects::{Claimed, journal_acknowledged, journal_consumer, journal_position};
 use super::ids::{exact_id, integer_or, no_key_or_group, reply_entry, reply_id};
 use super::xreadgroup::see_consumer;
-use crate::call::{Call, CommandResult, DataCommand, Run};
-use crate::commands::arguments::is_word;
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
+use crate::commands::arguments::{is_word, names_many};
 use crate::effects::events::Event;
 use crate::error::{CommandError, quoted_up_to};
 use crate::spec::{Command, Example, Flags, Group as CommandGroup, KeyFlags, KeySpec, Spec};
+use crate::types::Collection;
 use crate::types::stream::{ConsumerNumber, Group, Log, Pending, Stream, StreamId};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -35,7 +36,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         },
         ..Spec::DEFAULT
     },
-    Run::Keys(xclaim),
+    Run::KeysOrLong { long_if: names_many, run: xclaim },
 )];
 
 /// What is claimed and how.
@@ -98,11 +99,15 @@ fn read_claim(args: Args<'_>, now_ms: i64) -> Result<Claim, CommandError> {
     Ok(claim)
 }
 
-fn xclaim(call: &mut Call<'_, '_>) -> CommandResult {
+fn xclaim(call: &mut Call<'_, '_>) -> AttemptResult {
     let (args, now_ms) = (call.args, call.keys.turn.clock_ms());
     let stream = call.keys.read_value::<Stream>(1)?;
     if stream.and_then(|stream| stream.groups().get(args.at(2))).is_none() {
         return Err(no_key_or_group(args.at(1), args.at(2), "'"));
+    }
+    let len = stream.map_or(0, Stream::len);
+    if names_many(args) && call.is_long_change(args.len() - 5, len) {
+        return Ok(Attempt::Offload);
     }
     let claim = read_claim(args, now_ms)?;
     let Call { keys, reply, .. } = call;
@@ -126,7 +131,7 @@ fn xclaim(call: &mut Call<'_, '_>) -> CommandResult {
         key.notify(Event::stream("xgroup-createconsumer"));
     }
     key.count_changes(changes);
-    Ok(())
+    Ok(Attempt::Done)
 }
 
 /// What claiming has changed.

@@ -1,9 +1,11 @@
 //! XDEL.
 
 use super::ids::ids;
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
+use crate::commands::arguments::names_many;
 use crate::effects::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::Collection;
 use crate::types::stream::Stream;
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -24,15 +26,21 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         },
         ..Spec::DEFAULT
     },
-    Run::Keys(xdel),
+    Run::KeysOrLong { long_if: names_many, run: xdel },
 )];
 
-fn xdel(call: &mut Call<'_, '_>) -> CommandResult {
+fn xdel(call: &mut Call<'_, '_>) -> AttemptResult {
     let args = call.args;
+    if names_many(args)
+        && let Some(stream) = call.keys.value::<Stream>(1)?
+        && call.is_long_change(args.len() - 2, stream.len())
+    {
+        return Ok(Attempt::Offload);
+    }
     let mut key = call.keys.key(1);
     if key.value::<Stream>()?.is_none() {
         call.reply.integer(0);
-        return Ok(());
+        return Ok(Attempt::Done);
     }
     let ids = ids(args, 2)?;
     let deleted = key.edit_value(Event::stream("xdel"), |stream: &mut Stream| {
@@ -41,5 +49,5 @@ fn xdel(call: &mut Call<'_, '_>) -> CommandResult {
     let deleted = deleted.unwrap_or(0);
     key.count_changes((deleted - 1).max(0) as u64);
     call.reply.integer(deleted);
-    Ok(())
+    Ok(Attempt::Done)
 }

@@ -3,10 +3,11 @@
 use ember_protocol::Reply;
 
 use super::ids::{no_group, reply_entries, reply_entry, reply_id, unknown_options};
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{integer, is_word};
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group as CommandGroup, KeyFlags, KeySpec, Spec};
+use crate::types::Collection;
 use crate::types::stream::{Consumer, Entry, Group, Log, Stream, StreamId};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::container(
@@ -48,7 +49,7 @@ const SUBCOMMANDS: &[DataCommand] = &[
             },
             ..TEMPLATE
         },
-        Run::Keys(consumers),
+        Run::Long(consumers),
     ),
     Command::new(
         Spec {
@@ -67,7 +68,7 @@ const SUBCOMMANDS: &[DataCommand] = &[
             },
             ..TEMPLATE
         },
-        Run::Keys(groups),
+        Run::Long(groups),
     ),
     Command::new(
         Spec {
@@ -112,7 +113,7 @@ const SUBCOMMANDS: &[DataCommand] = &[
             },
             ..TEMPLATE
         },
-        Run::Keys(stream),
+        Run::Long(stream),
     ),
 ];
 
@@ -161,11 +162,14 @@ fn reply_name(reply: &mut Reply, name: &[u8]) {
     reply.bulk(name);
 }
 
-fn consumers(call: &mut Call<'_, '_>) -> CommandResult {
-    let (args, now_ms) = (call.args, call.keys.turn.now_ms);
+fn consumers(call: &mut Call<'_, '_>) -> AttemptResult {
+    let (args, now_ms, steps_max) = (call.args, call.keys.turn.now_ms, call.steps_max());
     let Call { keys, reply, .. } = call;
     let stream = keys.read_value::<Stream>(2)?.ok_or(CommandError::NoSuchKey)?;
     let group = stream.groups().get(args.at(3)).ok_or_else(|| no_group(args.at(2), args.at(3)))?;
+    if group.consumers().len() > steps_max {
+        return Ok(Attempt::Offload);
+    }
     reply.array(group.consumers().len());
     for consumer in group.consumers() {
         reply.map(4);
@@ -175,12 +179,16 @@ fn consumers(call: &mut Call<'_, '_>) -> CommandResult {
         let inactive_ms = consumer.active_ms.map_or(-1, |active_ms| now_ms.wrapping_sub(active_ms));
         reply_field(reply, "inactive", inactive_ms);
     }
-    Ok(())
+    Ok(Attempt::Done)
 }
 
-fn groups(call: &mut Call<'_, '_>) -> CommandResult {
+fn groups(call: &mut Call<'_, '_>) -> AttemptResult {
+    let steps_max = call.steps_max();
     let Call { keys, reply, .. } = call;
     let stream = keys.read_value::<Stream>(2)?.ok_or(CommandError::NoSuchKey)?;
+    if stream.groups().len() > steps_max {
+        return Ok(Attempt::Offload);
+    }
     reply.array(stream.groups().len());
     for (name, group) in stream.groups().iter() {
         reply.map(6);
@@ -191,7 +199,7 @@ fn groups(call: &mut Call<'_, '_>) -> CommandResult {
         reply_known(reply, "entries-read", group.entries_read);
         reply_known(reply, "lag", group.lag(stream.log()));
     }
-    Ok(())
+    Ok(Attempt::Done)
 }
 
 /// How many entries FULL tells; 0 is all. `None` without FULL.
@@ -207,11 +215,15 @@ fn read_count(call: &Call<'_, '_>) -> Result<Option<usize>, CommandError> {
     }
 }
 
-fn stream(call: &mut Call<'_, '_>) -> CommandResult {
+fn stream(call: &mut Call<'_, '_>) -> AttemptResult {
     call.keys.read_value::<Stream>(2)?.ok_or(CommandError::NoSuchKey)?;
     let count = read_count(call)?;
+    let steps_max = call.steps_max();
     let Call { keys, reply, .. } = call;
     let stream = keys.value::<Stream>(2)?.expect("it was looked at under the same lock");
+    if count.is_some_and(|count| full_steps(stream, count) > steps_max) {
+        return Ok(Attempt::Offload);
+    }
     let log = stream.log();
     reply.map(if count.is_some() { 9 } else { 10 });
     reply_field(reply, "length", log.len() as i64);
@@ -233,7 +245,16 @@ fn stream(call: &mut Call<'_, '_>) -> CommandResult {
         reply_entry_field(reply, "first-entry", log.range(StreamId::MIN..=StreamId::MAX).next());
         reply_entry_field(reply, "last-entry", log.range_back(StreamId::MIN..=StreamId::MAX).next());
     }
-    Ok(())
+    Ok(Attempt::Done)
+}
+
+/// How many entries, pending entries, groups and consumers FULL tells of.
+fn full_steps(stream: &Stream, count: usize) -> usize {
+    let of_group = |group: &Group| {
+        // Each is pending for a consumer, too.
+        2 * told(group.pending_count(), count) + group.consumers().len()
+    };
+    told(stream.len(), count) + stream.groups().iter().map(|(_, group)| of_group(group)).sum::<usize>()
 }
 
 fn reply_entry_field(reply: &mut Reply, name: &str, entry: Option<Entry<'_>>) {

@@ -1,7 +1,7 @@
 //! XPENDING.
 
 use super::ids::{count, interval_last, interval_start, no_key_or_group, reply_id};
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::commands::arguments::{integer, is_word};
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group as CommandGroup, KeyFlags, KeySpec, Spec};
@@ -32,7 +32,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         },
         ..Spec::DEFAULT
     },
-    Run::Keys(xpending),
+    Run::KeysOrLong { long_if: |args| args.len() > 3, run: xpending },
 )];
 
 /// Which pending entries to tell.
@@ -42,6 +42,17 @@ struct Filter<'a> {
     last: StreamId,
     count: usize,
     consumer: Option<&'a [u8]>,
+}
+
+impl Filter<'_> {
+    /// How many pending entries are looked at.
+    fn steps(&self, group: &Group) -> usize {
+        let pending = match self.consumer {
+            None => group.pending_count(),
+            Some(name) => group.number_of(name).map_or(0, |number| group.consumer(number).pending_count()),
+        };
+        if self.min_idle_ms == 0 { pending.min(self.count) } else { pending }
+    }
 }
 
 fn read_filter<'a>(args: Args<'a>) -> Result<Option<Filter<'a>>, CommandError> {
@@ -66,17 +77,20 @@ fn read_filter<'a>(args: Args<'a>) -> Result<Option<Filter<'a>>, CommandError> {
     Ok(Some(Filter { min_idle_ms, start, last, count, consumer: args.get(first + 3) }))
 }
 
-fn xpending(call: &mut Call<'_, '_>) -> CommandResult {
-    let (args, now_ms) = (call.args, call.keys.turn.now_ms);
+fn xpending(call: &mut Call<'_, '_>) -> AttemptResult {
+    let (args, now_ms, steps_max) = (call.args, call.keys.turn.now_ms, call.steps_max());
     let filter = read_filter(args)?;
     let Call { keys, reply, .. } = call;
     let group = keys.read_value::<Stream>(1)?.and_then(|stream| stream.groups().get(args.at(2)));
     let group = group.ok_or_else(|| no_key_or_group(args.at(1), args.at(2), "'"))?;
+    if filter.as_ref().is_some_and(|filter| filter.steps(group) > steps_max) {
+        return Ok(Attempt::Offload);
+    }
     match filter {
         None => reply_summary(reply, group),
         Some(filter) => reply_entries(reply, group, &filter, now_ms),
     }
-    Ok(())
+    Ok(Attempt::Done)
 }
 
 /// How many entries are pending, the first and the last of them, and how many for each consumer.

@@ -7,6 +7,7 @@ use super::reading::{ReadOptions, Words, keys_from, read_options};
 use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run, Waiting};
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, Spec};
+use crate::types::Collection;
 use crate::types::stream::{Stream, StreamId};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -57,6 +58,22 @@ fn xread(call: &mut Call<'_, '_>) -> AttemptResult {
                 Attempt::Done
             }
         });
+    }
+    let most =
+        |stream: &Stream| if options.count == 0 { stream.len() } else { options.count.min(stream.len()) };
+    let steps_max = call.steps_max();
+    let streams =
+        || found.iter().filter_map(|&(key, start)| Some((call.keys.value::<Stream>(key).ok()??, start)));
+    if streams().map(|(stream, _)| most(stream)).sum::<usize>() > steps_max {
+        // Most clients read the last few entries of a long stream.
+        let mut left = steps_max;
+        for (stream, start) in streams() {
+            let entries = stream.log().range(start..=StreamId::MAX).take(most(stream).min(left + 1)).count();
+            match left.checked_sub(entries) {
+                Some(rest) => left = rest,
+                None => return Ok(Attempt::Offload),
+            }
+        }
     }
     let Call { keys, reply, .. } = call;
     if reply.is_resp3() {

@@ -9,6 +9,7 @@ use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::effects::events::Event;
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group as CommandGroup, Spec};
+use crate::types::Collection;
 use crate::types::stream::{ConsumerNumber, Group, Log, Pending, Stream, StreamId};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -57,6 +58,13 @@ fn xreadgroup(call: &mut Call<'_, '_>) -> AttemptResult {
     let (group, consumer) = options.group.ok_or("ERR Missing GROUP option for XREADGROUP")?;
     let request = Request { group, consumer, options, now_ms: call.keys.turn.clock_ms() };
     let wanted = read_ids(call, &request)?;
+    for ((key, _), &wanted) in request.options.streams().zip(&wanted) {
+        if let Some(stream) = call.keys.value::<Stream>(key)?
+            && call.is_long_change(steps(stream, &request, wanted, call.steps_max()), stream.len())
+        {
+            return Ok(Attempt::Offload);
+        }
+    }
     let mark = call.reply.mark();
     let mut found = 0;
     for ((key, _), wanted) in options.streams().zip(wanted) {
@@ -77,6 +85,31 @@ fn xreadgroup(call: &mut Call<'_, '_>) -> AttemptResult {
             Attempt::Done
         }
     })
+}
+
+/// How many entries of a stream are delivered; of new ones no more are counted than it takes to know that they are many.
+fn steps(stream: &Stream, request: &Request<'_>, wanted: Wanted, steps_max: usize) -> usize {
+    let Some(group) = stream.groups().get(request.group) else { return 0 };
+    let count = if request.options.count == 0 { usize::MAX } else { request.options.count };
+    match wanted {
+        Wanted::Pending(_) => {
+            let number = group.number_of(request.consumer);
+            number.map_or(0, |number| group.consumer(number).pending_count()).min(count)
+        }
+        Wanted::New => {
+            let Some(start) = group.last_id.next() else { return 0 };
+            let counted_max = count.min(stream.len()).min(steps_max.saturating_mul(2).saturating_add(1));
+            if counted_max <= steps_max {
+                return counted_max;
+            }
+            let counted = stream.log().range(start..=StreamId::MAX).take(counted_max).count();
+            if counted < counted_max {
+                return counted;
+            }
+            let lag = group.lag(stream.log()).and_then(|lag| usize::try_from(lag).ok());
+            counted.max(lag.unwrap_or(stream.len()).min(count))
+        }
+    }
 }
 
 /// Notes that the consumer was seen, and writes the key in argument `arg` and what is delivered of it; false if there is

@@ -1,7 +1,7 @@
 //! APPEND.
 
 use super::value;
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::effects::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
@@ -23,13 +23,17 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         },
         ..Spec::DEFAULT
     },
-    Run::Keys(append),
+    Run::KeysOrLong { long_if: |args| args.shared(2).is_some(), run: append },
 )];
 
-fn append(call: &mut Call<'_, '_>) -> CommandResult {
+fn append(call: &mut Call<'_, '_>) -> AttemptResult {
     let added = call.args.at(2);
     let old_len = value::len(value::string(call.keys.key(1).entry())?);
     let len = value::len_with(call.keys.turn, old_len, added.len())?;
+    let exists = call.keys.entry(1).is_some();
+    if exists && call.is_long_change(added.len() / value::BYTES_PER_STEP, old_len / value::BYTES_PER_STEP) {
+        return Ok(Attempt::Offload);
+    }
     let mut key = call.keys.key(1);
     if key.exists() {
         value::edit_bytes(&mut key, len, |bytes| bytes[old_len..].copy_from_slice(added));
@@ -38,5 +42,5 @@ fn append(call: &mut Call<'_, '_>) -> CommandResult {
     }
     key.notify(Event::string("append"));
     call.reply.integer(len as i64);
-    Ok(())
+    Ok(Attempt::Done)
 }

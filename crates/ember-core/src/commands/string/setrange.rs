@@ -1,7 +1,9 @@
 //! SETRANGE.
 
+use ember_protocol::Args;
+
 use super::value;
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::commands::arguments::integer;
 use crate::effects::events::Event;
 use crate::error::CommandError;
@@ -25,22 +27,33 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         },
         ..Spec::DEFAULT
     },
-    Run::Keys(setrange),
+    Run::KeysOrLong { long_if: may_be_long, run: setrange },
 )];
 
-fn setrange(call: &mut Call<'_, '_>) -> CommandResult {
+/// Digits of an offset up to which padding takes a short time.
+const SMALL_OFFSET_DIGITS: usize = 6;
+
+fn may_be_long(args: Args<'_>) -> bool {
+    args.get(2).is_some_and(|offset| offset.len() > SMALL_OFFSET_DIGITS) || args.shared(3).is_some()
+}
+
+fn setrange(call: &mut Call<'_, '_>) -> AttemptResult {
     let offset = integer(call.args, 2)?;
     let offset = usize::try_from(offset).map_err(|_| CommandError::from("ERR offset is out of range"))?;
     let part = call.args.at(3);
     let old_len = value::len(value::string(call.keys.key(1).entry())?);
     if part.is_empty() {
         call.reply.integer(old_len as i64);
-        return Ok(());
+        return Ok(Attempt::Done);
     }
     let end = value::len_with(call.keys.turn, offset, part.len())?;
+    let changed = part.len().max(end.saturating_sub(old_len));
+    if call.is_long_change(changed / value::BYTES_PER_STEP, old_len / value::BYTES_PER_STEP) {
+        return Ok(Attempt::Offload);
+    }
     let mut key = call.keys.key(1);
     value::edit_bytes(&mut key, end, |bytes| bytes[offset..end].copy_from_slice(part));
     key.notify(Event::string("setrange"));
     call.reply.integer(old_len.max(end) as i64);
-    Ok(())
+    Ok(Attempt::Done)
 }

@@ -12,6 +12,9 @@ use crate::keys::Key;
 use crate::turn::Turn;
 use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue};
 
+/// Bytes that are copied to new pages of memory in one step of a call, about.
+pub(super) const BYTES_PER_STEP: usize = 128;
+
 /// A string was stored.
 pub(crate) const SET: Event = Event::string("set");
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{Encoding, NewValue, Shape, SharedValue, Slot, layout_of};
 use crate::entries::external::Record;
-use crate::memory::{MAPPED_MIN_BYTES, PAGE_BYTES, room_class};
+use crate::memory::{MAPPED_MIN_BYTES, PAGE_BYTES, reclaim, room_class};
 use crate::types::aggregate::Aggregate;
 use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue, ValueType};
 
@@ -325,7 +325,13 @@ impl Slot {
             Encoding::Large => {
                 let StringValue::Large(large) = self.entry().string() else { return };
                 // SAFETY: this is the entry's own reference; the caller overwrites or frees the bytes that held it.
-                drop(unsafe { Arc::from_raw(large.as_raw()) });
+                let large = unsafe { Arc::from_raw(large.as_raw()) };
+                if large.capacity() >= FREED_LATER_BYTES
+                    && let Some(bytes) = Arc::into_inner(large)
+                {
+                    // Not counted: Redis frees strings where it is, whatever their size.
+                    reclaim::later(bytes, 0);
+                }
             }
             Encoding::External => {
                 if let Some(external) = self.entry().external() {
@@ -353,6 +359,9 @@ impl Slot {
         }
     }
 }
+
+/// Strings of at least this many bytes are freed in the background: to give their pages back takes milliseconds.
+const FREED_LATER_BYTES: usize = 8 << 20;
 
 /// Room that a value gets beyond what it needs when it grows: as much again up to this, an eighth from there on.
 const SPARE_BYTES: usize = 1 << 20;

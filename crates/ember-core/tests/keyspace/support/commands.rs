@@ -152,6 +152,8 @@ const TEMPLATES: &[&str] = &[
     "RENAMENX K K",
     "COPY K K",
     "COPY K K REPLACE",
+    "COPY K K DB 1",
+    "COPY K K REPLACE DB 1",
     "MOVE K 1",
     "SORT L STORE L ALPHA",
     "SORT E BY nosort STORE L",

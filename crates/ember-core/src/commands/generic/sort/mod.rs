@@ -97,10 +97,9 @@ fn sort(call: &mut Call<'_, '_>, may_store: bool) -> AttemptResult {
             return Err(CommandError::WrongType);
         }
     };
-    // A result that is stored, and other keys that are looked at, are not lent.
-    let is_alone = options.store.is_none() && !options::reach_other_keys(args);
+    // Other keys that are looked at are not lent.
     let len = call.keys.entry(1).and_then(EntryRef::aggregate).map_or(0, Aggregate::len);
-    if is_alone && len > call.steps_max() {
+    if !options::reach_other_keys(args) && len > call.steps_max() {
         return Ok(Attempt::Offload);
     }
     leave_listpack(call)?;
@@ -153,7 +152,9 @@ fn lacks_values(
 /// Redis gives a sorted set its large encoding before it is sorted.
 fn leave_listpack(call: &mut Call<'_, '_>) -> CommandResult {
     let limits = call.keys.turn.settings.encoding;
-    if let Ok(Some(_)) = call.keys.value::<SortedSet>(1) {
+    if let Ok(Some(set)) = call.keys.value::<SortedSet>(1)
+        && set.encoding_name() == "listpack"
+    {
         let mut key = call.keys.key(1);
         key.edit_value(Event::sorted_set("sort"), |set: &mut SortedSet| {
             set.expect_members(usize::MAX, &limits);
