@@ -227,7 +227,7 @@ pub(crate) fn explain(error: &Error) -> String {
     }
 }
 
-/// What is said of a certificate whose form is older than that of 1996, as `openssl x509 -req` issues it without `-extfile`.
+/// The message for a certificate whose form is older than that of 1996, as `openssl x509 -req` issues it without `-extfile`.
 const OLD_VERSION: &str =
     "is of X.509 version 1 or 2, without extensions, and version 3 is needed: issue it again with extensions";
 

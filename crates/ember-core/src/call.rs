@@ -15,7 +15,7 @@ const FEW_STEPS: usize = 256;
 const CHANGED_FACTOR: usize = 2;
 
 /// A change in place of fewer elements than this part of a value is made where it stands: a copy of all of them would take
-/// longer for the client, and for those who wait to write the key, than the others save.
+/// longer for the client, and for waiting writers of the key, than other clients save.
 const CHANGED_PART_MIN: usize = 32;
 
 /// What a handler returns: done with its reply written, or an error with nothing written.

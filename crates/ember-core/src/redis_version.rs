@@ -1,4 +1,4 @@
-//! The version of Redis that clients are told.
+//! The version of Redis that the server reports to clients.
 
 use std::fmt;
 

@@ -32,9 +32,9 @@ pub struct KeyspaceCounters {
 /// The commands by which removals are recorded that no client has asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Removals {
-    /// Of what has expired (`lazyfree-lazy-expire`).
+    /// Of expired keys (`lazyfree-lazy-expire`).
     pub expired: Removal,
-    /// Of what is evicted (`lazyfree-lazy-eviction`).
+    /// Of evicted keys (`lazyfree-lazy-eviction`).
     pub evicted: Removal,
     /// Of what SPOP has emptied and RESTORE found expired (`lazyfree-lazy-server-del`).
     pub by_server: Removal,
@@ -65,7 +65,7 @@ pub struct Settings {
     pub payload_checks: PayloadChecks,
     /// The version of RDB whose readers the payloads of DUMP are for.
     pub payload_version: u16,
-    /// The version of Redis that clients are told.
+    /// The version of Redis that the server reports to clients.
     pub redis_version: RedisVersion,
     /// A call that takes more steps than these is long, and run elsewhere if it can be.
     pub short_call_steps: usize,

@@ -43,7 +43,7 @@ pub struct Repaired {
     pub lost_keys: Vec<(Vec<u8>, RdbError)>,
     /// What ended the copy before the file's end; in words, with the offset.
     pub cut: Option<String>,
-    /// What was left out because the server that is to read the copy lacks it.
+    /// Features left out because the target server lacks them.
     pub lacking: Lacking,
     /// Files of the AOF that are not in the copy: what is behind the cut is of no use.
     pub left_out: Vec<PathBuf>,
@@ -308,7 +308,7 @@ pub(crate) fn copy_aof(
         };
         let copied = copy_file(path, &target.join(&file.name), ending)?;
         all.push(Repaired { cut: copied.cut.or(cut), ..copied });
-        // What was closed before has another size now, and may be the last file.
+        // A closed file may have another size now, and may be the last one.
         let file = aof::AofFile { size: None, ..file.clone() };
         match file.file_type {
             aof::FileType::Base => kept.base = Some(file),

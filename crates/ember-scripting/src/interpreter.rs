@@ -82,7 +82,7 @@ pub(super) struct Shared {
     /// longer: the same table may be in another many times, so that what is small in the interpreter can be large outside.
     /// No value that shares nothing meets this, as each takes more memory in the interpreter than in either of them.
     pub(super) memory_bytes_max: usize,
-    /// The version of Redis that scripts are told.
+    /// The version of Redis that scripts see.
     pub(super) redis_version: RedisVersion,
     /// It is to end.
     pub(super) is_killed: Cell<bool>,

@@ -65,7 +65,7 @@ pub struct Scripting {
 }
 
 impl Scripting {
-    /// No scripts, for this many workers; they are told this version of Redis.
+    /// No scripts, for this many workers; scripts see this version of Redis.
     pub fn new(workers: usize, redis_version: RedisVersion) -> Scripting {
         Scripting {
             redis_version,

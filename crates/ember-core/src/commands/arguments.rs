@@ -137,12 +137,12 @@ const FEW_ARGUMENTS: usize = 1024;
 /// Digits of a count of elements that is small.
 const SMALL_COUNT_DIGITS: usize = 3;
 
-/// Whether a call names so many elements that it may take long.
+/// Whether a call may take long because of the number of elements that it names.
 pub(crate) fn names_many(args: Args<'_>) -> bool {
     args.len() > FEW_ARGUMENTS
 }
 
-/// Whether argument `arg` is there and may be a count of so many elements that the call may take long.
+/// Whether argument `arg` is present and may be a count of elements for which the call may take long.
 pub(crate) fn is_large_count(args: Args<'_>, arg: usize) -> bool {
     args.get(arg).is_some_and(|count| count.len() > SMALL_COUNT_DIGITS)
 }

@@ -72,7 +72,7 @@ struct Stored {
     is_observed: bool,
 }
 
-/// The keys of a call, with what is done with each. O(arguments).
+/// The keys of a call, with the access to each. O(arguments).
 fn keys_of_call(spec: &Spec, args: Args<'_>) -> Vec<(usize, KeyFlags)> {
     let mut all: Vec<_> = if spec.keys_of.is_some() {
         spec.keys_with_flags(args).collect()

@@ -180,7 +180,7 @@ impl<'x> Key<'x> {
         self.notify(Event::NEW);
     }
 
-    /// Puts an entry for this key in the place of whatever is there, and returns that.
+    /// Stores an entry for this key, and returns the one that it replaces.
     fn replace(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) -> Option<Slot> {
         let replaced = self.detach();
         if replaced.is_some() {

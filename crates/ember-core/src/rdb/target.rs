@@ -99,7 +99,7 @@ impl std::fmt::Display for Features {
     }
 }
 
-/// The oldest server that is to read what is written.
+/// The oldest server that is to read the written data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Target {
     /// Redis: of the lowest version that has all of the data.

@@ -128,7 +128,7 @@ fn random_calls_do_the_same_on_a_loan_as_under_the_locks() {
             let mut seen = Vec::new();
             for (local, lends) in [(&mut here, false), (&mut lent, true)] {
                 local.turn.now_ms += passed_ms;
-                // Asking removes what has expired.
+                // The lookup removes expired keys.
                 contents(local);
                 effects(local);
                 local.turn.notices.events.clear();
@@ -179,7 +179,7 @@ fn random_calls_answer_the_same() {
             }
             // Once more, under the locks and without.
             let here = run(&mut local, &line);
-            // Asking removes what has expired.
+            // The lookup removes expired keys.
             contents(&mut local);
             let contents_here = contents(&mut local);
             local.turn.notices.events.clear();

@@ -44,7 +44,7 @@ pub struct Inserted {
     pub loaded: u64,
     /// So many were left out, because their time had come.
     pub expired: u64,
-    /// So many were left out, because their values have no elements.
+    /// The number of keys left out because their values have no elements.
     pub empty: u64,
 }
 

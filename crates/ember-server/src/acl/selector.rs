@@ -333,7 +333,7 @@ impl Selector {
     }
 
     fn check_keys(&self, command: &Command, args: Args<'_>) -> Result<(), Denial> {
-        // A call with fewer keys than it counts has none, as in Redis: its handler answers what is wrong with it.
+        // A call with fewer keys than it counts has none, as in Redis: its handler returns the error.
         if command.spec.miscounts_keys(args) {
             return Ok(());
         }

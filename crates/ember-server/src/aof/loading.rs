@@ -75,7 +75,7 @@ pub(crate) fn load_at_start(server: &'static Server) -> Result<Option<OpenedFile
     opened.map(Some).map_err(shown)
 }
 
-/// Begins an AOF whose base is what was loaded from an RDB file.
+/// Begins an AOF whose base is the data loaded from an RDB file.
 fn begin_with_loaded(
     server: &'static Server,
     config: &Config,

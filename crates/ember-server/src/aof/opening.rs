@@ -13,7 +13,7 @@ pub(crate) enum OpenedFiles {
 /// Files that could not be opened yet.
 pub(crate) struct UnopenedFiles {
     pub(super) directory: AofDirectory,
-    /// What is to be cut off at the end of the last increment.
+    /// The torn end to cut off the last increment.
     pub(super) torn: Option<TornEnd>,
     /// The data set is in none of them: all of it is to be written as a base.
     pub(super) lacks_base: bool,

@@ -26,7 +26,7 @@ use crate::storage::Storage;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::affinity;
 
-/// How long whoever switches an AOF on waits for the one before to be closed, and for the end of a base that it wanted.
+/// How long switching an AOF on waits for the previous one to be closed, and for the end of its base.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
 /// All data at one moment, for a base.

@@ -20,7 +20,7 @@ pub(crate) struct Aof {
     pub(crate) state: AofState,
     /// What its subscriber is to do.
     pub(super) orders: OrderQueue<Order>,
-    /// What was reported of a slow disk.
+    /// The reports of a slow disk.
     pub(super) slow_disk: Mutex<Reported>,
 }
 

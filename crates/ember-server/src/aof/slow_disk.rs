@@ -35,9 +35,9 @@ const LOG_EVERY: Duration = Duration::from_secs(10);
 /// A call that the disk takes long for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slow {
-    /// An fsync for so many ms; with `always` replies to writes wait for it.
+    /// An fsync, running for this many ms; with `always` replies to writes wait for it.
     Sync { ms: u64, delays_replies: bool },
-    /// A write for so many ms, for which replies to writes wait.
+    /// A write, running for this many ms; replies to writes wait for it.
     Write { ms: u64 },
 }
 

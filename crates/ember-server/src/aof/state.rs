@@ -80,7 +80,7 @@ impl DiskCall {
     }
 }
 
-/// What was reported of a slow disk.
+/// The reports of a slow disk.
 #[derive(Debug, Default)]
 pub(super) struct Reported {
     /// When the log has said last that it is slow.

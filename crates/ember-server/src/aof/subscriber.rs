@@ -451,7 +451,7 @@ impl AofSubscriber {
         let (Some(rewrite), Some(files)) = (self.rewriting.take(), &mut self.files) else {
             self.aof.state.rewriting_since_ms.store(0, Ordering::Relaxed);
             let claims = &SnapshotState::of(self.server).claims;
-            // Whoever waits for the end of this base takes the next claim.
+            // A thread that waits for the end of this base takes the next claim.
             drop(written);
             claims.is_base_unwanted.store(false, Ordering::Release);
             return;

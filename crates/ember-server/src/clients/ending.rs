@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! decided, on any worker ─ the client's view says so ─ its waiter is ended, and it is entered here
-//!                        ─ from now on nobody serves it, PUBLISH does not count it, its commands do not run
+//!                        ─ from now on nothing serves it, PUBLISH does not count it, its commands do not run
 //! its worker learns of it ─ a reply that is on its way to its waiter is delivered ─ the connection is closed
 //! ```
 //!

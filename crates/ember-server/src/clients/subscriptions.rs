@@ -213,7 +213,7 @@ impl PubSub {
         found
     }
 
-    /// The number of names that somebody subscribes to. O(1), or O(subscriptions) while clients are being disconnected.
+    /// The number of names with subscribers. O(1), or O(subscriptions) while clients are being disconnected.
     pub(crate) fn len(&self, kind: Kind) -> usize {
         let topics = self.topics(kind).read();
         match self.ending.get() {

@@ -78,7 +78,7 @@ impl Prefixes {
 /// How a client tracks; made anew by each `CLIENT TRACKING ON`.
 #[derive(Debug, Default)]
 pub(crate) struct Tracking {
-    /// The prefixes of the keys to be told of, in the broadcasting mode.
+    /// The prefixes of the tracked keys, in broadcasting mode.
     pub(crate) prefixes: Option<Prefixes>,
     pub(crate) choice: Choice,
     /// Whether the client is not told of its own changes.

@@ -186,7 +186,7 @@ choices! {
         Relaxed = "relaxed",
     }
 
-    /// The oldest server that is to read what is written.
+    /// The oldest server that is to read the written data.
     RdbTarget {
         /// Redis 7.0, or the first one that has all of the data.
         Redis = "redis",

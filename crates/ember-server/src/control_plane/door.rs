@@ -50,7 +50,7 @@ pub(super) struct Malformed;
 /// Checks that the request names at most one host, in its `Host` field, in a form that is read in one way only.
 ///
 /// # Errors
-/// What is wrong, as a line for the client.
+/// The error, as a line for the client.
 pub(super) fn check_target(target: &Uri, headers: &HeaderMap) -> Result<(), &'static str> {
     if target.authority().is_some() {
         return Err("the target of a request is a path, without a scheme and a host\n");

@@ -74,7 +74,7 @@ fn check_databases<E>(
     check: impl Fn(&Command, Args<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let Some(databases_of) = command.spec.databases_of else { return Ok(()) };
-    // What is no number is an error of the call itself.
+    // The handler reports an argument that is not a number.
     let numbers = databases_of(args).into_iter().filter_map(|arg| parse_i64(args.get(arg)?));
     for number in numbers.filter(|&number| number != client.database as i64) {
         let (select, call) = selecting(server, number);

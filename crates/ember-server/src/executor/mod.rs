@@ -170,7 +170,7 @@ pub(crate) struct Executor {
     pub(crate) runs_script: bool,
     /// The error of the call that ends was counted as that of a call of its script.
     pub(crate) is_error_counted: bool,
-    /// What was logged of payloads that RESTORE has refused.
+    /// The log state of payloads that RESTORE refused.
     damaged_payloads: DamagedPayloads,
     /// The calls that are run are those of the primary, and why one has failed.
     applies: bool,
@@ -197,7 +197,7 @@ pub(crate) struct Executor {
     pub(crate) unread: Option<Box<str>>,
 }
 
-/// What is done after a command that has removed all keys, when no lock is held: the RDB file is on a higher storey.
+/// The step after a command that removed all keys, with no lock held: the RDB file is on a higher storey.
 pub(crate) struct AfterEmptying(pub(crate) fn(&mut Executor));
 
 impl Executor {

@@ -37,7 +37,7 @@ struct Outbox {
     segment: Mutex<Segment>,
     /// Whether there is anything in it.
     has_some: AtomicBool,
-    /// Bytes of what is in it.
+    /// Bytes of its records.
     bytes: AtomicUsize,
     /// Whether the worker is to be woken when more is released or durable.
     waits: AtomicBool,
@@ -239,7 +239,7 @@ impl JournalHub {
         true
     }
 
-    /// Bytes of the records that workers have published and nobody has taken yet. O(workers).
+    /// Bytes of published records that no subscriber has taken yet. O(workers).
     pub(crate) fn published_bytes(&self) -> u64 {
         self.outboxes.iter().map(|outbox| outbox.bytes.load(Ordering::Relaxed) as u64).sum()
     }

@@ -36,7 +36,7 @@ pub(crate) struct Records<'b> {
 /// The database that a reader takes commands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReaderDatabase {
-    /// Nobody reads.
+    /// No subscriber reads.
     Any,
     /// That of the last record.
     OfLastRecord,

@@ -93,7 +93,7 @@ fn evaluated(
     Evaluated { sequence, record, hash, body }
 }
 
-/// The hash of a result, and what is sent of it: an error, if it has more than so many bytes.
+/// The hash of a result and its state to send: an error if it exceeds this many bytes.
 pub(super) fn shown(
     bytes_max: u64,
     command: &Command,

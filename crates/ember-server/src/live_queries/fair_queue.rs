@@ -14,7 +14,7 @@ use crate::clients::live_queries::Marked;
 /// The line of queries that several users share.
 const SHARED: u16 = 0;
 
-/// So many queries are kept, whether or not they are still to be run.
+/// The number of queued queries, including those that need no run any more.
 const KEPT_MIN: usize = 1024;
 
 /// The line of a user's queries. Those of a few users may be one.
@@ -77,7 +77,7 @@ impl FairQueue {
         marked
     }
 
-    /// Forgets queries that nobody watches any more.
+    /// Removes queries without watchers.
     fn forget_unwanted(&mut self) {
         for (_, queries) in &mut self.lines {
             queries.retain(|marked| !marked.query.with_audience(|audience| audience.is_empty()));

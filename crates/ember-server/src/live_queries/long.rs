@@ -33,7 +33,7 @@ struct LongRun {
     loan: Loan,
     protocol: Protocol,
     reply_bytes_max: u64,
-    /// The hash of the result, and what is sent of it.
+    /// The hash of the result, and its state to send.
     result: (u128, Vec<u8>),
     took: Duration,
 }

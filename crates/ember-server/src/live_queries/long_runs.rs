@@ -27,7 +27,7 @@ struct Runs {
 }
 
 impl Runs {
-    /// When a query of these keys may be tried again, if it may not run now beside at most `others` others.
+    /// When a query of these keys may be tried again, if it may not run now with at most `others` others.
     fn busy_until<'k>(
         &self,
         keys: impl IntoIterator<Item = &'k [u8]>,

@@ -87,7 +87,7 @@ impl Request {
         Ok(Request { keys: arg + 1..end_arg, end, count })
     }
 
-    /// Takes what is asked for off the first list that there is, if there is one.
+    /// Removes the requested elements from the first list that exists, if any.
     fn run(self, call: &mut Call<'_, '_>) -> Result<Option<Attempt>, CommandError> {
         for arg in self.keys {
             if takes_long(call, arg, self.count)? {

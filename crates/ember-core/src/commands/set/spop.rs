@@ -61,7 +61,7 @@ fn pop_one(call: &mut Call<'_, '_>) -> CommandResult {
 fn pop_count(call: &mut Call<'_, '_>) -> AttemptResult {
     let count = integer(call.args, 2).ok().and_then(|count| usize::try_from(count).ok());
     let count = count.ok_or("ERR value is out of range, must be positive")?;
-    // What has expired is removed first.
+    // Expired keys are removed first.
     let len = call.keys.key(1).value::<Set>()?.map_or(0, Set::len);
     if call.is_long_change(count.min(len), len) {
         return Ok(Attempt::Offload);

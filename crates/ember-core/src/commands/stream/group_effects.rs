@@ -86,7 +86,7 @@ impl Claimed {
         self.count
     }
 
-    /// Whether what is recorded of them creates their consumer.
+    /// Whether their records create their consumer.
     pub(super) fn makes_consumer(&self) -> bool {
         self.journaled.as_ref().is_some_and(|claimed| !claimed.is_empty())
     }

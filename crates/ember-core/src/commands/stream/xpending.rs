@@ -45,7 +45,7 @@ struct Filter<'a> {
 }
 
 impl Filter<'_> {
-    /// How many pending entries are looked at.
+    /// The number of pending entries that are visited.
     fn steps(&self, group: &Group) -> usize {
         let pending = match self.consumer {
             None => group.pending_count(),

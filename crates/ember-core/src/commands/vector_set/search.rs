@@ -88,7 +88,7 @@ impl<'a> Options<'a> {
     }
 }
 
-/// What is wrong with a filter.
+/// The error of a filter.
 pub(crate) fn filter_error(text: &[u8], error: FilterError) -> CommandError {
     let at = match error {
         FilterError::Syntax(at) => at,

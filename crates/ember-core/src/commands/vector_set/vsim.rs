@@ -50,7 +50,7 @@ enum Query {
     Whole(Vec<f32>),
 }
 
-/// The vector that is asked about, and the argument behind it.
+/// The query vector, and the argument after it.
 fn query(set: &VectorSet, args: Args<'_>) -> Result<(Query, usize), CommandError> {
     if is_word(args, 2, "ELE") {
         let slot = set.find(args.at(3)).ok_or("ERR element not found in set")?;

@@ -46,7 +46,7 @@ pub enum References {
     Respect,
 }
 
-/// What was removed from the beginning of a stream.
+/// The entries removed from the beginning of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trimmed {
     /// Entries.

@@ -152,7 +152,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// None yet, of which so many steps may be done.
+    /// No result yet; the number of steps that are allowed.
     pub(super) fn within(steps: usize) -> Work {
         Work { done: 0, max: steps.saturating_mul(BYTES_PER_STEP) }
     }
@@ -277,7 +277,7 @@ impl Filter {
         self.bytes
     }
 
-    /// About how many steps it takes for an element with so many bytes of attributes.
+    /// The approximate number of steps for an element with this many bytes of attributes.
     pub(super) fn steps_of(&self, attributes_len: usize) -> usize {
         let read = attributes_len.saturating_mul(self.fields.depth());
         read.saturating_add(self.program.len() * TOKEN_WORK) / BYTES_PER_STEP

@@ -575,7 +575,7 @@ impl VectorSet {
         slots.into_iter().filter_map(|slot| elements.at(slot).attributes()).map(<[u8]>::len).sum()
     }
 
-    /// How many steps it takes to read attributes of so many bytes.
+    /// The number of steps to read attributes of this many bytes.
     pub fn steps_of_attributes(&self, bytes: usize) -> usize {
         bytes / TEXT_BYTES_PER_STEP
     }

@@ -98,7 +98,7 @@ impl Projection {
         let Some(matrix) = &self.matrix else {
             let mut sums: Vec<f32> = vector.iter().map(|number| self.scale * number).collect();
             transform(&mut sums);
-            // Rows behind the padded length have the same signs again.
+            // Rows beyond the padded length repeat the same signs.
             return (0..output).map(|row| sums[row % sums.len()]).collect();
         };
         let row = |row: usize| {

@@ -57,7 +57,7 @@ impl<'t> From<Vec<Value<'t>>> for Value<'t> {
 }
 
 fn ascending(numbers: impl Iterator<Item = f64>) -> Box<[f64]> {
-    // What is no number equals nothing.
+    // NaN equals no value.
     let mut numbers: Vec<f64> = numbers.filter(|number| !number.is_nan()).collect();
     numbers.sort_unstable_by(f64::total_cmp);
     numbers.into()

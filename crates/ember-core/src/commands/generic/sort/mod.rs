@@ -97,7 +97,7 @@ fn sort(call: &mut Call<'_, '_>, may_store: bool) -> AttemptResult {
             return Err(CommandError::WrongType);
         }
     };
-    // Other keys that are looked at are not lent.
+    // Other keys that the call reads are not lent.
     let len = call.keys.entry(1).and_then(EntryRef::aggregate).map_or(0, Aggregate::len);
     if !options::reach_other_keys(args) && len > call.steps_max() {
         return Ok(Attempt::Offload);
