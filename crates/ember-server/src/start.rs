@@ -63,7 +63,7 @@ use crate::system::random_name::random_name;
 use crate::system::supervisor;
 #[cfg(target_os = "linux")]
 use crate::system::time_slice;
-use crate::system::{affinity, daemon, process_title};
+use crate::system::{affinity, allocator, daemon, process_title};
 use crate::tls::Tls;
 use crate::worker::Worker;
 
@@ -127,6 +127,7 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
     rename_commands(&mut registry, &config.renames)?;
     let handlers: &'static [_] = handlers.leak();
     let bio_cpulist = config.bio_cpulist.clone();
+    allocator::promise_zeros_on_growth();
     reclaim::prepare_thread(move || affinity::keep_to(&bio_cpulist, "bio_cpulist"));
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let records = Records::open(&config, &encryption)?;

@@ -11,9 +11,27 @@ pub mod moving;
 pub mod reclaim;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Allocations of at least this many bytes are mapped by themselves, in whole pages; smaller ones are jemalloc's.
 pub const MAPPED_MIN_BYTES: usize = 32 << 20;
+
+/// Whether the program's allocator keeps the promise of [`promise_zeros_on_growth`].
+static ZEROS_ON_GROWTH: AtomicBool = AtomicBool::new(false);
+
+/// Declares that an allocation of at least [`MAPPED_MIN_BYTES`] that is reallocated with more bytes has zeros behind
+/// its old bytes. Values then grow without a write to the new pages.
+///
+/// # Safety
+/// The global allocator does so from now on.
+pub unsafe fn promise_zeros_on_growth() {
+    ZEROS_ON_GROWTH.store(true, Ordering::Relaxed);
+}
+
+/// Whether an allocation of `capacity` bytes that grows has zeros behind its old bytes.
+pub(crate) fn grows_by_zeros(capacity: usize) -> bool {
+    capacity >= MAPPED_MIN_BYTES && ZEROS_ON_GROWTH.load(Ordering::Relaxed)
+}
 
 /// Bytes of a page.
 pub(crate) const PAGE_BYTES: usize = 4096;

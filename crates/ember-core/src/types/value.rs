@@ -1,6 +1,6 @@
 //! The type of a value, and strings as they are kept: what everything says that speaks of values.
 
-use crate::memory::LargeRef;
+use crate::memory::{LargeRef, grows_by_zeros};
 
 /// Values of at least this many bytes live behind a shared pointer instead of inside the entry.
 ///
@@ -78,5 +78,10 @@ impl<'a> StringValue<'a> {
             StringValue::Inline(bytes) => bytes,
             StringValue::Large(large) => large.bytes(),
         }
+    }
+
+    /// Whether the value grows without a write to the zeros that it grows by.
+    pub(crate) fn grows_by_zeros(self) -> bool {
+        matches!(self, StringValue::Large(large) if grows_by_zeros(large.capacity()))
     }
 }

@@ -60,6 +60,15 @@ fn padded(layout: Layout) -> Layout {
 /// The smallest page of any system.
 const PAGE_BYTES: usize = 4096;
 
+/// The largest page of any system, huge pages aside.
+const PAGE_BYTES_MAX: usize = 64 << 10;
+
+/// Tells the values that they need not write zeros to what is mapped.
+pub(crate) fn promise_zeros_on_growth() {
+    // SAFETY: pages that `remap` adds are new, and it leaves zeros in what it cuts off from a page that stays.
+    unsafe { emberkv_core::memory::promise_zeros_on_growth() };
+}
+
 #[cold]
 fn map(size: usize) -> *mut u8 {
     let size = size_class(size);
@@ -103,9 +112,14 @@ fn unmap(place: *mut u8, size: usize) {
     MAPPED_BYTES.fetch_sub(size, Ordering::Relaxed);
 }
 
-/// Gives a mapping another size, perhaps at another place.
+/// Gives a mapping another size, perhaps at another place. What is behind the old bytes is zeros.
 #[cold]
 fn remap(place: *mut u8, old: usize, new: usize) -> *mut u8 {
+    if new < old {
+        let cut = old.min(new.next_multiple_of(PAGE_BYTES_MAX)) - new;
+        // SAFETY: these are bytes of the caller's that it gives up.
+        unsafe { place.add(new).write_bytes(0, cut) };
+    }
     let (old, new) = (size_class(old), size_class(new));
     // SAFETY: the caller owns the mapping, of this size, and uses the new place only from now on.
     let Ok(moved) = (unsafe { mremap(place.cast(), old, new, MremapFlags::MAYMOVE) }) else {
@@ -299,6 +313,27 @@ mod tests {
             drop(room);
             assert_eq!(handed_out(), before);
             assert_eq!(size_class(room_class(bytes)), room_class(bytes), "{bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn what_is_mapped_grows_by_zeros_also_when_it_has_shrunk() {
+        const MIN: usize = MAPPED_MIN_BYTES;
+        for sizes in [[MIN, MIN + 1, 3 * MIN], [2 * MIN, MIN + 5, MIN + 6], [MIN + 9000, MIN + 100, 2 * MIN]]
+        {
+            let layout = |bytes| Layout::from_size_align(bytes, 1).unwrap();
+            // SAFETY: each place is used with the layout that it has, and what is read was written or is promised.
+            unsafe {
+                let mut place = ALLOCATOR.alloc(layout(sizes[0]));
+                place.write_bytes(7, sizes[0]);
+                place = ALLOCATOR.realloc(place, layout(sizes[0]), sizes[1]);
+                place = ALLOCATOR.realloc(place, layout(sizes[1]), sizes[2]);
+                let bytes = std::slice::from_raw_parts(place, sizes[2]);
+                let kept = sizes[0].min(sizes[1]);
+                assert!(bytes[..kept].iter().all(|&byte| byte == 7), "{sizes:?}");
+                assert!(bytes[kept..].iter().all(|&byte| byte == 0), "{sizes:?}");
+                ALLOCATOR.dealloc(place, layout(sizes[2]));
+            }
         }
     }
 

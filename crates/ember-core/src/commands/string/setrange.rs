@@ -8,6 +8,7 @@ use crate::commands::arguments::integer;
 use crate::effects::events::Event;
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::value::StringValue;
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
@@ -41,13 +42,16 @@ fn setrange(call: &mut Call<'_, '_>) -> AttemptResult {
     let offset = integer(call.args, 2)?;
     let offset = usize::try_from(offset).map_err(|_| CommandError::from("ERR offset is out of range"))?;
     let part = call.args.at(3);
-    let old_len = value::len(value::string(call.keys.key(1).entry())?);
+    let key = call.keys.key(1);
+    let old = value::string(key.entry())?;
+    let (old_len, grows_by_zeros) = (value::len(old), old.is_some_and(StringValue::grows_by_zeros));
     if part.is_empty() {
         call.reply.integer(old_len as i64);
         return Ok(Attempt::Done);
     }
     let end = value::len_with(call.keys.turn, offset, part.len())?;
-    let changed = part.len().max(end.saturating_sub(old_len));
+    let padding = if grows_by_zeros { 0 } else { end.saturating_sub(old_len) };
+    let changed = part.len().max(padding);
     if call.is_long_change(changed / value::BYTES_PER_STEP, old_len / value::BYTES_PER_STEP) {
         return Ok(Attempt::Offload);
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{Encoding, NewValue, Shape, SharedValue, Slot, layout_of};
 use crate::entries::external::Record;
-use crate::memory::{MAPPED_MIN_BYTES, PAGE_BYTES, reclaim, room_class};
+use crate::memory::{MAPPED_MIN_BYTES, PAGE_BYTES, grows_by_zeros, reclaim, room_class};
 use crate::types::aggregate::Aggregate;
 use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue, ValueType};
 
@@ -376,6 +376,14 @@ fn grow_large(bytes: &mut Vec<u8>, len: usize) {
     }
     let spare = if len < MAPPED_MIN_BYTES { len.min(SPARE_BYTES.max(len / 8)) } else { SPARE_BYTES };
     let capacity = room_class(len + spare);
+    let old_capacity = bytes.capacity();
+    if grows_by_zeros(old_capacity) {
+        bytes.reserve_exact(capacity - bytes.len());
+        bytes.resize(old_capacity, 0);
+        // SAFETY: there is room for `len` bytes. Those behind the old room are zeros, by the promise of the allocator.
+        unsafe { bytes.set_len(len) };
+        return;
+    }
     if len - bytes.len() < bytes.len() {
         bytes.reserve_exact(capacity - bytes.len());
         bytes.resize(len, 0);
