@@ -283,6 +283,15 @@ pub(crate) const EDITS: &[Edit] = &[
     },
     Edit {
         file: "lstrlib.c",
+        reason: "a long string was repeated byte by byte and joined in several rounds",
+        before: "  int n = luaL_checkint(L, 2);\n  luaL_buffinit(L, &b);\n",
+        after: "  int n = luaL_checkint(L, 2);
+  if (n > 0 && ember_repeat(L, s, l, (size_t)n)) return 1;
+  luaL_buffinit(L, &b);
+",
+    },
+    Edit {
+        file: "lstrlib.c",
         reason: COUNT,
         before: "  while (n-- > 0)\n",
         after: "  while (ember_step(L, 1), n-- > 0)\n",

@@ -33,16 +33,65 @@ int ember_compare (lua_State *L, const TString *left, const TString *right) {
   return order != 0 ? order : (left_length > right_length) - (left_length < right_length);
 }
 
-/* Strings on the stack on their way into one. */
+/* A long string that is not complete yet. A struct that has more begins with it. */
 typedef struct {
-  TString *joined;
+  TString *string;
+} Building;
+
+/*
+ * Allocates a string of `length` bytes, has `fill` write them and interns it. Until all bytes are written the memory is
+ * known only here: the collector does not see it, and an error frees it.
+ */
+static TString *build (lua_State *L, size_t length, Pfunc fill, Building *building) {
+  stringtable *table = &G(L)->strt;
+  TString *built;
+  GCObject *same;
+  unsigned int hash;
+  int status;
+  if (length > MAX_SIZET - sizeof(TString) - 1)
+    luaM_toobig(L);
+  built = (TString *)luaM_malloc(L, sizeof(TString) + length + 1);
+  building->string = built;
+  status = luaD_rawrunprotected(L, fill, building);
+  if (status != 0) {
+    luaM_freemem(L, built, sizeof(TString) + length + 1);
+    luaD_throw(L, status);
+  }
+  ((char *)(built + 1))[length] = '\0';
+  hash = ember_hash(getstr(built), length);
+  ember_charge(L, EMBER_BYTES(length));
+  for (same = table->hash[lmod(hash, table->size)]; same != NULL; same = same->gch.next) {
+    TString *other = rawgco2ts(same);
+    if (other->tsv.len == length && memcmp(getstr(other), getstr(built), length) == 0) {
+      if (isdead(G(L), same))
+        changewhite(same);
+      luaM_freemem(L, built, sizeof(TString) + length + 1);
+      return other;
+    }
+  }
+  built->tsv.len = length;
+  built->tsv.hash = hash;
+  built->tsv.marked = luaC_white(G(L));
+  built->tsv.tt = LUA_TSTRING;
+  built->tsv.reserved = 0;
+  built->tsv.next = table->hash[lmod(hash, table->size)];
+  table->hash[lmod(hash, table->size)] = obj2gco(built);
+  table->nuse++;
+  if (table->nuse > (lu_int32)table->size && table->size <= MAX_INT / 2)
+    luaS_resize(L, table->size * 2);
+  return built;
+}
+
+/* Strings on the stack that become one. */
+typedef struct {
+  Building building;
   int count, last;
 } Joining;
 
 /* Copies them, a piece at a time. The hook may raise an error, and may move the stack. */
 static void copy_pieces (lua_State *L, void *data) {
   const Joining *joining = (const Joining *)data;
-  char *to = (char *)(joining->joined + 1);
+  char *to = (char *)(joining->building.string + 1);
   int at = joining->last + 1 - joining->count;
   for (; at <= joining->last; at++) {
     size_t done = 0, length = tsvalue(L->base + at)->len;
@@ -54,53 +103,66 @@ static void copy_pieces (lua_State *L, void *data) {
       ember_step(L, EMBER_BYTES(piece));
     }
   }
-  *to = '\0';
+}
+
+/* Joins the `count` strings of the stack up to `base + last`, which have `length` bytes together. */
+TString *ember_join (lua_State *L, int count, int last, size_t length) {
+  Joining joining;
+  joining.count = count;
+  joining.last = last;
+  return build(L, length, copy_pieces, &joining.building);
+}
+
+/* A string that is repeated. */
+typedef struct {
+  Building building;
+  const char *bytes;
+  size_t length, total;
+} Repeating;
+
+/* Copies it for the first time, then all copies there are, so that short strings take few steps. */
+static void copy_repeated (lua_State *L, void *data) {
+  const Repeating *repeating = (const Repeating *)data;
+  char *start = (char *)(repeating->building.string + 1);
+  size_t length = repeating->length, done = 0;
+  /* Whole copies that fit into one piece. None do if the string is longer. */
+  size_t copies_max = EMBER_PIECE - EMBER_PIECE % length;
+  while (done < repeating->total) {
+    const char *from = start;
+    size_t piece = done < copies_max ? done : copies_max;
+    if (copies_max == 0 || done == 0) {
+      from = repeating->bytes + done % length;
+      piece = length - done % length;
+      if (piece > EMBER_PIECE)
+        piece = EMBER_PIECE;
+    }
+    if (piece > repeating->total - done)
+      piece = repeating->total - done;
+    memcpy(start + done, from, piece);
+    done += piece;
+    ember_step(L, 1 + EMBER_BYTES(piece));
+  }
 }
 
 /*
- * Joins the `count` strings of the stack up to `base + last`, which have `length` bytes together. Nobody but this function
- * knows of the memory until all of it is written: the collector does not see it, and an error gives it back.
+ * Pushes the `length` bytes of a string `count` times, unless that is short enough for Lua's own way. The string is on the
+ * stack.
  */
-TString *ember_join (lua_State *L, int count, int last, size_t length) {
-  stringtable *table = &G(L)->strt;
-  Joining joining;
-  TString *joined;
-  GCObject *same;
-  unsigned int hash;
-  int status;
-  if (length > MAX_SIZET - sizeof(TString) - 1)
+int ember_repeat (lua_State *L, const char *bytes, size_t length, size_t count) {
+  Repeating repeating;
+  TString *repeated;
+  if (length == 0 || count < EMBER_JOINED_MIN / length)
+    return 0;
+  if (count > MAX_SIZET / length)
     luaM_toobig(L);
-  joined = (TString *)luaM_malloc(L, sizeof(TString) + length + 1);
-  joining.joined = joined;
-  joining.count = count;
-  joining.last = last;
-  status = luaD_rawrunprotected(L, copy_pieces, &joining);
-  if (status != 0) {
-    luaM_freemem(L, joined, sizeof(TString) + length + 1);
-    luaD_throw(L, status);
-  }
-  hash = ember_hash(getstr(joined), length);
-  ember_charge(L, EMBER_BYTES(length));
-  for (same = table->hash[lmod(hash, table->size)]; same != NULL; same = same->gch.next) {
-    TString *other = rawgco2ts(same);
-    if (other->tsv.len == length && memcmp(getstr(other), getstr(joined), length) == 0) {
-      if (isdead(G(L), same))
-        changewhite(same);
-      luaM_freemem(L, joined, sizeof(TString) + length + 1);
-      return other;
-    }
-  }
-  joined->tsv.len = length;
-  joined->tsv.hash = hash;
-  joined->tsv.marked = luaC_white(G(L));
-  joined->tsv.tt = LUA_TSTRING;
-  joined->tsv.reserved = 0;
-  joined->tsv.next = table->hash[lmod(hash, table->size)];
-  table->hash[lmod(hash, table->size)] = obj2gco(joined);
-  table->nuse++;
-  if (table->nuse > (lu_int32)table->size && table->size <= MAX_INT / 2)
-    luaS_resize(L, table->size * 2);
-  return joined;
+  luaC_checkGC(L);
+  repeating.bytes = bytes;
+  repeating.length = length;
+  repeating.total = length * count;
+  repeated = build(L, repeating.total, copy_repeated, &repeating.building);
+  setsvalue2s(L, L->top, repeated);
+  incr_top(L);
+  return 1;
 }
 
 uint64_t ember_secrets[4] = {

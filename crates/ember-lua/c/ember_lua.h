@@ -33,12 +33,13 @@
  */
 #define EMBER_MATCH_DEPTH_MAX 1000
 
-/* Strings that are at least as long together are joined in pieces, of this many bytes: some microseconds each. */
+/* Strings of at least this many bytes are joined and repeated in pieces of this many: some microseconds each. */
 #define EMBER_JOINED_MIN (1024 * 1024)
 #define EMBER_PIECE (64 * 1024)
 
 LUAI_FUNC void ember_ask (lua_State *L);
 LUAI_FUNC TString *ember_join (lua_State *L, int count, int last, size_t length);
+LUAI_FUNC int ember_repeat (lua_State *L, const char *bytes, size_t length, size_t count);
 LUAI_FUNC int ember_compare (lua_State *L, const TString *left, const TString *right);
 
 static inline void ember_charge (lua_State *L, size_t units) {
