@@ -9,6 +9,7 @@ mod pattern;
 use std::ops::Range;
 
 use crate::call::{Attempt, AttemptResult, Call, CommandResult, DataCommand, Run, Waiting};
+use crate::commands::string::value;
 use crate::effects::events::Event;
 use crate::entries::entry::EntryRef;
 use crate::error::CommandError;
@@ -17,6 +18,7 @@ use crate::spec::{Category, Command, Example, Flags, Group, KeyFlags, KeySpec, S
 use crate::types::list::{End, List, NewElement, NodeLimit};
 use crate::types::set::Set;
 use crate::types::sorted_set::SortedSet;
+use crate::types::value::StringValue;
 use crate::types::{Aggregate, Collection};
 use options::{By, Options};
 use pattern::Pattern;
@@ -120,11 +122,13 @@ fn sort(call: &mut Call<'_, '_>, may_store: bool) -> AttemptResult {
     {
         return Ok(Attempt::Fetch);
     }
-    let keys = &call.keys;
+    let (keys, mut key) = (&call.keys, Vec::new());
     match by {
         By::Nothing => {}
-        By::Elements => order.sort(&mut elements, |element| Some(element.to_vec()))?,
-        By::Pattern(pattern) => order.sort(&mut elements, |element| pattern.value(keys, element))?,
+        By::Elements => order.sort(&mut elements, |element, see| see(Some(StringValue::Inline(element))))?,
+        By::Pattern(pattern) => {
+            order.sort(&mut elements, |element, see| pattern.with_value(keys, element, &mut key, see))?;
+        }
     }
     if lacks_values(call, &options.get, &elements[range.clone()])? {
         return Ok(Attempt::Fetch);
@@ -217,42 +221,42 @@ fn set_members(set: &Set) -> Vec<Vec<u8>> {
     members
 }
 
-/// What is returned for an element: itself, or a value for each pattern.
-fn wanted(
+/// Calls `see` with what is returned for an element: the element itself, or the value of each pattern.
+fn visit_wanted(
     keys: &Keys<'_, '_>,
     get: &[Pattern<'_>],
     element: &[u8],
-) -> impl Iterator<Item = Option<Vec<u8>>> + use<> {
-    let itself = get.is_empty().then(|| Some(element.to_vec()));
-    let values: Vec<Option<Vec<u8>>> = get.iter().map(|pattern| pattern.value(keys, element)).collect();
-    itself.into_iter().chain(values)
+    key: &mut Vec<u8>,
+    mut see: impl FnMut(Option<StringValue<'_>>),
+) {
+    if get.is_empty() {
+        return see(Some(StringValue::Inline(element)));
+    }
+    for pattern in get {
+        pattern.with_value(keys, element, key, &mut see);
+    }
 }
 
 fn reply(call: &mut Call<'_, '_>, get: &[Pattern<'_>], elements: &[Vec<u8>]) {
-    call.reply.array(elements.len() * get.len().max(1));
+    let (reply, mut key) = (&mut *call.reply, Vec::new());
+    reply.array(elements.len() * get.len().max(1));
     for element in elements {
-        for value in wanted(&call.keys, get, element) {
-            match value {
-                Some(value) => call.reply.bulk(&value),
-                None => call.reply.null(),
-            }
-        }
+        visit_wanted(&call.keys, get, element, &mut key, |value| value::reply(reply, value));
     }
 }
 
 /// Stores a list of what would be returned; what is missing is an empty string there.
 fn store(call: &mut Call<'_, '_>, target: usize, get: &[Pattern<'_>], elements: &[Vec<u8>]) {
     let limit = NodeLimit::of(&call.keys.turn.settings.encoding);
-    let mut list = List::default();
+    let (mut list, mut name, mut digits) = (List::default(), Vec::new(), itoa::Buffer::new());
     for element in elements {
-        for value in wanted(&call.keys, get, element) {
-            list.push(End::Back, NewElement::Bytes(&value.unwrap_or_default()), limit);
-        }
+        visit_wanted(&call.keys, get, element, &mut name, |value| {
+            list.push(End::Back, NewElement::Bytes(value::bytes_or_empty(value, &mut digits)), limit);
+        });
     }
     call.reply.integer(list.len() as i64);
     let mut key = call.keys.key(target);
     key.journal_removal();
-    let mut digits = itoa::Buffer::new();
     if !list.is_empty() {
         key.journal("RPUSH", |words| {
             list.visit(0..list.len(), |element| _ = words.word(element.bytes(&mut digits)));

@@ -4,7 +4,9 @@ use std::cmp::Ordering;
 
 use ember_protocol::number;
 
+use super::pattern::bytes_of;
 use crate::error::CommandError;
+use crate::types::value::StringValue;
 
 /// How elements are compared.
 #[derive(Clone, Copy, Debug)]
@@ -16,28 +18,33 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Sorts elements by what `weight` returns for each: nothing counts as 0, or as less than all text. Equal numbers are
-    /// ordered by the elements' bytes. O(n log n).
+    /// Sorts elements by their weights. `weigh` passes the weight of an element to the function that it receives: a
+    /// missing weight is 0, or less than any text. Elements of equal numbers are ordered by their bytes. O(n log n).
     ///
     /// # Errors
     /// If a weight that must be a number is none.
     pub(super) fn sort(
         self,
         elements: &mut Vec<Vec<u8>>,
-        weight: impl Fn(&[u8]) -> Option<Vec<u8>>,
+        mut weigh: impl FnMut(&[u8], &mut dyn FnMut(Option<StringValue<'_>>)),
     ) -> Result<(), CommandError> {
-        let weights = elements.drain(..).map(|element| (weight(&element), element));
         if self.is_text {
+            let weights = elements.drain(..).map(|element| {
+                let mut text = None;
+                weigh(&element, &mut |weight| text = weight.map(bytes_of));
+                (text, element)
+            });
             let mut weighed: Vec<(Option<Vec<u8>>, Vec<u8>)> = weights.collect();
             weighed.sort_by(|one, other| self.direct(one.0.cmp(&other.0)));
             elements.extend(weighed.into_iter().map(|(_, element)| element));
             return Ok(());
         }
-        let numbers = weights.map(|(weight, element)| {
-            let number = weight.map_or(Some(0.0), |weight| number_of(&weight));
+        let weights = elements.drain(..).map(|element| {
+            let mut number = None;
+            weigh(&element, &mut |weight| number = weight.map_or(Some(0.0), number_of));
             number.map(|number| (number, element))
         });
-        let weighed: Option<Vec<(f64, Vec<u8>)>> = numbers.collect();
+        let weighed: Option<Vec<(f64, Vec<u8>)>> = weights.collect();
         let mut weighed = weighed.ok_or("ERR One or more scores can't be converted into double")?;
         weighed.sort_by(|one, other| {
             let by_number = one.0.partial_cmp(&other.0).unwrap_or(Ordering::Equal);
@@ -52,10 +59,19 @@ impl Order {
     }
 }
 
-/// The number that a text is, read as C's `strtod` does: behind spaces, up to a NUL; nothing at all is 0.
+/// The number that a weight is, if it is one.
+fn number_of(weight: StringValue<'_>) -> Option<f64> {
+    match weight {
+        StringValue::Int(number) => Some(number as f64),
+        StringValue::Inline(text) => number_of_text(text),
+        StringValue::Large(large) => number_of_text(large.bytes()),
+    }
+}
+
+/// The number that a text is, read as C's `strtod` does: after spaces, up to a NUL; an empty text is 0.
 ///
 /// A decimal number below the smallest normal one is out of `strtod`'s range: it has lost digits.
-fn number_of(text: &[u8]) -> Option<f64> {
+fn number_of_text(text: &[u8]) -> Option<f64> {
     let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
     if text.is_empty() {
         return Some(0.0);
@@ -89,7 +105,7 @@ mod tests {
             (b"2.2250738585072014e-308", Some(f64::MIN_POSITIVE)),
             (b"abc", None),
         ] {
-            assert_eq!(number_of(text), number, "{}", text.escape_ascii());
+            assert_eq!(number_of_text(text), number, "{}", text.escape_ascii());
         }
     }
 }

@@ -36,33 +36,44 @@ impl<'a> Pattern<'a> {
 
     /// The key that belongs to an element, if there is one.
     pub(super) fn key(self, element: &[u8]) -> Option<Vec<u8>> {
-        match self {
-            Pattern::Element | Pattern::Nothing => None,
-            Pattern::Key { prefix, suffix, .. } => Some([prefix, element, suffix].concat()),
-        }
+        let mut key = Vec::new();
+        self.write_key(element, &mut key).then_some(key)
     }
 
-    /// The value that belongs to an element, if there is one.
-    pub(super) fn value(self, keys: &Keys<'_, '_>, element: &[u8]) -> Option<Vec<u8>> {
-        let field = match self {
-            Pattern::Element => return Some(element.to_vec()),
-            Pattern::Nothing => return None,
-            Pattern::Key { field, .. } => field,
+    /// Writes the key that belongs to an element to `key`. Returns whether there is one.
+    fn write_key(self, element: &[u8], key: &mut Vec<u8>) -> bool {
+        let Pattern::Key { prefix, suffix, .. } = self else { return false };
+        key.clear();
+        for part in [prefix, element, suffix] {
+            key.extend_from_slice(part);
+        }
+        true
+    }
+
+    /// Calls `see` with the value that belongs to an element, if there is one. `key` is a buffer for the name of its key.
+    pub(super) fn with_value<R>(
+        self,
+        keys: &Keys<'_, '_>,
+        element: &[u8],
+        key: &mut Vec<u8>,
+        see: impl FnOnce(Option<StringValue<'_>>) -> R,
+    ) -> R {
+        let Pattern::Key { field, .. } = self else {
+            return see(matches!(self, Pattern::Element).then_some(StringValue::Inline(element)));
         };
-        let entry = keys.entry_named(&self.key(element)?)?;
-        let value = match (field, entry.aggregate()) {
-            (None, None) => entry.string(),
-            (Some(field), Some(Aggregate::Hash(hash))) => hash.get(field, keys.turn.expired_ms())?.value,
-            _ => return None,
-        };
-        Some(bytes_of(value))
+        self.write_key(element, key);
+        let entry = keys.entry_named(key);
+        see(entry.and_then(|entry| match (field, entry.aggregate()) {
+            (None, None) => Some(entry.string()),
+            (Some(field), Some(Aggregate::Hash(hash))) => {
+                hash.get(field, keys.turn.expired_ms()).map(|field| field.value)
+            }
+            _ => None,
+        }))
     }
 }
 
-fn bytes_of(value: StringValue<'_>) -> Vec<u8> {
-    match value {
-        StringValue::Int(number) => itoa::Buffer::new().format(number).as_bytes().to_vec(),
-        StringValue::Inline(bytes) => bytes.to_vec(),
-        StringValue::Large(large) => large.bytes().to_vec(),
-    }
+/// A copy of the bytes of a value.
+pub(super) fn bytes_of(value: StringValue<'_>) -> Vec<u8> {
+    value.bytes(&mut itoa::Buffer::new()).to_vec()
 }
