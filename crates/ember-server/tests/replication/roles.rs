@@ -18,8 +18,11 @@ fn a_replica_without_a_primary_keeps_its_data_and_waits() {
         let server = start(mode, &[]);
         let mut client = server.client();
         client.run("SET own 1");
+        let hello_role = |client: &mut RawClient| client.run("HELLO").get("role").unwrap().text();
         assert_eq!(words(&client.run("ROLE"))[0], "master");
+        assert_eq!(hello_role(&mut client), "master");
         replicaof(&mut client, 0);
+        assert_eq!(hello_role(&mut client), "replica");
         let line = "OK Already connected to specified master";
         assert_eq!(client.run("REPLICAOF 127.0.0.1 0").text(), line);
         let role = client.run("ROLE");
@@ -47,6 +50,7 @@ fn a_replica_without_a_primary_keeps_its_data_and_waits() {
         assert_eq!(words(&client.run("CONFIG GET replicaof")), ["replicaof", "127.0.0.1 0"]);
         assert_eq!(client.run("REPLICAOF NO ONE"), Value::ok());
         assert_eq!(client.run("SET own 2"), Value::ok());
+        assert_eq!(hello_role(&mut client), "master");
         assert_eq!(words(&client.run("CONFIG GET slaveof")), ["slaveof", ""]);
         for wrong in ["REPLICAOF host 65536", "REPLICAOF host -1", "REPLICAOF host x"] {
             assert_eq!(client.run(wrong).text(), "ERR Invalid master port");

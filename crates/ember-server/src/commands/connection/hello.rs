@@ -12,6 +12,7 @@ use super::auth;
 use super::client::names;
 use super::handshake::HANDSHAKE;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::replication::link::Link;
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
@@ -88,6 +89,7 @@ fn hello(session: &mut Session<'_>) -> SessionResult {
 fn reply_about(session: &mut Session<'_>) {
     let config = session.server.config.snapshot();
     let zone = &config.availability_zone;
+    let is_replica = Link::report(session.server).is_some();
     let reply = &mut *session.reply;
     reply.map(if zone.is_empty() { 7 } else { 8 });
     reply.bulk(b"server");
@@ -101,7 +103,7 @@ fn reply_about(session: &mut Session<'_>) {
     reply.bulk(b"mode");
     reply.bulk(b"standalone");
     reply.bulk(b"role");
-    reply.bulk(b"master");
+    reply.bulk(if is_replica { b"replica" } else { b"master" });
     reply.bulk(b"modules");
     reply.array(0);
     if !zone.is_empty() {
