@@ -7,49 +7,50 @@ use crate::keys::Keys;
 use crate::keyspace::Keyspace;
 use crate::turn::Turn;
 
-/// Steps that take no longer than to have others take them.
+/// Steps that take no longer than offloading them would.
 const FEW_STEPS: usize = 256;
 
-/// A change in place of this many times as many elements as a call may look at is made elsewhere: below that it takes less
-/// time than the others would notice.
+/// Factor on the steps of a short call up to which a change in place is not offloaded: such a change is too short for
+/// other clients to notice.
 const CHANGED_FACTOR: usize = 2;
 
-/// A change in place of fewer elements than this part of a value is made where it stands: a copy of all of them would take
-/// longer for the client, and for waiting writers of the key, than other clients save.
+/// A change in place of less than this fraction (1/32) of a value's elements is not offloaded: copying all of them
+/// would take longer for the client, and for waiting writers of the key, than other clients would save.
 const CHANGED_PART_MIN: usize = 32;
 
-/// What a handler returns: done with its reply written, or an error with nothing written.
+/// A handler's result: success with its reply written, or an error with nothing written.
 pub type CommandResult = Result<(), CommandError>;
 
 /// A call whose keys' shards are locked.
 pub struct Call<'c, 'k> {
-    /// The arguments; 0 is the name, also when the command is a subcommand (then 1 is the subcommand's).
+    /// The arguments; 0 is the name. For a subcommand, 0 is the name of the container and 1 its own.
     pub args: Args<'c>,
     /// The keys.
     pub keys: Keys<'c, 'k>,
-    /// Where the reply goes.
+    /// The reply.
     pub reply: &'c mut Reply,
     /// Whether the call may wait for a change of its keys.
     pub waiting: Waiting,
 }
 
 impl Call<'_, '_> {
-    /// How many elements, or steps that take about as long, the call may look at here. One that has to look at more, and
-    /// that has changed nothing yet, is answered with [`Attempt::Offload`].
+    /// Returns how many elements, or steps of about the same duration, the call may process under its locks. A call
+    /// that needs more, and has changed nothing yet, returns [`Attempt::Offload`].
     #[inline]
     pub fn steps_max(&self) -> usize {
         self.waiting.steps_max(self.keys.turn)
     }
 
-    /// Whether the call is to be answered with [`Attempt::Offload`] because it changes this many elements of a value of
-    /// `len` in place. Elsewhere that is a change of a copy.
+    /// Returns whether the call must return [`Attempt::Offload`] because it changes this many elements of a value of
+    /// `len` in place. When offloaded, it changes a copy.
     #[inline]
     pub fn is_long_change(&self, changed: usize, len: usize) -> bool {
         changed > self.steps_max().saturating_mul(CHANGED_FACTOR) && len / CHANGED_PART_MIN <= changed
     }
 
-    /// The same for a search among vectors. When those of this turn have taken as many steps as they may, it is of few, or
-    /// others would wait for many short ones as for a long one. Who searches calls [`Turn::note_search`].
+    /// Like [`Call::steps_max`], for vector searches. Once the searches of this turn have used up their steps, the
+    /// limit is low: otherwise many short searches would block other clients as long as a long one. A caller that
+    /// searches then calls [`Turn::note_search`].
     pub fn search_steps_max(&self) -> usize {
         let steps_max = self.steps_max();
         let may_wait = self.waiting == Waiting::Allowed;
@@ -58,7 +59,7 @@ impl Call<'_, '_> {
 }
 
 impl KeyspaceCall<'_> {
-    /// As [`Call::steps_max`].
+    /// See [`Call::steps_max`].
     pub fn steps_max(&self) -> usize {
         self.waiting.steps_max(self.turn)
     }
@@ -77,46 +78,45 @@ impl Waiting {
 /// Whether a call may wait for a change of its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
-    /// It may not, as in a transaction: it is answered as if its time were over.
+    /// No, as in a transaction: the call replies as after a timeout.
     Never,
-    /// The same, and it is a script's.
+    /// No, and the call is a script's.
     InScript,
-    /// It may.
+    /// Yes.
     Allowed,
-    /// It has waited, and is run again because one of its keys has changed.
+    /// The call has waited and is run again because one of its keys has changed.
     Retry,
 }
 
-/// What a handler of a command that may wait returns.
+/// The result of a handler that may wait.
 pub enum Attempt {
     /// The reply is written.
     Done,
-    /// Nothing is written: the call is to be run again when one of its keys has changed. Only where that is allowed
-    /// ([`Waiting`]).
+    /// Nothing is written: the call must be run again when one of its keys has changed. Only if [`Waiting`] allows it.
     Wait(Wait),
-    /// Nothing is written or changed: the call takes long ([`Call::steps_max`]), and is to be run on values that its keys
-    /// lend it ([`crate::dispatch::loan`]). Only of a command that [`Run::may_be_long`].
+    /// Nothing is written or changed: the call is long-running ([`Call::steps_max`]) and must be run on borrowed values
+    /// ([`crate::dispatch::loan`]). Only for a command with [`Run::may_be_long`].
     Offload,
-    /// Nothing is written or changed: values are away that the call needs, [`Turn::lacking`]. It is to be run again
-    /// when they are here. Only while [`Turn::checks_values`].
+    /// Nothing is written or changed: values are missing ([`Turn::lacking`]). The call must be run again when they are
+    /// resident. Only while [`Turn::checks_values`].
     Fetch,
 }
 
 /// How a call waits.
 pub struct Wait {
-    /// For how many ms; `None` is for ever.
+    /// The timeout in ms; `None` means no timeout.
     pub timeout_ms: Option<u64>,
-    /// Writes the reply of a call that may not wait: in transactions and scripts. After a time-out the reply is
-    /// [`Reply::null_array`], whatever the command.
+    /// Writes the reply of a call that may not wait, in a transaction or script. After a timeout the reply is
+    /// [`Reply::null_array`] for every command.
     pub empty_reply: fn(&mut Reply),
-    /// The call to run again, if not the same.
+    /// The call to run again, if it differs from the original.
     pub instead: Option<OwnedBatch>,
 }
 
-/// What a handler of a command that may wait returns; an error ends the waiting.
+/// The result of a handler that may wait; an error ends the wait.
 pub type AttemptResult = Result<Attempt, CommandError>;
 
-/// A call that concerns the keyspace as a whole; no lock is held.
+/// A call on the whole keyspace; no lock is held.
 pub struct KeyspaceCall<'c> {
     /// The arguments; 0 is the name.
     pub args: Args<'c>,
@@ -126,52 +126,53 @@ pub struct KeyspaceCall<'c> {
     pub database: usize,
     /// The worker's state.
     pub turn: &'c mut Turn,
-    /// Where the reply goes.
+    /// The reply.
     pub reply: &'c mut Reply,
-    /// Whether the call may be run elsewhere.
+    /// Whether the call may be offloaded.
     pub waiting: Waiting,
 }
 
-/// What a call does while the locks of its keys are held.
+/// The part of a call that runs while the locks of its keys are held.
 pub type Locked<'c> = Box<dyn FnOnce(&mut Call<'_, '_>) -> CommandResult + 'c>;
 
 /// How a data command is run.
 #[derive(Clone, Copy, Debug)]
 pub enum Run {
-    /// With the shards of the keys in its specification locked.
+    /// With the shards of its keys locked.
     Keys(fn(&mut Call<'_, '_>) -> CommandResult),
-    /// The same, after what takes a while and needs only the arguments: that is done before the shards are locked.
+    /// Like `Keys`, with a preparation that takes a while, needs only the arguments and runs before the shards are
+    /// locked.
     Prepared(for<'c> fn(Args<'c>) -> Result<Locked<'c>, CommandError>),
-    /// As `Keys`, and may take long: then it can be run elsewhere.
+    /// Like `Keys`, but may be long-running and can then be offloaded.
     Long(fn(&mut Call<'_, '_>) -> AttemptResult),
-    /// As `Long`, for a command whose calls are nearly always short.
+    /// Like `Long`, for a command whose calls are nearly always short.
     KeysOrLong {
-        /// Whether a call may take long, as far as its arguments tell; others run as those of `Keys`.
+        /// Whether a call may be long-running according to its arguments; other calls run like `Keys`.
         long_if: fn(Args<'_>) -> bool,
         /// The handler.
         run: fn(&mut Call<'_, '_>) -> AttemptResult,
     },
-    /// As `Long`, and may have to wait for a change of one of its keys.
+    /// Like `Long`, and may wait for a change of one of its keys.
     Blocking(fn(&mut Call<'_, '_>) -> AttemptResult),
-    /// As `Long`; a call that touches keys which its arguments do not name runs with all shards locked.
+    /// Like `Long`; a call that accesses keys that are not in its arguments runs with all shards locked.
     KeysOrAllShards {
-        /// Whether a call does.
+        /// Whether a call accesses such keys.
         all_shards_if: fn(Args<'_>) -> bool,
         /// The handler.
         run: fn(&mut Call<'_, '_>) -> AttemptResult,
     },
-    /// With exclusive access to the keyspace: it touches keys that its arguments do not name.
+    /// With exclusive access to the keyspace, because it accesses keys that are not in its arguments.
     Exclusive(fn(&mut KeyspaceCall<'_>) -> CommandResult),
     /// Without any lock.
     Keyspace(fn(&mut KeyspaceCall<'_>) -> CommandResult),
-    /// The same, and may take long: then it can be run elsewhere.
+    /// Like `Keyspace`, but may be long-running and can then be offloaded.
     LongKeyspace(fn(&mut KeyspaceCall<'_>) -> AttemptResult),
-    /// Not at all: it has subcommands.
+    /// Not executable: it has subcommands.
     Container,
 }
 
 impl Run {
-    /// Whether a call may be answered with [`Attempt::Offload`].
+    /// Returns whether a call may return [`Attempt::Offload`].
     pub fn may_be_long(self) -> bool {
         matches!(
             self,
@@ -183,7 +184,8 @@ impl Run {
         )
     }
 
-    /// Whether a call runs on the keys in its arguments in a short time, so that any worker can run it for another.
+    /// Returns whether a call is short and runs on the keys in its arguments, so that any worker can run it for
+    /// another.
     #[inline]
     pub fn is_short(self, args: Args<'_>) -> bool {
         match self {

@@ -1,55 +1,55 @@
-//! What a command may answer instead of a result, and the exact words for it.
+//! The errors of commands and their exact texts.
 
 use std::borrow::Cow;
 
-/// A command failed; nothing was written to its reply.
+/// An error of a command; nothing was written to its reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandError {
     /// The key holds another type.
     WrongType,
     /// The arguments do not follow the command's syntax.
     Syntax,
-    /// A number is no 64-bit integer.
+    /// A number is not a 64-bit integer.
     NotInteger,
-    /// A number is no float.
+    /// A number is not a float.
     NotFloat,
-    /// The result is no 64-bit integer.
+    /// The result does not fit a 64-bit integer.
     Overflow,
-    /// A result is not a number or infinite.
+    /// The result is NaN or infinite.
     NanOrInfinity,
-    /// The key is not there and must be.
+    /// The key does not exist.
     NoSuchKey,
-    /// An index is beyond the end.
+    /// An index is out of range.
     IndexOutOfRange,
     /// A database number is not a number.
     InvalidDatabase,
     /// A database number is too large.
     DatabaseOutOfRange,
-    /// A string would become longer than `proto-max-bulk-len`.
+    /// A string would exceed `proto-max-bulk-len`.
     StringTooLong,
-    /// A bit offset is no number below 2^32 (or the configured size).
+    /// A bit offset is not a number below 2^32 (or the configured size).
     BitOffset,
-    /// An expiry is not representable or not positive; of the command named.
+    /// An expiry of the named command is not representable or not positive.
     InvalidExpire(&'static str),
-    /// The number of arguments is wrong; of the command named.
+    /// The number of arguments of the named command is wrong.
     WrongArity(Cow<'static, str>),
-    /// Memory is short and nothing may be evicted.
+    /// Memory is used up and nothing may be evicted.
     OutOfMemory,
-    /// Any other error: the whole text, with its code.
+    /// Any other error: the whole text, including its code.
     Text(Cow<'static, str>),
-    /// The same with bytes of the request in it, which need not be UTF-8.
+    /// Any other error that contains bytes of the request, which need not be UTF-8.
     Bytes(Vec<u8>),
 }
 
 impl CommandError {
-    /// An error that repeats `word`, an argument of the request, as C's `%s` prints it in Redis: up to the first NUL. Longer
-    /// words than Redis's own names and options are cut ([`QUOTED_WORD_BYTES_MAX`]).
+    /// Returns an error that repeats `word`, an argument of the request, as C's `%s` prints it in Redis: up to the
+    /// first NUL. Words longer than [`QUOTED_WORD_BYTES_MAX`], which no name or option of Redis reaches, are cut.
     pub fn quoting(before: &str, word: &[u8], after: &str) -> CommandError {
         let word = quoted_up_to(word, QUOTED_WORD_BYTES_MAX);
         CommandError::Bytes([before.as_bytes(), word, after.as_bytes()].concat())
     }
 
-    /// The text after the `-` of the reply. Not always UTF-8: it may quote the request.
+    /// Returns the text after the `-` of the reply. It may quote the request, so it is not always UTF-8.
     pub fn text(&self) -> Cow<'_, [u8]> {
         let text = match self {
             CommandError::WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value",
@@ -78,23 +78,23 @@ impl CommandError {
     }
 }
 
-/// What an error quotes of `word`, an argument of the request: as much as C's `%.128s` prints in Redis, the bytes
-/// before the first NUL, at most 128.
+/// Returns the part of `word`, an argument of the request, that an error quotes, as C's `%.128s` prints it in Redis:
+/// the bytes before the first NUL, at most 128.
 pub fn quoted(word: &[u8]) -> &[u8] {
     quoted_up_to(word, QUOTED_BYTES_MAX)
 }
 
-/// As [`quoted`], with another limit.
+/// Like [`quoted`], with another limit.
 pub fn quoted_up_to(word: &[u8], bytes_max: usize) -> &[u8] {
     let word = &word[..word.len().min(bytes_max)];
     &word[..word.iter().position(|&byte| byte == 0).unwrap_or(word.len())]
 }
 
-/// Bytes of an argument that an error repeats where Redis has this limit too.
+/// Bytes of an argument that an error repeats where Redis has this limit, too.
 const QUOTED_BYTES_MAX: usize = 128;
 
-/// Bytes of an argument that an error repeats where Redis has none: no reply to a mistake is as large as the request may
-/// be.
+/// Bytes of an argument that an error repeats where Redis has no limit: without one, an error reply could be as large
+/// as the request.
 const QUOTED_WORD_BYTES_MAX: usize = 16 * 1024;
 
 impl From<&'static str> for CommandError {

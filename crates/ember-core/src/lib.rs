@@ -1,9 +1,9 @@
 //! The keyspace: shards, entries, expiry, eviction and the commands on them.
 //!
-//! Reading order: [`entries`] and [`types`] (how data is laid out and found), [`keyspace`] (how it is locked), [`keys`] (how
-//! a command gets at it), [`spec`] and [`call`] (what a command is), [`commands`].
+//! Reading order: [`entries`] and [`types`] (data layout and lookup), [`keyspace`] (locking), [`keys`] (a command's
+//! access to keys), [`spec`] and [`call`] (what a command is), [`commands`].
 //!
-//! Floors, from the lowest: [`memory`], [`algorithms`], [`sync`], [`redis_version`] · [`effects`] · [`entries`] with
+//! Layers, from the lowest: [`memory`], [`algorithms`], [`sync`], [`redis_version`] · [`effects`] · [`entries`] with
 //! [`types`] · [`rdb`] with [`rebuild`] · [`turn`] · [`keyspace`] · [`eviction`] · [`keys`] · [`dispatch`] ·
 //! [`commands`] · [`local`]. No module imports a higher one.
 

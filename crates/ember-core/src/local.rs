@@ -1,4 +1,4 @@
-//! The keyspace without a server: runs data commands on the calling thread, for tests and benchmarks.
+//! A keyspace without a server: runs data commands on the calling thread, for tests and benchmarks.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::keyspace::{Keyspace, KeyspaceOptions};
 use crate::rdb::Kind;
 use crate::turn::Turn;
 
-/// A keyspace of 16 databases and one thread's view of it, with a clock that stands still until it is set.
+/// A keyspace of 16 databases and one thread's state, with a clock that changes only when it is set.
 pub struct Local {
     /// All data.
     pub keyspace: Arc<Keyspace>,
@@ -27,20 +27,20 @@ pub struct Local {
     pub turn: Turn,
     /// The number of the selected database.
     pub database: usize,
-    /// Whether calls that look at more elements than the settings allow run on what their keys lend them.
+    /// Whether calls that process more elements than the settings allow run on borrowed values.
     pub lends: bool,
     reply: Reply,
-    /// What was sent away, by location.
+    /// The records of demoted values, by location.
     records: HashMap<u64, (Kind, Vec<u8>)>,
-    /// Reads that others have asked for; they end when a call waits for a value.
+    /// Reads that other clients have begun; they end when a call first has missing values.
     underway: Vec<FetchOrder>,
 }
 
-/// The location that the next record gets: all keyspaces of a process count what is live together.
+/// The location of the next record. It is global because all keyspaces of a process share the count of live bytes.
 static NEXT_LOCATION: AtomicU64 = AtomicU64::new(1 << 44);
 
 impl Local {
-    /// An empty keyspace at Unix time 1,000,000,000,000 ms.
+    /// Returns an empty keyspace at Unix time 1,000,000,000,000 ms.
     pub fn new(protocol: Protocol) -> Local {
         let now_ms = 1_000_000_000_000;
         let options = KeyspaceOptions { now_ms, ..KeyspaceOptions::default() };
@@ -48,7 +48,7 @@ impl Local {
         Local::sharing(Arc::new(keyspace), Turn::new(now_ms, 1), protocol)
     }
 
-    /// A thread's view of a keyspace that others use too.
+    /// Returns a thread's view of a keyspace that other threads use, too.
     pub fn sharing(keyspace: Arc<Keyspace>, turn: Turn, protocol: Protocol) -> Local {
         let reply = Reply::new(protocol);
         Local {
@@ -62,8 +62,8 @@ impl Local {
         }
     }
 
-    /// Sends the value of a key of the selected database away, if it may go; whether it is away now. Calls that need it
-    /// bring it back.
+    /// Demotes the value of a key of the selected database if its rules allow it; returns whether it is cold now. Calls
+    /// that need the value fetch it.
     pub fn demote(&mut self, key: &[u8]) -> bool {
         self.turn.checks_values = true;
         let hash = self.keyspace.hash(key);
@@ -85,7 +85,7 @@ impl Local {
         matches!(demoted, Demoted::Gone(_) | Demoted::Dropped(_))
     }
 
-    /// Asks for a value that is away; what stands for the read is to be given to [`Local::finish_fetch`].
+    /// Begins the fetch of a cold value and returns its fetch order for [`Local::finish_fetch`].
     pub fn begin_fetch(&mut self, database: usize, key: &[u8]) -> Option<FetchOrder> {
         let hash = self.keyspace.hash(key);
         match self.keyspace.lock(hash.shard()).ask(database, hash, key, None) {
@@ -94,12 +94,12 @@ impl Local {
         }
     }
 
-    /// A read that ends when a call first waits for a value.
+    /// Adds a read that ends when a call first has missing values.
     pub fn expect_arrival(&mut self, order: FetchOrder) {
         self.underway.push(order);
     }
 
-    /// Puts the value in its place that was asked for.
+    /// Stores the value of a fetch order in its entry.
     pub fn finish_fetch(&mut self, order: &FetchOrder) {
         let (kind, bytes) = &self.records[&order.record.location().bits()];
         let shard = order.hash.shard();
@@ -135,7 +135,7 @@ impl Local {
         Ok(())
     }
 
-    /// Runs a call, unless values are away that it needs.
+    /// Runs a call; returns false if values that it needs are missing.
     fn attempt(&mut self, args: Args<'_>) -> Result<bool, CommandError> {
         let command = find(args)?;
         let mut guards = Guards::None;
@@ -167,7 +167,7 @@ impl Local {
     }
 }
 
-/// Runs a call on what its keys lend it, without the locks that it has held until now.
+/// Runs a call on borrowed values, without the locks that it has held until now.
 fn run_lent(
     command: &'static DataCommand,
     context: &mut Context<'_, '_>,
@@ -186,7 +186,7 @@ fn run_lent(
     result
 }
 
-/// The command that `args` call, which has the right number of them.
+/// Returns the command that `args` call, after checking its arity.
 fn find(args: Args<'_>) -> Result<&'static DataCommand, CommandError> {
     let named = |command: &&DataCommand, arg: usize| {
         args.get(arg).is_some_and(|word| word.eq_ignore_ascii_case(command.spec.name.as_bytes()))

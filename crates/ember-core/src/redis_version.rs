@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-/// A version as client libraries and scripts compare it.
+/// A version in the form that client libraries and scripts compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RedisVersion([u8; 3]);
 
 impl RedisVersion {
-    /// The version whose behaviour clients may expect.
+    /// The version whose behaviour clients can expect.
     pub const ANSWERED: RedisVersion = RedisVersion([7, 2, 4]);
 
-    /// The version that `text` says: three numbers up to 255, which is what scripts have room for.
+    /// Parses three numbers up to 255, the limit of the version number for scripts.
     pub fn parse(text: &str) -> Option<RedisVersion> {
         let mut parts = text.split('.').map(|part| {
             let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -20,7 +20,7 @@ impl RedisVersion {
         parts.next().is_none().then_some(RedisVersion(version))
     }
 
-    /// The version in one number: a byte each for major, minor and patch.
+    /// Returns the version as one number: a byte each for major, minor and patch.
     pub fn number(self) -> u32 {
         self.0.iter().fold(0, |number, &part| number << 8 | u32::from(part))
     }

@@ -1,4 +1,5 @@
-//! What a command is: the one description from which dispatch, `COMMAND`, arity and key checks and docs derive.
+//! The specification of a command, from which dispatch, `COMMAND`, arity checks, key checks and documentation are
+//! derived.
 
 use bitflags::bitflags;
 use ember_protocol::Args;
@@ -11,7 +12,7 @@ bitflags! {
         const WRITE = 1;
         /// Reads keys and changes nothing.
         const READONLY = 1 << 1;
-        /// Refused when memory is short and nothing can be evicted.
+        /// Refused when memory is used up and nothing can be evicted.
         const DENYOOM = 1 << 2;
         /// An operator's command.
         const ADMIN = 1 << 3;
@@ -27,21 +28,21 @@ bitflags! {
         const STALE = 1 << 8;
         /// Not shown to monitors.
         const SKIP_MONITOR = 1 << 9;
-        /// Not put into the slow log (its arguments are secrets).
+        /// Not recorded in the slow log (its arguments are secrets).
         const SKIP_SLOWLOG = 1 << 10;
         /// O(1) or O(log n).
         const FAST = 1 << 11;
         /// Allowed before authentication.
         const NO_AUTH = 1 << 12;
-        /// May be refused after `CLIENT PAUSE WRITE` though it writes no key.
+        /// May be refused after `CLIENT PAUSE WRITE` even though it writes no key.
         const MAY_REPLICATE = 1 << 13;
         /// Allowed while a script blocks the server.
         const ALLOW_BUSY = 1 << 14;
-        /// Not allowed while data is loaded into another place, beside that which is served.
+        /// Not allowed while a data set is loaded alongside the one being served.
         const NO_ASYNC_LOADING = 1 << 18;
         /// Not allowed in MULTI.
         const NO_MULTI = 1 << 15;
-        /// May have keys of a slot that is on its way to this node of a cluster, without an ASKING before.
+        /// Accepts keys of a slot that is being imported to this cluster node, without a preceding ASKING.
         const ASKING = 1 << 19;
         /// May be called without any key.
         const NO_MANDATORY_KEYS = 1 << 17;
@@ -51,7 +52,7 @@ bitflags! {
 }
 
 impl Flags {
-    /// The names in `COMMAND INFO`, in Redis's order; [`Flags::MAY_REPLICATE`] is shown nowhere.
+    /// Returns the names in `COMMAND INFO`, in Redis's order; [`Flags::MAY_REPLICATE`] is not shown.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         const NAMES: [(Flags, &str); 19] = [
             (Flags::WRITE, "write"),
@@ -79,14 +80,14 @@ impl Flags {
 }
 
 bitflags! {
-    /// What a command does with keys of one key specification, as Redis 7 names it.
+    /// What a command does with the keys of one key specification, in the terms of Redis 7.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct KeyFlags: u16 {
         /// Reads and writes the value.
         const RW = 1;
         /// Reads the value.
         const RO = 1 << 1;
-        /// Overwrites the value whatever it was.
+        /// Overwrites the value without reading it.
         const OW = 1 << 2;
         /// Removes the key.
         const RM = 1 << 3;
@@ -98,9 +99,9 @@ bitflags! {
         const INSERT = 1 << 6;
         /// Removes data.
         const DELETE = 1 << 7;
-        /// Is no key, though it stands where one might.
+        /// Is not a key, although it is in the position of one.
         const NOT_KEY = 1 << 8;
-        /// Not all keys can be found this way.
+        /// Does not find all keys.
         const INCOMPLETE = 1 << 9;
         /// The flags depend on other arguments.
         const VARIABLE_FLAGS = 1 << 10;
@@ -108,7 +109,7 @@ bitflags! {
 }
 
 impl KeyFlags {
-    /// The names in `COMMAND INFO`, in Redis's order; [`Flags::MAY_REPLICATE`] is shown nowhere.
+    /// Returns the names in `COMMAND INFO`, in Redis's order.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         const NAMES: [(KeyFlags, &str); 11] = [
             (KeyFlags::RO, "RO"),
@@ -127,115 +128,116 @@ impl KeyFlags {
     }
 }
 
-/// Where the search for keys among a command's arguments begins.
+/// The start of the search for keys among a command's arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
     /// At the argument with this index; the command's name is argument 0.
     Index(usize),
-    /// Behind a word. The search for it begins at `from`; negative counts from the end and searches backwards.
+    /// After a keyword. The search for it begins at `from`; a negative value counts from the end and searches
+    /// backwards.
     Keyword {
-        /// The word, in upper case.
+        /// The keyword, in upper case.
         word: &'static str,
-        /// Where to begin.
+        /// The argument index at which the search begins.
         from: isize,
     },
-    /// Not in the specification ([`Spec::keys_of`] knows).
+    /// Not in the specification; [`Spec::keys_of`] finds them.
     Unknown,
 }
 
-/// Which arguments from there on are keys.
+/// Which arguments, counted from [`Begin`], are keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Find {
-    /// Every `step`-th one up to `last`.
+    /// Every `step`-th argument up to `last`.
     Range {
-        /// How far behind the first key the last one stands; negative counts from the end (-1 is the last argument).
+        /// Distance from the first key to the last one; negative counts from the end (-1 is the last argument).
         last: isize,
-        /// The distance from key to key.
+        /// Distance between two keys.
         step: usize,
-        /// 0, or with `last` -1 the share of the arguments that are keys: 2 is the first half.
+        /// 0, or, with `last` -1, the divisor of the number of arguments that are keys: 2 means the first half.
         limit: usize,
     },
-    /// As many as an argument says.
+    /// A number of keys that an argument gives.
     Counted {
-        /// Where their number stands, behind the beginning.
+        /// Position of the number of keys, relative to the beginning.
         count_at: usize,
-        /// Where the first key stands, behind the beginning.
+        /// Position of the first key, relative to the beginning.
         first: usize,
-        /// The distance from key to key.
+        /// Distance between two keys.
         step: usize,
     },
-    /// Not in the specification ([`Spec::keys_of`] knows).
+    /// Not in the specification; [`Spec::keys_of`] finds them.
     Unknown,
 }
 
-/// Where keys stand among a command's arguments.
+/// Positions of keys among a command's arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeySpec {
     /// Where the search begins.
     pub begin: Begin,
     /// Which arguments are keys.
     pub find: Find,
-    /// What is done with the keys.
+    /// What the command does with the keys.
     pub flags: KeyFlags,
-    /// Redis's remark on this specification, if any.
+    /// Redis's note on this specification, if any.
     pub notes: Option<&'static str>,
 }
 
 impl KeySpec {
-    /// One key in argument `index`.
+    /// Returns one key in argument `index`.
     pub const fn one(index: usize, flags: KeyFlags) -> KeySpec {
         KeySpec::range(index, index as isize, flags)
     }
 
-    /// Keys from argument `first` to the last one, every `step`-th.
+    /// Returns keys from argument `first` to the last one, every `step`-th.
     pub const fn from(first: usize, step: usize, flags: KeyFlags) -> KeySpec {
         let find = Find::Range { last: -1, step, limit: 0 };
         KeySpec { begin: Begin::Index(first), find, flags, notes: None }
     }
 
-    /// Keys from argument `first` to argument `last`, which counts from the end if it is negative.
+    /// Returns keys from argument `first` to argument `last`, which counts from the end if it is negative.
     pub const fn range(first: usize, last: isize, flags: KeyFlags) -> KeySpec {
         let last = if last < 0 { last } else { last - first as isize };
         let find = Find::Range { last, step: 1, limit: 0 };
         KeySpec { begin: Begin::Index(first), find, flags, notes: None }
     }
 
-    /// As many keys behind argument `count_arg` as it says.
+    /// Returns keys after argument `count_arg`, which gives their number.
     pub const fn counted(count_arg: usize, flags: KeyFlags) -> KeySpec {
         let find = Find::Counted { count_at: 0, first: 1, step: 1 };
         KeySpec { begin: Begin::Index(count_arg), find, flags, notes: None }
     }
 
-    /// One key behind `word`, which is searched from argument `from` on.
+    /// Returns one key after `word`, which is searched from argument `from` on.
     pub const fn after(word: &'static str, from: isize, flags: KeyFlags) -> KeySpec {
         let find = Find::Range { last: 0, step: 1, limit: 0 };
         KeySpec { begin: Begin::Keyword { word, from }, find, flags, notes: None }
     }
 
-    /// Keys behind `word`, to the last argument; `word` is searched from argument `from` on.
+    /// Returns keys after `word`, up to the last argument; `word` is searched from argument `from` on.
     pub const fn all_after(word: &'static str, from: isize, flags: KeyFlags) -> KeySpec {
         let find = Find::Range { last: -1, step: 1, limit: 0 };
         KeySpec { begin: Begin::Keyword { word, from }, find, flags, notes: None }
     }
 
-    /// The first half of what stands behind `word`, which is searched from argument `from` on.
+    /// Returns the first half of the arguments after `word`, which is searched from argument `from` on.
     pub const fn half_after(word: &'static str, from: isize, flags: KeyFlags) -> KeySpec {
         let find = Find::Range { last: -1, step: 1, limit: 2 };
         KeySpec { begin: Begin::Keyword { word, from }, find, flags, notes: None }
     }
 
-    /// Keys that only [`Spec::keys_of`] finds.
+    /// Returns keys that only [`Spec::keys_of`] finds.
     pub const fn unknown(flags: KeyFlags) -> KeySpec {
         KeySpec { begin: Begin::Unknown, find: Find::Unknown, flags, notes: None }
     }
 
-    /// With Redis's remark.
+    /// Adds Redis's note.
     pub const fn with_notes(self, notes: &'static str) -> KeySpec {
         KeySpec { notes: Some(notes), ..self }
     }
 
-    /// Whether a call has the keys that it says it has: one at least, and the last one too. True if the specification cannot
-    /// tell, or the word that they stand behind is missing.
+    /// Returns whether a call has at least one key and, if it gives a number of keys, all of them. Returns true if the
+    /// specification does not find the keys, or the keyword before them is missing.
     pub fn are_given(&self, args: Args<'_>) -> bool {
         let Some(begin) = self.begin_of(args) else { return true };
         match self.find {
@@ -250,7 +252,7 @@ impl KeySpec {
         }
     }
 
-    /// The argument where the search for keys begins, if there is one.
+    /// Returns the argument at which the search for keys begins, if there is one.
     fn begin_of(&self, args: Args<'_>) -> Option<usize> {
         match self.begin {
             Begin::Index(index) => Some(index),
@@ -259,8 +261,8 @@ impl KeySpec {
         }
     }
 
-    /// The argument indexes of the keys of a call, the name being argument 0. What the call says of their number is not
-    /// believed beyond its end.
+    /// Returns the argument indexes of the keys of a call; the name is argument 0. A number of keys in the call is
+    /// capped at the end of its arguments.
     pub fn positions(&self, args: Args<'_>) -> impl Iterator<Item = usize> + use<> {
         let argc = args.len();
         let (first, end, step) = self.begin_of(args).map_or((0, 0, 1), |begin| match self.find {
@@ -284,7 +286,8 @@ impl KeySpec {
     }
 }
 
-/// Where `word` stands, in any case, searched from argument `from` on; negative counts from the end, backwards.
+/// Returns the index of `word`, ignoring case, searched from argument `from` on; negative counts from the end,
+/// backwards.
 fn position_of(args: Args<'_>, word: &str, from: isize) -> Option<usize> {
     let is_word = |&at: &usize| args.at(at).eq_ignore_ascii_case(word.as_bytes());
     if from >= 0 {
@@ -295,7 +298,7 @@ fn position_of(args: Args<'_>, word: &str, from: isize) -> Option<usize> {
     }
 }
 
-/// The group of commands that the documentation puts a command in.
+/// The documentation's group of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// Strings.
@@ -335,7 +338,7 @@ pub enum Group {
 }
 
 impl Group {
-    /// The name in `COMMAND DOCS`.
+    /// Returns the name in `COMMAND DOCS`.
     pub fn name(self) -> &'static str {
         match self {
             Group::String => "string",
@@ -358,7 +361,7 @@ impl Group {
         }
     }
 
-    /// The ACL category that all commands of the group are in.
+    /// Returns the ACL category of all commands of the group.
     fn category(self) -> Option<Category> {
         match self {
             Group::String => Some(Category::STRING),
@@ -460,116 +463,117 @@ impl Category {
     ];
 }
 
-/// Which arguments of a command are channels that its caller must be allowed to use.
+/// Which arguments of a command are channels, for the ACL check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Channels {
     /// None.
     None,
-    /// The first one, to publish to.
+    /// The first argument, to publish to.
     Published,
-    /// All, to subscribe to.
+    /// All arguments, to subscribe to.
     Subscribed,
-    /// All, patterns of channels to subscribe to.
+    /// All arguments: patterns of channels to subscribe to.
     SubscribedPatterns,
 }
 
-/// Whether a call needs the values of its keys, as opposed to what entries say of them: type, expiry, encoding. The value of
-/// a key that is overwritten is never needed.
+/// Whether a call needs the values of its keys, or only what their entries keep in memory: type, expiry, encoding. The
+/// value of a key that the call overwrites is never needed.
 #[derive(Clone, Copy, Debug)]
 pub enum Values {
-    /// It does.
+    /// The call needs the values.
     Needed,
-    /// It does not.
+    /// The call does not need the values.
     Unneeded,
 }
 
 /// The facts about a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
-    /// The name in lower case; a subcommand's own part of it.
+    /// The name in lower case; for a subcommand, only its own part.
     pub name: &'static str,
-    /// What it does, in one sentence.
+    /// What the command does, in one sentence.
     pub summary: &'static str,
-    /// The version of Redis (or ember) that had it first.
+    /// The first version of Redis (or ember) with the command.
     pub since: &'static str,
     /// Its group.
     pub group: Group,
     /// The cost of a call.
     pub complexity: &'static str,
-    /// The number of arguments, the name (of the container too) included; negative: at least that number.
+    /// The number of arguments, including the name (and the container's name); negative: at least that number.
     pub arity: i32,
     /// Its properties.
     pub flags: Flags,
     /// ACL categories beyond those that group and flags imply.
     pub categories: Category,
-    /// Whether it is in the category of its group; SORT is in those of the types it takes.
+    /// Whether the command is in the ACL category of its group. SORT is not: it is in the categories of the types it
+    /// accepts.
     pub is_in_group_category: bool,
-    /// Where its keys stand.
+    /// The positions of its keys.
     pub keys: &'static [KeySpec],
-    /// Whether it needs the values of its keys.
+    /// Whether calls need the values of their keys.
     pub values: Values,
-    /// Where it names elements of the value of its one key.
+    /// The positions of names of elements in the value of its only key.
     pub elements: Option<ElementArgs>,
     /// Hints to clients and proxies (`nondeterministic_output`, `request_policy:all_shards`, …).
     pub tips: &'static [&'static str],
-    /// The arguments in the notation of Redis's documentation, `key value [NX | XX] [EX seconds]`, with what only `COMMAND
-    /// DOCS` shows in between: `name:` in front of a group, `@since` and `!deprecated_since` behind an argument.
+    /// The arguments in the notation of Redis's documentation, `key value [NX | XX] [EX seconds]`, with additions that
+    /// only `COMMAND DOCS` shows: `name:` before a group, `@since` and `!deprecated_since` after an argument.
     pub syntax: &'static str,
-    /// Since which version another command is to be preferred, and which.
+    /// The version that deprecated the command, and its replacement.
     pub deprecated: Option<(&'static str, &'static str)>,
-    /// What changed in which version.
+    /// Versions and what changed in them.
     pub history: &'static [(&'static str, &'static str)],
     /// What a call does with its keys, for a command whose keys have [`KeyFlags::VARIABLE_FLAGS`], or whose key
     /// specifications do not find them all.
     pub key_flags_of: Option<fn(Args<'_>) -> KeyFlags>,
     /// The argument indexes of all keys of a call, for a command whose key specifications do not find them all.
     pub keys_of: Option<fn(Args<'_>) -> Vec<usize>>,
-    /// The number of the database of the key that a call overwrites, where the call says so; else it is the selected one.
+    /// The number of the database whose key a call overwrites, if the call names one; otherwise it is the selected one.
     pub overwrites_in: Option<fn(Args<'_>) -> Option<usize>>,
     /// Which of its arguments are channels.
     pub channels: Channels,
     /// The argument indexes of the databases that a call names, for a command that can name one besides the selected one.
     pub databases_of: Option<fn(Args<'_>) -> Vec<usize>>,
-    /// Whether the argument with this index of a call is a secret, which only its caller may see.
+    /// Whether the argument with this index of a call is a secret that must not be shown to other clients.
     pub is_secret: Option<fn(Args<'_>, usize) -> bool>,
-    /// Whether it is run at once between MULTI and EXEC instead of being queued.
+    /// Whether the command runs at once between MULTI and EXEC instead of being queued.
     pub is_immediate: bool,
-    /// Whether its reply is pairs, which stand one behind the other in RESP2.
+    /// Whether the reply consists of pairs, which RESP2 sends as a flat array.
     pub replies_pairs: bool,
-    /// What chance decides in its reply was decided when the data were written: asked again of the same data, a server
-    /// replies the same, though another one with these data may not.
+    /// Whether repeated calls on the same data get the same reply from one server: its random choices were made when
+    /// the data were written. Another server with the same data may reply differently.
     pub repeats: bool,
-    /// Whether it is for tools and tests, not for those who use the data (`syscmd` in `COMMAND DOCS`).
+    /// Whether the command is for tools and tests rather than for applications (`syscmd` in `COMMAND DOCS`).
     pub is_system: bool,
-    /// Whether it does nothing but hold subcommands; the categories of its group are theirs then, not its own. Set by
+    /// Whether the command only contains subcommands; the categories of its group then apply to these instead. Set by
     /// [`Command::container`].
     pub is_container: bool,
-    /// A call and its reply as redis-cli prints it, run as a test on an empty database after `given`.
+    /// A call and its reply as redis-cli prints it; a test runs it on an empty database after `given`.
     pub example: Example,
 }
 
-/// Which arguments of a command name fields of a hash or members of a set, for fetching them ahead. Where options may come
-/// before them these are only the likely ones.
+/// Which arguments of a command name fields of a hash or members of a set, for prefetching. If options may precede
+/// them, these are only the likely ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ElementArgs {
-    /// The index of the first.
+    /// The index of the first name.
     first: usize,
-    /// How far the next one is behind it; `usize::MAX` if there is only one.
+    /// Distance to the next name; `usize::MAX` if there is only one.
     step: usize,
 }
 
 impl ElementArgs {
-    /// The argument at `index` alone.
+    /// Returns only the argument at `index`.
     pub const fn one(index: usize) -> ElementArgs {
         ElementArgs { first: index, step: usize::MAX }
     }
 
-    /// Every `step`th argument from `first` on.
+    /// Returns every `step`th argument from `first` on.
     pub const fn each(first: usize, step: usize) -> ElementArgs {
         ElementArgs { first, step }
     }
 
-    /// The names among the arguments of a call.
+    /// Returns the element names among the arguments of a call.
     #[inline]
     pub fn names(self, args: Args<'_>) -> impl Iterator<Item = &[u8]> {
         (self.first..args.len()).step_by(self.step).map(move |index| args.at(index))
@@ -579,7 +583,7 @@ impl ElementArgs {
 /// A documented call.
 #[derive(Clone, Copy, Debug)]
 pub struct Example {
-    /// Commands run before.
+    /// Commands to run first.
     pub given: &'static [&'static str],
     /// The call.
     pub call: &'static str,
@@ -588,7 +592,7 @@ pub struct Example {
 }
 
 impl Spec {
-    /// A specification to take the unsaid fields from.
+    /// Default values for the fields that a command does not set.
     pub const DEFAULT: Spec = Spec {
         name: "",
         summary: "",
@@ -620,18 +624,18 @@ impl Spec {
         example: Example { given: &[], call: "", reply: "" },
     };
 
-    /// Whether a call with `argc` arguments, the name included, has the right number of them.
+    /// Returns whether the arity allows a call with `argc` arguments, including the name.
     #[inline]
     pub fn accepts(&self, argc: usize) -> bool {
         if self.arity >= 0 { argc == self.arity as usize } else { argc >= self.arity.unsigned_abs() as usize }
     }
 
-    /// Whether argument `index` of a call must not be shown, in the slow log or to monitors.
+    /// Returns whether argument `index` of a call must be hidden in the slow log and from monitors.
     pub fn has_secret_at(&self, args: Args<'_>, index: usize) -> bool {
         self.is_secret.is_some_and(|is_secret| is_secret(args, index))
     }
 
-    /// All ACL categories: those stated and those that follow from group and flags.
+    /// Returns all ACL categories: the stated ones and those that follow from group and flags.
     pub fn all_categories(&self) -> Category {
         let mut all = self.categories;
         if let Some(category) = self.group.category()
@@ -662,35 +666,35 @@ impl Spec {
         all
     }
 
-    /// Whether a call counts its keys and has fewer, or counts none. Its handler refuses it, unless none is a number of keys
-    /// that it takes: then there is none to look at either.
+    /// Returns whether a call gives a number of keys that is too large for its arguments, or zero. The handler refuses
+    /// such a call, unless it accepts zero keys: then there are no keys to check either.
     pub fn miscounts_keys(&self, args: Args<'_>) -> bool {
         let is_counted = |keys: &&KeySpec| matches!(keys.find, Find::Counted { .. });
         self.keys.iter().filter(is_counted).any(|keys| !keys.are_given(args))
     }
 
-    /// The argument indexes of the keys of a call.
+    /// Returns the argument indexes of the keys of a call.
     pub fn key_positions<'a>(&'a self, args: Args<'a>) -> impl Iterator<Item = usize> + use<'a> {
         let told = self.keys_of.map(|keys_of| keys_of(args));
         let specs = if told.is_some() { &[] } else { self.keys };
         told.into_iter().flatten().chain(specs.iter().flat_map(move |keys| keys.positions(args)))
     }
 
-    /// The argument indexes of the keys of a call whose values it needs.
+    /// Returns the argument indexes of the keys whose values a call needs.
     pub fn value_positions<'a>(&'a self, args: Args<'a>) -> impl Iterator<Item = usize> + use<'a> {
         let needs = matches!(self.values, Values::Needed);
         let positions = needs.then(|| self.keys_with_flags(args)).into_iter().flatten();
         positions.filter(|(_, flags)| !flags.contains(KeyFlags::OW)).map(|(at, _)| at)
     }
 
-    /// Whether calls can be watched, as far as the facts tell: it reads keys, and what it answers follows from them alone.
+    /// Returns whether the specification allows watching a call: it reads keys, and its reply depends on them alone.
     pub fn is_deterministic_read(&self) -> bool {
         let reads = self.flags.contains(Flags::READONLY) && !self.is_container;
         let has_keys = self.keys.iter().any(|keys| !keys.flags.contains(KeyFlags::NOT_KEY));
         reads && has_keys && (self.repeats || !self.tips.contains(&"nondeterministic_output"))
     }
 
-    /// The argument indexes of the keys of a call, and what is done with each.
+    /// Returns the argument indexes of the keys of a call, with what the call does with each.
     pub fn keys_with_flags<'a>(
         &'a self,
         args: Args<'a>,
@@ -700,7 +704,7 @@ impl Spec {
         let found: Vec<(usize, KeyFlags)> = found
             .flat_map(|(keys, positions)| positions.map(|at| (at, flags_of_call.unwrap_or(keys.flags))))
             .collect();
-        // What no specification finds is what the last unknown one is about.
+        // The flags of the last unknown specification apply to keys that no specification finds.
         let unknown = self.keys.iter().rfind(|keys| keys.begin == Begin::Unknown);
         let unknown = flags_of_call.or(unknown.map(|keys| keys.flags)).unwrap_or(KeyFlags::empty());
         let flags_of = move |at: usize| {
@@ -709,8 +713,8 @@ impl Spec {
         self.key_positions(args).map(move |at| (at, flags_of(at)))
     }
 
-    /// First key, last key and step as the legacy fields of `COMMAND INFO` have them: of the specifications that are plain
-    /// ranges.
+    /// Returns first key, last key and step for the legacy fields of `COMMAND INFO`, from the specifications that are
+    /// plain ranges.
     pub fn legacy_key_range(&self) -> (i64, i64, i64) {
         let ranges = || {
             self.keys.iter().filter_map(|keys| match (keys.begin, keys.find) {
@@ -730,24 +734,24 @@ impl Spec {
     }
 }
 
-/// A command: its facts and what runs it. `H` is how the layer that has the command runs its commands.
+/// A command: its specification and its handler. `H` is the type of handlers in the crate that defines the command.
 #[derive(Clone, Copy, Debug)]
 pub struct Command<H: 'static> {
     /// The facts.
     pub spec: Spec,
     /// The handler.
     pub run: H,
-    /// The commands it contains (`OBJECT ENCODING`); a container has no handler of its own to speak of.
+    /// The commands it contains (`OBJECT ENCODING`); the handler of a container is not used for them.
     pub subcommands: &'static [Command<H>],
 }
 
 impl<H> Command<H> {
-    /// A command without subcommands.
+    /// Returns a command without subcommands.
     pub const fn new(spec: Spec, run: H) -> Command<H> {
         Command { spec, run, subcommands: &[] }
     }
 
-    /// A command that does nothing but hold `subcommands`.
+    /// Returns a command that only contains `subcommands`.
     pub const fn container(spec: Spec, run: H, subcommands: &'static [Command<H>]) -> Command<H> {
         Command { spec: Spec { is_container: true, ..spec }, run, subcommands }
     }

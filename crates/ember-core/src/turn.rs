@@ -1,6 +1,6 @@
-//! What a worker has at hand during one turn of its loop: the time, the [`Settings`], and what its commands gather.
+//! A worker's state during one turn of its loop: the time, the [`Settings`], and what its commands collect.
 //!
-//! Nothing here is shared: each worker has its own, and publishes what was gathered after each batch.
+//! Nothing here is shared: each worker has its own state and publishes what was collected after each batch.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,61 +15,61 @@ use crate::types::limits::EncodingLimits;
 /// What commands did to the keyspace, as `INFO stats` reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyspaceCounters {
-    /// Look-ups of existing keys by reading commands.
+    /// Lookups of existing keys by reading commands.
     pub hits: u64,
-    /// Look-ups of missing keys by reading commands.
+    /// Lookups of missing keys by reading commands.
     pub misses: u64,
-    /// Keys removed because their time had come.
+    /// Expired keys removed.
     pub expired: u64,
-    /// Fields of hashes removed because their time had come.
+    /// Expired fields of hashes removed.
     pub expired_fields: u64,
-    /// Keys removed to make room.
+    /// Keys evicted.
     pub evicted: u64,
-    /// Changes of keys since the start.
+    /// Changes of keys since startup.
     pub changes: u64,
 }
 
-/// The commands by which removals are recorded that no client has asked for.
+/// The commands with which the journal records removals that no client requested.
 #[derive(Clone, Copy, Debug)]
 pub struct Removals {
     /// Of expired keys (`lazyfree-lazy-expire`).
     pub expired: Removal,
     /// Of evicted keys (`lazyfree-lazy-eviction`).
     pub evicted: Removal,
-    /// Of what SPOP has emptied and RESTORE found expired (`lazyfree-lazy-server-del`).
+    /// Of keys that SPOP has emptied and RESTORE has found expired (`lazyfree-lazy-server-del`).
     pub by_server: Removal,
 }
 
-/// What the configuration says about keys and values, as a worker has read it.
+/// The configuration of keys and values, as the worker last read it.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// How reading a key moves its eviction clock.
+    /// How reading a key updates its eviction clock.
     pub policy: EvictionPolicy,
-    /// `lfu-log-factor`: how many hits an LFU counter takes to rise.
+    /// `lfu-log-factor`: how many hits an LFU counter needs to increase.
     pub lfu_log_factor: u32,
-    /// `lfu-decay-time`: minutes after which an idle LFU counter falls by one; 0 is never.
+    /// `lfu-decay-time`: minutes after which an idle LFU counter decreases by one; 0 means never.
     pub lfu_decay_minutes: u32,
-    /// The largest string a command may make, in bytes (`proto-max-bulk-len`).
+    /// The largest string that a command may create, in bytes (`proto-max-bulk-len`).
     pub string_bytes_max: usize,
-    /// A key that takes at least this many bytes with its value is reported as large.
+    /// A key that takes at least this many bytes, including its value, is reported as large.
     pub large_key_bytes: usize,
     /// Whether DEL frees large values in the background (`lazyfree-lazy-user-del`).
     pub frees_deleted_lazily: bool,
-    /// Whether FLUSHALL and FLUSHDB without SYNC or ASYNC free in the background (`lazyfree-lazy-user-flush`).
+    /// Whether FLUSHALL and FLUSHDB without SYNC or ASYNC free memory in the background (`lazyfree-lazy-user-flush`).
     pub frees_flushed_lazily: bool,
-    /// By which commands removals are recorded.
+    /// The commands with which the journal records removals.
     pub removals: Removals,
-    /// Up to which size values with elements keep their compact encodings.
+    /// The size limits of the compact encodings.
     pub encoding: EncodingLimits,
-    /// What RESTORE asks of what it is given.
+    /// The checks that RESTORE applies to payloads.
     pub payload_checks: PayloadChecks,
-    /// The version of RDB whose readers the payloads of DUMP are for.
+    /// The RDB version of the payloads that DUMP returns.
     pub payload_version: u16,
     /// The version of Redis that the server reports to clients.
     pub redis_version: RedisVersion,
-    /// A call that takes more steps than these is long, and run elsewhere if it can be.
+    /// The number of steps above which a call is long-running, and is offloaded if possible.
     pub short_call_steps: usize,
-    /// Whether there are others who link the vectors that are added ([`crate::keyspace::linking`]).
+    /// Whether other threads link added vectors ([`crate::keyspace::linking`]).
     pub links_vectors_later: bool,
 }
 
@@ -93,7 +93,7 @@ impl Settings {
     };
 }
 
-/// A value that a call lacks: the number of the database, and the key.
+/// A missing value: the number of its database, and its key.
 pub type LackingValue = (usize, Box<[u8]>);
 
 /// A worker's own state during a turn.
@@ -102,51 +102,52 @@ pub struct Turn {
     // Set before a batch or a command.
     /// Unix time in ms, read once for each turn.
     pub now_ms: i64,
-    /// The time to note in its place while the journal is replayed: when a key was used or a consumer seen.
+    /// The time to record for the use of a key or a consumer while the journal is replayed, instead of `now_ms`.
     pub noted_ms: Option<i64>,
     /// Changed only by a change of the configuration.
     pub settings: Settings,
-    /// Whether what has expired stays where it is, hidden from readers: writes are paused (`CLIENT PAUSE`), or others decide
-    /// when keys expire (`import-mode`).
+    /// Whether expired keys and elements stay in place, hidden from readers, because writes are paused (`CLIENT PAUSE`)
+    /// or another server decides when keys expire (`import-mode`).
     pub keeps_expired: bool,
-    /// Whether others decide when keys expire: an expiry that has passed is set like any other, and removes nothing.
+    /// Whether another server decides when keys expire: an expiry in the past is then set like any other and removes
+    /// nothing.
     pub keeps_past_expiries: bool,
-    /// Whether the caller sees what has expired like all else: it is the one who decides.
+    /// Whether the caller sees expired keys and elements like all others, because it decides what expires.
     pub sees_expired: bool,
     /// Whether reads leave the eviction clock as it is (`CLIENT NO-TOUCH`).
     pub no_touch: bool,
-    /// Whether the command may read keys that its arguments do not name.
+    /// Whether the command may read keys that are not in its arguments.
     pub reads_any_key: bool,
-    /// Whether values may be away: fixed after the start. A command's values are looked for before it runs only then.
+    /// Whether values may be cold; fixed after startup. Only then are a command's values checked before it runs.
     pub checks_values: bool,
-    /// The bytes of memory that the values of one call may take, if some of them are away.
+    /// The memory limit in bytes for the values of one call, if some of them are cold.
     pub values_bytes_max: usize,
-    /// Steps that searches among vectors may still take in this turn ([`crate::call::Call::search_steps_max`]).
+    /// The remaining steps for vector searches of this turn ([`crate::call::Call::search_steps_max`]).
     pub search_steps_left: usize,
-    // Gathered by commands; the worker publishes it after each batch.
-    /// The values that a call lacks which has been answered with [`Attempt::Fetch`](crate::call::Attempt::Fetch).
+    // Collected by commands; the worker publishes it after each batch.
+    /// The missing values of a call that returned [`Attempt::Fetch`](crate::call::Attempt::Fetch).
     pub lacking: Vec<LackingValue>,
-    /// What others are to be notified of after the command.
+    /// Notifications for other clients, to be delivered after the command.
     pub notices: Notices,
     /// The changes, as records, while the journal has a reader.
     pub journal: Journal,
-    /// Counted since they were last published.
+    /// Counters since they were last published.
     pub counters: KeyspaceCounters,
-    /// Bytes the shards have grown by since this was last published.
+    /// Bytes by which the shards have grown since this was last published.
     pub growth_bytes: i64,
     /// Random numbers for sampling.
     pub random: Random,
-    // Of the script or transaction under way.
-    /// Units under way, one in the other.
+    // State of the current script or transaction.
+    /// The depth of nested units.
     units: u32,
-    /// Since 1970, as it was when the unit under way first asked for it.
+    /// Time since 1970 at the current unit's first request for it.
     unit_time: Option<Duration>,
-    /// What `now_ms` is to be at the end of the unit under way, or less.
+    /// A lower bound for `now_ms` at the end of the current unit.
     awaited_ms: i64,
 }
 
 impl Turn {
-    /// A turn at time `now_ms` with the defaults of the configuration.
+    /// Returns a turn at time `now_ms` with the defaults of the configuration.
     pub fn new(now_ms: i64, seed: u64) -> Turn {
         Turn {
             now_ms,
@@ -172,18 +173,18 @@ impl Turn {
         }
     }
 
-    /// Counts a search among those of this turn.
+    /// Subtracts the steps of a search from this turn's allowance.
     pub fn note_search(&mut self, steps: usize) {
         self.search_steps_left = self.search_steps_left.saturating_sub(steps);
     }
 
-    /// Until [`Turn::end_unit`] all effects are one record of the journal, and the time does not move.
+    /// Begins a unit: until [`Turn::end_unit`] all effects are one record of the journal, and the time is fixed.
     pub fn begin_unit(&mut self) {
         self.units += 1;
         self.journal.begin_unit();
     }
 
-    /// Ends a unit. The locks of all it has changed are still held.
+    /// Ends a unit. The locks of everything it has changed are still held.
     pub fn end_unit(&mut self) {
         self.journal.end_unit();
         self.units -= 1;
@@ -193,36 +194,37 @@ impl Turn {
         }
     }
 
-    /// The time since 1970: of the system's clock, or the same for all that a unit does.
+    /// Returns the time since 1970: from the system's clock, or within a unit the time of its first request.
     pub fn system_time(&mut self) -> Duration {
         let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         if self.units == 0 { now() } else { *self.unit_time.get_or_insert_with(now) }
     }
 
-    /// Moves the time on after a wait, at the end of the unit if one is under way.
+    /// Advances the time after a wait; within a unit, at its end.
     pub fn catch_up(&mut self, now_ms: i64) {
         let time = if self.units == 0 { &mut self.now_ms } else { &mut self.awaited_ms };
         *time = now_ms.max(*time);
     }
 
-    /// What expires up to this Unix time in ms is not there for the caller.
+    /// Returns the Unix time in ms up to which expired keys and elements are hidden from the caller.
     #[inline]
     pub fn expired_ms(&self) -> i64 {
         if self.sees_expired { REPLAY_TIME_MS } else { self.now_ms }
     }
 
-    /// A new expiry up to this Unix time in ms removes what it is given to.
+    /// Returns the Unix time in ms up to which a new expiry removes its key or element.
     #[inline]
     pub fn past_ms(&self) -> i64 {
         if self.keeps_past_expiries { i64::MIN } else { self.now_ms }
     }
 
-    /// Whether what others have done is done again: it is not judged by limits that held for them.
+    /// Returns whether changes of another server or an earlier run are being replayed. The limits checked then are not
+    /// checked again.
     pub fn is_replay(&self) -> bool {
         self.noted_ms.is_some()
     }
 
-    /// The time to note, Unix time in ms.
+    /// Returns the time to record, as Unix time in ms.
     #[inline]
     pub fn clock_ms(&self) -> i64 {
         self.noted_ms.unwrap_or(self.now_ms)

@@ -6,12 +6,13 @@ use ember_protocol::number;
 use crate::algorithms::long_double::LongDouble;
 use crate::error::CommandError;
 
-/// The integer in argument `arg`.
+/// Returns the integer in argument `arg`.
 pub fn integer(args: Args<'_>, arg: usize) -> Result<i64, CommandError> {
     number::parse_i64(args.at(arg)).ok_or(CommandError::NotInteger)
 }
 
-/// The cursor of an iteration in argument `arg`, read as C's `strtoul` does: digits with an optional sign, nothing being 0.
+/// Returns the cursor of an iteration in argument `arg`, read as C's `strtoul` does: digits with an optional sign; no
+/// digits mean 0.
 pub fn cursor(args: Args<'_>, arg: usize) -> Result<u64, CommandError> {
     let text = args.at(arg);
     let (negative, digits) = match text {
@@ -27,7 +28,7 @@ pub fn cursor(args: Args<'_>, arg: usize) -> Result<u64, CommandError> {
     Ok(if negative { number.wrapping_neg() } else { number })
 }
 
-/// The number of a database in argument `arg`, of `databases` there are.
+/// Returns the database number in argument `arg`, which must be below `databases`.
 pub fn database(args: Args<'_>, arg: usize, databases: usize) -> Result<usize, CommandError> {
     let number = i32::try_from(integer(args, arg)?).map_err(|_| {
         CommandError::from("ERR value is out of range, value must between -2147483648 and 2147483647")
@@ -35,13 +36,14 @@ pub fn database(args: Args<'_>, arg: usize, databases: usize) -> Result<usize, C
     database_in_range(number, databases)
 }
 
-/// `number` as the number of a database, of `databases` there are.
+/// Returns `number` as a database number, which must be below `databases`.
 pub fn database_in_range(number: i32, databases: usize) -> Result<usize, CommandError> {
     let number = usize::try_from(number).ok();
     number.filter(|&number| number < databases).ok_or(CommandError::DatabaseOutOfRange)
 }
 
-/// The time to wait in argument `arg`, in seconds that may have a fraction; the ms to wait, `None` for ever.
+/// Returns the timeout in argument `arg` in ms, `None` for no timeout. The argument is in seconds and may have a
+/// fraction.
 pub fn timeout_ms(args: Args<'_>, arg: usize, now_ms: i64) -> Result<Option<u64>, CommandError> {
     let text = args.at(arg);
     let seconds = LongDouble::parse(text).ok_or("ERR timeout is not a float or out of range")?;
@@ -54,7 +56,7 @@ pub fn timeout_ms(args: Args<'_>, arg: usize, now_ms: i64) -> Result<Option<u64>
     }
 }
 
-/// The time to wait in argument `arg`, in whole ms; 0 is for ever.
+/// Returns the timeout in argument `arg`, in whole ms; 0 means no timeout.
 pub fn timeout_in_ms(args: Args<'_>, arg: usize, now_ms: i64) -> Result<u64, CommandError> {
     let ms = number::parse_i64(args.at(arg)).ok_or("ERR timeout is not an integer or out of range")?;
     let whole = u64::try_from(ms).map_err(|_| CommandError::from("ERR timeout is negative"))?;
@@ -62,7 +64,7 @@ pub fn timeout_in_ms(args: Args<'_>, arg: usize, now_ms: i64) -> Result<u64, Com
     Ok(whole)
 }
 
-/// Whether argument `arg` is `word`, in any case.
+/// Returns whether argument `arg` is `word`, ignoring case.
 pub fn is_word(args: Args<'_>, arg: usize, word: &str) -> bool {
     args.at(arg).eq_ignore_ascii_case(word.as_bytes())
 }
@@ -81,7 +83,7 @@ pub enum ExpiryUnit {
 }
 
 impl ExpiryUnit {
-    /// The Unix time in ms that `amount` of this unit means at `now_ms`, if it is representable.
+    /// Returns the Unix time in ms that `amount` of this unit means at `now_ms`, if it is representable.
     pub fn resolve(self, amount: i64, now_ms: i64) -> Option<i64> {
         match self {
             ExpiryUnit::Seconds => amount.checked_mul(1000)?.checked_add(now_ms),
@@ -92,7 +94,8 @@ impl ExpiryUnit {
     }
 }
 
-/// The expiry in argument `arg`, Unix time in ms; only positive amounts are valid. `command` is named in the error.
+/// Returns the expiry in argument `arg`, as Unix time in ms; only positive amounts are valid. `command` is named in the
+/// error.
 pub fn positive_expiry(
     args: Args<'_>,
     arg: usize,
@@ -107,7 +110,7 @@ pub fn positive_expiry(
     unit.resolve(amount, now_ms).ok_or(CommandError::InvalidExpire(command))
 }
 
-/// The expiry unit that argument `arg` names, if it is `EX`, `PX`, `EXAT` or `PXAT` in any case.
+/// Returns the expiry unit in argument `arg`, if it is `EX`, `PX`, `EXAT` or `PXAT`, ignoring case.
 pub fn expiry_unit(args: Args<'_>, arg: usize) -> Option<ExpiryUnit> {
     const UNITS: [(&str, ExpiryUnit); 4] = [
         ("EX", ExpiryUnit::Seconds),
@@ -118,9 +121,9 @@ pub fn expiry_unit(args: Args<'_>, arg: usize) -> Option<ExpiryUnit> {
     UNITS.iter().find(|(word, _)| is_word(args, arg, word)).map(|&(_, unit)| unit)
 }
 
-/// The indexes from `start` to `end`, both included, of something with `len` elements. Negative ones count from the end;
-/// what lies outside is cut off. An end before the beginning means the first element, unless both are negative and in
-/// the wrong order.
+/// Returns the indexes from `start` to `end`, both included, of a value with `len` elements. Negative ones count from
+/// the end; indexes out of range are cut off. An end before the beginning means the first element, unless both are
+/// negative and in the wrong order.
 pub fn index_range(start: i64, end: i64, len: usize) -> std::ops::Range<usize> {
     let len = len as i64;
     if (start < 0 && end < 0 && start > end) || len == 0 {
@@ -131,18 +134,18 @@ pub fn index_range(start: i64, end: i64, len: usize) -> std::ops::Range<usize> {
     if start > end { 0..0 } else { start as usize..end as usize + 1 }
 }
 
-/// Arguments of a call that names so few elements that it is short.
+/// Arguments up to which a call is short.
 const FEW_ARGUMENTS: usize = 1024;
 
-/// Digits of a count of elements that is small.
+/// Digits of a count of elements up to which the count is small.
 const SMALL_COUNT_DIGITS: usize = 3;
 
-/// Whether a call may take long because of the number of elements that it names.
+/// Returns whether a call may be long-running because of the number of elements in its arguments.
 pub(crate) fn names_many(args: Args<'_>) -> bool {
     args.len() > FEW_ARGUMENTS
 }
 
-/// Whether argument `arg` is present and may be a count of elements for which the call may take long.
+/// Returns whether argument `arg` exists and may be a count of elements for which the call may be long-running.
 pub(crate) fn is_large_count(args: Args<'_>, arg: usize) -> bool {
     args.get(arg).is_some_and(|count| count.len() > SMALL_COUNT_DIGITS)
 }

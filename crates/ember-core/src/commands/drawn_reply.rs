@@ -1,5 +1,5 @@
-//! Replies of what is drawn from a value with repetition. Such a reply may be larger than the value; larger than the
-//! largest string it never is.
+//! Replies of elements drawn from a value with repetition. Such a reply may be larger than the value, but not larger
+//! than the largest string.
 
 use ember_protocol::Reply;
 
@@ -8,23 +8,24 @@ use crate::call::CommandResult;
 /// The bytes of the shortest element in a reply: `$0\r\n\r\n`.
 const ELEMENT_BYTES_MIN: u64 = 6;
 
-/// How long a reply may become.
+/// The maximum length of a reply.
 #[derive(Clone, Copy)]
 pub(super) struct Bound {
     end: usize,
 }
 
 impl Bound {
-    /// Whether the reply is not too long yet.
+    /// Returns whether the reply is within the bound.
     pub(super) fn holds(self, reply: &Reply) -> bool {
         reply.len_bytes() <= self.end
     }
 }
 
-/// Has `write` reply with `count` elements, within `bytes_max` bytes; it ends early where the bound does not hold any more.
+/// Calls `write` to reply with `count` elements, within `bytes_max` bytes; `write` ends early when the bound is
+/// exceeded.
 ///
 /// # Errors
-/// The reply would be longer. Nothing of it is left.
+/// If the reply would be longer; nothing of it is left.
 pub(super) fn bounded(
     reply: &mut Reply,
     count: u64,

@@ -1,4 +1,4 @@
-//! What the commands that iterate over the elements of one value have in common: options and reply.
+//! Options and reply of the commands that iterate over the elements of one value.
 
 use ember_protocol::{Args, Mark, Reply, number};
 
@@ -8,16 +8,16 @@ use crate::call::Call;
 use crate::error::CommandError;
 use crate::types::Variant;
 
-/// `COUNT` when it is not given.
+/// The default of `COUNT`.
 const COUNT_DEFAULT: usize = 10;
 
-/// A call that looks at no more elements is short.
+/// Elements up to which a call is short.
 pub(crate) const FEW_ELEMENTS: usize = 1024;
 
-/// The options behind key and cursor.
+/// The options after key and cursor.
 pub(crate) struct ScanOptions<'a> {
     pattern: Option<&'a [u8]>,
-    /// How many elements to look at, about.
+    /// The approximate number of elements to visit.
     pub(crate) count: usize,
 }
 
@@ -27,7 +27,7 @@ impl<'a> ScanOptions<'a> {
         ScanOptions::parse_with(args, first, None).map(|(options, _)| options)
     }
 
-    /// As [`ScanOptions::parse`] with another option, which is a word alone; returns whether it is there.
+    /// Like [`ScanOptions::parse`] with an additional option, which is a single word; returns whether it is present.
     pub(crate) fn parse_with(
         args: Args<'a>,
         first: usize,
@@ -57,13 +57,14 @@ impl<'a> ScanOptions<'a> {
         Ok((options, has_word))
     }
 
-    /// Whether an element's name is one that is asked for.
+    /// Returns whether an element's name matches the pattern.
     pub(crate) fn accept(&self, name: &[u8]) -> bool {
         self.pattern.is_none_or(|pattern| glob::matches(pattern, name, Case::Sensitive))
     }
 }
 
-/// Whether a call on the value of the key in argument 1 looks at more of its elements than it may. It counts as a use then.
+/// Returns whether a call on the value of the key in argument 1 visits more elements than a short call may. If so, that
+/// counts as a use.
 pub(crate) fn is_long<T: Variant>(call: &mut Call<'_, '_>, count: usize) -> bool {
     let steps_max = call.steps_max();
     if count <= steps_max {
@@ -76,14 +77,14 @@ pub(crate) fn is_long<T: Variant>(call: &mut Call<'_, '_>, count: usize) -> bool
     is_long
 }
 
-/// What a call gives as COUNT, if it can be read.
+/// Returns the COUNT of a call, if it is valid.
 pub(crate) fn count_of(args: Args<'_>) -> usize {
     let given = (3..args.len()).rev().find(|&arg| is_word(args, arg, "COUNT"));
     let count = given.and_then(|arg| number::parse_i64(args.get(arg + 1)?));
     count.and_then(|count| usize::try_from(count).ok()).unwrap_or(COUNT_DEFAULT)
 }
 
-/// Writes the reply: the cursor to go on from and the `count` replies that `elements` holds.
+/// Writes the reply: the cursor at which to continue, and the `count` replies in `elements`.
 pub(crate) fn write_page(reply: &mut Reply, cursor: u64, elements: &Reply, count: usize) {
     reply.array(2);
     reply.bulk(itoa::Buffer::new().format(cursor).as_bytes());
@@ -91,7 +92,7 @@ pub(crate) fn write_page(reply: &mut Reply, cursor: u64, elements: &Reply, count
     reply.append_from(elements, Mark::default(), elements.mark());
 }
 
-/// Writes the reply for a key that is not there.
+/// Writes the reply for a missing key.
 pub(crate) fn write_nothing(reply: &mut Reply) {
     reply.array(2);
     reply.bulk(b"0");

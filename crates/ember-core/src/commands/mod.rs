@@ -1,4 +1,4 @@
-//! The data commands, a folder for each family and a file for each command (or variants of one idea).
+//! The data commands: a folder for each family and a file for each command or its variants.
 
 pub mod arguments;
 mod bitmap;

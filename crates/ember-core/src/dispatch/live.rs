@@ -1,4 +1,4 @@
-//! Running the command of a live query: at one moment, and without a trace.
+//! Evaluating the command of a live query: at one moment, without counting a use.
 
 use ember_protocol::{Args, Reply};
 
@@ -7,14 +7,13 @@ use crate::call::{Attempt, AttemptResult, CommandResult, DataCommand};
 use crate::effects::events::EventClass;
 use crate::keys::Keys;
 
-/// Runs a call that reads, with the locks of all its keys pinned in `context.guards`: there they stay for the caller to give
-/// back. What has expired is removed before; then `at_moment` is called, and nothing changes until the locks are given
-/// back. `bring` is called for what the call lacks, to put it in its place. The call counts neither as a look-up nor as a
-/// use, and is no event. No lock is held before. One that takes long is answered with [`Attempt::Offload`], if
-/// `context.waiting` allows that.
+/// Runs a reading call with the locks of all its keys pinned in `context.guards`, where the caller releases them. No
+/// lock is held before. Expired data are removed first; then `at_moment` is called, and nothing changes until the locks
+/// are released. `bring` is called to fetch missing values. The call counts neither as a lookup nor as a use, and
+/// publishes no event. A long-running call returns [`Attempt::Offload`] if `context.waiting` allows it.
 ///
 /// # Errors
-/// What the handler says; it has written nothing then.
+/// The errors of the handler, which has written nothing in that case.
 pub fn evaluate(
     command: &DataCommand,
     context: &mut Context<'_, '_>,

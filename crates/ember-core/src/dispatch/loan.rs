@@ -1,17 +1,17 @@
-//! Loans: a call that takes long is run on another thread, on values that its keys lend it.
+//! Loans: a long-running call runs on another thread, on values that it borrows from its keys.
 //!
 //! ```text
 //! take       the values of its keys are shared, under their locks                      O(keys)
-//! run        the handler, on shards that hold nothing else; nobody's lock is held
-//! give back  what the call has stored, under the locks of its keys, and its record     O(keys)
+//! run        the handler, on shards that contain only these values; no lock is held
+//! give back  the results, under the locks of its keys, and the call's record           O(keys)
 //! ```
 //!
-//! A value that is lent may be read by all. Who changes it meanwhile copies it: the caller keeps those away who can wait.
-//! What a call stores is right only while its keys are as they were: a watch tells.
+//! All clients may read a borrowed value. A client that changes it meanwhile copies it: the server holds back calls
+//! that can wait. The results are valid only if the keys have not changed, which a watch shows.
 //!
-//! A call that changes a value where it stands changes a copy, which replaces the value at the end. The copy takes as much
-//! memory as the value for the time of the call ([`Loan::copied_bytes`]). What the handler records in the journal is kept
-//! with the loan until then.
+//! A call that changes a value in place changes a copy, which replaces the value at the end. The copy takes as much
+//! memory as the value while the call runs ([`Loan::copied_bytes`]). The records of its handler stay with the loan
+//! until then.
 
 use std::sync::Arc;
 
@@ -30,26 +30,26 @@ use crate::spec::{Flags, KeyFlags, Spec};
 use crate::turn::Turn;
 use crate::types::Aggregate;
 
-/// A call with what its keys have lent it.
+/// A call with its borrowed values.
 pub struct Loan {
     command: &'static DataCommand,
     call: OwnedBatch,
     database: usize,
-    /// Shards of its own, ascending, with shares of the keys' values.
+    /// Shards of the call, ascending, with shared references to the keys' values.
     shards: Vec<(usize, Box<ShardData>)>,
     /// The state of the thread that runs the call.
     turn: Turn,
-    /// Of the keys of a call that may store something.
+    /// The watch of the keys of a call that may store something.
     watch: Option<Arc<Watch>>,
     /// The keys of a call that may store something.
     keys: Vec<LentKey>,
-    /// What the call has left at the keys it has changed.
+    /// The results of the call at the keys it has changed.
     stored: Vec<Stored>,
-    /// What it has recorded.
+    /// The journal records of the call.
     recorded: Segment,
 }
 
-/// Keys whose strings a call may change.
+/// Access flags of keys whose strings a call may change.
 const CHANGED: KeyFlags = KeyFlags::RW.union(KeyFlags::OW).union(KeyFlags::RM);
 
 /// A key of a call that may store something.
@@ -59,11 +59,11 @@ struct LentKey {
     /// The number of its database.
     database: usize,
     flags: KeyFlags,
-    /// Whether this is the first of the arguments that name the key, and the key was there.
+    /// Whether this is the first of the arguments that name the key, and the key existed.
     was_there: bool,
 }
 
-/// What a call has left at a key.
+/// The result of a call at a key.
 struct Stored {
     key: LentKey,
     /// The new entry, or none.
@@ -72,7 +72,7 @@ struct Stored {
     is_observed: bool,
 }
 
-/// The keys of a call, with the access to each. O(arguments).
+/// Returns the keys of a call, with the access to each. O(arguments).
 fn keys_of_call(spec: &Spec, args: Args<'_>) -> Vec<(usize, KeyFlags)> {
     let mut all: Vec<_> = if spec.keys_of.is_some() {
         spec.keys_with_flags(args).collect()
@@ -81,7 +81,8 @@ fn keys_of_call(spec: &Spec, args: Args<'_>) -> Vec<(usize, KeyFlags)> {
         let keys = spec.keys.iter().flat_map(|keys| keys.positions(args).map(|arg| (arg, keys.flags)));
         keys.map(|(arg, flags)| (arg, of_call.unwrap_or(flags))).collect()
     };
-    // A key that is written while others are only read gets a result of them; the table says RW for SINTERSTORE, as Redis.
+    // A key that is written while others are only read receives their result; the table has RW for SINTERSTORE, as in
+    // Redis.
     if all.iter().any(|(_, flags)| flags.contains(KeyFlags::RO)) {
         for (_, flags) in all.iter_mut().filter(|(_, flags)| flags.contains(KeyFlags::RW)) {
             *flags = flags.difference(KeyFlags::RW).union(KeyFlags::OW);
@@ -91,7 +92,8 @@ fn keys_of_call(spec: &Spec, args: Args<'_>) -> Vec<(usize, KeyFlags)> {
 }
 
 impl Loan {
-    /// Takes a loan for a call whose handler has returned [`Attempt::Offload`]; the locks of its keys are still held.
+    /// Creates the loan of a call whose handler has returned [`Attempt::Offload`]; the locks of its keys are still
+    /// held.
     ///
     /// [`Attempt::Offload`]: crate::call::Attempt::Offload
     pub fn take(command: &'static DataCommand, context: &mut Context<'_, '_>, args: Args<'_>) -> Loan {
@@ -110,13 +112,13 @@ impl Loan {
         let mut lent_keys = Vec::new();
         if let Some(watch) = &watch {
             let target = command.spec.overwrites_in.and_then(|database_of| database_of(args));
-            // Of arguments that name the same key, that of the result is the one that decides.
+            // If several arguments name the same key, the one that receives the result decides.
             let mut keys_of_call = keys_of_call(&command.spec, args);
             keys_of_call.sort_by_key(|(_, flags)| !flags.contains(KeyFlags::OW));
             for (arg, flags) in keys_of_call {
                 let database = target.filter(|_| flags.contains(KeyFlags::OW)).unwrap_or(*database);
                 let mut keys = Keys::new(keyspace, guards, args, database, (0, keyspace.hash(&[])), turn);
-                // What has expired by now breaks no watch later.
+                // Data that have expired by now break no watch later.
                 keys.expire(arg);
                 keys.watch(arg, watch);
                 let was_there = lend(guards, turn, database, arg);
@@ -143,7 +145,7 @@ impl Loan {
         }
     }
 
-    /// Bytes that a call would copy to change values where they stand, which its keys lend it. The locks of its keys are
+    /// Returns the bytes of borrowed values that the call would copy to change them in place. The locks of its keys are
     /// held.
     pub fn copied_bytes(
         command: &'static DataCommand,
@@ -165,8 +167,8 @@ impl Loan {
         keys.iter().map(bytes_of).sum()
     }
 
-    /// Whether a change of what is lent for a call is to be kept off: the call may store something, or a value that is
-    /// shared would be copied. The locks of its keys are held.
+    /// Returns whether changes of the keys of a call should be held back while it runs, because the call may store
+    /// something or because a change would copy a shared value. The locks of its keys are held.
     pub fn is_dear_to_change(
         command: &'static DataCommand,
         context: &mut Context<'_, '_>,
@@ -182,31 +184,31 @@ impl Loan {
         command.spec.flags.contains(Flags::WRITE) || !command.spec.key_positions(args).all(is_cheap)
     }
 
-    /// The number of the database that was selected.
+    /// Returns the number of the database that was selected.
     pub fn database(&self) -> usize {
         self.database
     }
 
-    /// The call.
+    /// Returns the call.
     pub fn call(&self) -> Args<'_> {
         self.call.command(0)
     }
 
-    /// Bytes of the requests that the call may have come in.
+    /// Returns the maximum size in bytes of the requests that contained the call.
     pub fn wire_bytes_max(&self) -> usize {
         self.call.wire_bytes_max()
     }
 
-    /// Whether the call may store something.
+    /// Returns whether the call may store something.
     pub fn may_store(&self) -> bool {
         self.watch.is_some()
     }
 
-    /// Runs the call, and frees what it was lent. One on the keyspace as a whole takes locks as on a worker, one after the
-    /// other.
+    /// Runs the call and releases its borrowed values. A call on the whole keyspace takes one lock after the other, as
+    /// on a worker.
     ///
     /// # Errors
-    /// What the handler says; it has written nothing then.
+    /// The errors of the handler, which has written nothing in that case.
     pub fn run(&mut self, keyspace: &Keyspace, reply: &mut Reply) -> CommandResult {
         let (args, database) = (self.call.command(0), self.database);
         let handler = match self.command.run {
@@ -239,8 +241,8 @@ impl Loan {
         Ok(())
     }
 
-    /// Takes what the call has left at the keys that it has changed. A value with elements that is changed is no longer
-    /// shared, also where that counts as no change.
+    /// Takes the results of the call from the keys that it has changed. A changed value with elements is no longer
+    /// shared, even if the change counts as none.
     fn take_stored(&mut self, keyspace: &Keyspace, guards: &mut Guards<'_>, has_changes: bool) {
         let args = self.call.command(0);
         for &key in &self.keys {
@@ -266,8 +268,9 @@ impl Loan {
         }
     }
 
-    /// Ends the watch of the keys; whether all are as they were when they were lent. The locks of all of them are held. What
-    /// has expired meanwhile is removed first, and not as it was: the journal has that before the call.
+    /// Ends the watch of the keys; returns whether all are unchanged since the loan. The locks of all of them are held.
+    /// Data that have expired meanwhile are removed first and count as changed, because the journal has their removal
+    /// before the call.
     pub fn end_watch(&mut self, context: &mut Context<'_, '_>) -> bool {
         let Some(watch) = self.watch.take() else { return true };
         let args = self.call.command(0);
@@ -278,25 +281,25 @@ impl Loan {
             keys.expire(key.arg);
             keys.unwatch(key.database, key.arg, &watch);
         }
-        // A journal that has got a reader meanwhile lacks what the call would have recorded.
+        // If the journal got its first reader meanwhile, it would miss the records of the call.
         !watch.is_broken() && (self.turn.journal.is_on() || !turn.journal.is_on())
     }
 
-    /// Puts what the call has stored in its place, with its events and its record. The locks of all its keys are held, and
-    /// those of no others, since [`Loan::end_watch`] has said that nothing has changed.
+    /// Stores the results of the call, with its events and its record. The locks of all its keys have been held, and
+    /// those of no others, since [`Loan::end_watch`] reported that nothing has changed.
     pub fn give_back(&mut self, context: &mut Context<'_, '_>) {
         let Loan { call, stored, turn: own, recorded, .. } = self;
         let Context { keyspace, guards, turn, .. } = context;
         let args = call.command(0);
         turn.journal.begin_unit();
         let changes = turn.counters.changes;
-        // The events are those of the call.
+        // Only the events of the call itself are published.
         let classes = std::mem::take(&mut turn.notices.classes);
         for Stored { key: LentKey { arg, database, flags, .. }, slot, is_observed } in stored.drain(..) {
             let known = (0, keyspace.hash(&[]));
             let mut keys = Keys::new(keyspace, guards, args, database, known, turn);
             let mut key = keys.key(arg);
-            // What was there is freed in the background if that takes long.
+            // Large replaced values are freed in the background.
             match slot {
                 Some(mut slot) if flags.contains(KeyFlags::OW) || !key.exists() => {
                     let (expire_at_ms, clock) = (slot.entry().expire_at_ms(), slot.entry().clock());
@@ -318,13 +321,13 @@ impl Loan {
 }
 
 impl Turn {
-    /// The state of a thread that runs a call at this moment on values that were lent. Look-ups have been counted before.
-    /// What the call records is kept there, if there is a reader of the journal and it `writes`.
+    /// Returns the state of a thread that runs a call on borrowed values. The call's lookups have been counted already.
+    /// Its journal keeps the call's records if the journal has a reader and the call `writes`.
     fn for_loan(&mut self, writes: bool) -> Turn {
         let mut turn = Turn::new(self.now_ms, self.random.next_u64());
         turn.settings = self.settings;
         turn.noted_ms = self.noted_ms;
-        // What is lent stays as it is.
+        // Borrowed values do not change.
         turn.keeps_expired = true;
         turn.keeps_past_expiries = self.keeps_past_expiries;
         turn.sees_expired = self.sees_expired;

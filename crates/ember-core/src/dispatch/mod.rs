@@ -1,4 +1,4 @@
-//! Running one data command: its locks, then its handler.
+//! Execution of one data command: its locks, then its handler.
 
 use std::sync::Arc;
 
@@ -19,19 +19,19 @@ use crate::keyspace::{Keyspace, SHARDS};
 use crate::spec::{Begin, Find, KeySpec, Spec, Values};
 use crate::turn::Turn;
 
-/// Which locks a command's keys need.
+/// The locks that a command's keys need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// None: no keys.
     None,
-    /// The lock of the one key in this argument.
+    /// The lock of the only key, in this argument.
     One(usize),
     /// Locks of any number of keys.
     Many,
 }
 
 impl Access {
-    /// What the key specifications of a command ask for.
+    /// Returns the access that the key specifications of a command need.
     pub const fn of(spec: &Spec) -> Access {
         match spec.keys {
             [] => Access::None,
@@ -43,11 +43,11 @@ impl Access {
     }
 }
 
-/// What a command runs on.
+/// The context of a command.
 pub struct Context<'c, 'k> {
     /// All data.
     pub keyspace: &'k Keyspace,
-    /// The locks held from the command before.
+    /// The locks held since the previous command.
     pub guards: &'c mut Guards<'k>,
     /// The worker's state.
     pub turn: &'c mut Turn,
@@ -57,11 +57,11 @@ pub struct Context<'c, 'k> {
     pub waiting: Waiting,
 }
 
-/// Runs a data command with as many arguments as its specification asks for. `hash` is the hash of the one key of a
-/// command with [`Access::One`], if it is known already. Locks stay held in `context.guards` for the next command.
+/// Runs a data command whose arity was checked. `hash` is the hash of the only key of a command with [`Access::One`],
+/// if it is known already. Locks stay held in `context.guards` for the next command.
 ///
 /// # Errors
-/// What the handler says; it has written nothing then.
+/// The errors of the handler, which has written nothing in that case.
 #[inline]
 pub fn run(
     command: &DataCommand,
@@ -81,7 +81,7 @@ pub fn run(
     result
 }
 
-/// Runs a data command, whether or not anybody reads the journal.
+/// Runs a data command, whether or not the journal has a reader.
 #[inline]
 fn handle(
     command: &DataCommand,
@@ -147,7 +147,7 @@ fn handle(
     }
 }
 
-/// A call whose keys' locks are held; `known` is what [`hold`] has returned.
+/// Returns a call whose keys' locks are held; `known` is the result of [`hold`].
 #[inline]
 fn call_on<'c, 'k>(
     context: &'c mut Context<'_, 'k>,
@@ -160,7 +160,7 @@ fn call_on<'c, 'k>(
     Call { args, keys, reply, waiting: *waiting }
 }
 
-/// A call that concerns the keyspace as a whole, without the locks held until now.
+/// Returns a call on the whole keyspace, after releasing the locks held until now.
 fn call_without_locks<'c>(
     context: &'c mut Context<'_, '_>,
     args: Args<'c>,
@@ -171,9 +171,9 @@ fn call_without_locks<'c>(
     KeyspaceCall { args, keyspace, database: *database, turn, reply, waiting: *waiting }
 }
 
-/// Asks for the values that a call lacks ([`Turn::lacking`]), for `arrival` to be told. `ready` gives those that come
-/// without waiting; returned are those that are to be read, and how many are being read for somebody else. Takes the locks
-/// one after the other that are not held.
+/// Requests the missing values of a call ([`Turn::lacking`]), which notify `arrival`. `ready` returns values that need
+/// no wait. Returns the orders that are still to be read, and how many values are already being read for other clients.
+/// Takes locks that are not held one after the other.
 pub fn ask_for_lacking(
     context: &mut Context<'_, '_>,
     arrival: &Arc<Arrival>,
@@ -196,7 +196,7 @@ pub fn ask_for_lacking(
     (orders, joined)
 }
 
-/// Puts the value of an order in its place if it is ready; else the order is still to be read.
+/// Stores the value of an order if it is ready; otherwise returns the order, which is still to be read.
 fn brought(
     shard: &mut ShardData,
     order: FetchOrder,
@@ -207,8 +207,8 @@ fn brought(
     None
 }
 
-/// Asks for the values ahead that a call will need, as [`ask_for_lacking`] does; nobody waits for them yet. Returns those
-/// that are to be read.
+/// Requests the values that a call will need, like [`ask_for_lacking`], before any client waits for them. Returns the
+/// orders that are still to be read.
 pub fn ask_ahead(
     spec: &Spec,
     context: &mut Context<'_, '_>,
@@ -230,8 +230,7 @@ pub fn ask_ahead(
     orders
 }
 
-/// Notes the values that a call will need and that are away as lacking, beside those noted before. Takes the locks of its
-/// keys one after the other.
+/// Adds the cold values that a call will need to [`Turn::lacking`]. Takes the locks of its keys one after the other.
 pub fn note_lacking(spec: &Spec, context: &mut Context<'_, '_>, args: Args<'_>) {
     let Context { keyspace, guards, turn, database, .. } = context;
     for arg in spec.value_positions(args) {
@@ -243,11 +242,11 @@ pub fn note_lacking(spec: &Spec, context: &mut Context<'_, '_>, args: Args<'_>) 
     }
 }
 
-/// Puts the values that a call lacks in their places here and now, for one that cannot be run again later: `read` gives the
-/// value of an order, from any thread. The locks of their keys are held.
+/// Fetches the missing values of a call that cannot be run again later, on this thread: `read` returns the value of an
+/// order, from any thread. The locks of their keys are held.
 ///
 /// # Errors
-/// The first one of `read`.
+/// The first error of `read`.
 pub fn bring_lacking<E>(
     context: &mut Context<'_, '_>,
     mut read: impl FnMut(&FetchOrder) -> Result<Fetched, E>,
@@ -264,8 +263,8 @@ pub fn bring_lacking<E>(
     Ok(())
 }
 
-/// Whether values are away that a call needs, which go to [`Turn::lacking`]. The locks of its keys are held, so nothing goes
-/// away before it runs. One branch where values never are.
+/// Returns whether values that a call needs are missing, and adds them to [`Turn::lacking`]. The locks of its keys are
+/// held, so no value is demoted before it runs. One branch on servers without cold values.
 #[inline]
 fn lacks_values(
     spec: &Spec,
@@ -277,7 +276,7 @@ fn lacks_values(
     if !context.turn.checks_values {
         return Ok(false);
     }
-    // Most calls have one key, whose shard is held: while its value is here nothing else is asked.
+    // Most calls have one key, whose shard is locked: if its value is resident, no other check is needed.
     if let Access::One(_) = access {
         let Context { guards, turn, database, .. } = context;
         let (arg, hash) = known;
@@ -302,7 +301,7 @@ fn find_lacking(
         let hash = if arg == known { hash } else { keyspace.hash(args.at(arg)) };
         guards.data(hash.shard()).lacks(*database, hash, args.at(arg), expired_ms)
     };
-    // Which of them are needed is asked only when there are some: that takes longer.
+    // Which values the call needs takes longer to determine, so that is only checked if some are cold.
     if matches!(spec.values, Values::Unneeded) || !spec.key_positions(args).any(&mut lacks) {
         return Ok(false);
     }
@@ -311,7 +310,7 @@ fn find_lacking(
     if turn.lacking.is_empty() {
         return Ok(false);
     }
-    // Values that do not fit together would push each other out, again and again.
+    // Values that exceed the limit together would evict each other repeatedly.
     let bytes = spec.value_positions(args).filter_map(|arg| {
         let hash = keyspace.hash(args.at(arg));
         let shard = guards.data(hash.shard());
@@ -321,8 +320,8 @@ fn find_lacking(
     if bytes.sum::<usize>() > turn.values_bytes_max { Err(CommandError::OutOfMemory) } else { Ok(true) }
 }
 
-/// Asks the processor to fetch what look-ups of these elements of a key's value will read, if the value is a large one.
-/// Holds the lock of the key's shard then.
+/// Prefetches the memory that lookups of these elements of a key's value will read, if the value is large. Holds the
+/// lock of the key's shard afterwards.
 pub fn fetch_elements(context: &mut Context<'_, '_>, hash: KeyHash, key: &[u8], names: &[&[u8]]) {
     let Context { keyspace, guards, turn, database, .. } = context;
     guards.hold_one(keyspace, turn, hash);
@@ -334,7 +333,7 @@ pub fn fetch_elements(context: &mut Context<'_, '_>, hash: KeyHash, key: &[u8], 
     }
 }
 
-/// Takes all locks; returns what [`hold`] does.
+/// Takes all locks; returns the same as [`hold`].
 #[cold]
 fn hold_all(context: &mut Context<'_, '_>) -> (usize, KeyHash) {
     let Context { keyspace, guards, turn, .. } = context;
@@ -362,7 +361,7 @@ pub fn hold(
             let mut shards: Vec<usize> =
                 spec.key_positions(args).map(|arg| keyspace.hash(args.at(arg)).shard()).collect();
             guards.hold_many(keyspace, turn, &mut shards);
-            // The name is no key; its "hash" is never asked for.
+            // The name is not a key; its "hash" is never used.
             (0, keyspace.hash(&[]))
         }
     }

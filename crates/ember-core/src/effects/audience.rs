@@ -1,11 +1,11 @@
-//! Who is to be told of a live query's results.
+//! The receivers of a live query's results.
 
 use std::collections::HashMap;
 
 use super::live_query::Receiver;
 use crate::memory::size_class;
 
-/// So many receivers are looked through one by one; where there are more, a table tells where each of them is.
+/// Up to this many receivers are searched one by one; above it, a table contains their positions.
 const LISTED_MAX: usize = 64;
 
 /// A receiver, its worker, and whether it wants equal results too.
@@ -16,16 +16,16 @@ struct Seat {
     wants_equal: bool,
 }
 
-/// Who is to be told of a query's results.
+/// The receivers of a query's results.
 #[derive(Debug, Default)]
 pub struct Audience {
     seats: Seats,
-    /// The hash of the result that all of them know, in halves, if there is one.
+    /// The hash of the result that all of them have received, in halves, if there is one.
     known: [u64; 2],
     is_known: bool,
 }
 
-/// One, nearly always.
+/// The receivers; nearly always one.
 #[derive(Debug, Default)]
 enum Seats {
     #[default]
@@ -38,11 +38,11 @@ enum Seats {
 #[derive(Debug, Default)]
 struct Crowd {
     seats: Vec<Seat>,
-    /// The places of all of them in the list, by what they are; empty while there are few.
+    /// The positions of all receivers in the list, by name; empty while there are few.
     places: HashMap<Name, u32>,
 }
 
-/// What tells a receiver from all others: its client's id and its number there.
+/// The identity of a receiver: its client's id and the query's number at that client.
 type Name = (u64, u32);
 
 fn name_of(receiver: &Receiver) -> Name {
@@ -101,12 +101,12 @@ impl Audience {
         }
     }
 
-    /// Whether nobody is to be told.
+    /// Returns whether there are no receivers.
     pub fn is_empty(&self) -> bool {
         self.seats().is_empty()
     }
 
-    /// Adds a receiver of a worker that is not there. O(1).
+    /// Adds a receiver of a worker, which must not be in the list. O(1).
     pub fn add(&mut self, worker: usize, receiver: Receiver, wants_equal: bool) {
         let seat = Seat { receiver, worker: worker as u16, wants_equal };
         match &mut self.seats {
@@ -120,7 +120,7 @@ impl Audience {
         }
     }
 
-    /// Takes a receiver away, if it is there. O(1).
+    /// Removes a receiver if it is in the list. O(1).
     pub fn remove(&mut self, receiver: Receiver) {
         match &mut self.seats {
             Seats::One(seat) if seat.receiver == receiver => self.seats = Seats::None,
@@ -134,7 +134,7 @@ impl Audience {
         }
     }
 
-    /// The memory in bytes that it takes besides itself.
+    /// Returns the bytes of memory on the heap.
     pub fn memory_bytes(&self) -> usize {
         match &self.seats {
             Seats::None | Seats::One(_) => 0,
@@ -142,13 +142,13 @@ impl Audience {
         }
     }
 
-    /// The receivers of a worker.
+    /// Returns the receivers of a worker.
     pub fn receivers_of(&self, worker: usize) -> impl Iterator<Item = Receiver> {
         let seats = self.seats().iter().filter(move |seat| usize::from(seat.worker) == worker);
         seats.map(|seat| seat.receiver)
     }
 
-    /// The workers that have receivers, each once.
+    /// Returns the workers that have receivers, each once.
     pub fn workers(&self) -> Vec<u16> {
         let mut workers = Vec::new();
         for seat in self.seats() {
@@ -159,18 +159,18 @@ impl Audience {
         workers
     }
 
-    /// Whether somebody wants equal results too.
+    /// Returns whether a receiver wants equal results, too.
     pub fn wants_equal(&self) -> bool {
         self.seats().iter().any(|seat| seat.wants_equal)
     }
 
-    /// The hash of the result that all of them know; `None` if some know another.
+    /// Returns the hash of the result that all receivers have; `None` if they have different ones.
     pub fn known(&self) -> Option<u128> {
         let [high, low] = self.known;
         self.is_known.then_some(u128::from(high) << 64 | u128::from(low))
     }
 
-    /// Notes which result all of them know.
+    /// Records which result all receivers have.
     pub fn set_known(&mut self, hash: Option<u128>) {
         self.is_known = hash.is_some();
         let hash = hash.unwrap_or_default();
@@ -207,7 +207,7 @@ mod tests {
         let count = 100_000;
         (0..count).for_each(|id| audience.add(0, receiver(id), false));
         let bytes = audience.memory_bytes();
-        // Searched one by one they take minutes. The steps go through all of them.
+        // A linear search per removal would take minutes. The steps visit all receivers.
         for (left, step) in (0..count).rev().zip(0..) {
             audience.remove(receiver(step * 7919 % count));
             audience.remove(receiver(count));

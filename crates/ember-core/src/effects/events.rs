@@ -26,9 +26,9 @@ bitflags! {
         const HASH = 1 << 6;
         /// `z`: sorted sets.
         const SORTED_SET = 1 << 7;
-        /// `x`: keys whose time has come.
+        /// `x`: expired keys.
         const EXPIRED = 1 << 8;
-        /// `e`: keys removed to make room.
+        /// `e`: evicted keys.
         const EVICTED = 1 << 9;
         /// `t`: streams.
         const STREAM = 1 << 10;
@@ -36,13 +36,13 @@ bitflags! {
         const KEY_MISS = 1 << 11;
         /// `d`: types of modules.
         const MODULE = 1 << 12;
-        /// `n`: keys created that were not there before.
+        /// `n`: new keys.
         const NEW = 1 << 13;
     }
 }
 
 impl EventClass {
-    /// `A`: all classes but those of missing and new keys.
+    /// `A`: all classes except those of missing and new keys.
     pub const ALL: EventClass = EventClass::GENERIC
         .union(EventClass::STRING)
         .union(EventClass::LIST)
@@ -69,64 +69,64 @@ impl Event {
     pub const DEL: Event = Event::generic("del");
     /// A key was given an expiry.
     pub const EXPIRE: Event = Event::generic("expire");
-    /// A key's expiry was taken off.
+    /// A key's expiry was removed.
     pub const PERSIST: Event = Event::generic("persist");
-    /// A key's time had come.
+    /// A key has expired.
     pub const EXPIRED: Event = Event { class: EventClass::EXPIRED, name: "expired" };
-    /// The time of elements of a key's value had come: fields of a hash.
+    /// Elements of a key's value have expired: fields of a hash.
     pub const ELEMENTS_EXPIRED: Event = Event::hash("hexpired");
-    /// A key was removed to make room.
+    /// A key was evicted.
     pub const EVICTED: Event = Event { class: EventClass::EVICTED, name: "evicted" };
-    /// A key was created that was not there before the call.
+    /// A call created a key.
     pub const NEW: Event = Event { class: EventClass::NEW, name: "new" };
     /// A missing key was read.
     pub const KEY_MISS: Event = Event { class: EventClass::KEY_MISS, name: "keymiss" };
 
-    /// An event of keys of any type.
+    /// Returns an event of keys of any type.
     pub const fn generic(name: &'static str) -> Event {
         Event { class: EventClass::GENERIC, name }
     }
 
-    /// An event of strings.
+    /// Returns an event of strings.
     pub const fn string(name: &'static str) -> Event {
         Event { class: EventClass::STRING, name }
     }
 
-    /// An event of lists.
+    /// Returns an event of lists.
     pub const fn list(name: &'static str) -> Event {
         Event { class: EventClass::LIST, name }
     }
 
-    /// An event of sets.
+    /// Returns an event of sets.
     pub const fn set(name: &'static str) -> Event {
         Event { class: EventClass::SET, name }
     }
 
-    /// An event of hashes.
+    /// Returns an event of hashes.
     pub const fn hash(name: &'static str) -> Event {
         Event { class: EventClass::HASH, name }
     }
 
-    /// An event of sorted sets.
+    /// Returns an event of sorted sets.
     pub const fn sorted_set(name: &'static str) -> Event {
         Event { class: EventClass::SORTED_SET, name }
     }
 
-    /// An event of types that are a module's in Redis.
+    /// Returns an event of types that belong to a module in Redis.
     pub const fn module(name: &'static str) -> Event {
         Event { class: EventClass::MODULE, name }
     }
 
-    /// An event of streams.
+    /// Returns an event of streams.
     pub const fn stream(name: &'static str) -> Event {
         Event { class: EventClass::STREAM, name }
     }
 }
 
-/// Something that happened to a key.
+/// An event of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// What.
+    /// The kind of event.
     pub event: Event,
     /// The number of the key's database.
     pub database: usize,
@@ -139,25 +139,25 @@ pub struct Notice {
 pub struct ChangedKey {
     /// Its name.
     pub name: Box<[u8]>,
-    /// Whether expiry or eviction has changed it, and no command.
+    /// Whether expiry or eviction has changed it, not a command.
     pub is_server_change: bool,
 }
 
-/// What is done with a key after the command, by somebody else.
+/// Work on a key that another thread does after the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Errand {
-    /// The vectors that were added to it are linked.
+    /// Link the vectors that were added to it.
     Link,
-    /// Its value goes away from memory.
+    /// Demote its value.
     Demote,
 }
 
-/// Notices for other clients, gathered while locks are held and delivered after each command.
+/// Notifications for other clients, collected while locks are held and delivered after each command.
 #[derive(Debug, Default)]
 pub struct Notices {
     /// Classes of events with a subscriber.
     pub classes: EventClass,
-    /// Whether every change of a key is to be gathered in `changed`.
+    /// Whether every change of a key is collected in `changed`.
     pub collects_changes: bool,
     /// Events, in order.
     pub events: Vec<Notice>,
@@ -165,26 +165,26 @@ pub struct Notices {
     pub changed: Vec<ChangedKey>,
     /// Changed keys that clients may have copies of, in any database, with the clients' ids.
     pub invalidated: Vec<(ChangedKey, Vec<u64>)>,
-    /// What changes now is changed by expiry or eviction, not by the command.
+    /// Whether current changes are made by expiry or eviction, not by the command.
     pub is_server_change: bool,
     /// Whether a whole database was emptied.
     pub is_flushed: bool,
-    /// Whether a command has emptied all databases: no file is to bring the keys back.
+    /// Whether a command has emptied all databases, so that no file may restore their keys.
     pub is_emptied: bool,
-    /// What keys take in bytes that have become large ([`Settings::large_key_bytes`]).
+    /// Bytes of each key that has become large ([`Settings::large_key_bytes`]).
     ///
     /// [`Settings::large_key_bytes`]: crate::turn::Settings::large_key_bytes
     pub large_keys: Vec<usize>,
-    /// Changed keys that clients wait for, with their databases, in order.
+    /// Changed keys that blocked clients wait for, with their databases, in order.
     pub ready: Vec<(usize, Box<[u8]>)>,
-    /// Live queries that are to be run again: those who look for them find each of them here once.
+    /// Live queries to be evaluated again, each once.
     pub queries: Vec<Arc<LiveQuery>>,
-    /// What others are to do with keys, with their databases, once no lock is held.
+    /// Work for other threads, with the databases and keys, to be passed on once no lock is held.
     pub errands: Vec<(Errand, usize, Box<[u8]>)>,
 }
 
 impl Notices {
-    /// Whether there is nothing to deliver.
+    /// Returns whether there is nothing to deliver.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
@@ -197,7 +197,7 @@ impl Notices {
             && self.errands.is_empty()
     }
 
-    /// Gathers an event of a key, if its class has a subscriber.
+    /// Collects an event of a key if its class has a subscriber.
     #[inline]
     pub fn notify(&mut self, event: Event, database: usize, key: &[u8]) {
         if self.classes.contains(event.class) {

@@ -1,52 +1,53 @@
-//! The journal: what commands change, as commands that change the same wherever and whenever they are run again.
+//! The journal: changes, recorded as commands whose replay makes the same changes anywhere and at any time.
 //!
 //! ```text
-//! effect   a command in RESP and the database it belongs to
-//! record   the effects of one call, transaction or script: all or none of them are to be run again
-//! segment  the records of one worker since it was last asked for them
+//! effect   a command in RESP and its database
+//! record   the effects of one call, transaction or script: all or none of them are replayed
+//! segment  the records of one worker since they were last taken
 //! ```
 //!
-//! A record gets its number from a [`Sequence`] that all workers share, while the locks of what was changed are still held.
-//! So the records of all workers in the order of their numbers are one history of the keyspace: run from the beginning on an
-//! empty one they lead to the same contents.
+//! A record gets its number from a [`Sequence`] that all workers share, while the locks of the changed keys are still
+//! held. So the records of all workers, in the order of their numbers, are one history of the keyspace: replaying it on
+//! an empty keyspace leads to the same contents.
 //!
-//! A call that has changed something is its own effect, word by word, unless its handler records another
-//! ([`Journal::record`]): what depends on the time or on chance is recorded by its outcome (EXPIRE as PEXPIREAT, SPOP as
-//! SREM), what waits without waiting (BLPOP as LPOP). An expiry or eviction is recorded as a removal
-//! ([`Journal::record_aside`]). Effects are to be run with the clock at [`REPLAY_TIME_MS`], so that nothing expires in
-//! between.
+//! A call that has changed something is its own effect, word for word, unless its handler records another
+//! ([`Journal::record`]): effects that depend on time or chance are recorded by their outcome (EXPIRE as PEXPIREAT,
+//! SPOP as SREM), blocking commands as their non-blocking forms (BLPOP as LPOP). An expiry or eviction is recorded as a
+//! removal ([`Journal::record_aside`]). Effects must be replayed with the clock at [`REPLAY_TIME_MS`], so that nothing
+//! expires in between.
 //!
-//! A script may keep what its calls change from some readers ([`Readers`]): the effect is not for them then, and its record
-//! has its number all the same.
+//! A script may hide the changes of its calls from some readers ([`Readers`]): these skip the effect, but its record
+//! still has a number.
 //!
-//! While the journal has no reader, a call pays one branch for it.
+//! While the journal has no reader, it costs one branch per call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ember_protocol::{Args, OwnedBatch, push_word};
 
-/// The time of a replay: before all expiries, which are recorded as removals instead.
+/// The time during a replay: before all expiries, which are recorded as removals.
 pub const REPLAY_TIME_MS: i64 = 0;
 
-/// Where the records of all workers get their numbers: 1, 2, 3, …, none left out.
+/// The source of record numbers for all workers: 1, 2, 3, …, without gaps.
 #[derive(Debug, Default)]
 pub struct Sequence(AtomicU64);
 
 impl Sequence {
-    /// The next number.
+    /// Returns the next number.
     fn next(&self) -> u64 {
-        // The locks of what was changed order numbers of records that depend on each other.
+        // The locks of the changed keys order the numbers of records that depend on each other.
         self.0.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The last number given; 0 if none was. Exact for a worker with exclusive access.
+    /// Returns the last number taken; 0 if none was. Exact for a worker with exclusive access.
     pub fn last(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// The command by which a removal is recorded that no client has asked for: what replicas free in the background, too.
+/// The command that records a removal that no client requested. UNLINK makes replicas free the value in the background,
+/// too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Removal {
     /// DEL.
@@ -57,12 +58,12 @@ pub enum Removal {
 }
 
 impl Removal {
-    /// UNLINK if it `is_lazy`.
+    /// Returns UNLINK if `is_lazy`.
     pub const fn lazy(is_lazy: bool) -> Removal {
         if is_lazy { Removal::Unlink } else { Removal::Del }
     }
 
-    /// Its name.
+    /// Returns the command's name.
     pub const fn name(self) -> &'static str {
         match self {
             Removal::Del => "DEL",
@@ -71,20 +72,20 @@ impl Removal {
     }
 }
 
-/// Who is to get an effect: one bit for each reader of the journal.
+/// The readers that receive an effect: one bit for each reader of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Readers(u8);
 
 impl Readers {
-    /// Whoever reads the journal.
+    /// All readers of the journal.
     pub const ALL: Readers = Readers(u8::MAX);
 
-    /// Those with these bits.
+    /// Returns the readers with these bits.
     pub const fn from_bits(bits: u8) -> Readers {
         Readers(bits)
     }
 
-    /// Whether one of those with these bits is among them.
+    /// Returns whether it contains one of the readers with these bits.
     pub const fn contain(self, bits: u8) -> bool {
         self.0 & bits != 0
     }
@@ -99,9 +100,9 @@ impl Default for Readers {
 /// A command that is part of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effect<'s> {
-    /// Who is to get it.
+    /// The readers that receive it.
     pub readers: Readers,
-    /// The number of the database it is run in.
+    /// The number of its database.
     pub database: usize,
     /// The command in RESP.
     pub command: &'s [u8],
@@ -120,7 +121,7 @@ struct RecordEnd {
     effects: usize,
 }
 
-/// Bytes of an emptied segment for which memory is kept.
+/// Bytes of memory that an emptied segment keeps at most.
 const SEGMENT_KEPT_MAX: usize = 1024 * 1024;
 
 /// Records of one worker, in the order of their numbers.
@@ -132,42 +133,43 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Whether there is no record.
+    /// Returns whether there are no records.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
-    /// The bytes of all effects.
+    /// Returns the bytes of all effects.
     pub fn len_bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// How many records there are.
+    /// Returns the number of records.
     pub fn len(&self) -> usize {
         self.records.len()
     }
 
-    /// The number of the record at this place, if there is one.
+    /// Returns the number of the record at this position, if there is one.
     #[inline]
     pub fn number(&self, at: usize) -> Option<u64> {
         self.records.get(at).map(|record| record.number)
     }
 
-    /// The effects of the record at this place, one at least.
+    /// Returns the effects of the record at this position, at least one.
     #[inline]
     pub fn effects(&self, at: usize) -> impl ExactSizeIterator<Item = Effect<'_>> {
         let first = if at == 0 { 0 } else { self.records[at - 1].effects };
         (first..self.records[at].effects).map(|index| self.effect(index))
     }
 
-    /// The records: the number of each, and its effects, one at least.
+    /// Returns the records: the number of each, and its effects, at least one.
     pub fn records(&self) -> impl Iterator<Item = (u64, impl Iterator<Item = Effect<'_>>)> {
         (0..self.len()).map(|at| (self.records[at].number, self.effects(at)))
     }
 
-    /// The commands of up to `records` records that follow one another, from the one at this place on, and how many records
-    /// those are. Their numbers leave none out, each has one effect for all readers, all in one database; no more are taken
-    /// once there are `target` bytes. None if the first record has several effects. O(records taken).
+    /// Returns the commands of up to `records` consecutive records from this position on as one effect, and how many
+    /// records that are. Their numbers have no gap, and each has one effect for all readers, all in one database; no
+    /// more are added once there are `target` bytes. Returns no records if the first one has several effects. O(records
+    /// taken).
     pub fn run(&self, at: usize, records: u64, target: usize) -> (usize, Effect<'_>) {
         let first = if at == 0 { 0 } else { self.records[at - 1].effects };
         let (number, database) = (self.records[at].number, self.effects[first].database);
@@ -191,7 +193,7 @@ impl Segment {
         )
     }
 
-    /// Removes all records. The memory stays, unless it is unusually much.
+    /// Removes all records. The memory is kept, unless it is unusually large.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(SEGMENT_KEPT_MAX);
@@ -201,8 +203,8 @@ impl Segment {
         self.records.shrink_to(SEGMENT_KEPT_MAX / size_of::<RecordEnd>());
     }
 
-    /// Takes the records of a later segment, which is empty then. O(1) if there were none before, else
-    /// O(bytes of the later one).
+    /// Moves the records of a later segment to the end of this one. O(1) if this one was empty, otherwise O(bytes of
+    /// the later one).
     fn append(&mut self, later: &mut Segment) {
         if self.is_empty() {
             std::mem::swap(self, later);
@@ -215,8 +217,8 @@ impl Segment {
         later.clear();
     }
 
-    /// Takes the effects of a later segment without their records. O(1) if there were none before, else O(bytes of the later
-    /// one).
+    /// Moves the effects of a later segment, without their records, to the end of this one. O(1) if this one had none,
+    /// otherwise O(bytes of the later one).
     fn append_effects(&mut self, later: &mut Segment) {
         if self.effects.is_empty() {
             std::mem::swap(&mut self.bytes, &mut later.bytes);
@@ -240,7 +242,7 @@ impl Segment {
     }
 }
 
-/// The words of an effect, as they are added.
+/// A writer of the words of an effect.
 #[derive(Debug)]
 pub struct Words<'j> {
     bytes: &'j mut Vec<u8>,
@@ -261,23 +263,23 @@ impl Words<'_> {
     }
 }
 
-/// What a worker's calls change.
+/// The changes of a worker's calls.
 #[derive(Debug, Default)]
 pub struct Journal {
-    /// Where numbers come from; `None` while the journal has no reader.
+    /// The source of numbers; `None` while the journal has no reader.
     sequence: Option<Arc<Sequence>>,
     segment: Segment,
-    /// Calls and units that are under way, one in the other.
+    /// The depth of nested calls and units.
     depth: u32,
-    /// The handler of the current call has recorded what replaces it.
+    /// Whether the handler of the current call has recorded an effect that replaces it.
     is_recorded: bool,
-    /// Changes counted in the current call that are recorded apart from it.
+    /// Changes of the current call that are recorded separately.
     recorded_aside: u64,
-    /// Who is to get what calls change.
+    /// The readers that receive the changes of calls.
     readers: Readers,
 }
 
-/// A call under way; see [`Journal::begin_call`].
+/// The start of a call; see [`Journal::begin_call`].
 #[derive(Debug)]
 pub struct CallMark {
     changes: u64,
@@ -286,48 +288,48 @@ pub struct CallMark {
 }
 
 impl Journal {
-    /// A journal with a reader.
+    /// Returns a journal with a reader.
     pub fn numbered_by(sequence: Arc<Sequence>) -> Journal {
         Journal { sequence: Some(sequence), ..Journal::default() }
     }
 
-    /// Whether it has a reader.
+    /// Returns whether the journal has a reader.
     #[inline]
     pub fn is_on(&self) -> bool {
         self.sequence.is_some()
     }
 
-    /// Starts or stops recording. Earlier records stay until they are taken. It may start within a unit: what the unit does
-    /// from then on is its record.
+    /// Starts or stops recording. Earlier records stay until they are taken. When recording starts within a unit, the
+    /// record has the unit's effects from then on.
     pub fn set_sequence(&mut self, sequence: Option<Arc<Sequence>>) {
         debug_assert!(self.depth == 0 || !self.is_on(), "a record is complete or absent");
         self.sequence = sequence;
     }
 
-    /// Takes the records.
+    /// Takes all records.
     pub fn take(&mut self) -> Segment {
         debug_assert_eq!(self.depth, 0, "a record is whole before it is taken");
         std::mem::take(&mut self.segment)
     }
 
-    /// Whether there are records to take, and none is under way.
+    /// Returns whether there are records to take and none is incomplete.
     #[inline]
     pub fn has_records(&self) -> bool {
         self.depth == 0 && !self.segment.is_empty()
     }
 
-    /// The number of the last record that is not taken yet.
+    /// Returns the number of the last record that was not taken yet.
     pub fn last_number(&self) -> Option<u64> {
         self.segment.records.last().map(|record| record.number)
     }
 
-    /// Moves the records behind those of `to`.
+    /// Moves the records to the end of `to`.
     pub fn hand_over(&mut self, to: &mut Segment) {
         debug_assert_eq!(self.depth, 0, "a record is whole before it is taken");
         to.append(&mut self.segment);
     }
 
-    /// Takes the effects of a call that was run elsewhere into the unit under way. O(1) if no other record is kept, else
+    /// Adds the effects of an offloaded call to the current unit. O(1) if no other records are kept, otherwise
     /// O(bytes).
     pub fn adopt(&mut self, recorded: &mut Segment) {
         if self.is_on() {
@@ -337,28 +339,28 @@ impl Journal {
         recorded.clear();
     }
 
-    /// From now on these are to get what calls change; what expires or is evicted meanwhile all get.
+    /// Chooses the readers that receive the changes of calls from now on. All readers receive expiries and evictions.
     pub fn choose_readers(&mut self, readers: Readers) {
         self.readers = readers;
     }
 
-    /// Who is to get what calls change.
+    /// Returns the readers that receive the changes of calls.
     pub fn readers(&self) -> Readers {
         self.readers
     }
 
-    /// All effects until [`Journal::end_unit`] are one record.
+    /// Begins a unit: all effects until [`Journal::end_unit`] are one record.
     pub fn begin_unit(&mut self) {
         self.depth += 1;
     }
 
-    /// Ends a unit. The locks of all it has changed are still held.
+    /// Ends a unit. The locks of everything it has changed are still held.
     pub fn end_unit(&mut self) {
         self.depth -= 1;
         self.seal();
     }
 
-    /// Begins a call; `changes` is what [`KeyspaceCounters::changes`] says now.
+    /// Begins a call; `changes` is the current [`KeyspaceCounters::changes`].
     ///
     /// [`KeyspaceCounters::changes`]: crate::turn::KeyspaceCounters::changes
     pub fn begin_call(&mut self, changes: u64) -> CallMark {
@@ -370,7 +372,8 @@ impl Journal {
         }
     }
 
-    /// Ends a call. If it has changed something and has not recorded what, its effect is the call itself, word by word.
+    /// Ends a call. If it has changed something and its handler has recorded nothing, its effect is the call itself,
+    /// word for word.
     pub fn end_call(&mut self, mark: &CallMark, changes: u64, database: usize, args: Args<'_>) {
         if changes - mark.changes > self.recorded_aside && !self.is_recorded {
             self.append_call(database, args);
@@ -380,7 +383,7 @@ impl Journal {
         self.seal();
     }
 
-    /// Records a command that replaces the current call; several are replayed in order.
+    /// Records a command that replaces the current call; several commands are replayed in order.
     pub fn record(&mut self, database: usize, write: impl FnOnce(&mut Words<'_>)) {
         if self.is_on() {
             self.is_recorded = true;
@@ -388,7 +391,7 @@ impl Journal {
         }
     }
 
-    /// Records an effect apart from the current call, if there is one; it was counted as `changes` changes.
+    /// Records an effect separately from the current call, if there is one; it was counted as `changes` changes.
     pub fn record_aside(&mut self, database: usize, changes: u64, write: impl FnOnce(&mut Words<'_>)) {
         if self.is_on() {
             self.recorded_aside += changes;
@@ -397,8 +400,8 @@ impl Journal {
         }
     }
 
-    /// Records that a key has expired or was evicted. In a call that has had no other effect so far that is a record of its
-    /// own: what a reader finds expired need not go as one.
+    /// Records that a key has expired or was evicted. In a call that has had no other effect so far, this is a separate
+    /// record: the expired keys that a reader finds need not be one record.
     #[inline]
     pub fn record_removal(&mut self, database: usize, key: &[u8], removal: Removal) {
         if self.is_on() {
@@ -416,7 +419,7 @@ impl Journal {
     fn append(&mut self, database: usize, readers: Readers, write: impl FnOnce(&mut Words<'_>)) {
         let bytes = &mut self.segment.bytes;
         let start = bytes.len();
-        // Nearly always there are less than ten words.
+        // An effect nearly always has fewer than ten words.
         bytes.extend_from_slice(b"*0\r\n");
         let mut words = Words { bytes, count: 0 };
         write(&mut words);
@@ -440,7 +443,7 @@ impl Journal {
         self.segment.effects.push(EffectEnd { database: database as u32, readers, bytes });
     }
 
-    /// Makes a record of the effects that are in none, unless more may belong to it.
+    /// Makes a record of the effects that are not in one yet, unless the current unit may add more.
     fn seal(&mut self) {
         let effects = self.segment.effects.len();
         if self.depth == 0
@@ -451,8 +454,8 @@ impl Journal {
         }
     }
 
-    /// Records the current call, word by word, as a record of its own unless it is part of a unit: its handler is about to
-    /// release the locks of what it has changed.
+    /// Records the current call, word for word, because its handler is about to release the locks of what it has
+    /// changed. It is a separate record unless it is part of a unit.
     pub fn record_now(&mut self, database: usize, args: Args<'_>) {
         if !self.is_on() {
             return;
@@ -470,12 +473,12 @@ impl Journal {
 pub struct Names(Option<OwnedBatch>);
 
 impl Names {
-    /// Names that are not kept.
+    /// Returns a list that keeps no names.
     pub fn unwanted() -> Names {
         Names(None)
     }
 
-    /// Names for a journal.
+    /// Returns a list that keeps names if the journal has a reader.
     pub fn for_journal(journal: &Journal) -> Names {
         Names(journal.is_on().then(OwnedBatch::new))
     }
@@ -488,23 +491,23 @@ impl Names {
         }
     }
 
-    /// How many are kept.
+    /// Returns the number of kept names.
     pub fn len(&self) -> usize {
         self.0.as_ref().map_or(0, OwnedBatch::len)
     }
 
-    /// Whether none is kept.
+    /// Returns whether no names are kept.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Adds them to an effect.
+    /// Adds the names to an effect.
     pub fn write(&self, words: &mut Words<'_>) {
         let Some(names) = &self.0 else { return };
         (0..names.len()).for_each(|index| _ = words.word(names.command(index).at(0)));
     }
 
-    /// Records that these fields of a hash are gone, which was counted as `changes` changes.
+    /// Records that these fields of a hash have expired, which was counted as `changes` changes.
     pub fn journal_expired(&self, journal: &mut Journal, database: usize, key: &[u8], changes: u64) {
         if !self.is_empty() {
             journal.record_aside(database, changes, |words| self.write(words.word(b"HDEL").word(key)));

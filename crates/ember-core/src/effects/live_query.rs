@@ -1,11 +1,12 @@
-//! Live queries: commands that somebody watches. When a key that one reads changes, it is run again.
+//! Live queries: watched commands. When a key that one reads changes, it is evaluated again.
 //!
 //! ```text
-//! a key changes    the query is marked, under the lock of that key; who marks it first notifies its home   (observers.rs)
-//! home worker      locks of all its keys ─ the mark is taken back ─ the command is run ─ its number ─ unlock
+//! a key changes    the query is marked, under the lock of that key; the first mark notifies its owner   (observers.rs)
+//! owner            locks of all its keys ─ the mark is cleared ─ the command is run ─ its number ─ unlock
 //! ```
 //!
-//! So no change is lost: one that comes before the mark is taken back is seen by the run, a later one marks the query again.
+//! So no change is lost: the evaluation sees a change from before the mark is cleared, and a later one marks the query
+//! again.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
@@ -16,30 +17,30 @@ use super::audience::Audience;
 use crate::memory::size_class;
 use crate::sync::{AtomicBool, Mutex};
 
-/// What a query takes in bytes besides its words, its receivers and its places at its keys: it is counted by those who
-/// share it.
+/// Bytes of a query, besides its words, its receivers and its entries in the shards' lists, which are counted
+/// separately.
 const QUERY_BYTES: usize = size_class(size_of::<LiveQuery>() + 2 * size_of::<usize>());
 
-/// A command that is watched: all who watch the same words in the same database and protocol share it. There may be
-/// millions: its fields are as small as what they count allows.
+/// A watched command, shared by all watchers of the same words in the same database and protocol. There may be
+/// millions, so its fields are as small as possible.
 pub struct LiveQuery {
     // Fixed.
     call: StoredCommand,
     digest: u32,
     database: u32,
     home: u16,
-    /// What the server knows the command by.
+    /// The server's number for the command.
     pub command: u16,
     /// The protocol of its results.
     pub protocol: Protocol,
     // Shared.
-    /// A key has changed since the query was last run.
+    /// Whether a key has changed since the last evaluation.
     is_marked: AtomicBool,
-    /// Who is to be told. Changed only under the locks of all keys.
+    /// The receivers of results. Changed only under the locks of all keys.
     audience: Mutex<Audience>,
-    /// The line in which it waits to be run, one for each user: its home's choice.
+    /// The queue in which the query waits for evaluation, one for each user; chosen by the owner.
     pub line: AtomicU16,
-    /// Its home does not run it before this time, in a unit and from a beginning of the home's choice.
+    /// The owner does not evaluate the query before this time, whose unit and origin the owner chooses.
     pub not_before: AtomicU64,
 }
 
@@ -48,13 +49,13 @@ pub struct LiveQuery {
 pub struct Receiver {
     /// Its client's id.
     pub client_id: u64,
-    /// Its number at its worker.
+    /// The connection's number at its worker.
     pub token: u32,
-    /// The number that it knows the query by.
+    /// The client's number for the query.
     pub number: u32,
 }
 
-/// The hash of the words of a call.
+/// Returns the hash of the words of a call.
 pub(super) fn digest(call: Args<'_>) -> u32 {
     let mut hasher = DefaultHasher::new();
     call.iter().for_each(|word| word.hash(&mut hasher));
@@ -71,8 +72,7 @@ impl std::fmt::Debug for LiveQuery {
 }
 
 impl LiveQuery {
-    /// A query that nobody watches yet, of a database and with a home, the worker that runs it; none if the words are more
-    /// than can be kept.
+    /// Returns a query without watchers, whose owner is worker `home`; none if the words are too many to store.
     pub fn new(
         args: Args<'_>,
         command: u16,
@@ -94,57 +94,59 @@ impl LiveQuery {
         })
     }
 
-    /// The call.
+    /// Returns the call.
     pub fn call(&self) -> Args<'_> {
         self.call.args()
     }
 
-    /// The hash of its words, by which it is found.
+    /// Returns the hash of its words, by which it is found.
     pub(super) fn digest(&self) -> u32 {
         self.digest
     }
 
-    /// The number of its database.
+    /// Returns the number of its database.
     pub fn database(&self) -> usize {
         self.database as usize
     }
 
-    /// The worker that runs it.
+    /// Returns its owner: the worker that evaluates it.
     pub fn home(&self) -> usize {
         usize::from(self.home)
     }
 
-    /// Whether it is this call.
+    /// Returns whether it is this call.
     pub fn is_for(&self, args: Args<'_>, database: usize, protocol: Protocol) -> bool {
         self.database() == database && self.protocol == protocol && self.call().iter().eq(args.iter())
     }
 
-    /// The memory in bytes that it takes, without its places at its keys.
+    /// Returns its memory in bytes, without its entries in the shards' lists.
     pub fn memory_bytes(&self) -> usize {
         let words = self.call.allocations().map(|bytes| if bytes == 0 { 0 } else { size_class(bytes) });
         QUERY_BYTES + words.iter().sum::<usize>() + self.with_audience(|audience| audience.memory_bytes())
     }
 
-    /// Marks it to be run again, under the lock of one of its keys; false if it was marked already.
+    /// Marks the query for evaluation, under the lock of one of its keys; returns false if it was marked already.
     ///
-    /// Without a lock too, where nothing has changed, but no result is known to all any more ([`Audience::set_known`]): a
-    /// run that has taken the mark back before has looked at the audience before that, or tells all.
+    /// Needs no lock if no key has changed but the receivers no longer have the same result ([`Audience::set_known`]):
+    /// an evaluation that has already cleared the mark either read the audience before that change or notifies all
+    /// receivers.
     pub fn mark(&self) -> bool {
-        // The locks of the keys order marks and runs. The load keeps the line shared while nothing is to be done.
+        // The locks of the keys order marks and evaluations. The load keeps the cache line shared if the query is
+        // marked already.
         !self.is_marked.load(Ordering::Relaxed) && !self.is_marked.swap(true, Ordering::Relaxed)
     }
 
-    /// Whether it is to be run again.
+    /// Returns whether the query is to be evaluated again.
     pub fn is_marked(&self) -> bool {
         self.is_marked.load(Ordering::Relaxed)
     }
 
-    /// Takes the mark back, under the locks of all its keys: the run that follows sees all changes so far.
+    /// Clears the mark, under the locks of all its keys: the evaluation that follows sees all changes so far.
     pub fn unmark(&self) {
         self.is_marked.store(false, Ordering::Relaxed);
     }
 
-    /// Lets `look` see and change who is to be told.
+    /// Calls `look` with exclusive access to the receivers.
     pub fn with_audience<R>(&self, look: impl FnOnce(&mut Audience) -> R) -> R {
         look(&mut self.audience.lock())
     }
@@ -153,7 +155,7 @@ impl LiveQuery {
 /// For tests.
 #[cfg(test)]
 impl LiveQuery {
-    /// A query of the string under a key.
+    /// Returns a query of the string at a key.
     pub(super) fn of_string(name: &str) -> std::sync::Arc<LiveQuery> {
         let mut batch = ember_protocol::OwnedBatch::new();
         batch.push(&[b"GET", name.as_bytes()]);

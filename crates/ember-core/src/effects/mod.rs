@@ -1,4 +1,4 @@
-//! What a command does beside its reply: events of keys, records of the journal, and news to those who observe keys.
+//! The effects of a command besides its reply: events of keys, journal records, and notifications to observers of keys.
 
 pub mod audience;
 pub mod events;

@@ -1,7 +1,7 @@
-//! Who wants to know when a key changes: transactions that watch it, clients that wait for it, clients that keep a copy,
+//! Observers of keys: transactions that watch a key, blocked clients that wait for it, tracking clients that cache it,
 //! live queries that read it.
 //!
-//! Each shard has its own [`Observers`], behind the shard's lock: a key that is looked at and then observed under one
+//! Each shard has its own [`Observers`], protected by the shard's lock: a key that is read and then observed under one
 //! lock cannot change unseen in between, and a change costs one branch while the shard has no observers.
 
 use std::collections::{HashMap, VecDeque};
@@ -17,17 +17,17 @@ pub(crate) use crate::effects::queries::TagFilter;
 use crate::memory::size_class;
 use crate::sync::{AtomicBool, AtomicU8, Mutex};
 
-/// About what one observed key takes in the tables of its shard besides its name, in bytes.
+/// Approximate bytes of an observed key in the tables of its shard, besides its name.
 pub const OBSERVED_KEY_BYTES: usize = 160;
 
-/// About what a key takes that some client may have a copy of, in bytes, besides its name and the clients' ids.
+/// Approximate bytes of a tracked key, besides its name and the clients' ids.
 const TRACKED_KEY_BYTES: usize = 96;
 
-/// Bytes that all those keys of a shard may take together, for each key that there may be: longer names and more clients
-/// for each key leave room for fewer keys.
+/// Memory limit of a shard's tracked keys, in bytes per key that their number may reach: with longer names, or more
+/// clients per key, fewer keys fit.
 const TRACKED_BYTES_FOR_EACH_KEY: usize = 256;
 
-/// Bytes that they may take however few there may be.
+/// Minimum of that memory limit in bytes, however few keys there may be.
 const TRACKED_BYTES_MIN: usize = 64 * 1024;
 
 /// The keys that a client's next transaction depends on (`WATCH`); shared by the client and the shards.
@@ -37,13 +37,13 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Whether a watched key has changed. Exact under the locks of the watched keys' shards.
+    /// Returns whether a watched key has changed. Exact under the locks of the watched keys' shards.
     pub fn is_broken(&self) -> bool {
         // Set and read under the shard's lock, which orders them.
         self.is_broken.load(Ordering::Relaxed)
     }
 
-    /// Notes that a watched key has changed.
+    /// Records that a watched key has changed.
     pub fn break_it(&self) {
         self.is_broken.store(true, Ordering::Relaxed);
     }
@@ -52,23 +52,23 @@ impl Watch {
 // The states of a waiter.
 const WAITING: u8 = 0;
 const CLAIMED: u8 = 1;
-/// Claimed; if there is nothing for it, its waiting is over.
+/// Claimed; the wait ends after this attempt, even if the waiter is not served.
 const CLAIMED_LAST: u8 = 2;
 const SERVED: u8 = 3;
 const CANCELLED: u8 = 4;
 
-/// A client's call that waits for one of its keys to change.
+/// A blocked client's call, which waits for one of its keys to change.
 pub struct Waiter {
     // Fixed.
-    /// The call to be run again.
+    /// The call to run again.
     pub call: OwnedBatch,
-    /// What the server knows the command by.
+    /// The server's number for the command.
     pub command: u16,
     /// The number of the selected database.
     pub database: usize,
     /// The protocol of the reply.
     pub protocol: Protocol,
-    /// The client's worker, its number there and its id.
+    /// The client's worker.
     pub worker: usize,
     /// The connection's number at its worker.
     pub token: usize,
@@ -79,7 +79,7 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// A waiter for the only command of `call`.
+    /// Returns a waiter for the only command of `call`.
     pub fn new(
         call: OwnedBatch,
         command: u16,
@@ -92,17 +92,17 @@ impl Waiter {
     }
 
     fn step(&self, from: u8, to: u8) -> bool {
-        // AcqRel: who gets the waiter sees all that was done with it before.
+        // AcqRel: the thread that takes the waiter sees everything that was done with it before.
         self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Takes the waiter in order to serve it; false if its waiting is over or another worker serves it.
+    /// Takes the waiter in order to serve it; false if its wait is over or another worker serves it.
     pub fn claim(&self) -> bool {
         self.step(WAITING, CLAIMED)
     }
 
-    /// Lets a claimed waiter wait on; false if it was ended meanwhile, so that its waiting is over. The caller notifies its
-    /// worker then.
+    /// Returns a claimed waiter to waiting; false if it was ended meanwhile, so that its wait is over. The caller then
+    /// notifies its worker.
     pub fn unclaim(&self) -> bool {
         if self.step(CLAIMED, WAITING) {
             return true;
@@ -116,44 +116,44 @@ impl Waiter {
         self.state.store(SERVED, Ordering::Release);
     }
 
-    /// Ends the waiting from outside (time-out, `CLIENT UNBLOCK`); false if it is served just now or over already.
+    /// Ends the wait from outside (timeout, `CLIENT UNBLOCK`); false if it is being served or its wait is over.
     pub fn cancel(&self) -> bool {
         self.step(WAITING, CANCELLED)
     }
 
-    /// Ends the waiting because the client is disconnected. Nothing serves it from now on, except a worker that has claimed
-    /// it already.
+    /// Ends the wait because the client is disconnected. The waiter is not served from now on, except by a worker that
+    /// has claimed it already.
     pub fn end(&self) {
         let end = |state| match state {
             WAITING => Some(CANCELLED),
             CLAIMED => Some(CLAIMED_LAST),
             _ => None,
         };
-        // Only a change of the state matters, not who made it.
+        // The result is the same whichever thread has changed the state.
         let _ = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, end);
     }
 
-    /// Whether its waiting is over.
+    /// Returns whether the wait is over.
     pub fn is_over(&self) -> bool {
         matches!(self.state.load(Ordering::Acquire), SERVED | CANCELLED)
     }
 
-    /// Whether its waiting is over without a reply from the worker that would have served it.
+    /// Returns whether the wait was ended without a reply from a serving worker.
     pub fn is_cancelled(&self) -> bool {
         self.state.load(Ordering::Acquire) == CANCELLED
     }
 }
 
-/// Where a client's waiter is found by others that end its waiting. The client's worker fills it; once the client is ended,
-/// no waiter that comes later is served either.
+/// The place where other threads find a client's waiter to end its wait. The client's worker fills it; once the client
+/// is ended, later waiters are not served either.
 #[derive(Default)]
 pub struct WaiterSlot {
-    /// The waiter, if the client waits, and whether the client is ended.
+    /// The waiter, if the client is blocked, and whether the client is ended.
     state: Mutex<(Option<Arc<Waiter>>, bool)>,
 }
 
 impl WaiterSlot {
-    /// Enters the waiter of a client that begins to wait.
+    /// Stores the waiter of a client that starts to wait.
     pub fn enter(&self, waiter: &Arc<Waiter>) {
         let mut state = self.state.lock();
         if state.1 {
@@ -162,12 +162,12 @@ impl WaiterSlot {
         state.0 = Some(Arc::clone(waiter));
     }
 
-    /// Empties it: the client does not wait any more.
+    /// Removes the waiter: the client no longer waits.
     pub fn leave(&self) {
         self.state.lock().0 = None;
     }
 
-    /// Ends the waiting of the client now and for ever.
+    /// Ends the current wait of the client and all later ones.
     pub fn end(&self) {
         let mut state = self.state.lock();
         state.1 = true;
@@ -176,7 +176,7 @@ impl WaiterSlot {
         }
     }
 
-    /// The waiter, if the client waits.
+    /// Returns the waiter, if the client is blocked.
     pub fn get(&self) -> Option<Arc<Waiter>> {
         self.state.lock().0.clone()
     }
@@ -209,7 +209,7 @@ impl<T: Default> ByKey<T> {
         &mut lists[at].1
     }
 
-    /// Lets `edit` change the list of a key, and forgets it when `edit` returns true.
+    /// Calls `edit` on the list of a key, and removes the list if `edit` returns true.
     fn edit(&mut self, database: usize, key: &[u8], edit: impl FnOnce(&mut T) -> bool) {
         let Some(lists) = self.0.get_mut(key) else { return };
         let Some(at) = lists.iter().position(|(number, _)| *number == database) else { return };
@@ -233,23 +233,23 @@ pub struct Observers {
     waiters: ByKey<VecDeque<Arc<Waiter>>>,
     /// The ids of the clients that may have a copy of a key's value, whatever its database.
     tracked: HashMap<Box<[u8]>, Vec<u64>>,
-    /// About the bytes that those take.
+    /// The approximate bytes of `tracked`.
     tracked_bytes: usize,
     queries: Queries,
 }
 
 impl Observers {
-    /// Whether there are no observers.
+    /// Returns whether there are no observers.
     pub fn is_empty(&self) -> bool {
         self.queries.is_empty() && !self.has_clients()
     }
 
-    /// Whether there are others than live queries.
+    /// Returns whether there are observers other than live queries.
     pub(crate) fn has_clients(&self) -> bool {
         !(self.watches.0.is_empty() && self.waiters.0.is_empty() && self.tracked.is_empty())
     }
 
-    /// Marks the live queries of a key that has changed, and perhaps of others whose hashes have this tag too.
+    /// Marks the live queries of a changed key, and possibly those of other keys whose hashes have the same tag.
     pub(crate) fn mark_queries(&self, database: usize, tag: u32, notices: &mut Notices) {
         for query in self.queries.of(tag) {
             if query.database() == database && query.mark() {
@@ -258,7 +258,7 @@ impl Observers {
         }
     }
 
-    /// Notifies the observers of a key that it has changed, but for live queries.
+    /// Notifies all observers of a key except live queries that it has changed.
     pub(crate) fn notify_clients(&mut self, database: usize, key: &[u8], notices: &mut Notices) {
         for watch in self.watches.get(database, key).into_iter().flatten() {
             watch.break_it();
@@ -267,7 +267,7 @@ impl Observers {
         self.wake_waiters(database, key, notices);
     }
 
-    /// The live query of keys whose hashes have this tag that is this call.
+    /// Returns the live query for this call among those of keys whose hashes have this tag.
     pub fn find_query(
         &self,
         tag: u32,
@@ -278,28 +278,28 @@ impl Observers {
         self.queries.find(tag, call, database, protocol)
     }
 
-    /// The memory in bytes that live queries take here, with that of the observers themselves.
+    /// Returns the memory in bytes that live queries take here, including the observers themselves.
     pub(crate) fn queries_bytes(&self) -> usize {
         let own = size_class(size_of::<Observers>());
         if self.queries.is_empty() { 0 } else { own + self.queries.memory_bytes() }
     }
 
-    /// The live queries of all keys; one with several keys here comes several times.
+    /// Returns the live queries of all keys; a query with several keys here appears several times.
     pub fn all_queries(&self) -> impl Iterator<Item = &Arc<LiveQuery>> {
         self.queries.all()
     }
 
-    /// Enters a live query for a key whose hash has this tag; `filter` knows the tags of all of them.
+    /// Adds a live query to a key whose hash has this tag; `filter` contains the tags of all queries.
     pub(crate) fn enter_query(&mut self, tag: u32, query: &Arc<LiveQuery>, filter: &mut TagFilter) {
         self.queries.enter(tag, query, filter);
     }
 
-    /// Takes a live query away from the keys whose hashes have this tag; `filter` knows the tags of all of them.
+    /// Removes a live query from the keys whose hashes have this tag; `filter` contains the tags of all queries.
     pub(crate) fn leave_query(&mut self, tag: u32, query: &Arc<LiveQuery>, filter: &mut TagFilter) {
         self.queries.leave(tag, query, filter);
     }
 
-    /// Wakes those who wait for a key.
+    /// Wakes the clients that wait for a key.
     pub fn wake_waiters(&self, database: usize, key: &[u8], notices: &mut Notices) {
         if self.waiters.get(database, key).is_some() {
             let is_this = |(number, ready): &(usize, Box<[u8]>)| *number == database && **ready == *key;
@@ -309,8 +309,9 @@ impl Observers {
         }
     }
 
-    /// Notes that a client may have a copy of a key's value. When there are more than `keys_max` such keys, or they take
-    /// more memory than that many short ones, some are forgotten as if they had changed: this one if it is too long itself.
+    /// Records that a client may have a copy of a key's value. With more than `keys_max` such keys, or if they take
+    /// more memory than that many short ones, some are forgotten as if they had changed: this one if its name alone is
+    /// too long.
     pub fn track(&mut self, key: &[u8], client_id: u64, keys_max: usize, notices: &mut Notices) {
         let keys_max = keys_max.max(1);
         let bytes_max = keys_max.saturating_mul(TRACKED_BYTES_FOR_EACH_KEY).max(TRACKED_BYTES_MIN);
@@ -339,7 +340,7 @@ impl Observers {
 
     /// Invalidates the copies that clients may have of a key's value.
     fn invalidate(&mut self, key: &[u8], notices: &mut Notices) {
-        // Nothing is hashed in vain where only others observe.
+        // Avoids hashing the key when there are only other observers.
         if self.tracked.is_empty() {
             return;
         }
@@ -350,45 +351,45 @@ impl Observers {
         }
     }
 
-    /// Forgets who has copies of `count` keys, as if these had changed.
+    /// Forgets the copies of `count` keys, as if these had changed.
     pub fn forget_some_tracked(&mut self, count: usize, notices: &mut Notices) {
         let keys: Vec<_> = self.tracked.keys().take(count).cloned().collect();
         keys.iter().for_each(|key| self.invalidate(key, notices));
     }
 
-    /// Forgets who has copies.
+    /// Forgets all copies.
     pub fn forget_tracked(&mut self) {
         self.tracked = HashMap::new();
         self.tracked_bytes = 0;
     }
 
-    /// The number of keys that clients may have copies of.
+    /// Returns the number of keys that clients may have copies of.
     pub fn tracked_keys(&self) -> usize {
         self.tracked.len()
     }
 
-    /// The number of those copies. O(keys).
+    /// Returns the number of copies. O(keys).
     pub fn tracked_copies(&self) -> usize {
         self.tracked.values().map(Vec::len).sum()
     }
 
-    /// The watched keys of a database, with their watches.
+    /// Returns the watched keys of a database, with their watches.
     pub fn watched(&self, database: usize) -> impl Iterator<Item = (&[u8], &[Arc<Watch>])> {
         let here = self.watches.iter().filter(move |(number, ..)| *number == database);
         here.map(|(_, key, watches)| (key, watches.as_slice()))
     }
 
-    /// The keys of a database that clients wait for.
+    /// Returns the keys of a database that blocked clients wait for.
     pub fn awaited(&self, database: usize) -> impl Iterator<Item = &[u8]> {
         self.waiters.iter().filter(move |(number, ..)| *number == database).map(|(_, key, _)| key)
     }
 
-    /// The watches of each watched key of any database.
+    /// Returns the watches of each watched key of any database.
     pub fn all_watches(&self) -> impl Iterator<Item = &[Arc<Watch>]> {
         self.watches.iter().map(|(.., watches)| watches.as_slice())
     }
 
-    /// The queue of waiters for each key of any database that clients wait for.
+    /// Returns the queue of waiters of each key of any database that has one.
     pub fn all_waiters(&self) -> impl Iterator<Item = &VecDeque<Arc<Waiter>>> {
         self.waiters.iter().map(|(.., waiters)| waiters)
     }
@@ -406,7 +407,7 @@ impl Observers {
         });
     }
 
-    /// Puts a waiter at the end of a key's queue, once.
+    /// Adds a waiter to the end of a key's queue, unless it is in it.
     pub fn enqueue(&mut self, database: usize, key: &[u8], waiter: &Arc<Waiter>) {
         let queue = self.waiters.entry(database, key);
         if !queue.iter().any(|other| Arc::ptr_eq(other, waiter)) {
@@ -414,7 +415,7 @@ impl Observers {
         }
     }
 
-    /// Takes a waiter out of a key's queue.
+    /// Removes a waiter from a key's queue.
     pub fn dequeue(&mut self, database: usize, key: &[u8], waiter: &Arc<Waiter>) {
         self.waiters.edit(database, key, |queue| {
             queue.retain(|other| !Arc::ptr_eq(other, waiter));
@@ -422,7 +423,7 @@ impl Observers {
         });
     }
 
-    /// The waiters for a key, first come first.
+    /// Returns the waiters of a key, first come first.
     pub fn waiters(&self, database: usize, key: &[u8]) -> impl Iterator<Item = &Arc<Waiter>> {
         self.waiters.get(database, key).into_iter().flatten()
     }

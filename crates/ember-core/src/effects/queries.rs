@@ -1,4 +1,4 @@
-//! Which live queries read the keys of a shard.
+//! The live queries that read the keys of a shard.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::live_query::{LiveQuery, digest};
 use crate::entries::hash::TAG_BITS;
 use crate::memory::{buffer_bytes, size_class};
 
-/// A query, with the tag of the hash of one of its keys and the hash of its words.
+/// A query, with the tag of one of its keys' hashes and the hash of its words.
 struct Place {
     tag: u32,
     digest: u32,
@@ -21,15 +21,15 @@ impl Place {
     }
 }
 
-/// The most places of one piece of the list: what a new one moves at most, but for the pieces behind.
+/// Most places in one piece of the list: the most that an insertion moves, apart from the later pieces.
 const PIECE_MAX: usize = 512;
 
-/// The queries of a shard's keys, by the tags of their keys' hashes. Two keys may have the same tag: then a change of one
-/// runs the queries of the other too, whose results are the same as before.
+/// The queries of a shard's keys, by the tags of the keys' hashes. Two keys may have the same tag: a change of one then
+/// evaluates the queries of the other, too, with the same results as before.
 #[derive(Default)]
 pub(super) struct Queries {
-    /// By ascending tag and hash of their words, in pieces, none of them empty. Exact to within an eighth: a table with room
-    /// for growth takes twice the memory.
+    /// Sorted by tag and hash of their words, in pieces, none of them empty. Unused capacity is at most an eighth: a
+    /// table with space for growth takes twice the memory.
     pieces: Vec<Vec<Place>>,
     count: usize,
     /// The memory in bytes of the pieces.
@@ -37,27 +37,27 @@ pub(super) struct Queries {
 }
 
 impl Queries {
-    /// Whether there is none.
+    /// Returns whether there are no queries.
     pub(super) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// The memory in bytes that they take.
+    /// Returns their memory in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         buffer_bytes(&self.pieces) + self.pieces_bytes
     }
 
-    /// The queries of all keys, some of them several times.
+    /// Returns the queries of all keys, some of them several times.
     pub(super) fn all(&self) -> impl Iterator<Item = &Arc<LiveQuery>> {
         self.pieces.iter().flatten().map(|place| &place.query)
     }
 
-    /// Those of keys with this tag. O(log queries).
+    /// Returns the queries of keys with this tag. O(log queries).
     pub(super) fn of(&self, tag: u32) -> impl Iterator<Item = &Arc<LiveQuery>> {
         self.from((tag, 0)).take_while(move |place| place.tag == tag).map(|place| &place.query)
     }
 
-    /// The one of keys with this tag that is this call. O(log queries).
+    /// Returns the query for this call among those of keys with this tag. O(log queries).
     pub(super) fn find(
         &self,
         tag: u32,
@@ -68,12 +68,12 @@ impl Queries {
         self.named((tag, digest(call))).find(|query| query.is_for(call, database, protocol))
     }
 
-    /// The piece that has the first place with this name or a later one, if there is such a place.
+    /// Returns the piece with the first place that has this name or a later one, if there is such a place.
     fn piece_of(&self, name: (u32, u32)) -> usize {
         self.pieces.partition_point(|piece| piece.last().is_some_and(|last| last.name() < name))
     }
 
-    /// The places with this name and those behind.
+    /// Returns the places with this name and all later ones.
     fn from(&self, name: (u32, u32)) -> impl Iterator<Item = &Place> {
         let (first, behind) = self.pieces[self.piece_of(name)..].split_first().unzip();
         let first =
@@ -85,7 +85,7 @@ impl Queries {
         self.from(name).take_while(move |place| place.name() == name).map(|place| &place.query)
     }
 
-    /// Enters a query for a key with this tag, once; `filter` is the one of these queries. O(log queries), and a copy of one
+    /// Adds a query to a key with this tag, once; `filter` is that of these queries. O(log queries), and a copy of one
     /// piece.
     pub(super) fn enter(&mut self, tag: u32, query: &Arc<LiveQuery>, filter: &mut TagFilter) {
         let place = Place { tag, digest: query.digest(), query: Arc::clone(query) };
@@ -116,12 +116,12 @@ impl Queries {
         filter.enter(tag, self);
     }
 
-    /// Takes a query away from the keys with this tag; `filter` is the one of these queries. O(log queries), and a copy of
+    /// Removes a query from the keys with this tag; `filter` is that of these queries. O(log queries), and a copy of
     /// one piece.
     pub(super) fn leave(&mut self, tag: u32, query: &Arc<LiveQuery>, filter: &mut TagFilter) {
         let name = (tag, query.digest());
         let mut at = self.piece_of(name);
-        // Different words nearly never have the same hash: it is in the first piece that may have it.
+        // Different words nearly never have the same hash: the query is in the first piece that may have it.
         let within = loop {
             let Some(piece) = self.pieces.get(at).filter(|piece| piece[0].name() <= name) else { return };
             let from = piece.partition_point(|place| place.name() < name);
@@ -150,26 +150,26 @@ impl Queries {
     }
 }
 
-/// Says of nearly all tags that are not among those of a shard's queries that they are not, with one word of memory: a
-/// Bloom filter in blocks of one word. The higher bits of a tag choose the word, the lower ones two bits in it, which are
-/// set if the tag is there. There are 16 to 32 bits for each tag, so one in a hundred others is taken for one of them.
+/// Rules out nearly all tags that are not among those of a shard's queries, with one word of memory: a Bloom filter in
+/// blocks of one word. The higher bits of a tag choose the word, the lower ones two bits in it, which are set if the
+/// tag is present. There are 16 to 32 bits for each tag, so 1 % of other tags are false positives.
 ///
-/// A write that nobody watches beside a million watches asks nothing else.
+/// Even with a million watched queries, a write to a key without any checks only this filter.
 #[derive(Default)]
 pub(crate) struct TagFilter {
     /// None while there are no queries.
     words: Box<[u64]>,
 }
 
-/// The most tags for each word, and for which there are so few that the words are made fewer.
+/// Most tags per word, and the number of tags per word below which the words are reduced.
 const WORD_TAGS_MAX: usize = 4;
 const WORD_TAGS_MIN: usize = 1;
 
-/// There is a bit for each tag then.
+/// The limit, at which there is a bit for each tag.
 const FILTER_WORDS_MAX: usize = 1 << (TAG_BITS - u64::BITS.trailing_zeros());
 
 impl TagFilter {
-    /// The number of a tag's word, and its bits there. Tags of one word are neighbours.
+    /// Returns the index of a tag's word, and its bits there. Adjacent tags share a word.
     #[inline]
     fn place(&self, tag: u32) -> (usize, u64) {
         let scaled = u64::from(tag) * self.words.len() as u64;
@@ -178,20 +178,20 @@ impl TagFilter {
         ((scaled >> TAG_BITS) as usize, bits)
     }
 
-    /// Whether a tag may be there. False is certain.
+    /// Returns whether a tag may be present. False is certain.
     #[inline]
     pub(crate) fn may_have(&self, tag: u32) -> bool {
         let (at, bits) = self.place(tag);
         self.words.get(at).is_some_and(|word| word & bits == bits)
     }
 
-    /// The address of what [`TagFilter::may_have`] reads: to be fetched ahead, not to be read through.
+    /// Returns the address of the word that [`TagFilter::may_have`] reads, for prefetching only.
     #[inline]
     pub(crate) fn address(&self, tag: u32) -> *const u8 {
         self.words.as_ptr().wrapping_add(self.place(tag).0).cast()
     }
 
-    /// The memory in bytes that it takes.
+    /// Returns its memory in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         if self.words.is_empty() { 0 } else { size_class(size_of_val(&self.words[..])) }
     }
@@ -207,7 +207,7 @@ impl TagFilter {
         self.words[at] |= bits;
     }
 
-    /// Notes a tag that is among those of `queries` by now.
+    /// Adds a tag that is already among those of `queries`.
     fn enter(&mut self, tag: u32, queries: &Queries) {
         let words = self.words.len();
         if queries.count > words * WORD_TAGS_MAX && words < FILTER_WORDS_MAX {
@@ -217,7 +217,7 @@ impl TagFilter {
         }
     }
 
-    /// Notes that a query with a tag is gone.
+    /// Updates the filter after a query with a tag was removed.
     fn leave(&mut self, tag: u32, queries: &Queries) {
         if queries.is_empty() {
             *self = TagFilter::default();
@@ -225,7 +225,7 @@ impl TagFilter {
             self.rebuild(queries);
         } else if queries.of(tag).next().is_none() {
             let at = self.place(tag).0;
-            // The lowest tag of this word; each tag that is there is looked at once, however many queries have it.
+            // The lowest tag of this word; each present tag is visited once, however many queries have it.
             let mut next = ((at as u64) << TAG_BITS).div_ceil(self.words.len() as u64) as u32;
             let mut bits = 0;
             while let Some(place) =
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn the_filter_knows_every_tag_and_few_others() {
         const TAGS: u32 = 1 << TAG_BITS;
-        // Spread over all tags, with neighbours that share words.
+        // Spread over all tags, with adjacent ones that share words.
         let tag = |number: u32| (number / 2).wrapping_mul(0x9E37_79B1) % TAGS + number % 2;
         let (mut queries, mut filter, a) =
             (Queries::default(), TagFilter::default(), LiveQuery::of_string("a"));

@@ -1,8 +1,8 @@
-//! The choice of values that go away from memory while their keys stay.
+//! The choice of values to demote.
 //!
-//! Where most values are away, most entries that a sample finds are of no use, and each of them is a cache miss. So values
-//! that have come back stand in a queue: the first of them goes, unless it was used since it came, which it counts as coming
-//! back then. What was never away is found by samples. As many looks are at the queue as it has of the values in memory.
+//! If most values are cold, most sampled entries are useless, and each costs a cache miss. So fetched values are
+//! queued: the first one is demoted, unless it was used since its fetch; then it is queued again. Values that were
+//! never demoted are found by sampling. The queue is used in proportion to its share of the resident values.
 
 use crate::entries::entry::EntryRef;
 use crate::entries::external::Record;
@@ -13,31 +13,32 @@ use crate::keyspace::shard::away::{Demoted, DemotionRules, Encoded, SharedDemoti
 use crate::keyspace::{Keyspace, SHARDS};
 use crate::turn::Turn;
 
-/// Entries looked at in one step, which stand together in a shard chosen at random.
+/// Entries sampled in one step, adjacent ones in a shard chosen at random.
 const LOOKED_AT: usize = 64;
 
-/// Of these the values that were not used for longest go, at most so many; and no larger part of those that came back.
+/// At most this many of them are demoted, those not used for longest; and at most the same fraction of the fetched
+/// values.
 const CHOSEN_MAX: usize = 8;
 
-/// Values that came back are looked at for each of them that may go.
+/// Fetched values to examine for each one to demote.
 const LOOKED_AT_FOR_ONE: usize = 4;
 
-/// Steps in a row without anything that may go before it is said that there is nothing.
+/// Consecutive steps without a value to demote after which the search ends.
 const FRUITLESS_MAX: usize = 256;
 
-/// Sends values away, step by step.
+/// Demotes values step by step.
 #[derive(Default)]
 pub struct Demoter {
     chosen: Vec<(usize, Position)>,
     found: Vec<(u64, Position)>,
-    /// Values whose records were there still, so that nothing was written.
+    /// Values demoted without a write because their records still existed.
     pub dropped: u64,
 }
 
 impl Demoter {
-    /// Sends a few values away: encodes them and gives them to `append`, which says where a record is. Returns larger ones,
-    /// to be encoded without a lock, and whether anything comes of it. The caller holds no lock; one is held for some
-    /// tens of microseconds. When nothing does, nothing may go, as far as a sample of all shards can tell.
+    /// Demotes a few values: encodes them and passes them to `append`, which returns the record. Returns larger values,
+    /// to be encoded without a lock, and whether there was progress. The caller holds no lock; one is held for some
+    /// tens of microseconds. Without progress no value may be demoted, as far as a sample of all shards shows.
     pub fn step(
         &mut self,
         keyspace: &Keyspace,
@@ -93,7 +94,7 @@ impl Demoter {
         (shared, is_fruitful)
     }
 
-    /// Chooses up to `most` values of a database from those that came back. Whether some have been used since.
+    /// Chooses up to `most` fetched values of a database. Returns whether some have been used since their fetch.
     fn choose_returned(
         &mut self,
         data: &mut ShardData,
@@ -126,7 +127,8 @@ impl Demoter {
         has_spared
     }
 
-    /// Chooses the values of a sample of a database that were not used for longest. Whether somebody waits for others.
+    /// Chooses the values in a sample of a database that were not used for longest. Returns whether others get a second
+    /// chance.
     fn choose_of_sample(
         &mut self,
         data: &mut ShardData,
@@ -141,7 +143,7 @@ impl Demoter {
                 return;
             }
             if entry.is_fetched() {
-                // A second chance: somebody has asked for it.
+                // A second chance, because a client has fetched it.
                 spared.push(at);
             } else {
                 self.found.push((turn.idleness(entry.clock()), at));
@@ -155,22 +157,22 @@ impl Demoter {
     }
 }
 
-/// How many of so many may go at once.
+/// Returns how many of `count` values may be demoted at once.
 fn share_of(count: usize) -> usize {
     count.div_ceil(LOOKED_AT / CHOSEN_MAX).min(CHOSEN_MAX)
 }
 
-/// Whether the value of an entry may go.
+/// Returns whether the value of an entry may be demoted.
 fn may_go(data: &ShardData, entry: EntryRef<'_>, rules: &DemotionRules) -> bool {
-    // What a store has not been told of is nowhere else.
+    // A value that is not in the store exists only in memory.
     !entry.is_away()
         && (!data.has_store() || entry.is_copied())
         && (rules.bytes_min..=rules.bytes_max).contains(&entry.footprint_bytes())
 }
 
 impl Turn {
-    /// How long a value was not used, or how seldom; a larger one goes first. Policies that do not look at use are taken for
-    /// LRU: a value that goes away is not gone.
+    /// Returns how long, or how rarely, a value was used; larger values are demoted first. Policies without regard to
+    /// use are treated as LRU, because a demoted value is not lost.
     fn idleness(&self, clock: u32) -> u64 {
         match self.settings.policy {
             EvictionPolicy::AllkeysLfu | EvictionPolicy::VolatileLfu => {

@@ -1,9 +1,9 @@
-//! Eviction: the choice of keys to give up when memory is short.
+//! Eviction: the choice of keys to remove when memory is used up.
 //!
-//! Candidates are sampled: a few entries that stand together in a shard chosen at random, of a database chosen by
-//! its share of the shard's keys. Keys are spread over shards and groups by their hash, so this is a uniform
-//! sample. The best candidates of past samples wait in a pool, as in Redis since 3.0, which brings sampled LRU
-//! close to exact LRU (`tests/eviction_quality.rs` measures it).
+//! Candidates are sampled: a few adjacent entries in a shard chosen at random, of a database chosen by its share of the
+//! shard's keys. Keys are spread over shards and groups by their hash, so this is a uniform sample. The best candidates
+//! of past samples are kept in a pool, as in Redis since 3.0, which brings sampled LRU close to exact LRU
+//! (`tests/eviction_quality.rs` measures it).
 
 mod clock;
 pub mod demotion;
@@ -18,14 +18,14 @@ use crate::keyspace::{Keyspace, SHARDS};
 use crate::turn::Turn;
 use policy::{CLOCK_MASK, lru_now};
 
-/// Candidates remembered from one sample to the next.
+/// Candidates kept from one sample to the next.
 const POOL_MAX: usize = 16;
 
-/// Shards tried in a row without finding a candidate before all of them are searched in turn.
+/// Consecutive shards sampled without finding a candidate before all shards are searched in turn.
 const EMPTY_SHARDS_MAX: usize = 64;
 
 impl Turn {
-    /// How much an entry deserves to go under the policy; larger goes first.
+    /// Returns the eviction score of an entry under the policy; the largest is evicted first.
     fn score(&self, entry: EntryRef<'_>) -> u64 {
         match self.settings.policy {
             EvictionPolicy::AllkeysLru | EvictionPolicy::VolatileLru => {
@@ -46,7 +46,8 @@ struct Candidate {
     key: Vec<u8>,
 }
 
-/// A number below `count`, chosen with a chance in proportion to its weight; `None` if all weigh nothing.
+/// Returns a number below `count`, chosen with a probability in proportion to its weight; `None` if all weights are
+/// zero.
 fn weighted(count: usize, weight: impl Fn(usize) -> usize, random: &mut Random) -> Option<usize> {
     let total: usize = (0..count).map(&weight).sum();
     let mut rank = if total == 0 { return None } else { random.below(total) };
@@ -58,23 +59,23 @@ fn weighted(count: usize, weight: impl Fn(usize) -> usize, random: &mut Random) 
     })
 }
 
-/// Makes room, with the memory of one worker for good candidates.
+/// Evicts keys for one worker, and remembers good candidates.
 #[derive(Default)]
 pub struct Evictor {
-    /// Ascending by score; the last one goes first.
+    /// Ascending by score; the last candidate is evicted first.
     pool: Vec<Candidate>,
 }
 
-/// Memory is short and the policy allows no key to go.
+/// Memory is used up and the policy allows no key to be evicted.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NothingToEvict;
 
 impl Evictor {
-    /// Removes keys until the keyspace takes at most `limit_bytes`. The caller holds no shard's lock and has
-    /// published what it has grown by. Expected O(`samples`) for each key removed.
+    /// Removes keys until the keyspace takes at most `limit_bytes`. The caller holds no shard lock and has published
+    /// its growth. Expected O(`samples`) per removed key.
     ///
     /// # Errors
-    /// If the limit cannot be reached because the policy finds no key.
+    /// If the limit cannot be reached because the policy allows no further key to be evicted.
     pub fn make_room(
         &mut self,
         keyspace: &Keyspace,
@@ -120,7 +121,7 @@ impl Evictor {
         }
     }
 
-    /// Samples one shard into the pool; false if no shard has a key that may go.
+    /// Samples one shard into the pool; returns false if no shard has a key that may be evicted.
     fn fill_pool(&mut self, keyspace: &Keyspace, turn: &mut Turn, samples: usize) -> bool {
         for _ in 0..EMPTY_SHARDS_MAX {
             let shard = turn.random.below(SHARDS);
@@ -140,7 +141,7 @@ impl Evictor {
             if volatile { here.volatile() } else { here.table().len() }
         };
         let Some(database) = weighted(keyspace.databases(), weight, &mut turn.random) else { return false };
-        // Entries without an expiry count towards the sample, so a volatile policy looks at more of them.
+        // Entries without an expiry count towards the sample, so a volatile policy samples more of them.
         let count = if volatile { samples.saturating_mul(4) } else { samples };
         let start = turn.random.next_u32();
         let mut found = false;

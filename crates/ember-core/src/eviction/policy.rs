@@ -1,4 +1,4 @@
-//! What an entry's eviction clock means, and the policies that read it.
+//! The meaning of an entry's eviction clock, and the policies that read it.
 //!
 //! The clock has 24 bits. Under the LRU policies (and all others but LFU, so that `OBJECT IDLETIME` works) it is
 //! the time of the last use in quarter seconds, wrapping after 48 days. Under LFU the low 8 bits are a logarithmic
@@ -12,10 +12,10 @@ pub(super) const LRU_TICK_MS: i64 = 250;
 const CLOCK_BITS: u32 = 24;
 pub(super) const CLOCK_MASK: u32 = (1 << CLOCK_BITS) - 1;
 
-/// The counter of a new key under LFU: above zero, so that it is not the first to go.
+/// The counter of a new key under LFU: above zero, so that it is not evicted first.
 pub(super) const LFU_INITIAL: u8 = 5;
 
-/// `maxmemory-policy`: which keys may go, and which go first. In the order Redis lists them.
+/// `maxmemory-policy`: which keys may be evicted, and in which order. In the order of Redis's list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EvictionPolicy {
     /// Keys with an expiry, least recently used first.
@@ -38,7 +38,7 @@ pub enum EvictionPolicy {
 }
 
 impl EvictionPolicy {
-    /// All policies, in the order Redis lists them.
+    /// All policies, in the order of Redis's list.
     pub const ALL: &[EvictionPolicy] = &[
         EvictionPolicy::VolatileLru,
         EvictionPolicy::VolatileLfu,
@@ -50,7 +50,7 @@ impl EvictionPolicy {
         EvictionPolicy::NoEviction,
     ];
 
-    /// Their names in the configuration, in the order of [`EvictionPolicy::ALL`].
+    /// The names of the policies in the configuration, in the order of [`EvictionPolicy::ALL`].
     pub const NAMES: &[&str] = &[
         "volatile-lru",
         "volatile-lfu",
@@ -62,18 +62,18 @@ impl EvictionPolicy {
         "noeviction",
     ];
 
-    /// Whether the clock is an LFU counter.
+    /// Returns whether the clock is an LFU counter.
     #[inline]
     pub fn is_lfu(self) -> bool {
         matches!(self, EvictionPolicy::AllkeysLfu | EvictionPolicy::VolatileLfu)
     }
 
-    /// Whether the clock tells when a key was last used, and that matters.
+    /// Returns whether the policy evicts by the time of the last use.
     pub fn is_lru(self) -> bool {
         matches!(self, EvictionPolicy::AllkeysLru | EvictionPolicy::VolatileLru)
     }
 
-    /// Whether only keys with an expiry may go.
+    /// Returns whether only keys with an expiry may be evicted.
     pub(super) fn is_volatile(self) -> bool {
         matches!(
             self,
@@ -92,45 +92,45 @@ impl fmt::Display for EvictionPolicy {
     }
 }
 
-/// The LRU clock at Unix time `now_ms`.
+/// Returns the LRU clock at Unix time `now_ms`.
 pub(super) fn lru_now(now_ms: i64) -> u32 {
     (now_ms / LRU_TICK_MS) as u32 & CLOCK_MASK
 }
 
-/// The minute of an LFU clock at Unix time `now_ms`.
+/// Returns the minute of an LFU clock at Unix time `now_ms`.
 pub(super) fn lfu_minutes(now_ms: i64) -> u32 {
     (now_ms / 60_000) as u32 & 0xFFFF
 }
 
-/// The LFU counter in `clock`, decayed to Unix time `now_ms` by one every `decay_minutes`; 0 is no decay.
+/// Returns the LFU counter in `clock`, decayed to Unix time `now_ms` by one every `decay_minutes`; 0 means no decay.
 pub(super) fn lfu_counter_at(now_ms: i64, decay_minutes: u32, clock: u32) -> u8 {
     let idle_minutes = lfu_minutes(now_ms).wrapping_sub(clock >> 8) & 0xFFFF;
     let periods = idle_minutes.checked_div(decay_minutes).unwrap_or(0);
     (clock as u8).saturating_sub(u8::try_from(periods).unwrap_or(u8::MAX))
 }
 
-/// Seconds from the last use in `clock` to Unix time `now_ms`.
+/// Returns the seconds from the last use in `clock` to Unix time `now_ms`.
 pub(super) fn idle_seconds_at(now_ms: i64, clock: u32) -> u64 {
     let ticks = lru_now(now_ms).wrapping_sub(clock) & CLOCK_MASK;
     u64::from(ticks) * LRU_TICK_MS as u64 / 1000
 }
 
-/// What eviction clocks say at one moment, also to those who look at them later.
+/// The interpretation of eviction clocks at one moment, for readers at that moment or later.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockReading {
-    /// What the clocks mean.
+    /// The policy under which the clocks were set.
     pub policy: EvictionPolicy,
-    /// Minutes after which an idle LFU counter falls by one.
+    /// Minutes after which an idle LFU counter decreases by one.
     pub lfu_decay_minutes: u32,
-    /// The moment, Unix time in ms.
+    /// The moment, as Unix time in ms.
     pub now_ms: i64,
 }
 
 impl ClockReading {
-    /// How far a clock may be ahead of the moment and still be read as just used.
+    /// The limit up to which a clock ahead of the moment is read as just used.
     const AHEAD_MAX_MS: i64 = 24 * 3600 * 1000;
 
-    /// The LFU counter, under the policies that have one.
+    /// Returns the LFU counter, under the policies that have one.
     pub fn frequency(&self, clock: u32) -> Option<u8> {
         let minutes = (Self::AHEAD_MAX_MS / 60_000) as u32;
         let ahead = (clock >> 8).wrapping_sub(lfu_minutes(self.now_ms)) & 0xFFFF;
@@ -141,7 +141,7 @@ impl ClockReading {
         self.policy.is_lfu().then(counter)
     }
 
-    /// Seconds since the last use, under the policies that look at it.
+    /// Returns the seconds since the last use, under LRU policies.
     pub fn idle_s(&self, clock: u32) -> Option<u64> {
         let ahead = clock.wrapping_sub(lru_now(self.now_ms)) & CLOCK_MASK;
         let seconds = || match ahead {

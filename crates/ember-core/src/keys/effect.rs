@@ -1,8 +1,8 @@
-//! What the result of an edit says about whether anything has changed.
+//! Whether the result of an edit is a change.
 
 /// Whether an edit has changed anything.
 pub trait Effect {
-    /// True if so.
+    /// Returns whether the edit has changed anything.
     fn is_change(&self) -> bool;
 }
 
@@ -43,7 +43,7 @@ impl<T: Effect, E> Effect for Result<T, E> {
     }
 }
 
-/// The result of an edit, with what it says about the change beside it.
+/// The result of an edit, and whether it was a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edited<R> {
     /// Whether the value has changed.
@@ -53,7 +53,7 @@ pub struct Edited<R> {
 }
 
 impl<R> Edited<R> {
-    /// An edit that has changed the value.
+    /// Returns the result of an edit that has changed the value.
     pub fn changed(result: R) -> Edited<R> {
         Edited { is_change: true, result }
     }

@@ -6,8 +6,8 @@ use crate::keyspace::shard::ShardData;
 use crate::sync::MutexGuard;
 use crate::turn::Turn;
 
-/// The shard locks a worker holds, kept from one command to the next while they are the right ones: a pipeline that
-/// stays on one shard locks it once.
+/// The shard locks that a worker holds, kept from one command to the next while they are the ones needed: a pipeline on
+/// one shard locks it once.
 pub enum Guards<'k> {
     /// No lock.
     None,
@@ -15,23 +15,23 @@ pub enum Guards<'k> {
     One(usize, MutexGuard<'k, ShardData>),
     /// Locks of several shards, ascending.
     Many(Vec<(usize, MutexGuard<'k, ShardData>)>),
-    /// Locks of several shards, ascending, that are held over several commands, all of whose keys are on them: a
-    /// transaction's. Only [`Guards::unpin`] gives them back.
+    /// Locks of several shards, ascending, that a transaction holds over several commands with all their keys on these
+    /// shards. Only [`Guards::unpin`] releases them.
     Pinned(Vec<(usize, MutexGuard<'k, ShardData>)>),
-    /// No locks: shards that belong to one call, ascending, with what its keys have lent it.
+    /// No locks: shards that belong to one call, ascending, with the borrowed values of its keys.
     Lent(Vec<(usize, Box<ShardData>)>),
 }
 
-/// What must be so when a shard is asked for.
+/// The condition for access to a shard.
 const NAMED: &str = "the command's key specification names every key it touches";
 
-/// Where a shard stands among others, ascending.
+/// Returns the position of a shard in an ascending list.
 fn place_of<T>(shards: &[(usize, T)], wanted: usize) -> Option<usize> {
     shards.binary_search_by_key(&wanted, |&(shard, _)| shard).ok()
 }
 
 impl<'k> Guards<'k> {
-    /// Gives all locks back, unless they are pinned; what the shards have grown by goes to the turn.
+    /// Releases all locks unless they are pinned, and adds the shards' growth to the turn's.
     #[inline]
     pub fn release(&mut self, keyspace: &'k Keyspace, turn: &mut Turn) {
         if !matches!(self, Guards::None | Guards::Pinned(_) | Guards::Lent(_)) {
@@ -52,7 +52,7 @@ impl<'k> Guards<'k> {
         }
     }
 
-    /// Holds the locks of `shards` until [`Guards::unpin`], whatever commands ask for in between.
+    /// Holds the locks of `shards` until [`Guards::unpin`], whichever locks commands request in between.
     pub fn pin(&mut self, keyspace: &'k Keyspace, turn: &mut Turn, shards: &mut Vec<usize>) {
         self.hold_many(keyspace, turn, shards);
         if let Guards::Many(held) = std::mem::replace(self, Guards::None) {
@@ -60,12 +60,12 @@ impl<'k> Guards<'k> {
         }
     }
 
-    /// Gives pinned locks back.
+    /// Releases pinned locks.
     pub fn unpin(&mut self, keyspace: &'k Keyspace, turn: &mut Turn) {
         self.give_back(keyspace, turn);
     }
 
-    /// Whether the lock of a shard is held.
+    /// Returns whether the lock of a shard is held.
     pub fn holds(&self, wanted: usize) -> bool {
         match self {
             Guards::None => false,
@@ -89,8 +89,8 @@ impl<'k> Guards<'k> {
         }
     }
 
-    /// Holds the locks of all shards in `shards`, which is sorted here and freed of duplicates. Ascending order is what
-    /// keeps two workers from waiting for each other.
+    /// Holds the locks of all shards in `shards`, which is sorted here, with duplicates removed. Ascending order
+    /// prevents deadlocks between workers.
     pub fn hold_many(&mut self, keyspace: &'k Keyspace, turn: &mut Turn, shards: &mut Vec<usize>) {
         if matches!(self, Guards::Pinned(_) | Guards::Lent(_)) {
             return;
@@ -101,7 +101,7 @@ impl<'k> Guards<'k> {
         *self = Guards::Many(shards.iter().map(|&shard| (shard, keyspace.lock(shard))).collect());
     }
 
-    /// What is behind a held lock, to be changed.
+    /// Returns the data of a locked shard for changes.
     ///
     /// # Panics
     /// If the shard's lock is not held.
@@ -120,7 +120,7 @@ impl<'k> Guards<'k> {
         }
     }
 
-    /// What is behind a held lock.
+    /// Returns the data of a locked shard.
     ///
     /// # Panics
     /// If the shard's lock is not held.

@@ -1,4 +1,4 @@
-//! One key, looked up under its shard's lock: how a command reads, changes and removes it.
+//! One key, found under its shard's lock: how a command reads, changes and removes it.
 
 use super::effect::Effect;
 use crate::effects::events::{Errand, Event};
@@ -11,7 +11,7 @@ use crate::keyspace::shard::ShardData;
 use crate::turn::Turn;
 use crate::types::Variant;
 
-/// The value of type `T` in an entry that may be missing.
+/// Returns the value of type `T` in an entry that may be missing.
 ///
 /// # Errors
 /// `WrongType` if the entry holds another type.
@@ -21,7 +21,7 @@ pub(super) fn typed<T: Variant>(entry: Option<EntryRef<'_>>) -> Result<Option<&T
     entry.aggregate().and_then(T::of).map(Some).ok_or(CommandError::WrongType)
 }
 
-/// One key under its shard's lock: there, or not there.
+/// A key under its shard's lock, existing or not.
 pub struct Key<'x> {
     pub(super) shard: &'x mut ShardData,
     pub(super) turn: &'x mut Turn,
@@ -32,7 +32,7 @@ pub struct Key<'x> {
 }
 
 impl<'x> Key<'x> {
-    /// Looks the key up in its shard, which is that of `hash`. An expired one is not found, and removed unless
+    /// Finds the key in its shard, which is that of `hash`. An expired key is not found, and is removed unless
     /// `keeps_expired`.
     #[inline]
     pub(super) fn find(
@@ -74,7 +74,7 @@ impl<'x> Key<'x> {
         }
     }
 
-    /// Where to note the names of elements that are changed or removed.
+    /// Returns a list for the names of changed or removed elements.
     pub fn names(&self) -> Names {
         Names::for_journal(&self.turn.journal)
     }
@@ -85,8 +85,8 @@ impl<'x> Key<'x> {
         names.journal_expired(&mut self.turn.journal, self.database, self.name, u64::from(count > 0));
     }
 
-    /// Records a command on this key that replaces the current one ([`crate::effects::journal::Journal::record`]): its name,
-    /// this key, and what `write` adds.
+    /// Records a command on this key that replaces the current one ([`crate::effects::journal::Journal::record`]): its
+    /// name, this key, and the words that `write` adds.
     pub fn journal(&mut self, command: &str, write: impl FnOnce(&mut Words<'_>)) {
         let name = self.name;
         self.turn.journal.record(self.database, |words| write(words.word(command.as_bytes()).word(name)));
@@ -100,19 +100,20 @@ impl<'x> Key<'x> {
         });
     }
 
-    /// As [`Key::journal`], for commands whose key is not their first argument: `write` adds all words; it is given this
-    /// key.
+    /// Like [`Key::journal`], for commands whose key is not their first argument: `write` receives this key and adds
+    /// all words.
     pub fn journal_words(&mut self, write: impl FnOnce(&mut Words<'_>, &[u8])) {
         let name = self.name;
         self.turn.journal.record(self.database, |words| write(words, name));
     }
 
-    /// Whether the journal has a reader.
+    /// Returns whether the journal has a reader.
     pub fn is_journaled(&self) -> bool {
         self.turn.journal.is_on()
     }
 
-    /// Records that the command has only changed the expiry of this key, or removed it because that has passed.
+    /// Records that the command has only changed the expiry of this key, or removed the key because its expiry has
+    /// passed.
     pub fn journal_expiry(&mut self) {
         match (self.exists(), self.expire_at_ms()) {
             (false, _) => self.journal_removal_as(self.turn.settings.removals.expired),
@@ -126,7 +127,7 @@ impl<'x> Key<'x> {
         self.journal_removal_as(Removal::Del);
     }
 
-    /// The same of what the server has removed for another command.
+    /// Records that the server has only removed this key, as part of another command.
     pub fn journal_removal_by_server(&mut self) {
         self.journal_removal_as(self.turn.settings.removals.by_server);
     }
@@ -135,8 +136,8 @@ impl<'x> Key<'x> {
         self.journal(removal.name(), |_| {});
     }
 
-    /// Records an effect on this key apart from the current command: `name` of a command, this key, and what
-    /// `write` adds. `changes` of those counted so far were that.
+    /// Records an effect on this key separately from the current command: the command `name`, this key, and the words
+    /// that `write` adds. `changes` is how many of the changes counted so far it covers.
     pub fn journal_aside(&mut self, command: &str, changes: u64, write: impl FnOnce(&mut Words<'_>)) {
         let name = self.name;
         let journal = &mut self.turn.journal;
@@ -157,7 +158,7 @@ impl<'x> Key<'x> {
         self.shard.notify_change(self.database, self.hash.tag(), self.name, &mut self.turn.notices);
     }
 
-    /// Lets `edit` change the key's slot.
+    /// Calls `edit` on the key's slot.
     #[inline]
     fn edit_slot<R>(&mut self, at: Position, edit: impl FnOnce(&mut Slot) -> R) -> R {
         let (result, before, after) = self.shard.edit_sized(self.database, at, edit);
@@ -165,7 +166,7 @@ impl<'x> Key<'x> {
         result
     }
 
-    /// Notes a key that has become large.
+    /// Records the size of a key that has become large.
     #[inline]
     fn note_size(&mut self, before: usize, after: usize) {
         if after >= self.turn.settings.large_key_bytes && before < self.turn.settings.large_key_bytes {
@@ -173,14 +174,14 @@ impl<'x> Key<'x> {
         }
     }
 
-    /// Adds an entry for this key, which was not there before the call.
+    /// Adds an entry for this key, which did not exist before the call.
     #[inline]
     fn create(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) {
         self.insert(value, expire_at_ms, clock);
         self.notify(Event::NEW);
     }
 
-    /// Stores an entry for this key, and returns the one that it replaces.
+    /// Stores an entry for this key and returns the replaced one.
     fn replace(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) -> Option<Slot> {
         let replaced = self.detach();
         if replaced.is_some() {
@@ -191,7 +192,8 @@ impl<'x> Key<'x> {
         replaced
     }
 
-    /// Adds an entry for this key, which is not there. No event: only the caller knows whether the key is new.
+    /// Adds an entry for this key, which does not exist. Publishes no event: only the caller knows whether the key is
+    /// new.
     #[inline]
     fn insert(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) {
         let bytes = match &value {
@@ -201,40 +203,40 @@ impl<'x> Key<'x> {
         };
         let at = self.shard.insert(self.database, self.hash, self.name, value, expire_at_ms, clock);
         self.at = Some(at);
-        // What the entry takes beside a short value is looked at only if the two together might be large.
+        // The overhead of an entry with a short value is only computed if the two together might be large.
         if bytes >= self.turn.settings.large_key_bytes / 2 {
             let bytes = self.shard.entry(self.database, at).footprint_bytes();
             self.note_size(0, bytes);
         }
     }
 
-    /// Whether the call is replayed: limits of today do not hold for it.
+    /// Returns whether the call is being replayed, so that current limits do not apply to it.
     pub fn is_replay(&self) -> bool {
         self.turn.is_replay()
     }
 
-    /// Whether others link the vectors that are added here.
+    /// Returns whether other threads link the vectors that are added here.
     pub fn links_later(&self) -> bool {
         self.turn.settings.links_vectors_later
     }
 
-    /// Tells those who link vectors that this key has some.
+    /// Notifies the linking threads that this key has vectors to link.
     pub fn wants_links(&mut self) {
         self.turn.notices.errands.push((Errand::Link, self.database, self.name.into()));
     }
 
-    /// Keeps the value in memory from now on, or no longer.
+    /// Keeps the value in memory from now on, or allows its demotion again.
     pub fn set_pinned(&mut self, is_pinned: bool) {
         self.shard.set_pinned(self.database, self.hash, self.name, is_pinned);
     }
 
-    /// Has the value sent away after the command, and pins it no longer.
+    /// Requests demotion of the value after the command, and unpins it.
     pub fn wants_demotion(&mut self) {
         self.set_pinned(false);
         self.turn.notices.errands.push((Errand::Demote, self.database, self.name.into()));
     }
 
-    /// The value, if the key is there.
+    /// Returns the value, if the key exists.
     ///
     /// # Errors
     /// `WrongType` if the key holds another type.
@@ -243,8 +245,8 @@ impl<'x> Key<'x> {
         typed(self.entry())
     }
 
-    /// Lets `edit` change the value of a key that is there; `None`, without calling, if it is not. If `edit` has changed
-    /// anything, that is a use, and `event` is published; a value left vacant is removed with its key.
+    /// Calls `edit` on the value of the key; returns `None` without the call if the key does not exist. A change counts
+    /// as a use of the key and publishes `event`; a value left vacant is removed with its key.
     ///
     /// # Errors
     /// `WrongType` if the key holds another type.
@@ -272,8 +274,9 @@ impl<'x> Key<'x> {
         Ok(Some(result))
     }
 
-    /// Lets `edit` change what observers of the key are not notified of, such as the consumer groups of a stream; `None`,
-    /// without calling, if the key is not there. It is a use. What has changed is for [`Key::count_changes`].
+    /// Calls `edit` to change data that observers of the key are not notified of, such as the consumer groups of a
+    /// stream; returns `None` without the call if the key does not exist. Counts as a use. The caller counts changes
+    /// with [`Key::count_changes`].
     ///
     /// # Errors
     /// `WrongType` if the key holds another type.
@@ -287,18 +290,18 @@ impl<'x> Key<'x> {
         result.map(Some).ok_or(CommandError::WrongType)
     }
 
-    /// Counts further changes.
+    /// Counts additional changes.
     pub fn count_changes(&mut self, count: u64) {
         self.turn.counters.changes += count;
     }
 
-    /// Wakes those who wait for the key; other observers are not notified.
+    /// Wakes the clients that wait for the key; other observers are not notified.
     pub fn wake(&mut self) {
         self.shard.wake_waiters(self.database, self.name, &mut self.turn.notices);
     }
 
-    /// As [`Key::edit_value`], on a new empty value if the key is not there. It is kept unless it is left vacant or
-    /// unchanged.
+    /// Like [`Key::edit_value`], but on a new empty value if the key does not exist. The new value is kept unless
+    /// `edit` leaves it vacant or unchanged.
     ///
     /// # Errors
     /// `WrongType` if the key holds another type.
@@ -321,8 +324,8 @@ impl<'x> Key<'x> {
         Ok(result)
     }
 
-    /// Puts a value without an expiry in the place of whatever is there; a vacant one removes the key. Publishes `event`, or
-    /// the removal of a key that was there.
+    /// Replaces the key's value, if any, with a value without an expiry; a vacant one removes the key. Publishes
+    /// `event`, or the removal of an existing key.
     pub fn store_value<T: Variant>(&mut self, event: Event, value: T) {
         if !value.is_vacant() {
             let clock = self.turn.new_clock();
@@ -335,23 +338,23 @@ impl<'x> Key<'x> {
         }
     }
 
-    /// As [`Turn::expired_ms`].
+    /// See [`Turn::expired_ms`].
     pub fn expired_ms(&self) -> i64 {
         self.turn.expired_ms()
     }
 
-    /// As [`Turn::past_ms`].
+    /// See [`Turn::past_ms`].
     pub fn past_ms(&self) -> i64 {
         self.turn.past_ms()
     }
 
-    /// Whether the key is there.
+    /// Returns whether the key exists.
     #[inline]
     pub fn exists(&self) -> bool {
         self.at.is_some()
     }
 
-    /// The entry, if the key is there.
+    /// Returns the entry, if the key exists.
     #[inline]
     pub fn entry(&self) -> Option<EntryRef<'_>> {
         self.at.map(|at| self.shard.entry(self.database, at))
@@ -362,12 +365,12 @@ impl<'x> Key<'x> {
         self.at.map(|at| shard.entry(self.database, at))
     }
 
-    /// When the key expires, if it is there and does.
+    /// Returns the time at which the key expires, if it exists and has an expiry.
     pub fn expire_at_ms(&self) -> Option<i64> {
         self.entry().and_then(EntryRef::expire_at_ms)
     }
 
-    /// Moves the eviction clock as a use of the key does.
+    /// Updates the eviction clock for a use of the key.
     #[inline]
     pub fn touch(&mut self) {
         let Some(at) = self.at else { return };
@@ -376,7 +379,8 @@ impl<'x> Key<'x> {
         }
         let entry = self.shard.entry(self.database, at);
         if entry.is_fetched() {
-            // A scan over keys that are not used otherwise is to leave no trace.
+            // The first use after a fetch keeps the clock, so that a scan of otherwise unused keys does not make them
+            // look recently used.
             return self.shard.clear_fetched(self.database, at);
         }
         let clock = entry.clock();
@@ -386,7 +390,7 @@ impl<'x> Key<'x> {
         }
     }
 
-    /// Sets value and expiry, whether or not the key is there, as a use. An expiry that has passed removes the key.
+    /// Sets value and expiry, whether or not the key exists, as a use. An expiry in the past removes the key.
     #[inline]
     pub fn set(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>) {
         self.note_change();
@@ -411,7 +415,7 @@ impl<'x> Key<'x> {
         self.set(value, self.expire_at_ms());
     }
 
-    /// Changes the expiry of a key that is there; one that has passed removes the key.
+    /// Changes the expiry of an existing key; one in the past removes the key.
     pub fn set_expiry(&mut self, expire_at_ms: Option<i64>) {
         let Some(at) = self.at else { return };
         self.note_change();
@@ -422,7 +426,7 @@ impl<'x> Key<'x> {
         }
     }
 
-    /// Lets `edit` change the entry of a key that is there, as a use.
+    /// Calls `edit` on the entry of an existing key, as a use.
     pub fn edit<R>(&mut self, edit: impl FnOnce(&mut Slot) -> R) -> Option<R> {
         let at = self.at?;
         self.note_change();
@@ -430,7 +434,8 @@ impl<'x> Key<'x> {
         Some(self.edit_slot(at, edit))
     }
 
-    /// As [`Key::edit`] for an edit that returns whether it was a change; `None` if the key is not there.
+    /// Like [`Key::edit`], for an `edit` that returns whether it was a change; returns `None` if the key does not
+    /// exist.
     pub fn edit_maybe(&mut self, edit: impl FnOnce(&mut Slot) -> bool) -> Option<bool> {
         let at = self.at?;
         self.touch();
@@ -441,19 +446,19 @@ impl<'x> Key<'x> {
         Some(is_change)
     }
 
-    /// Puts a value with an expiry yet to come and an eviction clock of its own in the place of whatever is there, and
-    /// returns that.
+    /// Stores a value with an expiry in the future and the given eviction clock, and returns the replaced entry, if
+    /// any.
     pub fn put(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) -> Option<Slot> {
         let replaced = self.replace(value, expire_at_ms, clock);
         self.note_change();
         replaced
     }
 
-    /// Puts a changed copy of the value of a key that is there in its place, as a use, and returns an entry with the old
-    /// one. Counted as a change only if observers are to be notified.
+    /// Replaces the value of an existing key with a changed copy, as a use, and returns an entry with the old value.
+    /// Counted as a change only if observers are to be notified.
     ///
     /// # Panics
-    /// If the key is not there.
+    /// If the key does not exist.
     pub fn exchange_value(&mut self, value: NewValue<'_>, is_observed: bool) -> Slot {
         let at = self.at.expect("the caller has seen the key");
         self.touch();
@@ -464,21 +469,21 @@ impl<'x> Key<'x> {
         replaced
     }
 
-    /// Removes the key and returns its entry, `None` if it was not there.
+    /// Removes the key and returns its entry, `None` if it did not exist.
     pub fn remove(&mut self) -> Option<Slot> {
         let slot = self.detach()?;
         self.note_change();
         Some(slot)
     }
 
-    /// As [`Key::remove`], as a part of a change that is counted elsewhere.
+    /// Like [`Key::remove`], as part of a change that the caller counts.
     pub fn take(&mut self) -> Option<Slot> {
         let slot = self.detach()?;
         self.shard.notify_change(self.database, self.hash.tag(), self.name, &mut self.turn.notices);
         Some(slot)
     }
 
-    /// Takes the entry out, silently.
+    /// Removes the entry without notifications.
     fn detach(&mut self) -> Option<Slot> {
         self.at.take().map(|at| self.shard.remove(self.database, at))
     }

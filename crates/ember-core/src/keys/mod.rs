@@ -1,4 +1,4 @@
-//! A command's access to its keys: the locks it holds, and look-ups, changes and removals under them.
+//! A command's access to its keys: the locks it holds, and lookups, changes and removals under them.
 
 mod effect;
 mod guards;
@@ -24,32 +24,32 @@ use crate::turn::Turn;
 use crate::types::Variant;
 use key::typed;
 
-/// How a look-up counts.
+/// How a lookup counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lookup {
-    /// A use: counts as hit or miss and moves the eviction clock.
+    /// A use: counts as a hit or miss and updates the eviction clock.
     Use,
-    /// Counts as hit or miss, but is no use of the value (`TTL`, `TYPE`, `EXISTS`).
+    /// Counts as a hit or miss, but not as a use of the value (`TTL`, `TYPE`, `EXISTS`).
     NoTouch,
-    /// Leaves no trace (`OBJECT`, `DEBUG`).
+    /// Changes no counter and no clock (`OBJECT`, `DEBUG`).
     Peek,
 }
 
-/// The keys of the command that is running.
+/// The keys of the current command.
 pub struct Keys<'c, 'k> {
     keyspace: &'k Keyspace,
     guards: &'c mut Guards<'k>,
     args: Args<'c>,
     database: usize,
-    /// The argument whose hash is known already, and that hash.
+    /// An argument whose hash is known already, and that hash.
     known: (usize, KeyHash),
     /// The worker's state.
     pub turn: &'c mut Turn,
 }
 
 impl<'c, 'k> Keys<'c, 'k> {
-    /// Access to the keys among `args` in `database`, for which `guards` holds the locks. `known` is an argument's index and
-    /// the hash of that argument.
+    /// Returns access to the keys among `args` in `database`, for which `guards` holds the locks. `known` is an
+    /// argument's index and the hash of that argument.
     #[inline]
     pub fn new(
         keyspace: &'k Keyspace,
@@ -62,12 +62,12 @@ impl<'c, 'k> Keys<'c, 'k> {
         Keys { keyspace, guards, args, database, known, turn }
     }
 
-    /// The number of the selected database.
+    /// Returns the number of the selected database.
     pub fn database(&self) -> usize {
         self.database
     }
 
-    /// The number of databases.
+    /// Returns the number of databases.
     pub fn databases(&self) -> usize {
         self.keyspace.databases()
     }
@@ -77,13 +77,13 @@ impl<'c, 'k> Keys<'c, 'k> {
         if arg == self.known.0 { self.known.1 } else { self.keyspace.hash(self.args.at(arg)) }
     }
 
-    /// Looks up the key in argument `arg` for reading, as a use.
+    /// Finds the key in argument `arg` for reading, as a use.
     #[inline]
     pub fn read(&mut self, arg: usize) -> Option<EntryRef<'_>> {
         self.read_as(arg, Lookup::Use)
     }
 
-    /// Looks up the key in argument `arg` for reading. An expired key is not found, and removed unless
+    /// Finds the key in argument `arg` for reading. An expired key is not found, and is removed unless
     /// [`Turn::keeps_expired`].
     #[inline]
     pub fn read_as(&mut self, arg: usize, lookup: Lookup) -> Option<EntryRef<'_>> {
@@ -105,7 +105,7 @@ impl<'c, 'k> Keys<'c, 'k> {
         key.into_entry()
     }
 
-    /// Looks up the value of the key in argument `arg` for reading, as a use.
+    /// Finds the value of the key in argument `arg` for reading, as a use.
     ///
     /// # Errors
     /// `WrongType` if the key holds another type.
@@ -114,7 +114,7 @@ impl<'c, 'k> Keys<'c, 'k> {
         typed(self.read(arg))
     }
 
-    /// The value of the key in argument `arg`, without a trace, as [`Keys::entry`].
+    /// Returns the value of the key in argument `arg` without counting a lookup, like [`Keys::entry`].
     ///
     /// # Errors
     /// `WrongType` if the key holds another type.
@@ -132,8 +132,8 @@ impl<'c, 'k> Keys<'c, 'k> {
         self.turn.journal.record(self.database, write);
     }
 
-    /// Adds a watch of the key in argument `arg`; true if the key was there. An expired key is not, and removed unless
-    /// [`Turn::keeps_expired`].
+    /// Adds a watch of the key in argument `arg`; returns true if the key exists. An expired key does not, and is
+    /// removed unless [`Turn::keeps_expired`].
     pub fn watch(&mut self, arg: usize, watch: &Arc<Watch>) -> bool {
         let (hash, keeps_expired) = (self.hash(arg), self.turn.keeps_expired);
         let shard = self.guards.shard_mut(hash.shard());
@@ -142,8 +142,8 @@ impl<'c, 'k> Keys<'c, 'k> {
         key.exists()
     }
 
-    /// Lets a key expire that is watched since `since_ms`, Unix time in ms, which breaks the watch. Where it stays
-    /// ([`Turn::keeps_expired`]) true is returned in place of that.
+    /// Expires a key that is watched since `since_ms`, Unix time in ms, which breaks the watch. If expired keys stay in
+    /// place ([`Turn::keeps_expired`]), returns instead whether the key has expired since then.
     pub fn has_expired_since(&mut self, arg: usize, since_ms: i64) -> bool {
         if !self.turn.keeps_expired {
             self.key(arg);
@@ -162,40 +162,40 @@ impl<'c, 'k> Keys<'c, 'k> {
         shard.edit_observers(|observers| observers.unwatch(database, self.args.at(arg), watch));
     }
 
-    /// Removes the key in argument `arg` if it has expired, and what has expired of its value, unless
-    /// [`Turn::keeps_expired`]: who reads it now reads what the journal leads to. O(elements that have expired).
+    /// Removes the key in argument `arg` if it has expired, or the expired elements of its value, unless
+    /// [`Turn::keeps_expired`]: a reader then sees the state that the journal leads to. O(elements that have expired).
     pub fn expire(&mut self, arg: usize) {
         let hash = self.hash(arg);
         let shard = self.guards.shard_mut(hash.shard());
         shard.expire_all_of(self.database, hash, self.args.at(arg), self.turn);
     }
 
-    /// The live query of the key in argument `arg` that is this call, in a protocol.
+    /// Returns the live query for this call, in a protocol, among those of the key in argument `arg`.
     pub fn find_query(&self, arg: usize, protocol: Protocol) -> Option<Arc<LiveQuery>> {
         let hash = self.hash(arg);
         let observers = self.guards.data(hash.shard()).observers()?;
         observers.find_query(hash.tag(), self.args, self.database, protocol).cloned()
     }
 
-    /// Enters a live query for the key in argument `arg`; returns by how many bytes queries take more memory in its shard.
+    /// Adds a live query to the key in argument `arg`; returns the growth in bytes of the queries' memory in its shard.
     pub fn enter_query(&mut self, arg: usize, query: &Arc<LiveQuery>) -> isize {
         let hash = self.hash(arg);
         self.guards.shard_mut(hash.shard()).enter_query(hash.tag(), query)
     }
 
-    /// Takes a live query away from the key in argument `arg`; returns as [`Keys::enter_query`] does.
+    /// Removes a live query from the key in argument `arg`; returns the same as [`Keys::enter_query`].
     pub fn leave_query(&mut self, arg: usize, query: &Arc<LiveQuery>) -> isize {
         let hash = self.hash(arg);
         self.guards.shard_mut(hash.shard()).leave_query(hash.tag(), query)
     }
 
-    /// Puts a waiter into the queue of the key in argument `arg`.
+    /// Adds a waiter to the queue of the key in argument `arg`.
     pub fn enqueue(&mut self, arg: usize, waiter: &Arc<Waiter>) {
         let shard = self.guards.shard_mut(self.hash(arg).shard());
         shard.edit_observers(|observers| observers.enqueue(self.database, self.args.at(arg), waiter));
     }
 
-    /// Notes that a client may have a copy of the value of the key in argument `arg` ([`Observers::track`]).
+    /// Records that a client may have a copy of the value of the key in argument `arg` ([`Observers::track`]).
     ///
     /// [`Observers::track`]: crate::effects::observers::Observers::track
     pub fn track(&mut self, arg: usize, client_id: u64, keys_max: usize) {
@@ -204,14 +204,14 @@ impl<'c, 'k> Keys<'c, 'k> {
         shard.edit_observers(|observers| observers.track(self.args.at(arg), client_id, keys_max, notices));
     }
 
-    /// Takes a waiter out of the queue of the key in argument `arg`.
+    /// Removes a waiter from the queue of the key in argument `arg`.
     pub fn dequeue(&mut self, arg: usize, waiter: &Arc<Waiter>) {
         let shard = self.guards.shard_mut(self.hash(arg).shard());
         shard.edit_observers(|observers| observers.dequeue(self.database, self.args.at(arg), waiter));
     }
 
-    /// The entry of the key in argument `arg`, if it is there and not expired, without a trace. Several such views may live
-    /// together; [`Keys::read`] the keys first where the look-up is to count.
+    /// Returns the entry of the key in argument `arg`, if it exists and is not expired, without counting a lookup.
+    /// Several such views may exist together; call [`Keys::read`] for the keys first if the lookups are to count.
     pub fn entry(&self, arg: usize) -> Option<EntryRef<'_>> {
         let hash = self.hash(arg);
         let shard = self.guards.data(hash.shard());
@@ -220,7 +220,7 @@ impl<'c, 'k> Keys<'c, 'k> {
         entry.expire_at_ms().is_none_or(|expire_at_ms| expire_at_ms > self.turn.expired_ms()).then_some(entry)
     }
 
-    /// As [`Keys::entry`], of a key that need not be an argument; its shard's lock is held.
+    /// Like [`Keys::entry`], for a key that need not be an argument; its shard's lock is held.
     pub fn entry_named(&self, key: &[u8]) -> Option<EntryRef<'_>> {
         let hash = self.keyspace.hash(key);
         let shard = self.guards.data(hash.shard());
@@ -228,11 +228,11 @@ impl<'c, 'k> Keys<'c, 'k> {
         entry.expire_at_ms().is_none_or(|expire_at_ms| expire_at_ms > self.turn.expired_ms()).then_some(entry)
     }
 
-    /// Notes those of `names` whose values are away as lacking ([`Turn::lacking`]); whether there are some. They need not be
-    /// arguments; their shards' locks are held.
+    /// Records the keys in `names` with cold values as missing ([`Turn::lacking`]); returns whether there are any. They
+    /// need not be arguments; their shards' locks are held.
     ///
     /// # Errors
-    /// If some are, and all take more memory together than they may.
+    /// If there are any, and all values together exceed their memory limit.
     pub fn note_lacking(&mut self, names: impl Iterator<Item = Vec<u8>>) -> Result<bool, CommandError> {
         self.turn.lacking.clear();
         let mut bytes = 0;
@@ -251,14 +251,14 @@ impl<'c, 'k> Keys<'c, 'k> {
         Ok(!self.turn.lacking.is_empty())
     }
 
-    /// Looks up the key in argument `arg` for a change. An expired key is removed first. The clock does not move: call
-    /// [`Key::touch`] for a use.
+    /// Finds the key in argument `arg` for a change. An expired key is removed first. The eviction clock is not
+    /// updated: call [`Key::touch`] for a use.
     #[inline]
     pub fn key(&mut self, arg: usize) -> Key<'_> {
         self.key_in(self.database, arg)
     }
 
-    /// As [`Keys::key`] in another database.
+    /// Like [`Keys::key`], in another database.
     #[inline]
     pub fn key_in(&mut self, database: usize, arg: usize) -> Key<'_> {
         let hash = self.hash(arg);

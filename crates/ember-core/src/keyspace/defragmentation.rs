@@ -1,10 +1,10 @@
-//! Defragmentation: allocations that stand in memory of which little is in use are moved to where more is, so that the
-//! allocator can give the rest back.
+//! Defragmentation: moves allocations out of sparsely used memory into denser memory, so that the allocator can return
+//! the rest to the system.
 //!
-//! An entry has one owner, its slot, so moving it is a copy and a store, under the lock of its shard and in small steps.
-//! What is moved: tables of shards; entries, and strings apart from them; hashes, sets, sorted sets and lists with all their
-//! elements. What stays: the inside of streams, the index of a hash's expiring fields, strings of 32 KiB and more, which
-//! have pages of their own, and values that a snapshot is writing just now.
+//! An entry has one owner, its slot, so moving it is a copy and a store, under the lock of its shard and in small
+//! steps. Moved are tables of shards; entries, and strings outside them; hashes, sets, sorted sets and lists with all
+//! their elements. Not moved are the contents of streams, the index of a hash's expiring fields, strings of 32 KiB and
+//! more, which have their own pages, and values that a snapshot is currently writing.
 
 use std::collections::VecDeque;
 
@@ -13,13 +13,13 @@ use super::{Keyspace, SHARDS};
 pub use crate::keyspace::shard::moving::KeyCounts;
 use crate::memory::moving::Mover;
 
-/// Elements of a large value that are looked at in one step.
+/// Elements of a large value that are examined in one step.
 const STEP_ELEMENTS: usize = 128;
 
-/// Large values whose elements are to be looked at before the walk goes on: more than one step of it can find.
+/// Limit of large values that are waiting for their elements to be examined: more than one step of the walk can find.
 const LARGE_MAX: usize = 4096;
 
-/// A value whose elements are looked at in steps.
+/// A value whose elements are examined in steps.
 struct Large {
     database_name: usize,
     key: Box<[u8]>,
@@ -27,29 +27,29 @@ struct Large {
     has_moved: bool,
 }
 
-/// One walk over all keys. Anything may be changed between two steps.
+/// A walk over all keys. The keyspace may change in any way between two steps.
 #[derive(Default)]
 pub struct Defragmentation {
     shard: usize,
     place: Place,
     large: VecDeque<Large>,
-    /// The keys that were looked at.
+    /// The examined keys.
     pub keys: KeyCounts,
-    /// Allocations that were moved, and that stay where they are.
+    /// Allocations that were moved.
     pub moved: u64,
-    /// The same.
+    /// Allocations that were left in place.
     pub left: u64,
 }
 
 impl Defragmentation {
-    /// A walk that has not begun.
+    /// Returns a walk at its beginning.
     pub fn new() -> Defragmentation {
         Defragmentation::default()
     }
 
-    /// Looks at some allocations, and moves those for which `is_worth_it` holds. Values with more than `elements_max`
-    /// elements are looked at in steps of their own, others whole. False at the end of the walk. The caller holds no lock;
-    /// one is held for some tens of microseconds, or as long as so many elements take.
+    /// Examines some allocations, and moves those for which `is_worth_it` returns true. Values with more than
+    /// `elements_max` elements are examined in separate steps, others as a whole. Returns false at the end of the walk.
+    /// The caller holds no lock; one is held for some tens of microseconds, or as long as that many elements take.
     pub fn step(
         &mut self,
         keyspace: &Keyspace,

@@ -1,57 +1,58 @@
-//! The expiry index of a shard: which hash tags to look at, and when.
+//! The expiry index of a shard: which hash tags to check for expired entries, and when.
 //!
 //! A radix heap (Ahuja, Mehlhorn, Orlin, Tarjan, "Faster algorithms for the shortest path problem", 1990) over time in
-//! ticks of [`TICK_MS`]. Each element is four bytes, a database number and a hash tag: not a pointer to an entry, so a
-//! deleted or overwritten key leaves nothing dangling, only a reference that finds nothing when its time comes. The
-//! time itself is not kept: a reference in bucket `b` is due somewhere in that bucket's range, and when the range
-//! begins the entry is asked for its exact expiry and moves to a finer bucket, at most 32 times and mostly twice.
+//! ticks of [`TICK_MS`]. Each element is four bytes, a database number and a hash tag, instead of a pointer to an
+//! entry: a deleted or overwritten key leaves no dangling pointer, only a reference that finds nothing when it is due.
+//! The time itself is not stored: a reference in bucket `b` is due within that bucket's range. When the range begins,
+//! the exact expiry is read from the entry and the reference moves to a finer bucket, at most 32 times and mostly
+//! twice.
 //!
 //! # Invariants
 //!
-//! * `last` never goes back. A reference due at tick `t > last` stands in bucket `b`, the number of bits up to the highest
-//!   one in which `t` and `last` differ; one due at or before `last` stands in bucket 0.
-//! * Each entry with an expiry, or with elements that have one, has at least one reference, due no later than the first of
-//!   them. It may have more: one for each time that was brought forward. [`ExpiryIndex::is_bloated`] says when the surplus
-//!   is worth a rebuild.
+//! * `last` never decreases. A reference due at tick `t > last` is in bucket `b`, the number of bits up to the highest
+//!   one in which `t` and `last` differ; a reference due at or before `last` is in bucket 0.
+//! * Each entry with an expiry, or with elements that have one, has at least one reference, due no later than the first
+//!   of them. It may have more: one for each time its expiry was brought forward. [`ExpiryIndex::is_bloated`] returns
+//!   whether the surplus justifies a rebuild.
 
 use crate::entries::hash::TAG_BITS;
 
-/// The resolution of the index. An expired key that nobody asks for is found one to two ticks after its time.
+/// The resolution of the index. An expired key that no client accesses is found one to two ticks after its expiry.
 pub const TICK_MS: i64 = 64;
 
-/// A shard with few volatile keys is not rebuilt for a handful of stale references.
+/// Limit of stale references without a rebuild in a shard with few volatile keys.
 const BLOAT_MIN: usize = 256;
 
-/// The most databases a reference can tell apart.
+/// The maximum number of databases that references can distinguish.
 pub const DATABASES_MAX: usize = 1 << (32 - TAG_BITS);
 
-/// A database and a hash tag to look at.
+/// A database and a hash tag to check for expired entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reference(u32);
 
 impl Reference {
-    /// The reference to entries of `tag` in database `database`.
+    /// Returns the reference to entries of `tag` in database `database`.
     pub fn new(database: usize, tag: u32) -> Reference {
         debug_assert!(database < DATABASES_MAX && tag < 1 << TAG_BITS);
         Reference((database as u32) << TAG_BITS | tag)
     }
 
-    /// The database's number.
+    /// Returns the database's number.
     pub fn database(self) -> usize {
         (self.0 >> TAG_BITS) as usize
     }
 
-    /// The hash tag.
+    /// Returns the hash tag.
     pub fn tag(self) -> u32 {
         self.0 & ((1 << TAG_BITS) - 1)
     }
 }
 
-/// The references of one shard, by when they are due.
+/// The references of one shard, by their due times.
 #[derive(Default)]
 pub struct ExpiryIndex {
     last: u32,
-    /// The bucket whose range has begun and which is being emptied, one reference at a time.
+    /// The bucket whose range has begun and whose references are being taken one at a time.
     draining: usize,
     buckets: Vec<Vec<Reference>>,
     len: usize,
@@ -59,17 +60,17 @@ pub struct ExpiryIndex {
 }
 
 impl ExpiryIndex {
-    /// The number of references.
+    /// Returns the number of references.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is no reference.
+    /// Returns whether there are no references.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes of memory taken.
+    /// Returns the bytes of memory taken.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -86,7 +87,7 @@ impl ExpiryIndex {
         let list = &mut self.buckets[bucket];
         if list.len() == list.capacity() {
             let before = list.capacity();
-            // A quarter, not double: this list is the cost of a TTL.
+            // Grows by a quarter instead of doubling: this list is the memory cost of a TTL.
             list.reserve_exact((before / 4).max(4));
             self.bytes += (list.capacity() - before) * size_of::<Reference>();
         }
@@ -94,8 +95,8 @@ impl ExpiryIndex {
         self.len += 1;
     }
 
-    /// Takes a reference whose time, as far as the index knows, has come. The caller looks at its entries and adds those
-    /// that are not due yet again. O(1) amortised.
+    /// Takes a reference that is due as far as the index knows. The caller checks its entries, and adds those again
+    /// that are not due yet. O(1) amortised.
     pub fn pop_due(&mut self, now: u32) -> Option<Reference> {
         if self.len == 0 {
             return None;
@@ -118,7 +119,7 @@ impl ExpiryIndex {
         reference
     }
 
-    /// The tick at which [`ExpiryIndex::pop_due`] has something to give next.
+    /// Returns the tick at which [`ExpiryIndex::pop_due`] returns the next reference.
     pub fn next_due(&self) -> Option<u32> {
         if self.len == 0 {
             return None;
@@ -129,7 +130,7 @@ impl ExpiryIndex {
         self.next_range().map(|(_, begins)| begins)
     }
 
-    /// The lowest bucket in use and the first tick of its range.
+    /// Returns the lowest bucket in use and the first tick of its range.
     fn next_range(&self) -> Option<(usize, u32)> {
         let bucket = self.buckets.iter().position(|list| !list.is_empty())?;
         let begins = match bucket {
@@ -139,12 +140,12 @@ impl ExpiryIndex {
         Some((bucket, begins))
     }
 
-    /// Whether most references are stale, given how many entries have an expiry.
+    /// Returns whether most references are stale, given how many entries have an expiry.
     pub fn is_bloated(&self, volatile_entries: usize) -> bool {
         self.len > 2 * volatile_entries + BLOAT_MIN
     }
 
-    /// Forgets all references, but not how far time has come.
+    /// Removes all references, but keeps the current time of the index.
     pub fn clear(&mut self) {
         *self = ExpiryIndex { last: self.last, ..ExpiryIndex::default() };
     }

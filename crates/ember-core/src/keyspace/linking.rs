@@ -1,9 +1,9 @@
-//! Links of vectors, made beside commands: additions to a vector set only say that there is something to be linked, and
-//! removals that the graph is to be mended.
+//! Linking of vectors outside of commands: additions to a vector set only report that there are vectors to link, and
+//! removals that the graph needs repair.
 //!
-//! Who links holds a shard's lock for two moments, to take vectors and a view of the index, and to make the links that were
-//! chosen in the view. Nothing of what commands see changes by that, so it is neither told to anybody nor recorded; a
-//! snapshot that has still to save the value, or is writing it, has it as it was.
+//! A linking thread holds a shard's lock for two moments: to take vectors and a view of the index, and to add the links
+//! that it has chosen in the view. This changes nothing that commands can see, so no client is notified and nothing is
+//! recorded; a snapshot that has still to save the value, or is writing it, has the unchanged value.
 
 use super::Keyspace;
 use crate::types::Variant;
@@ -11,16 +11,16 @@ use crate::types::vector_set::{Linking, Plan, Training, VectorSet};
 
 pub use crate::types::vector_set::plan;
 
-/// Vectors that are linked in one go. What is added meanwhile copies the last blocks of the index once for each view.
+/// Vectors linked per batch. Additions meanwhile copy the last blocks of the index once for each view.
 pub const BATCH: usize = 4;
 
-/// What there is to do for a key.
+/// The next work on a key.
 pub enum Next {
-    /// Nothing.
+    /// There is none.
     Nothing,
-    /// Something, but a snapshot that has still to save the value has no room for it.
+    /// There is some, but a snapshot that has still to save the value has no space for it.
     Later,
-    /// This.
+    /// A batch to link.
     Linking(Box<Linking>),
 }
 
@@ -33,7 +33,7 @@ fn edit<R>(
     let hash = keyspace.hash(key);
     let mut data = keyspace.lock(hash.shard());
     let at = data.find(database, hash, key)?;
-    // Only what is changed is looked at as changed.
+    // Without work, the value is not marked as changed.
     data.entry(database, at).aggregate().and_then(VectorSet::of).filter(|set| set.has_work())?;
     let result = data.edit(database, at, |slot| slot.aggregate_mut().and_then(VectorSet::of_mut).map(edit));
     let growth = keyspace.release(hash.shard(), data);
@@ -41,7 +41,7 @@ fn edit<R>(
     result
 }
 
-/// How much there is to do for a key: vectors to be linked, and slots to be given back. The caller holds no lock.
+/// Returns the remaining work on a key: vectors to link plus slots to release. The caller holds no lock.
 pub fn left(keyspace: &Keyspace, database: usize, key: &[u8]) -> usize {
     let hash = keyspace.hash(key);
     let data = keyspace.lock(hash.shard());
@@ -60,17 +60,18 @@ pub fn begin(keyspace: &Keyspace, database: usize, key: &[u8]) -> Next {
     linking.flatten().map_or(Next::Nothing, |linking| Next::Linking(Box::new(linking)))
 }
 
-/// Begins to make the lists of a key's index, if it is time and nobody does it. The caller holds no lock.
+/// Begins to build the lists of a key's index, if they are due and no other thread builds them. The caller holds no
+/// lock.
 pub fn begin_training(keyspace: &Keyspace, database: usize, key: &[u8]) -> Option<Box<Training>> {
     edit(keyspace, database, key, VectorSet::begin_training).flatten().map(Box::new)
 }
 
-/// Tells a training what has changed of the index; whether it is to go on. The caller holds no lock.
+/// Passes the changes of the index to a training; returns whether it continues. The caller holds no lock.
 pub fn advance_training(keyspace: &Keyspace, database: usize, key: &[u8], training: &mut Training) -> bool {
     edit(keyspace, database, key, |set| set.advance_training(training)).unwrap_or(false)
 }
 
-/// Makes links, and returns how many vectors of the key are left to be linked. The caller holds no lock.
+/// Adds links, and returns how many vectors of the key are left to link. The caller holds no lock.
 pub fn commit(keyspace: &Keyspace, database: usize, key: &[u8], plans: &[Plan]) -> usize {
     let mut pending = 0;
     for plan in plans {
@@ -83,7 +84,7 @@ pub fn commit(keyspace: &Keyspace, database: usize, key: &[u8], plans: &[Plan]) 
     pending
 }
 
-/// Gives slots of removed vectors of a key back, up to a batch, and returns how many are left. The caller holds no lock.
+/// Releases slots of removed vectors of a key, up to a batch, and returns how many are left. The caller holds no lock.
 pub fn bury(keyspace: &Keyspace, database: usize, key: &[u8]) -> usize {
     let hash = keyspace.hash(key);
     let mut dead = 0;

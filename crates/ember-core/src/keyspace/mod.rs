@@ -1,10 +1,10 @@
 //! The keyspace: databases of entries, spread over shards by the hash of their keys.
 //!
 //! * [`entry`] lays out one key, its metadata and its value; [`table`] finds entries; [`shard`] keeps tables, byte
-//!   account and expiry index consistent behind one lock; [`expiry`] knows when to look for what has expired.
-//! * This file has the array of shards and what concerns all of them.
+//!   account and expiry index consistent behind one lock; [`expiry`] schedules the checks for expired entries.
+//! * This file has the array of shards and the operations on all of them.
 //!
-//! Locks are taken in ascending order of shards when several are needed ([`crate::keys::Guards`]).
+//! When several locks are needed, they are taken in ascending order of shards ([`crate::keys::Guards`]).
 
 pub mod defragmentation;
 pub mod expiry;
@@ -29,43 +29,43 @@ use crate::types::elements;
 use shard::handover::HeldBack;
 use shard::{Database, ShardData};
 
-/// The number of shards. Many more than cores, so that two workers seldom want the same lock, and growing one table is
-/// short; few enough that the locks and table heads (64 bytes each) stay in a core's second-level cache.
+/// The number of shards. Many more than cores, so that two workers rarely need the same lock and growing one table
+/// takes little time; few enough that the locks and table heads (64 bytes each) fit a core's second-level cache.
 pub const SHARDS: usize = 1 << SHARD_BITS;
 
-/// The hint of a shard in which nothing ever expires.
+/// The due time of a shard in which nothing ever expires.
 const NEVER_MS: i64 = i64::MAX;
 
-/// One lock and what is behind it, on a cache line of its own.
+/// A lock and the data that it protects, on a separate cache line.
 #[repr(C, align(64))]
 struct Shard {
     data: Mutex<ShardData>,
-    /// When active expiry has something to do here, Unix time in ms; written under the lock, read without it: a stale
-    /// value delays a look by one turn, no more.
+    /// Unix time in ms at which active expiry has work here. Written under the lock, read without it: a stale value
+    /// delays the work by at most one turn.
     next_due_ms: AtomicI64,
-    /// Where database 0's table has its slots and how many groups they are: for fetching ahead without the lock. Only
-    /// addresses are computed of them, so stale values cost a useless fetch.
+    /// The slots' address and the number of groups of database 0's table, for prefetching without the lock. They are
+    /// only used to compute addresses, so stale values cost a useless prefetch.
     first_slots: AtomicPtr<u8>,
     first_groups: AtomicUsize,
-    /// The [`ShardCounts`] of when the lock was last given back after a change: to be added up without the locks.
+    /// The [`ShardCounts`] when the lock was last released after a change, to be summed without the locks.
     counts: AtomicU64,
 }
 
-/// What of a shard can be counted without its lock.
+/// The counts of a shard that can be read without its lock.
 #[derive(Clone, Copy, Debug)]
 pub struct ShardCounts {
     /// The keys of database 0.
     pub keys: usize,
-    /// Those of them that expire.
+    /// The keys among them with an expiry.
     pub volatile: usize,
-    /// Whether there is nothing else: no other database was ever used, no value has elements that expire, and nobody
-    /// observes a key.
+    /// Whether there is nothing else: no other database was ever used, no value has elements that expire, and no key is
+    /// observed.
     pub is_all: bool,
 }
 
 impl ShardCounts {
-    /// Bits of each number: no machine's memory has room for so many keys in each of a thousand shards. The bit above the
-    /// second one says whether there is more to be counted.
+    /// Bits of each number: no machine has enough memory for that many keys in each of a thousand shards. The bit above
+    /// the second number tells whether there is more to be counted.
     const BITS: u32 = 31;
     const MAX: usize = (1 << ShardCounts::BITS) - 1;
 
@@ -92,43 +92,43 @@ impl ShardCounts {
     }
 }
 
-/// Asks the processor to fetch an entry.
+/// Prefetches an entry.
 #[inline]
 fn prefetch_entry_at(address: *const u8) {
     prefetch(address);
     prefetch(address.wrapping_add(64));
-    // An entry begins at any multiple of 8: one of less than two lines' length may stand in three. Those of 96 bytes end
-    // just before the byte behind this one, so that no line is fetched for nothing.
+    // An entry begins at any multiple of 8, so one shorter than two lines may occupy three. An entry of 96 bytes ends
+    // just before the byte after this one, so no line is fetched in vain.
     prefetch(address.wrapping_add(95));
 }
 
 /// All data of the server.
 pub struct Keyspace {
-    // Fixed after the start.
+    // Fixed after startup.
     shards: Box<[Shard]>,
     hasher: KeyHasher,
     databases: usize,
     keeps_order: bool,
-    // Shared. A plain sum of what workers report after each batch; exact when all of them are idle.
+    // Shared. A plain sum of the workers' reports after each batch; exact when all workers are idle.
     used_bytes: AtomicI64,
     held_back: Arc<HeldBack>,
 }
 
-/// What a [`Keyspace`] is made with.
+/// Options of a new [`Keyspace`].
 #[derive(Clone, Debug)]
 pub struct KeyspaceOptions {
     /// The number of databases, 1..=[`expiry::DATABASES_MAX`].
     pub databases: usize,
     /// The function that hashes keys.
     pub hash_function: HashFunction,
-    /// The time now, Unix time in ms: nothing expires before it.
+    /// The current Unix time in ms: nothing expires before it.
     pub now_ms: i64,
-    /// Whether the names of keys are kept in order, too.
+    /// Whether the names of keys are also kept in order.
     pub keeps_order: bool,
 }
 
 impl Default for KeyspaceOptions {
-    /// 16 databases, nothing kept in order, at the beginning of Unix time.
+    /// Returns 16 databases, no ordered names, and the beginning of Unix time.
     fn default() -> KeyspaceOptions {
         let hash_function = HashFunction::Rapidhash;
         KeyspaceOptions { databases: 16, hash_function, now_ms: 0, keeps_order: false }
@@ -136,10 +136,10 @@ impl Default for KeyspaceOptions {
 }
 
 impl Keyspace {
-    /// An empty keyspace.
+    /// Returns an empty keyspace.
     ///
     /// # Errors
-    /// If the system gives no random bytes for the hash function's secrets.
+    /// If the system returns no random bytes for the hash function's secrets.
     pub fn new(options: &KeyspaceOptions) -> Result<Keyspace, getrandom::Error> {
         assert!(
             (1..=expiry::DATABASES_MAX).contains(&options.databases),
@@ -163,12 +163,12 @@ impl Keyspace {
         })
     }
 
-    /// The number of databases.
+    /// Returns the number of databases.
     pub fn databases(&self) -> usize {
         self.databases
     }
 
-    /// Whether the names of keys are kept in order ([`Database::names`]).
+    /// Returns whether the names of keys are kept in order ([`Database::names`]).
     pub fn keeps_order(&self) -> bool {
         self.keeps_order
     }
@@ -179,13 +179,13 @@ impl Keyspace {
         self.hasher.hash(key)
     }
 
-    /// Takes a shard's lock. Release it with [`Keyspace::release`] after changes, so that the account is published.
+    /// Takes a shard's lock. After changes, release it with [`Keyspace::release`] so that the account is published.
     #[inline]
     pub fn lock(&self, shard: usize) -> MutexGuard<'_, ShardData> {
         self.shards[shard].data.lock()
     }
 
-    /// Gives a shard's lock back and returns by how many bytes it has grown.
+    /// Releases a shard's lock and returns the shard's growth in bytes.
     #[inline]
     pub fn release(&self, shard: usize, mut data: MutexGuard<'_, ShardData>) -> i64 {
         if !data.is_changed() {
@@ -203,13 +203,13 @@ impl Keyspace {
         data.take_growth()
     }
 
-    /// Asks the processor to fetch what a search for a key of this hash reads first, without taking the lock.
+    /// Prefetches the memory that a search for a key with this hash reads first, without taking the lock.
     #[inline]
     pub fn prefetch_shard(&self, hash: KeyHash) {
         prefetch(std::ptr::from_ref(&self.shards[hash.shard()]).cast());
     }
 
-    /// Asks the processor to fetch the table line of the hash in database 0, without taking the lock.
+    /// Prefetches the table line of the hash in database 0, without taking the lock.
     #[inline]
     pub fn prefetch_group(&self, hash: KeyHash) {
         let shard = &self.shards[hash.shard()];
@@ -218,18 +218,19 @@ impl Keyspace {
         prefetch(slots.wrapping_add(table::group_offset_bytes(hash.tag(), groups)));
     }
 
-    /// Asks the processor to fetch the first two or three lines of the entry that a search for the hash would compare, if
-    /// the shard is free just now.
+    /// Prefetches the first two or three lines of the entry that a search for the hash would compare, if the shard's
+    /// lock is free.
     #[inline]
     pub fn prefetch_entry(&self, database: usize, hash: KeyHash) {
         let Some(data) = self.shards[hash.shard()].data.try_lock() else { return };
         let address = data.database(database).table().entry_address(hash.tag());
-        // Giving the lock back would wait for the translation of an address that is being fetched.
+        // Releasing the lock after the prefetch would wait for the address translation of that prefetch.
         drop(data);
         prefetch_entry_at(address);
     }
 
-    /// As [`Keyspace::prefetch_entry`], and also what a change of the key asks the shard's live queries.
+    /// Like [`Keyspace::prefetch_entry`], and also prefetches the word that a change of the key reads from the filter
+    /// of live queries.
     #[inline]
     pub fn prefetch_queried_entry(&self, database: usize, hash: KeyHash) {
         let Some(data) = self.shards[hash.shard()].data.try_lock() else { return };
@@ -240,30 +241,30 @@ impl Keyspace {
         prefetch_entry_at(address);
     }
 
-    /// Adds what [`Keyspace::release`] returned, summed up by a worker, to the total.
+    /// Adds the sum of a worker's results of [`Keyspace::release`] to the total.
     pub fn publish_bytes(&self, growth: i64) {
         if growth != 0 {
-            // A plain counter: nothing is read on the strength of it but the number.
+            // A plain counter: no other data depend on it.
             self.used_bytes.fetch_add(growth, Ordering::Relaxed);
         }
     }
 
-    /// Bytes of memory taken by all shards, as far as published.
+    /// Returns the published bytes of memory taken by all shards.
     pub fn used_bytes(&self) -> usize {
         self.used_bytes.load(Ordering::Relaxed).max(0) as usize
     }
 
-    /// Whether a value has elements that expire. O(shards); takes their locks, one after the other.
+    /// Returns whether a value has elements that expire. O(shards); takes their locks, one after the other.
     pub fn has_expiring_elements(&self) -> bool {
         self.shards.iter().any(|shard| shard.data.lock().has_expiring_elements())
     }
 
-    /// What a snapshot under way holds back in memory.
+    /// Returns the memory that the current snapshot holds back.
     pub fn held_back(&self) -> &HeldBack {
         &self.held_back
     }
 
-    /// The number of keys in a database, expired ones that were not found yet included. O(shards).
+    /// Returns the number of keys in a database, including expired ones that were not found yet. O(shards).
     pub fn len(&self, database: usize) -> usize {
         if database == 0 {
             return (0..SHARDS).map(|shard| self.counts(shard).keys).sum();
@@ -271,22 +272,22 @@ impl Keyspace {
         (0..SHARDS).map(|shard| self.lock(shard).database(database).table().len()).sum()
     }
 
-    /// What can be counted of a shard without its lock, as it was when the lock was last given back after a change.
+    /// Returns the counts of a shard that need no lock, as they were when the lock was last released after a change.
     pub fn counts(&self, shard: usize) -> ShardCounts {
         ShardCounts::from_bits(self.shards[shard].counts.load(Ordering::Relaxed))
     }
 
-    /// Whether a database has no key.
+    /// Returns whether a database has no keys.
     pub fn is_empty(&self, database: usize) -> bool {
         (0..SHARDS).all(|shard| self.lock(shard).database(database).table().is_empty())
     }
 
-    /// The number of keys with an expiry in a database. O(shards).
+    /// Returns the number of keys with an expiry in a database. O(shards).
     pub fn volatile(&self, database: usize) -> usize {
         (0..SHARDS).map(|shard| self.lock(shard).database(database).volatile()).sum()
     }
 
-    /// Makes room for `keys` keys in all of a database, so that its tables need not grow. O(the room).
+    /// Reserves capacity for `keys` keys in total in a database, so that its tables need not grow. O(capacity).
     pub fn make_room_for(&self, database: usize, keys: usize) {
         for shard in 0..SHARDS {
             let mut data = self.lock(shard);
@@ -295,7 +296,7 @@ impl Keyspace {
         }
     }
 
-    /// Gives back room that keys have not come for. O(keys that are moved together).
+    /// Releases unused capacity of the tables. O(keys that are moved together).
     pub fn give_back_room(&self, database: usize) {
         for shard in 0..SHARDS {
             let mut data = self.lock(shard);
@@ -309,15 +310,15 @@ impl Keyspace {
         (0..SHARDS).map(|shard| self.lock(shard)).collect()
     }
 
-    /// Gives back the locks that [`Keyspace::lock_all`] took, and publishes what they have grown by.
+    /// Releases the locks that [`Keyspace::lock_all`] took, and publishes the shards' growth.
     pub fn release_all(&self, guards: Vec<MutexGuard<'_, ShardData>>) {
         let growth = guards.into_iter().enumerate().map(|(shard, data)| self.release(shard, data)).sum();
         self.publish_bytes(growth);
     }
 
-    /// Empties a database, or all, at one moment for all workers, and notifies those who watch or wait for its keys.
-    /// `at_moment` is called then. Returns how many keys were in them, and what of them is to be freed by the caller: the
-    /// rest is for a snapshot under way.
+    /// Empties a database, or all, at one moment for all workers, and notifies clients that watch or wait for its keys.
+    /// `at_moment` is called at that moment. Returns how many keys were removed, and the databases for the caller to
+    /// free; a current snapshot receives those that it has still to save.
     pub fn flush(
         &self,
         database: Option<usize>,
@@ -344,8 +345,7 @@ impl Keyspace {
         (keys, taken)
     }
 
-    /// Forgets who has copies of what, for as many keys as there are more than `keys_max`, as if these had changed.
-    /// O(shards + keys forgotten).
+    /// Forgets the copies of as many keys as exceed `keys_max`, as if these had changed. O(shards + keys forgotten).
     pub fn limit_tracked(&self, keys_max: usize, turn: &mut Turn) {
         let tracked = |data: &ShardData| data.observers().map_or(0, Observers::tracked_keys);
         let mut excess =
@@ -364,9 +364,9 @@ impl Keyspace {
         }
     }
 
-    /// Exchanges two databases at one moment for all workers, and notifies those who watch or wait for their keys.
-    /// `at_moment` is called then. What has expired under a name that is watched or awaited goes first: it must not seem to
-    /// come or to go.
+    /// Exchanges two databases at one moment for all workers, and notifies clients that watch or wait for their keys.
+    /// `at_moment` is called at that moment. Expired keys with a watched name are removed first, so that they do not
+    /// seem to appear or disappear.
     pub fn swap_databases(
         &self,
         one: usize,
@@ -387,8 +387,8 @@ impl Keyspace {
         self.release_all(guards);
     }
 
-    /// Removes what has expired in `databases` under the name of a key that is watched in one of them. Those who wait for a
-    /// key look at it themselves.
+    /// Removes expired keys in `databases` whose name is watched in one of them. Calls that wait for a key check its
+    /// expiry when they run again.
     fn expire_watched(&self, data: &mut ShardData, databases: [usize; 2], turn: &mut Turn) {
         let Some(observers) = data.observers() else { return };
         let names = |index: usize| observers.watched(index).map(|(key, _)| key.to_vec());
@@ -399,7 +399,7 @@ impl Keyspace {
         }
     }
 
-    /// Notifies the observers of those keys of database `observed` that exist there or in database `other`.
+    /// Notifies the observers of the keys of database `observed` that exist there or in database `other`.
     fn notify_present(&self, data: &ShardData, observed: usize, other: usize, notices: &mut Notices) {
         let Some(observers) = data.observers() else { return };
         let is_there = |key: &[u8]| {
@@ -411,15 +411,15 @@ impl Keyspace {
         let awaited = observers.awaited(observed).filter(|key| is_there(key));
         notices.ready.extend(awaited.map(|key| (observed, key.into())));
         for query in observers.all_queries() {
-            // A word that is no key may have a key's name: then the result is the same as before.
+            // An argument that is not a key may equal a key's name: the result is then the same as before.
             if query.database() == observed && query.call().iter().skip(1).any(is_there) && query.mark() {
                 notices.queries.push(Arc::clone(query));
             }
         }
     }
 
-    /// Removes what has expired in the shards `range`, looking at no more than `budget` references; returns the numbers of
-    /// entries removed and references looked at.
+    /// Removes expired keys and elements in the shards `range`, checking at most `budget` references; returns the
+    /// numbers of removed entries and of checked references.
     pub fn expire_due(
         &self,
         range: std::ops::Range<usize>,
@@ -446,7 +446,7 @@ impl Keyspace {
     /// Checks all shards' invariants; for tests.
     ///
     /// # Panics
-    /// If one does not hold.
+    /// If an invariant does not hold.
     pub fn check_invariants(&self) {
         for shard in 0..SHARDS {
             let data = self.lock(shard);

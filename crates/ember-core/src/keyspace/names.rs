@@ -1,18 +1,18 @@
-//! The names of a database's keys in order, for a store that answers in order.
+//! The names of a database's keys in order, for a store that returns keys in order.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use crate::memory::size_class;
 
-/// What a name takes in the tree beside its own bytes: a pointer and a length in nodes that are about two thirds full.
+/// Bytes of a name in the tree in addition to its own: a pointer and a length in nodes that are about two thirds full.
 const NAME_OVERHEAD_BYTES: usize = 24;
 
 /// Names in the order of their bytes.
 #[derive(Default)]
 pub struct OrderedNames {
     names: BTreeSet<Box<[u8]>>,
-    /// Bytes of memory that the names take, about.
+    /// Approximate bytes of memory that the names take.
     bytes: usize,
 }
 
@@ -21,31 +21,31 @@ fn bytes_of(name: &[u8]) -> usize {
 }
 
 impl OrderedNames {
-    /// Adds the name of a key that has come. O(log n).
+    /// Adds the name of a new key. O(log n).
     pub(super) fn add(&mut self, name: &[u8]) {
         if self.names.insert(name.into()) {
             self.bytes += bytes_of(name);
         }
     }
 
-    /// Removes the name of a key that has gone. O(log n).
+    /// Removes the name of a removed key. O(log n).
     pub(super) fn remove(&mut self, name: &[u8]) {
         if self.names.remove(name) {
             self.bytes -= bytes_of(name);
         }
     }
 
-    /// Bytes of memory that it takes, about.
+    /// Returns the approximate bytes of memory taken.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The number of names.
+    /// Returns the number of names.
     pub(super) fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// The names that begin with `prefix`, in order. O(log n) for the first.
+    /// Returns the names that begin with `prefix`, in order. O(log n) for the first.
     pub fn starting_with<'n>(&'n self, prefix: &'n [u8]) -> impl Iterator<Item = &'n [u8]> {
         let range = self.names.range::<[u8], _>((Bound::Included(prefix), Bound::Unbounded));
         range.map(|name| &**name).take_while(move |name| name.starts_with(prefix))

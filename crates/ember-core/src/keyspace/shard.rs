@@ -1,4 +1,4 @@
-//! A shard: one lock, and behind it a table for each database, the expiry index and the byte account.
+//! A shard: a lock that protects a table for each database, the expiry index and the byte account.
 
 pub mod aside;
 pub mod away;
@@ -26,7 +26,7 @@ use crate::entries::table::{Position, Table};
 use crate::turn::Turn;
 use crate::types::Aggregate;
 
-/// One numbered database's part in a shard.
+/// The part of one numbered database in a shard.
 #[derive(Default)]
 pub struct Database {
     table: Table,
@@ -34,13 +34,13 @@ pub struct Database {
     volatile: usize,
     /// Bytes taken by entries.
     entry_bytes: usize,
-    /// What the expiry index and a snapshot call this database: its first number, which SWAPDB does not change.
+    /// The name of this database in the expiry index and snapshots: its original number, which SWAPDB does not change.
     expiry_name: usize,
-    /// Entries that time takes something away from: those with an expiry, and those with elements that have one.
+    /// Entries that expire as a whole or in part: those with an expiry, and those with elements that have one.
     due: usize,
     /// Entries with elements that have an expiry.
     expiring: usize,
-    /// The names of the keys, if there are some and the shard keeps their order.
+    /// The names of the keys, if there are keys and the shard keeps their order.
     names: Option<Box<OrderedNames>>,
 }
 
@@ -57,7 +57,7 @@ impl Database {
         }
     }
 
-    /// Counts an entry with these dues, where one with others was.
+    /// Updates the counts for an entry whose dues have changed.
     #[inline]
     fn count_dues(&mut self, before: Dues, after: Dues) {
         let change = |count: &mut usize, before: Option<i64>, after: Option<i64>| {
@@ -68,23 +68,23 @@ impl Database {
         change(&mut self.due, before.next_ms(), after.next_ms());
     }
 
-    /// Entries with elements that expire.
+    /// Returns the number of entries with elements that expire.
     #[inline]
     pub fn expiring(&self) -> usize {
         self.expiring
     }
 
-    /// The entries.
+    /// Returns the entries.
     pub fn table(&self) -> &Table {
         &self.table
     }
 
-    /// The number of entries with an expiry.
+    /// Returns the number of entries with an expiry.
     pub fn volatile(&self) -> usize {
         self.volatile
     }
 
-    /// The names of the keys in order; `None` where there are none, or no order is kept.
+    /// Returns the names of the keys in order; `None` if there are no keys, or no order is kept.
     pub fn names(&self) -> Option<&OrderedNames> {
         self.names.as_deref()
     }
@@ -94,13 +94,13 @@ impl Database {
     }
 }
 
-/// What a shard's lock protects.
+/// The data that a shard's lock protects.
 ///
-/// All changes of entries go through here, so that the byte account and the expiry index are exact after each. The
+/// All changes of entries are made here, so that the byte account and the expiry index are exact after each. The
 /// databases' `expiry_name`s are a permutation of their numbers.
 ///
-/// The layout puts what every command reads (the head of database 0) first, on the cache line of the lock, and what every
-/// change reads behind it.
+/// The layout puts the data that every command reads (the head of database 0) first, on the cache line of the lock, and
+/// the data that every change reads next.
 #[derive(Default)]
 #[repr(C)]
 pub struct ShardData {
@@ -116,42 +116,43 @@ pub struct ShardData {
     keeps_order: bool,
     /// Whether there are observers besides live queries.
     has_clients: bool,
-    /// That of all entries but those which a snapshot has still to save.
+    /// The generation of all entries except those that a snapshot has still to save.
     generation: Generation,
     /// The same for checkpoints.
     cut: Generation,
-    /// What a snapshot under way knows of this shard, until all of the shard is saved. On a line that a change reads anyway.
+    /// The state of the current snapshot of this shard, until the whole shard is saved. On a cache line that a change
+    /// reads anyway.
     saving: Option<Box<Saving>>,
-    /// What is known of values that are away; `None` when there are none.
+    /// The state of cold values; `None` when there is none.
     aside: Option<Box<Aside>>,
     /// The part of [`ShardData::bytes`] already added to the keyspace's total.
     published_bytes: usize,
     expiry: ExpiryIndex,
     /// Unix time in ms of tick 0 of the expiry index.
     epoch_ms: i64,
-    /// The other databases by number, less one; shorter than their number while the higher ones were never used.
+    /// The other databases by number minus one; the list ends with the highest one that was ever used.
     others: Vec<Database>,
 }
 
 static NO_DATABASE: Database = Database::new(0);
 
-/// Whether there is a record of an entry's value, which may be here or not, or will be.
+/// Returns whether there is a record of an entry's value, cold or resident, or a checkpoint is saving one.
 fn is_kept_away(entry: EntryRef<'_>) -> bool {
     entry.is_away() || entry.is_copied() || entry.is_pending()
 }
 
-/// What is known of an entry's value, if that is away.
+/// Returns the facts of an entry's value if it is cold.
 fn known_of_away(entry: EntryRef<'_>) -> Option<Facts> {
     entry.external().map(|external| external.facts)
 }
 
 impl ShardData {
-    /// An empty shard whose expiry index counts from `epoch_ms`.
+    /// Returns an empty shard whose expiry index counts from `epoch_ms`.
     pub fn new(epoch_ms: i64, keeps_order: bool) -> ShardData {
         ShardData { epoch_ms, keeps_order, ..ShardData::default() }
     }
 
-    /// Bytes of memory taken by entries, table slots, names in order and the expiry index.
+    /// Returns the bytes of memory taken by entries, table slots, ordered names and the expiry index.
     pub fn bytes(&self) -> usize {
         let databases = self.all_databases();
         let bytes_of = |database: &Database| {
@@ -161,13 +162,14 @@ impl ShardData {
         databases.map(bytes_of).sum::<usize>() + self.expiry.bytes() + copies
     }
 
-    /// Whether an entry, a table, the expiry index or the observers have changed since [`ShardData::take_growth`].
+    /// Returns whether an entry, a table, the expiry index or the observers have changed since
+    /// [`ShardData::take_growth`].
     #[inline]
     pub(super) fn is_changed(&self) -> bool {
         self.is_changed
     }
 
-    /// What the bytes have grown by since this was last asked. O(databases in use).
+    /// Returns the growth in bytes since the last call. O(databases in use).
     pub(super) fn take_growth(&mut self) -> i64 {
         self.is_changed = false;
         let bytes = self.bytes();
@@ -176,7 +178,7 @@ impl ShardData {
         growth
     }
 
-    /// A database, empty if it was never used.
+    /// Returns a database, empty if it was never used.
     #[inline]
     pub fn database(&self, index: usize) -> &Database {
         match index {
@@ -185,12 +187,12 @@ impl ShardData {
         }
     }
 
-    /// How many databases there are up to the last one that was ever used.
+    /// Returns the number of databases up to the highest one that was ever used.
     pub fn databases_used(&self) -> usize {
         1 + self.others.len()
     }
 
-    /// A database to be changed.
+    /// Returns a database for changes.
     #[inline]
     fn database_mut(&mut self, index: usize) -> &mut Database {
         self.is_changed = true;
@@ -206,12 +208,12 @@ impl ShardData {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    /// The entries that need a reference in the expiry index.
+    /// Returns the number of entries that need a reference in the expiry index.
     fn due(&self) -> usize {
         self.all_databases().map(|database| database.due).sum()
     }
 
-    /// Whether an entry has elements that expire.
+    /// Returns whether an entry has elements that expire.
     pub fn has_expiring_elements(&self) -> bool {
         self.all_databases().any(|database| database.expiring > 0)
     }
@@ -222,23 +224,23 @@ impl ShardData {
         self.database(database).table.find(hash.tag(), key)
     }
 
-    /// The entry at a position found in this database since its last change.
+    /// Returns the entry at a position found in this database since its last change.
     #[inline]
     pub fn entry(&self, database: usize, at: Position) -> EntryRef<'_> {
         self.database(database).table.slot(at).entry()
     }
 
-    /// Makes room for `entries` entries in all of a database, so that its table need not grow.
+    /// Reserves capacity for `entries` entries in total in a database, so that its table need not grow.
     pub fn make_room_for(&mut self, database: usize, entries: usize) {
         self.database_mut(database).table.make_room_for(entries);
     }
 
-    /// Gives back unused room.
+    /// Releases unused capacity.
     pub fn give_back_room(&mut self, database: usize) {
         self.database_mut(database).table.shrink_if_sparse();
     }
 
-    /// Adds an entry for a key that is not there.
+    /// Adds an entry for a key that does not exist.
     pub fn insert(
         &mut self,
         database: usize,
@@ -255,7 +257,7 @@ impl ShardData {
         at
     }
 
-    /// As [`ShardData::insert`], of a key that the store has.
+    /// Like [`ShardData::insert`], for a key that the store has.
     fn insert_quietly(
         &mut self,
         database: usize,
@@ -288,13 +290,13 @@ impl ShardData {
         at
     }
 
-    /// Lets `edit` change an entry's value, expiry or clock.
+    /// Calls `edit` to change an entry's value, expiry or clock.
     #[inline]
     pub fn edit<R>(&mut self, database: usize, at: Position, edit: impl FnOnce(&mut Slot) -> R) -> R {
         self.edit_sized(database, at, edit).0
     }
 
-    /// As [`ShardData::edit`]; also returns the bytes that the entry took before and takes now.
+    /// Like [`ShardData::edit`]; also returns the bytes that the entry took before and takes now.
     #[inline]
     pub fn edit_sized<R>(
         &mut self,
@@ -318,7 +320,7 @@ impl ShardData {
         if dues_before != dues_after {
             let tag = slot.tag();
             target.count_dues(dues_before, dues_after);
-            // A later time keeps its earlier reference, which finds out when it comes due.
+            // If the time is later than before, the earlier reference stays: the new time is read when it is due.
             if let Some(after) = dues_after.next_ms()
                 && dues_before.next_ms().is_none_or(|before| after < before)
             {
@@ -334,11 +336,11 @@ impl ShardData {
         (result, bytes_before, bytes_after)
     }
 
-    /// A value was changed that was kept away, or its expiry.
+    /// Records that a value with a record, or its expiry, was changed.
     #[cold]
     fn note_replaced(&mut self, database: usize, at: Position, was_away: Option<Facts>) {
         if self.entry(database, at).is_away() {
-            // A store has the value still, and not what the key says of it.
+            // A store still has the value, but not the entry's current metadata.
             let slot = self.slot_mut(database, at);
             slot.set_stored(false);
             slot.set_pending(false);
@@ -347,7 +349,8 @@ impl ShardData {
         }
     }
 
-    /// The value of an entry is away no more, of which this was known, or will not be.
+    /// Removes the record of an entry's value, which is no longer cold or will not be saved; `was_away` is its facts if
+    /// it was cold.
     #[cold]
     fn forget_away(&mut self, database: usize, at: Position, was_away: Option<Facts>) {
         let ShardData { first, others, aside, .. } = self;
@@ -372,22 +375,22 @@ impl ShardData {
         target.table.slot_mut(at)
     }
 
-    /// Notes a first use of a value that has come back.
+    /// Records the first use of a fetched value.
     #[cold]
     pub fn clear_fetched(&mut self, database: usize, at: Position) {
         self.slot_mut(database, at).clear_fetched();
     }
 
-    /// Sets the eviction clock of an entry; nothing else of it changes.
+    /// Sets the eviction clock of an entry, and changes nothing else of it.
     #[inline]
     pub fn set_clock(&mut self, database: usize, at: Position, clock: u32) {
         let target = if database == 0 { &mut self.first } else { &mut self.others[database - 1] };
         target.table.slot_mut(at).set_clock(clock);
     }
 
-    /// Lets a shard that belongs to one call share the value of a key, if that is there, has not expired by `expired_ms` and
-    /// is not shared yet; it expires there as here. Whether it is shared now. O(1), but for the bytes of a string that is
-    /// not large.
+    /// Shares the value of a key with a shard that belongs to one call, if the key exists, has not expired by
+    /// `expired_ms` and is not in that shard yet. The expiry is the same there. Returns whether it was shared now.
+    /// O(1), except for the bytes of a string that is not large.
     pub(crate) fn lend(
         &mut self,
         database: usize,
@@ -441,7 +444,7 @@ impl ShardData {
         slot
     }
 
-    /// An entry is about to be removed.
+    /// Updates the state of cold values before an entry is removed.
     #[cold]
     fn forget_aside(&mut self, database: usize, at: Position) {
         let entry = self.entry(database, at);
@@ -463,14 +466,14 @@ impl ShardData {
         }
     }
 
-    /// As [`ShardData::notify_change`], of a key that expiry or eviction has changed.
+    /// Like [`ShardData::notify_change`], for a key that expiry or eviction has changed.
     pub fn notify_server_change(&mut self, database: usize, tag: u32, key: &[u8], notices: &mut Notices) {
         notices.is_server_change = true;
         self.notify_change(database, tag, key, notices);
         notices.is_server_change = false;
     }
 
-    /// Wakes those who wait for a key.
+    /// Wakes the clients that wait for a key.
     pub fn wake_waiters(&self, database: usize, key: &[u8], notices: &mut Notices) {
         if let Some(observers) = &self.observers {
             observers.wake_waiters(database, key, notices);
@@ -493,17 +496,18 @@ impl ShardData {
         }
     }
 
-    /// The observers of this shard's keys, if there are any.
+    /// Returns the observers of this shard's keys, if there are any.
     pub fn observers(&self) -> Option<&Observers> {
         self.observers.as_deref()
     }
 
-    /// Lets `edit` change the observers.
+    /// Calls `edit` on the observers.
     pub fn edit_observers(&mut self, edit: impl FnOnce(&mut Observers)) {
         self.edit_queries(|observers, _| edit(observers));
     }
 
-    /// The same with the filter of live queries; returns by how many bytes these take more memory.
+    /// Calls `edit` on the observers and the filter of live queries; returns the growth in bytes of the queries'
+    /// memory.
     fn edit_queries(&mut self, edit: impl FnOnce(&mut Observers, &mut TagFilter)) -> isize {
         self.is_changed = true;
         let before = self.queries_bytes();
@@ -519,18 +523,18 @@ impl ShardData {
         observers + self.queried.memory_bytes()
     }
 
-    /// Enters a live query for a key whose hash has this tag; returns by how many bytes queries take more memory here.
+    /// Adds a live query to a key whose hash has this tag; returns the growth in bytes of the queries' memory here.
     pub fn enter_query(&mut self, tag: u32, query: &Arc<LiveQuery>) -> isize {
         self.edit_queries(|observers, queried| observers.enter_query(tag, query, queried))
     }
 
-    /// Takes a live query away from the keys whose hashes have this tag; returns as [`ShardData::enter_query`] does.
+    /// Removes a live query from the keys whose hashes have this tag; returns the same as [`ShardData::enter_query`].
     pub fn leave_query(&mut self, tag: u32, query: &Arc<LiveQuery>) -> isize {
         self.edit_queries(|observers, queried| observers.leave_query(tag, query, queried))
     }
 
-    /// The address of what a change of a key with this tag reads first of the live queries; to be fetched ahead, not to be
-    /// read through.
+    /// Returns the address of the word that a change of a key with this tag reads first from the live queries, for
+    /// prefetching only.
     #[inline]
     pub(super) fn queried_address(&self, tag: u32) -> *const u8 {
         self.queried.address(tag)
@@ -542,7 +546,7 @@ impl ShardData {
     }
 
     fn refer(&mut self, database: usize, tag: u32, due_ms: i64) {
-        // One tick later: when the tick has come, the whole of the millisecond before it has passed.
+        // One tick later: then all of the millisecond `due_ms` has passed.
         let due = self.tick_of(due_ms).saturating_add(1);
         self.expiry.add(due, Reference::new(self.database(database).expiry_name, tag));
         if self.expiry.is_bloated(self.due()) {
@@ -550,7 +554,7 @@ impl ShardData {
         }
     }
 
-    /// Makes the expiry index anew, without stale references. O(entries); [`ExpiryIndex::is_bloated`] makes it rare.
+    /// Rebuilds the expiry index without stale references. O(entries); [`ExpiryIndex::is_bloated`] makes it rare.
     fn rebuild_expiry(&mut self) {
         self.expiry.clear();
         let due: Vec<(usize, u32, i64)> = self
@@ -569,7 +573,7 @@ impl ShardData {
         }
     }
 
-    /// Removes an entry whose time has come, records that, and tells those who want to know.
+    /// Removes an expired entry, records the removal and notifies observers and subscribers.
     pub fn expire(&mut self, database: usize, at: Position, turn: &mut Turn) -> Slot {
         let slot = self.remove(database, at);
         self.notify_server_change(database, slot.tag(), slot.entry().key(), &mut turn.notices);
@@ -579,7 +583,7 @@ impl ShardData {
         slot
     }
 
-    /// As [`ShardData::expire`] for a key that may be there, and whose time may have come, unless [`Turn::keeps_expired`].
+    /// Like [`ShardData::expire`], if the key exists and has expired, unless [`Turn::keeps_expired`].
     pub fn expire_key(&mut self, database: usize, hash: KeyHash, key: &[u8], turn: &mut Turn) {
         if !turn.keeps_expired
             && let Some(at) = self.find(database, hash, key)
@@ -590,7 +594,7 @@ impl ShardData {
         }
     }
 
-    /// As [`ShardData::expire_key`], and removes elements of its value whose time has come too. O(those elements).
+    /// Like [`ShardData::expire_key`], and also removes expired elements of its value. O(those elements).
     pub fn expire_all_of(&mut self, database: usize, hash: KeyHash, key: &[u8], turn: &mut Turn) {
         self.expire_key(database, hash, key, turn);
         while !turn.keeps_expired
@@ -601,8 +605,8 @@ impl ShardData {
         }
     }
 
-    /// Removes entries and elements whose time has come, looking at no more than `budget` references and elements, and
-    /// records it. Returns the entries that have expired and the number of looks.
+    /// Removes expired entries and elements, checking at most `budget` references and elements, and records it. Returns
+    /// the expired entries and the number of checks.
     pub fn expire_due(&mut self, turn: &mut Turn, budget: usize) -> (Vec<Slot>, usize) {
         let now_ms = turn.now_ms;
         let now = self.tick_of(now_ms);
@@ -639,8 +643,8 @@ impl ShardData {
         (removed, looked)
     }
 
-    /// Removes elements of an entry that have expired, looking at no more than `looks_max`, and the entry with the last one,
-    /// and records it. Returns the number of looks, at least 1.
+    /// Removes expired elements of an entry, checking at most `looks_max`, removes the entry with its last element, and
+    /// records both. Returns the number of checks, at least 1.
     fn expire_elements(&mut self, database: usize, at: Position, turn: &mut Turn, looks_max: usize) -> usize {
         let now_ms = turn.now_ms;
         let mut names = Names::for_journal(&turn.journal);
@@ -665,13 +669,14 @@ impl ShardData {
         if is_still_due { looks_max } else { expired.max(1) }
     }
 
-    /// When [`ShardData::expire_due`] has something to look at next, Unix time in ms.
+    /// Returns the Unix time in ms of the next work for [`ShardData::expire_due`].
     pub fn next_due_ms(&self) -> Option<i64> {
         self.expiry.next_due().map(|tick| self.epoch_ms + i64::from(tick) * TICK_MS)
     }
 
-    /// Takes a whole database out, leaving it empty. O(databases in use). Freeing what is returned may take long; do it
-    /// without the lock. A snapshot that has still to save some of it gets it, and an empty one is returned.
+    /// Takes a whole database, leaving it empty. O(databases in use). Freeing the returned database may take long; do
+    /// it without the lock. If a snapshot has still to save some of it, the snapshot receives it, and an empty one is
+    /// returned.
     pub fn take_database(&mut self, index: usize) -> Database {
         let mut taken = Database::default();
         if !self.database(index).table.is_empty() {
@@ -686,7 +691,7 @@ impl ShardData {
                 self.detach_for_snapshot(std::mem::take(&mut taken));
             }
         }
-        // References to keys that are long deleted go as well.
+        // Removes references to keys that were deleted long ago, too.
         if self.due() == 0 && self.expiry.bytes() > 0 {
             self.expiry.clear();
             self.is_changed = true;
@@ -694,7 +699,7 @@ impl ShardData {
         taken
     }
 
-    /// Exchanges two databases. O(1): the expiry index keeps the names it knows them by.
+    /// Exchanges two databases. O(1): their names in the expiry index do not change.
     pub fn swap_databases(&mut self, one: usize, other: usize) {
         if one == other {
             return;
@@ -707,7 +712,7 @@ impl ShardData {
     /// Checks the account, the counters and the tables. O(entries); for tests.
     ///
     /// # Panics
-    /// If something does not hold.
+    /// If an invariant does not hold.
     pub fn check_invariants(&self) {
         for database in self.all_databases() {
             database.table.check_invariants();

@@ -1,18 +1,19 @@
-//! Snapshots: all entries as they were at one moment, saved while commands run. Nothing is forked and no table copied.
+//! Snapshots: all entries as they were at one moment, saved while commands run, without a fork and without copies of
+//! tables.
 //!
 //! ```text
-//! begin      exclusive access: each shard's generation changes, so all entries are older than it
+//! begin             exclusive access: each shard's generation changes, so all entries have an older one
 //! before a change   an entry that is still to be saved is handed over      [`crate::keyspace::shard`]
-//! the walk   [`Walker`]s, on any number of threads: shard by shard, a few entries under the lock at a time
-//! the rest   [`Saver::next_piece`], on the thread that writes: heavy values one at a time, shared and not copied
+//! the walk          [`Walker`]s, on any number of threads: shard by shard, a few entries under the lock at a time
+//! the rest          [`Saver::next_piece`], on the writing thread: heavy values one at a time, shared and not copied
 //! ```
 //!
-//! What is saved waits in a queue as [`Piece`]s. The walk stops while that is full; calls that would hand over more wait
-//! ([`crate::keyspace::shard::ShardData::must_wait`]). So the memory a snapshot takes is bounded, whatever the values'
-//! sizes and however slow the disk: by [`QueueLimits`] and what is removed or changed by what cannot wait (expiry,
-//! scripts that touch keys they do not declare). [`HeldBack`] has it for those who hold to a limit of memory.
+//! Saved data wait in a queue as [`Piece`]s. When the queue is full, the walk stops, and calls that would hand over
+//! more entries wait ([`crate::keyspace::shard::ShardData::must_wait`]). So a snapshot's memory is bounded, whatever
+//! the values' sizes and however slow the disk: by [`QueueLimits`] plus what is removed or changed without waiting (by
+//! expiry, and by scripts that access undeclared keys). [`HeldBack`] reports it for the memory limit.
 //!
-//! A snapshot that is not taken to its end only gives all entries their generation.
+//! A snapshot that is dropped before its end only gives all entries the current generation.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,10 +30,10 @@ use crate::keyspace::{Keyspace, SHARDS};
 use crate::sync::yield_now;
 
 impl Keyspace {
-    /// Begins a snapshot of all entries as they are now. The caller has exclusive access and holds no lock, and no other
-    /// snapshot is under way: the [`Saver`] of the last one is gone. O(shards).
+    /// Begins a snapshot of all entries in their current state. The caller has exclusive access and holds no lock, and
+    /// there is no other snapshot: the [`Saver`] of the last one was dropped. O(shards).
     pub fn begin_snapshot(&self, options: SnapshotOptions) -> Arc<Snapshot> {
-        // One pass: everybody waits.
+        // One pass, because all workers wait.
         let mut sizes = vec![(0, 0); self.databases()];
         for shard in 0..SHARDS {
             let data = self.lock(shard);
@@ -58,11 +59,11 @@ impl Snapshot {
     }
 }
 
-/// How long a thread that saves keeps a core at a time: workers that have something to do on it would wait for the whole
-/// time slice of the system, some milliseconds, and for one of each such thread.
+/// The maximum time for which a saving thread keeps a core: workers with work on that core would otherwise wait for a
+/// whole time slice of the system, some milliseconds, for each such thread.
 const RUN_TIME_MAX: Duration = Duration::from_micros(500);
 
-/// Lets workers have the core of a thread that saves, often enough.
+/// Yields the core of a saving thread to workers at regular intervals.
 #[derive(Debug)]
 pub struct Pace {
     since: Instant,
@@ -75,7 +76,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Called between two parts of the work.
+    /// Yields if the time is up; called between two parts of the work.
     pub fn keep(&mut self) {
         if self.since.elapsed() >= RUN_TIME_MAX {
             yield_now();
@@ -84,23 +85,23 @@ impl Pace {
     }
 }
 
-/// Saves what is not saved yet, except heavy values, shard by shard. Any number of threads may do this at once; it waits
-/// when the [`Saver`] does not take pieces out.
+/// Saves all unsaved entries except heavy values, shard by shard. Any number of threads may do this concurrently; they
+/// wait while the [`Saver`] does not take pieces.
 pub struct Walker<'s> {
     snapshot: &'s Snapshot,
     gathering: Gathering<'s>,
-    /// The shard, and how far it is.
+    /// The shard, and the position in it.
     shard: Option<(usize, Cursor)>,
     walked: usize,
 }
 
 impl<'s> Walker<'s> {
-    /// A walker that begins with the next shard that no thread has taken.
+    /// Returns a walker that begins with the next shard that no thread has taken.
     pub fn new(snapshot: &'s Snapshot) -> Walker<'s> {
         Walker { snapshot, gathering: Gathering::new(snapshot), shard: None, walked: 0 }
     }
 
-    /// Saves a few entries. False when there is no shard left.
+    /// Saves a few entries. Returns false when no shard is left.
     pub fn step(&mut self, keyspace: &Keyspace) -> bool {
         let next = || (self.snapshot.next_shard.fetch_add(1, Ordering::Relaxed), Cursor::default());
         let (shard, cursor) = self.shard.get_or_insert_with(next);
@@ -108,7 +109,7 @@ impl<'s> Walker<'s> {
             self.gathering.flush(1);
             let mut queue = self.snapshot.queue.lock();
             queue.shards_left -= std::mem::take(&mut self.walked);
-            // The saver may be waiting for that, or the thread that cancels the snapshot.
+            // The saver, or the thread that cancels the snapshot, may be waiting for it.
             self.snapshot.filled.notify_all();
             return false;
         }
@@ -122,13 +123,13 @@ impl<'s> Walker<'s> {
     }
 }
 
-/// Takes what is saved out of a snapshot, for the thread that writes. Dropped before the end, it ends the snapshot.
+/// Takes the saved pieces from a snapshot, for the writing thread. Dropped before the end, it ends the snapshot.
 pub struct Saver<'k> {
     snapshot: Arc<Snapshot>,
     keyspace: &'k Keyspace,
     /// The shard of the value that was held last.
     held: Option<usize>,
-    /// The shard whose heavy values are saved, and how far that is.
+    /// The shard whose heavy values are being saved, and the position in it.
     shard: usize,
     cursor: Cursor,
     /// Called when calls that had to wait may be tried again.
@@ -137,8 +138,8 @@ pub struct Saver<'k> {
 }
 
 impl<'k> Saver<'k> {
-    /// The one saver of a snapshot of `keyspace`. `on_release` is called, without any lock, when calls that had to wait may
-    /// be tried again.
+    /// Returns the only saver of a snapshot of `keyspace`. `on_release` is called, without any lock, when calls that
+    /// had to wait may be tried again.
     pub fn new(
         snapshot: Arc<Snapshot>,
         keyspace: &'k Keyspace,
@@ -155,15 +156,15 @@ impl<'k> Saver<'k> {
         }
     }
 
-    /// The next piece; `None` when all is saved. What was given before has been written by now: others may change it. Waits
-    /// for the [`Walker`]s.
+    /// Returns the next piece; `None` when all is saved. The previous piece must have been written: other threads may
+    /// change its value from now on. Waits for the [`Walker`]s.
     pub fn next_piece(&mut self) -> Option<Piece> {
         self.let_go();
         loop {
             if let Some(piece) = self.take() {
                 return Some(piece);
             }
-            // All shards are walked through.
+            // All shards were walked through.
             if self.shard == SHARDS {
                 self.end();
                 return None;
@@ -174,7 +175,7 @@ impl<'k> Saver<'k> {
         }
     }
 
-    /// Wakes those who wait, if there are any, to try again.
+    /// Notifies waiting calls, if there are any, to try again.
     fn release(&self) {
         if self.snapshot.held_back.take_awaited() {
             (self.on_release)();
@@ -194,7 +195,7 @@ impl<'k> Saver<'k> {
         }
     }
 
-    /// What is asked for or waits in the queue; `None` when nothing does, and all shards are walked through.
+    /// Returns a requested key or a queued piece; `None` when there is neither, and all shards were walked through.
     fn take(&mut self) -> Option<Piece> {
         let snapshot = Arc::clone(&self.snapshot);
         let mut queue = snapshot.queue.lock();
@@ -228,7 +229,7 @@ impl<'k> Saver<'k> {
         }
     }
 
-    /// Subtracts `bytes` from those that were handed over and wait.
+    /// Subtracts `bytes` from the bytes that were handed over and are waiting.
     fn discount(&mut self, bytes: usize) {
         if self.snapshot.held_back.discount(bytes) {
             self.release();
@@ -250,13 +251,13 @@ impl<'k> Saver<'k> {
         }
     }
 
-    /// Gives all entries their generation, without saving them. O(entries), unless all is saved already.
+    /// Gives all entries the current generation, without saving them. O(entries), unless all are saved already.
     fn cancel(&mut self) {
         self.let_go();
         let snapshot = &self.snapshot;
         snapshot.is_cancelled.store(true, Ordering::Relaxed);
         {
-            // Under the lock, so that no walker misses it between looking and waiting.
+            // Under the lock, so that no walker misses it between its check and its wait.
             let mut queue = snapshot.queue.lock();
             queue.pieces.clear();
             queue.requests.clear();
@@ -269,10 +270,10 @@ impl<'k> Saver<'k> {
         }
         drop(queue);
         while self.shard < SHARDS {
-            // Nothing is held of a snapshot that is cancelled.
+            // A cancelled snapshot holds no values.
             let _ = self.next_heavy();
         }
-        // What was handed over meanwhile.
+        // Drops what was handed over meanwhile.
         self.snapshot.queue.lock().pieces.clear();
         self.end();
     }

@@ -1,6 +1,6 @@
 //! Memory as the allocator and the processor see it: size classes, cache lines, bytes behind a shared pointer.
 //!
-//! This is the lowest module: it knows nothing of entries and types, and all of them account for their memory with
+//! This is the lowest module: it does not depend on entries and types, which account for their memory with
 //! [`size_class`].
 #![allow(
     unsafe_code,
@@ -13,14 +13,14 @@ pub mod reclaim;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Allocations of at least this many bytes are mapped by themselves, in whole pages; smaller ones are jemalloc's.
+/// Allocations of at least this many bytes are mapped separately, in whole pages; jemalloc serves smaller ones.
 pub const MAPPED_MIN_BYTES: usize = 32 << 20;
 
 /// Whether the program's allocator keeps the promise of [`promise_zeros_on_growth`].
 static ZEROS_ON_GROWTH: AtomicBool = AtomicBool::new(false);
 
-/// Declares that an allocation of at least [`MAPPED_MIN_BYTES`] that is reallocated with more bytes has zeros behind
-/// its old bytes. Values then grow without a write to the new pages.
+/// Declares that growing an allocation of at least [`MAPPED_MIN_BYTES`] leaves zeros after its old bytes. Values then
+/// grow without a write to the new pages.
 ///
 /// # Safety
 /// The global allocator does so from now on.
@@ -28,7 +28,7 @@ pub unsafe fn promise_zeros_on_growth() {
     ZEROS_ON_GROWTH.store(true, Ordering::Relaxed);
 }
 
-/// Whether an allocation of `capacity` bytes that grows has zeros behind its old bytes.
+/// Returns whether an allocation of `capacity` bytes that grows has zeros after its old bytes.
 pub(crate) fn grows_by_zeros(capacity: usize) -> bool {
     capacity >= MAPPED_MIN_BYTES && ZEROS_ON_GROWTH.load(Ordering::Relaxed)
 }
@@ -36,16 +36,16 @@ pub(crate) fn grows_by_zeros(capacity: usize) -> bool {
 /// Bytes of a page.
 pub(crate) const PAGE_BYTES: usize = 4096;
 
-/// Small allocations are multiples of two to this power, as jemalloc is built (`.cargo/config.toml`); of 16 where the build
-/// does not say, as is jemalloc's own choice.
+/// Small allocations are multiples of two to this power, as jemalloc is built (`.cargo/config.toml`); 16 if the build
+/// does not set it, jemalloc's default.
 const LG_QUANTUM: u32 = digit_or(option_env!("JEMALLOC_SYS_WITH_LG_QUANTUM"), 4);
 
-/// There are two to this power of size classes for each doubling; four where the build does not say.
+/// The number of size classes per doubling is two to this power; four if the build does not set it.
 const LG_CLASSES: u32 = digit_or(option_env!("JEMALLOC_LG_GROUP"), 2);
 
 const _: () = assert!(3 <= LG_QUANTUM && LG_QUANTUM <= 4 && 2 <= LG_CLASSES && LG_CLASSES <= 4);
 
-/// The one size class below the quantum, which is one only for a quantum of 16.
+/// The one size class below the quantum, which exists only for a quantum of 16.
 const TINY_BYTES: usize = 8;
 
 const fn digit_or(text: Option<&str>, other: u32) -> u32 {
@@ -55,8 +55,8 @@ const fn digit_or(text: Option<&str>, other: u32) -> u32 {
     }
 }
 
-/// The bytes that the allocator hands out for a request of `bytes`, at least 1, by jemalloc's size classes: multiples of a
-/// quantum first, then in steps of a share of the size, but never of more than a page.
+/// Returns the bytes that the allocator reserves for a request of `bytes`, at least 1, by jemalloc's size classes:
+/// first multiples of a quantum, then in steps of a fraction of the size, at most a page.
 #[inline]
 pub const fn size_class(bytes: usize) -> usize {
     if bytes <= 1 << (LG_QUANTUM + LG_CLASSES + 1) {
@@ -66,13 +66,14 @@ pub const fn size_class(bytes: usize) -> usize {
     bytes.next_multiple_of(if step < PAGE_BYTES { step } else { PAGE_BYTES })
 }
 
-/// The bytes that the buffer of a vector takes, allocator rounding included.
+/// Returns the bytes of a vector's buffer, including allocator rounding.
 pub fn buffer_bytes<T>(vector: &Vec<T>) -> usize {
     if vector.capacity() == 0 { 0 } else { size_class(vector.capacity() * size_of::<T>()) }
 }
 
-/// The size of a room for at least `bytes` that grows step by step: a quarter at a time, so that what it holds is moved a
-/// few times only; [`MAPPED_MIN_BYTES`] and more, whose pages are moved and not their bytes, in whole pages. A size class.
+/// Returns the capacity for at least `bytes` in a buffer that grows in steps: of a quarter, so that its contents are
+/// moved only a few times; from [`MAPPED_MIN_BYTES`] on in whole pages, because growth then moves pages instead of
+/// bytes. The capacity is a size class.
 pub fn room_class(bytes: usize) -> usize {
     if bytes <= 128 {
         return bytes.next_multiple_of(16);
@@ -81,7 +82,7 @@ pub fn room_class(bytes: usize) -> usize {
     bytes.next_multiple_of(step)
 }
 
-/// Asks the processor to fetch the cache line at `address`, which need not be valid.
+/// Prefetches the cache line at `address`, which need not be valid.
 #[inline]
 pub fn prefetch(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
@@ -93,39 +94,39 @@ pub fn prefetch(address: *const u8) {
     let _ = address;
 }
 
-/// A view of a value that lives behind a shared pointer.
+/// A view of a value behind a shared pointer.
 #[derive(Clone, Copy, Debug)]
 pub struct LargeRef<'a>(&'a Vec<u8>);
 
 impl<'a> LargeRef<'a> {
-    /// A view of shared bytes.
+    /// Returns a view of shared bytes.
     ///
     /// # Safety
-    /// `bytes` is what `Arc::into_raw` gave for a reference that nobody drops during `'a`.
+    /// `bytes` is the result of `Arc::into_raw` for a reference that is not dropped during `'a`.
     #[inline]
     pub(crate) unsafe fn of_shared(bytes: &'a Vec<u8>) -> LargeRef<'a> {
         LargeRef(bytes)
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn bytes(self) -> &'a [u8] {
         self.0
     }
 
-    /// The pointer that `Arc::into_raw` gave.
+    /// Returns the pointer that `Arc::into_raw` returned.
     pub(crate) fn as_raw(self) -> *const Vec<u8> {
         self.0
     }
 
-    /// Bytes that the buffer has room for.
+    /// Returns the capacity of the buffer in bytes.
     pub(crate) fn capacity(self) -> usize {
         self.0.capacity()
     }
 
-    /// Another owner of the same bytes; a later edit copies them if this owner still lives.
+    /// Returns another owner of the same bytes; a later edit copies them if this owner still exists.
     pub fn share(self) -> Arc<Vec<u8>> {
         let raw = self.as_raw();
-        // SAFETY: by the promise that `of_shared` asks for, this is the pointer of an Arc that lives as long as 'a.
+        // SAFETY: as `of_shared` requires, this is the pointer of an Arc that lives as long as 'a.
         unsafe {
             Arc::increment_strong_count(raw);
             Arc::from_raw(raw)

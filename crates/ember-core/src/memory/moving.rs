@@ -1,34 +1,34 @@
-//! Moving allocations out of memory of which little is in use, so that the rest of it can be given back.
+//! Moves allocations out of sparsely used memory, so that the rest of it can be returned to the system.
 //!
-//! What is worth moving the allocator knows; a [`Mover`] asks it for one allocation after the other. Moving is a copy and a
-//! store: so only what has one owner is moved, by that owner.
+//! The allocator knows which allocations are worth moving; a [`Mover`] asks it about one after the other. Moving is a
+//! copy and a store, so only data with one owner are moved, by that owner.
 
 use std::mem;
 
-/// Allocations of more bytes are not asked about: they have pages of their own, or are mapped by themselves.
+/// Size limit in bytes: larger allocations have their own pages or are mapped separately.
 const MOVED_MAX_BYTES: usize = 28 * 1024;
 
-/// Says which allocations are to be moved, and counts them.
+/// Decides which allocations are moved, and counts them.
 pub struct Mover<'w> {
     is_worth_it: &'w mut dyn FnMut(*const u8) -> bool,
     /// Allocations that were moved.
     pub moved: u64,
-    /// Allocations that stay where they are.
+    /// Allocations that were left in place.
     pub left: u64,
 }
 
 impl<'w> Mover<'w> {
-    /// A mover of the allocations for whose addresses `is_worth_it` holds.
+    /// Returns a mover of the allocations for whose addresses `is_worth_it` returns true.
     pub fn new(is_worth_it: &'w mut dyn FnMut(*const u8) -> bool) -> Mover<'w> {
         Mover { is_worth_it, moved: 0, left: 0 }
     }
 
-    /// How many allocations were looked at.
+    /// Returns the number of examined allocations.
     pub fn looked(&self) -> u64 {
         self.moved + self.left
     }
 
-    /// Whether the allocation of `bytes` at `address` is to be moved, which the caller does then.
+    /// Returns whether the caller must move the allocation of `bytes` at `address`.
     pub(crate) fn wants(&mut self, address: *const u8, bytes: usize) -> bool {
         let wants = (1..=MOVED_MAX_BYTES).contains(&bytes) && (self.is_worth_it)(address);
         if wants {
@@ -39,17 +39,17 @@ impl<'w> Mover<'w> {
         wants
     }
 
-    /// A box with the same in it: another one, if that is worth it.
+    /// Returns the box, or a new one with its contents if moving is worthwhile.
     pub(crate) fn moved_box<T>(&mut self, boxed: Box<T>) -> Box<T> {
         if self.wants(std::ptr::from_ref::<T>(&boxed).cast(), size_of::<T>()) {
-            // The new one is there before the old one is freed.
+            // The new box is allocated before the old one is freed.
             Box::write(Box::new_uninit(), *boxed)
         } else {
             boxed
         }
     }
 
-    /// Moves a box, if that is worth it. What is in it keeps what it owns.
+    /// Moves a box, if worthwhile. Its contents keep the allocations that they own.
     pub(crate) fn move_box<T: Default>(&mut self, boxed: &mut Box<T>) {
         if self.wants(std::ptr::from_ref::<T>(boxed).cast(), size_of::<T>()) {
             let moved = Box::new(mem::take(&mut **boxed));
@@ -57,14 +57,14 @@ impl<'w> Mover<'w> {
         }
     }
 
-    /// Moves bytes, if that is worth it.
+    /// Moves bytes, if worthwhile.
     pub(crate) fn move_bytes(&mut self, bytes: &mut Box<[u8]>) {
         if self.wants(bytes.as_ptr(), bytes.len()) {
             *bytes = Box::from(&**bytes);
         }
     }
 
-    /// Moves the elements of a vector, if that is worth it. Its capacity stays.
+    /// Moves the elements of a vector, if worthwhile. The capacity stays the same.
     pub(crate) fn move_vec<T>(&mut self, elements: &mut Vec<T>) {
         if self.wants(elements.as_ptr().cast(), elements.capacity() * size_of::<T>()) {
             let mut moved = Vec::new();
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!((&*boxed, &*bytes, &*elements), (&vec![1, 2], &b"bytes"[..], &["element".to_owned()][..]));
         assert!(places.0 != std::ptr::from_ref(&*boxed) && places.1 != bytes.as_ptr());
         assert!(places.2 != elements.as_ptr() && elements.capacity() == 100);
-        // Nothing, and what is too large.
+        // Not moved: an empty allocation and one that is too large.
         mover.move_bytes(&mut Box::default());
         mover.move_bytes(&mut vec![0; MOVED_MAX_BYTES + 1].into());
         assert_eq!((mover.moved, mover.left, mover.looked()), (3, 2, 5));

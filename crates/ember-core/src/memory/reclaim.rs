@@ -1,8 +1,8 @@
-//! Frees large things on a thread of its own, so that no worker waits for it.
+//! Frees large values on a separate thread, so that no worker is delayed by it.
 //!
-//! The thread starts with the first thing to free and lives as long as the process. What it is given waits in a bounded
-//! queue; when that is full, or no thread can be started, the caller frees by itself: memory that waits to be freed
-//! is bounded by what arrives while the queue is full, and a flood of `UNLINK` slows down instead of piling up.
+//! The thread starts with the first value to free and lives as long as the process. Values wait in a bounded queue.
+//! When the queue is full, or no thread can be started, the caller frees the value itself: this bounds the memory that
+//! waits to be freed, and slows a flood of `UNLINK` instead of queuing it.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -10,19 +10,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-/// Values of at least this many bytes are worth the hand-over (some microseconds when the thread sleeps): freeing less
-/// takes less.
+/// Values of at least this many bytes are worth queuing (some microseconds when the thread sleeps): freeing a smaller
+/// value takes less time.
 pub const WORTH_BYTES_MIN: usize = 256 * 1024;
 
-/// Things that may wait to be freed.
+/// Queue entries that may wait to be freed.
 const QUEUE_MAX: usize = 1024;
 
-/// What is to be freed, and how many values that is.
+/// A queue entry, and how many values it is.
 type Garbage = (Box<dyn Send>, u64);
 
 static QUEUE: OnceLock<Option<SyncSender<Garbage>>> = OnceLock::new();
 
-/// What the thread does first.
+/// The first action of the thread.
 static PREPARE: OnceLock<Box<dyn Fn() + Send + Sync>> = OnceLock::new();
 
 /// Values that wait to be freed.
@@ -32,40 +32,40 @@ static PENDING: AtomicU64 = AtomicU64::new(0);
 static FREED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// Whether this is the background thread.
+    /// Whether the current thread is the background thread.
     static IS_BACKGROUND: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Lets the background thread do this when it starts. Has an effect before the first value is freed there.
+/// Sets an action for the start of the background thread. Has an effect only before the first value is freed there.
 pub fn prepare_thread(prepare: impl Fn() + Send + Sync + 'static) {
-    // Who comes second has no thread to prepare.
+    // After the first call, later ones have no thread to prepare.
     let _ = PREPARE.set(Box::new(prepare));
 }
 
-/// How many values wait to be freed in the background.
+/// Returns the number of values that wait to be freed in the background.
 pub fn pending() -> u64 {
     PENDING.load(Ordering::Relaxed)
 }
 
-/// How many values were freed in the background since the start, or since [`forget_freed`].
+/// Returns the number of values freed in the background since startup, or since [`forget_freed`].
 pub fn freed() -> u64 {
     FREED.load(Ordering::Relaxed)
 }
 
-/// Begins to count what is freed anew.
+/// Resets the count of freed values.
 pub fn forget_freed() {
     FREED.store(0, Ordering::Relaxed);
 }
 
-/// Frees `garbage`, which is `values` values, soon, on the background thread if it can take it. Called by that thread, for a
-/// part of a value that it frees, it frees the part at once: it is counted with the value.
+/// Frees `garbage`, which is `values` values, on the background thread if its queue has space. The background thread
+/// itself frees parts of a value at once; they are counted with the value.
 pub fn later(garbage: impl Send + 'static, values: u64) {
     if IS_BACKGROUND.get() {
         return drop(garbage);
     }
     let Some(queue) = QUEUE.get_or_init(start) else { return drop(garbage) };
     PENDING.fetch_add(values, Ordering::Relaxed);
-    // A full queue hands the garbage back in the error, and it is dropped here.
+    // A full queue returns the garbage in the error, which is dropped here.
     if queue.try_send((Box::new(garbage), values)).is_err() {
         PENDING.fetch_sub(values, Ordering::Relaxed);
     }

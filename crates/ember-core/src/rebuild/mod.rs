@@ -1,10 +1,11 @@
-//! The commands that make a key as it is: what stands in the base of an AOF that is written without RDB.
+//! The commands that rebuild a key: the contents of the base of an AOF written without RDB.
 //!
-//! Each aggregate is made by commands of [`ELEMENTS_MAX`] elements, then its expiry is set. They are commands of
-//! redis-server 7.0, but for fields that expire, which need HPEXPIREAT, and vector sets, which are restored. What commands
-//! cannot say is not kept: the eviction clock, and the times at which consumers of streams were seen.
+//! Each aggregate is built by commands of [`ELEMENTS_MAX`] elements, then its expiry is set. The commands are those of
+//! redis-server 7.0, except for fields with an expiry, which need HPEXPIREAT, and vector sets, which are restored.
+//! State that commands cannot express is lost: the eviction clock, and the times at which consumers of streams were
+//! last seen.
 //!
-//! They are to be run on a keyspace without the key, with the clock at [`crate::journal::REPLAY_TIME_MS`].
+//! They must be run on a keyspace without the key, with the clock at [`crate::journal::REPLAY_TIME_MS`].
 
 mod stream;
 mod vector_set;
@@ -18,21 +19,21 @@ use crate::types::hash::{Field, Hash};
 use crate::types::sorted_set::SortedSet;
 use crate::types::{Aggregate, Collection};
 
-/// Elements of a command, as in Redis.
+/// Elements per command, as in Redis.
 const ELEMENTS_MAX: usize = 64;
 
-/// No time has come yet: expired fields are there until their removal is told.
+/// Nothing is expired at this time: expired fields are written until their removal is recorded.
 const EVER_MS: i64 = i64::MIN;
 
-/// Takes commands one by one.
+/// Receives commands one by one.
 pub trait CommandSink {
-    /// Where the next command is appended in RESP.
+    /// Returns the buffer to which the next command is appended in RESP.
     fn bytes(&mut self) -> &mut Vec<u8>;
 
-    /// The command is whole.
+    /// Ends the command, which is complete.
     ///
     /// # Errors
-    /// Those of what the sink writes to.
+    /// The errors of the sink's output.
     fn end_command(&mut self) -> io::Result<()>;
 }
 
@@ -46,10 +47,10 @@ impl CommandSink for Vec<u8> {
     }
 }
 
-/// Writes the commands that make a key of this name, value and expiry (Unix time in ms). O(the bytes of its value).
+/// Writes the commands that build a key with this name, value and expiry (Unix time in ms). O(bytes of the value).
 ///
 /// # Errors
-/// Those of the sink.
+/// The errors of the sink.
 pub fn write_commands(
     sink: &mut impl CommandSink,
     name: &[u8],
@@ -84,7 +85,7 @@ pub fn write_commands(
 /// Writes a command.
 ///
 /// # Errors
-/// Those of the sink.
+/// The errors of the sink.
 pub fn command(sink: &mut impl CommandSink, words: &[&[u8]]) -> io::Result<()> {
     let bytes = sink.bytes();
     push_command_head(words.len(), bytes);
@@ -92,7 +93,7 @@ pub fn command(sink: &mut impl CommandSink, words: &[&[u8]]) -> io::Result<()> {
     sink.end_command()
 }
 
-/// From the lowest score to the highest: each member comes behind those before it.
+/// Writes members from the lowest score to the highest: each is inserted after those before it.
 fn write_sorted_set(sink: &mut impl CommandSink, name: &[u8], set: &SortedSet) -> io::Result<()> {
     let mut elements = Elements::new(sink, b"ZADD", name, 2);
     let mut digits = Vec::new();
@@ -131,27 +132,27 @@ fn write_field_expiry(sink: &mut impl CommandSink, name: &[u8], field: Field<'_>
     command(sink, &[b"HPEXPIREAT", name, at, b"FIELDS", b"1", field.name.bytes(&mut digits)])
 }
 
-/// Elements that are added to a key by commands of several.
+/// Elements added to a key, several per command.
 struct Elements<'s, S> {
     sink: &'s mut S,
     command: &'static [u8],
     name: &'s [u8],
     /// The words of elements that are not written yet.
     words: Vec<u8>,
-    /// How many words they are, and at most.
+    /// The number of these words, and its limit.
     count: usize,
     count_max: usize,
     result: io::Result<()>,
 }
 
 impl<'s, S: CommandSink> Elements<'s, S> {
-    /// None yet; each has so many words.
+    /// Returns an empty list; each element has `words` words.
     fn new(sink: &'s mut S, command: &'static [u8], name: &'s [u8], words: usize) -> Elements<'s, S> {
         let count_max = ELEMENTS_MAX * words;
         Elements { sink, command, name, words: Vec::new(), count: 0, count_max, result: Ok(()) }
     }
 
-    /// Adds an element; after an error nothing more happens.
+    /// Adds an element; does nothing after an error.
     fn add(&mut self, words: &[&[u8]]) {
         words.iter().for_each(|word| push_word(word, &mut self.words));
         self.count += words.len();
@@ -173,7 +174,7 @@ impl<'s, S: CommandSink> Elements<'s, S> {
         self.count = 0;
     }
 
-    /// Writes the rest.
+    /// Writes the remaining elements.
     fn finish(mut self) -> io::Result<()> {
         if self.count > 0 {
             self.write();

@@ -1,10 +1,10 @@
 //! Streams as commands.
 //!
 //! ```text
-//! XADD                                each entry, and in their order those that are pending and deleted
-//! XGROUP CREATE, CREATECONSUMER       groups with their positions, consumers to whom nothing is pending
+//! XADD                                each entry, including deleted ones that are still pending, in order
+//! XGROUP CREATE, CREATECONSUMER       groups with their positions, consumers without pending entries
 //! XCLAIM                              each pending entry, with the time and number of its deliveries
-//! XTRIM, XDEL                         what was deleted is deleted again: it stays pending
+//! XTRIM, XDEL                         deleted entries are deleted again and stay pending
 //! XSETID                              the counters
 //! ```
 
@@ -18,18 +18,18 @@ use crate::types::stream::{Consumer, Entry, Group, Log, Stream, StreamId};
 
 const EVERY_ID: std::ops::RangeInclusive<StreamId> = StreamId::MIN..=StreamId::MAX;
 
-/// The least ID that an entry can have.
+/// The smallest ID that an entry can have.
 const FIRST_ID: StreamId = StreamId::new(0, 1);
 
-/// Bytes of the text of an ID.
+/// Bytes of an ID's text.
 const ID_BYTES_MAX: usize = StreamId::TEXT_BYTES_MAX;
 
-/// Writes the commands that make a stream. O(entries · log pending + pending · log entries).
+/// Writes the commands that build a stream. O(entries · log pending + pending · log entries).
 pub(super) fn write(sink: &mut impl CommandSink, name: &[u8], stream: &Stream) -> io::Result<()> {
     let log = stream.log();
     let mut deleted = pending_and_deleted(stream);
     if log.is_empty() && deleted.is_empty() {
-        // There is no other way to a stream without entries.
+        // Commands can build a stream without entries in no other way.
         deleted.insert(log.last_id().max(FIRST_ID));
     }
     let mut before = deleted.iter().copied().peekable();
@@ -47,8 +47,8 @@ pub(super) fn write(sink: &mut impl CommandSink, name: &[u8], stream: &Stream) -
     write_counters(sink, name, log)
 }
 
-/// The entries that a group has pending and that are no more. Those behind the last ID, which only a payload that was made
-/// by hand has, cannot be made again.
+/// Returns the entries that are pending in a group but were deleted. Those after the last ID, which exist only in
+/// hand-made payloads, cannot be rebuilt.
 fn pending_and_deleted(stream: &Stream) -> BTreeSet<StreamId> {
     let log = stream.log();
     let pending = stream.groups().iter().flat_map(|(_, group)| group.pending(EVERY_ID).map(|(id, _)| id));
@@ -106,7 +106,8 @@ fn write_pending(
     Ok(())
 }
 
-/// Deletes what was made only to be pending: before the first entry by XTRIM, which leaves the greatest deleted ID as it is.
+/// Deletes the entries that were added only to be pending: those before the first entry by XTRIM, which does not change
+/// the greatest deleted ID.
 fn delete(
     sink: &mut impl CommandSink,
     name: &[u8],
@@ -127,7 +128,7 @@ fn delete(
     Ok(())
 }
 
-/// What a payload that was made by hand may say otherwise is put within the bounds of XSETID.
+/// Writes the counters; values of hand-made payloads are limited to the range that XSETID accepts.
 fn write_counters(sink: &mut impl CommandSink, name: &[u8], log: &Log) -> io::Result<()> {
     let added = log.entries_added().max(log.len()).min(i64::MAX as u64);
     let mut digits = itoa::Buffer::new();

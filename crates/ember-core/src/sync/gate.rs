@@ -1,21 +1,22 @@
 //! The gate: gives one worker exclusive access to the keyspace by keeping all others out.
 //!
-//! A transaction or script that may touch any shard closes the gate instead of taking a thousand locks: every other
-//! worker finishes the batch it is in and stays outside. The one inside then takes shard locks as usual, all of them free.
+//! A transaction or script that may access any shard closes the gate instead of taking a thousand locks: every other
+//! worker finishes its current batch and stays outside. The worker inside then takes shard locks as usual, all of them
+//! free.
 //!
-//! A worker stores that it is inside, then loads whether the gate is closed; the closer does the two in the other order
-//! (Dekker, 1965). Both need sequential consistency, or the two could miss each other.
+//! A worker stores that it is inside, then loads whether the gate is closed; the closer does the two in the opposite
+//! order (Dekker, 1965). Both need sequential consistency, or the two could miss each other.
 
 use crossbeam_utils::CachePadded;
 
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 
-/// See the module.
+/// See the module documentation.
 pub struct Gate {
     /// Held while the gate is closed.
     exclusive: Mutex<()>,
     is_closed: AtomicBool,
-    /// For each worker whether it is inside.
+    /// Whether each worker is inside.
     inside: Box<[CachePadded<AtomicBool>]>,
 }
 
@@ -27,7 +28,7 @@ pub struct ExclusiveAccess<'g> {
 }
 
 impl Gate {
-    /// An open gate for workers `0..workers`.
+    /// Returns an open gate for workers `0..workers`.
     pub fn new(workers: usize) -> Gate {
         Gate {
             exclusive: Mutex::new(()),
@@ -36,8 +37,8 @@ impl Gate {
         }
     }
 
-    /// Lets a worker in when the gate is open. It holds no shard's lock. Only for the model checker, which knows no time: it
-    /// waits without a limit.
+    /// Lets a worker in when the gate is open. The worker holds no shard lock. Only for the model checker, which has no
+    /// clock: waits without a limit.
     #[cfg(shuttle)]
     pub fn enter(&self, worker: usize) {
         loop {
@@ -51,8 +52,8 @@ impl Gate {
         }
     }
 
-    /// Lets a worker in when the gate is open. It holds no shard's lock. Returns false if the gate stays closed for
-    /// `timeout`.
+    /// Lets a worker in when the gate is open. The worker holds no shard lock. Returns false if the gate stays closed
+    /// for `timeout`.
     #[inline]
     #[cfg(not(shuttle))]
     pub fn try_enter(&self, worker: usize, timeout: std::time::Duration) -> bool {
@@ -69,22 +70,22 @@ impl Gate {
         }
     }
 
-    /// Lets a worker out. It holds no shard's lock.
+    /// Lets a worker out. It holds no shard lock.
     #[inline]
     pub fn leave(&self, worker: usize) {
         // Release: the closer sees what the worker did inside.
         self.inside[worker].store(false, Ordering::Release);
     }
 
-    /// Closes the gate behind a worker that is inside and holds no shard's lock, and waits until all others are outside. As
-    /// [`Gate::enter`] for the model checker.
+    /// Closes the gate for a worker that is inside and holds no shard lock, and waits until all others are outside.
+    /// Only for the model checker, like [`Gate::enter`].
     #[cfg(shuttle)]
     pub fn close(&self, worker: usize) -> ExclusiveAccess<'_> {
         self.leave(worker);
         self.close_holding(self.exclusive.lock(), worker)
     }
 
-    /// Closes the gate behind a worker that is inside and holds no shard's lock, and waits until all others are outside.
+    /// Closes the gate for a worker that is inside and holds no shard lock, and waits until all others are outside.
     /// While another worker keeps the gate closed, calls `waits_on` after each `timeout`; when that returns false, this
     /// returns `None` and the worker is outside.
     #[cfg(not(shuttle))]

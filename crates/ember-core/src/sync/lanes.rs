@@ -1,12 +1,13 @@
-//! Lanes: units of work with one order, run by several threads.
+//! Lanes: ordered units of work, run by several threads.
 //!
-//! A unit is in the lanes of all that it touches. Those of one lane are run one after the other, in their order; a unit that
-//! is in several lanes stands in each of them as a token, and is run by the thread that brings the last of these lanes up
-//! to it, while the others stand still. So whatever shares a lane keeps its order, and each unit is run whole.
+//! A unit is in the lanes of everything that it accesses. Units of one lane run one after the other, in their order. A
+//! unit in several lanes is in each of them as a token; the thread that brings the last of these lanes up to it runs
+//! it, while the other lanes are paused there. So units that share a lane keep their order, and each unit is run as a
+//! whole.
 //!
-//! No thread waits for a lane: one that comes to a token takes another lane that can go on. The thread that began, the
-//! *leader*, works until all is done, and needs nobody: helpers that come late, or never, cost time and nothing else. The
-//! unit with the lowest number that is not run is at the head of all its lanes, so somebody always can go on.
+//! No thread waits for a lane: at a token, it takes another lane that can continue. The thread that began, the
+//! *leader*, works until all units are run and needs no helper: helpers that come late, or never, only cost time. The
+//! unit with the lowest number that is not run is at the head of all its lanes, so some lane can always continue.
 
 use crate::sync::{AtomicBool, Mutex, Ordering, yield_now};
 
@@ -30,29 +31,29 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// One without units.
+    /// Returns a plan without units.
     pub fn new(lanes: usize) -> Plan {
         Plan { lanes: vec![Vec::new(); lanes], tokens: Vec::new(), units: 0 }
     }
 
-    /// How many units there are.
+    /// Returns the number of units.
     pub fn len(&self) -> usize {
         self.units as usize
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no units.
     pub fn is_empty(&self) -> bool {
         self.units == 0
     }
 
-    /// Adds the unit behind the last one, which is in one lane.
+    /// Adds the next unit, which is in one lane.
     #[inline]
     pub fn add(&mut self, lane: usize) {
         self.lanes[lane].push(Place { unit: self.units, token: ALONE });
         self.units += 1;
     }
 
-    /// Adds the unit behind the last one, which is in these lanes: sorted here, and freed of duplicates.
+    /// Adds the next unit, which is in these lanes; sorts them and removes duplicates.
     ///
     /// # Panics
     /// If there is no lane.
@@ -70,60 +71,60 @@ impl Plan {
     }
 }
 
-/// What a lane is at.
+/// The state of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// It can go on at this place, and nobody is at it.
+    /// It can continue at this place, and no thread runs it.
     Free(usize),
-    /// A thread is at it.
+    /// A thread runs it.
     Running,
-    /// It stands at the token at this place, until the other lanes have come to it and the unit is run.
+    /// It is paused at the token at this place until the other lanes have reached it and the unit is run.
     Standing(usize),
-    /// All of it is run.
+    /// All its units are run.
     Done,
 }
 
 #[derive(Debug)]
 struct State {
     stages: Vec<Stage>,
-    /// For each unit in several lanes how many of them have not come to it.
+    /// For each unit in several lanes, the number of lanes that have not reached it.
     missing: Vec<usize>,
     running: usize,
     done: usize,
 }
 
-/// What runs units on one thread.
+/// Runs units on one thread.
 pub trait Runner {
-    /// Runs a unit; `behind` are the numbers of those that follow it in its lane. False if it has failed: no unit is
-    /// begun any more.
+    /// Runs a unit; `behind` are the numbers of those that follow it in its lane. Returns false if it failed: then no
+    /// further unit is begun.
     fn run(&mut self, unit: usize, behind: Behind<'_>) -> bool;
 
-    /// Gives back what other units may wait for: locks.
+    /// Releases the locks that other units may wait for.
     fn rest(&mut self);
 }
 
-/// The units behind one in its lane.
+/// The units after one in its lane.
 #[derive(Clone, Copy, Debug)]
 pub struct Behind<'l>(&'l [Place]);
 
 impl Behind<'_> {
-    /// How many there are.
+    /// Returns their number.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The number of the one at this distance, 0 for the next one.
+    /// Returns the number of the unit at this distance, 0 for the next one.
     pub fn get(&self, distance: usize) -> Option<usize> {
         self.0.get(distance).map(|place| place.unit as usize)
     }
 }
 
-/// See the module.
+/// See the module documentation.
 #[derive(Debug)]
 pub struct Lanes {
     plan: Plan,
@@ -132,7 +133,7 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// Units that can be run from now on.
+    /// Returns lanes whose units can be run from now on.
     pub fn new(plan: Plan) -> Lanes {
         let stages: Vec<Stage> = plan
             .lanes
@@ -145,20 +146,20 @@ impl Lanes {
         Lanes { plan, state: Mutex::new(state), has_failed: AtomicBool::new(false) }
     }
 
-    /// How many lanes have units.
+    /// Returns the number of lanes with units.
     pub fn busy_lanes(&self) -> usize {
         self.plan.lanes.iter().filter(|lane| !lane.is_empty()).count()
     }
 
-    /// Runs units as long as a lane can go on, the one at `first` before others.
+    /// Runs units as long as a lane can continue, preferring the lane `first`.
     pub fn help(&self, first: usize, runner: &mut impl Runner) {
         while let Some((lane, at)) = self.take(first) {
             self.run_lane(lane, at, runner);
         }
     }
 
-    /// Runs all units, or waits until those are run that others are at. False if one has failed: then those behind it may
-    /// have been run or not.
+    /// Runs all units and waits for those that other threads run. Returns false if one failed: then later units may or
+    /// may not have been run.
     pub fn lead(&self, first: usize, runner: &mut impl Runner) -> bool {
         loop {
             self.help(first, runner);
@@ -176,7 +177,7 @@ impl Lanes {
         }
     }
 
-    /// Takes a lane that can go on.
+    /// Takes a lane that can continue.
     fn take(&self, first: usize) -> Option<(usize, usize)> {
         let mut state = self.state.lock();
         if self.has_failed.load(Ordering::SeqCst) {
@@ -191,7 +192,7 @@ impl Lanes {
         Some((lane, at))
     }
 
-    /// Runs a lane until its end, or the first token at which another lane is missing.
+    /// Runs a lane to its end, or to the first token that other lanes have not reached.
     fn run_lane(&self, lane: usize, mut at: usize, runner: &mut impl Runner) {
         let places = &self.plan.lanes[lane];
         while let Some(place) = places.get(at) {
@@ -221,7 +222,7 @@ impl Lanes {
         state.done += 1;
     }
 
-    /// Brings a lane up to a token; whether it was the last one. Else it stands there.
+    /// Brings a lane up to a token; returns whether it was the last one. Otherwise the lane is paused there.
     fn come_to(&self, lane: usize, at: usize, token: u32) -> bool {
         let mut state = self.state.lock();
         let missing = &mut state.missing[token as usize];
@@ -234,7 +235,7 @@ impl Lanes {
         false
     }
 
-    /// Lets the other lanes of a unit go on, which is run.
+    /// Continues the other lanes of a unit that was run.
     fn go_on_behind(&self, lane: usize, token: u32) {
         let mut state = self.state.lock();
         for &other in self.plan.tokens[token as usize].iter().filter(|&&other| other != lane) {
@@ -262,7 +263,7 @@ impl Stage {
 mod tests {
     use super::*;
 
-    /// Notes what it runs, and fails at a unit.
+    /// Records the units that it runs, and fails at one.
     #[derive(Default)]
     struct Notes {
         run: Vec<usize>,
@@ -299,7 +300,7 @@ mod tests {
             }
         }
         assert_eq!(notes.run.len(), units.len());
-        // Who comes late finds nothing to do.
+        // A thread that comes late finds nothing to do.
         lanes.help(0, &mut notes);
         assert_eq!(notes.run.len(), units.len());
     }

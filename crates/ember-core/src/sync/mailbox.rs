@@ -1,8 +1,9 @@
 //! A worker's mailbox: messages from other threads, and the rule that prevents a lost wake-up.
 //!
-//! The worker calls [`Mailbox::fall_asleep`] before it waits for its sockets, and does not wait if that returns false. A
-//! sender must wake the worker if [`Mailbox::post`] returns true. A busy worker is never woken, so a message to it costs no
-//! system call. `tests/model/mailbox.rs` has a model checker try the schedules of workers that forward to each other.
+//! The worker calls [`Mailbox::fall_asleep`] before it waits for its sockets, and does not wait if that returns false.
+//! A sender must wake the worker if [`Mailbox::post`] returns true. A busy worker is never woken, so a message to it
+//! costs no system call. In `tests/model/mailbox.rs` a model checker tries the schedules of workers that forward to
+//! each other.
 
 use crate::sync::{AtomicBool, Mutex, Ordering};
 
@@ -10,32 +11,32 @@ use crate::sync::{AtomicBool, Mutex, Ordering};
 #[derive(Debug, Default)]
 pub struct Mailbox<M> {
     messages: Mutex<Vec<M>>,
-    /// Set while the worker may be waiting; whoever clears it wakes it.
+    /// Set while the worker may be waiting; the thread that clears it wakes the worker.
     asleep: AtomicBool,
 }
 
 impl<M> Mailbox<M> {
-    /// An empty mailbox of a worker that is awake.
+    /// Returns an empty mailbox of a worker that is awake.
     pub fn new() -> Mailbox<M> {
         Mailbox { messages: Mutex::new(Vec::new()), asleep: AtomicBool::new(false) }
     }
 
-    /// Puts a message in; true if the caller must wake the worker.
+    /// Adds a message; returns true if the caller must wake the worker.
     #[must_use]
     pub fn post(&self, message: M) -> bool {
         self.messages.lock().push(message);
         self.rouse()
     }
 
-    /// True if the caller must wake the worker, for something that is not in a message.
+    /// Returns true if the caller must wake the worker, for something that is not in a message.
     #[must_use]
     pub fn rouse(&self) -> bool {
-        // SeqCst pairs with the store in fall_asleep: either this sees `asleep`, or the worker, which looks for messages
-        // after that store, sees the message.
+        // SeqCst pairs with the store in fall_asleep: either this sees `asleep`, or the worker, which checks for
+        // messages after that store, sees the message.
         self.asleep.swap(false, Ordering::SeqCst)
     }
 
-    /// Called before the worker waits; false if there is a message, and it must not wait.
+    /// Called before the worker waits; returns false if there is a message, so that it must not wait.
     #[must_use]
     pub fn fall_asleep(&self) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
@@ -46,7 +47,7 @@ impl<M> Mailbox<M> {
         false
     }
 
-    /// The worker has waited.
+    /// Called after the worker has waited.
     pub fn wake_up(&self) {
         // Relaxed: a sender that still sees `true` wakes a worker that is awake, which costs a turn and loses no message.
         self.asleep.store(false, Ordering::Relaxed);

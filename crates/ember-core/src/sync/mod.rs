@@ -1,4 +1,4 @@
-//! Locks and flags between threads: parking_lot's and std's, or the model checker's when built with `--cfg shuttle`.
+//! Locks and flags between threads: those of parking_lot and std, or the model checker's if built with `--cfg shuttle`.
 
 pub mod gate;
 pub mod lanes;
@@ -34,7 +34,7 @@ mod modelled {
     pub struct Mutex<T>(shuttle::sync::Mutex<T>);
 
     impl<T> Mutex<T> {
-        /// A new, unlocked lock around `value`.
+        /// Returns a new, unlocked lock around `value`.
         pub fn new(value: T) -> Mutex<T> {
             Mutex(shuttle::sync::Mutex::new(value))
         }

@@ -25,7 +25,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Long(bitcount),
 )];
 
-/// The part to count in.
+/// The part of the string to count.
 enum Part {
     All,
     Bytes(i64, i64),

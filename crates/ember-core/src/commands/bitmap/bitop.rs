@@ -36,25 +36,25 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 /// The argument with the first source key.
 const FIRST_SOURCE: usize = 3;
 
-/// What makes the result of the sources.
+/// How the result is computed from the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
-    /// All of them, one after the other.
+    /// All sources, combined one after the other.
     Fold(Operation),
-    /// The only one, inverted.
+    /// The only source, inverted.
     Not,
-    /// Bits of the first that no other has.
+    /// Bits of the first source that no other source has.
     Difference,
-    /// Bits that others have and the first has not.
+    /// Bits that other sources have and the first does not.
     OppositeDifference,
-    /// Bits of the first that any other has.
+    /// Bits of the first source that any other source has.
     SharedWithAny,
-    /// Bits that exactly one has.
+    /// Bits that exactly one source has.
     One,
 }
 
 impl Rule {
-    /// Whether Redis has had it from the beginning; the others came with 8.2.
+    /// Returns whether all versions of Redis have the operation; the others were added in 8.2.
     fn is_known_to_all(self) -> bool {
         matches!(self, Rule::Fold(_) | Rule::Not)
     }
@@ -94,7 +94,7 @@ fn bitop(call: &mut Call<'_, '_>) -> AttemptResult {
     if bytes / BYTES_PER_STEP > call.steps_max() {
         return Ok(Attempt::Offload);
     }
-    // With `One`, `others` are the bits that more than one has.
+    // With `One`, `others` are the bits that more than one source has.
     let (mut result, mut others) = (Vec::new(), Vec::new());
     for source in FIRST_SOURCE..args.len() {
         let mut digits = itoa::Buffer::new();
@@ -132,7 +132,8 @@ fn bitop(call: &mut Call<'_, '_>) -> AttemptResult {
     }
     call.reply.integer(result.len() as i64);
     let mut target = call.keys.key(2);
-    // Replicas that are older than the operation are told its result. What has expired is told before, so this comes last.
+    // Replicas that are older than the operation receive its result. Removals of expired keys are recorded first, so
+    // this comes last.
     let told = (!rule.is_known_to_all() && target.is_journaled()).then(|| result.clone());
     if result.is_empty() {
         if target.remove().is_some() {

@@ -27,18 +27,17 @@ pub(super) const COMMANDS: &[&[DataCommand]] = &[
     setbit::COMMANDS,
 ];
 
-/// Bits of a string were set or cleared.
-/// Bytes that are counted, searched or combined in the time that a step of a long call takes.
+/// Bytes that are counted, searched or combined in the time of one step of a long-running call.
 const BYTES_PER_STEP: usize = 512;
 
 const SETBIT: Event = Event::string("setbit");
 
-/// The bit offset that `text` spells, which is inside the largest string allowed.
+/// Parses a bit offset, which must be within the largest string allowed.
 fn bit_offset(turn: &Turn, text: &[u8]) -> Result<u64, CommandError> {
     scaled_bit_offset(turn, text, 1)
 }
 
-/// The bit offset that `text` spells in units of `unit` bits.
+/// Parses a bit offset in units of `unit` bits.
 fn scaled_bit_offset(turn: &Turn, text: &[u8], unit: u32) -> Result<u64, CommandError> {
     let offset = parse_i64(text).and_then(|offset| u64::try_from(offset).ok());
     let offset = offset.and_then(|offset| offset.checked_mul(u64::from(unit)));
@@ -46,7 +45,7 @@ fn scaled_bit_offset(turn: &Turn, text: &[u8], unit: u32) -> Result<u64, Command
     offset.ok_or(CommandError::BitOffset)
 }
 
-/// Whether the unit in argument `arg` is `BIT` rather than `BYTE`.
+/// Returns whether the unit in argument `arg` is `BIT` rather than `BYTE`.
 fn is_bit_unit(args: Args<'_>, arg: usize) -> Result<bool, CommandError> {
     if is_word(args, arg, "BIT") {
         Ok(true)

@@ -37,7 +37,7 @@ fn databases_of(args: Args<'_>) -> Vec<usize> {
     (3..args.len()).filter(|&arg| is_word(args, arg, "DB")).filter(has_value).map(|arg| arg + 1).collect()
 }
 
-/// The number of the database that is copied to, if the call says it.
+/// Returns the number of the destination database, if the call names it.
 fn target_database(args: Args<'_>) -> Option<usize> {
     let word = (3..args.len()).rev().find(|&arg| is_word(args, arg, "DB"))?;
     number::parse_i64(args.get(word + 1)?).and_then(|database| usize::try_from(database).ok())

@@ -1,4 +1,4 @@
-//! DEL and UNLINK: the same, but for who frees a large value.
+//! DEL and UNLINK, which differ in the thread that frees a large value.
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::effects::events::Event;

@@ -5,8 +5,8 @@ use crate::rdb;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::Aggregate;
 
-/// Bytes of a value that are written in one step of a call, about: they are encoded, copied, and looked at again for their
-/// checksum.
+/// Approximate bytes of a value that are written in one step of a call: they are encoded, copied, and read again for
+/// their checksum.
 const BYTES_PER_STEP: usize = 64;
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -31,7 +31,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Long(dump),
 )];
 
-/// How many steps it takes to write or copy a value.
+/// Returns the steps needed to write or copy a value.
 pub(super) fn steps(value: &Aggregate) -> usize {
     value.len().max(value.footprint_bytes() / BYTES_PER_STEP)
 }

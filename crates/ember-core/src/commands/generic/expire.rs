@@ -67,16 +67,16 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// When the expiry is to change; all that are set must hold.
+/// Conditions for changing the expiry; all that are set must hold.
 #[derive(Default)]
 struct Conditions {
     /// Only if the key has no expiry.
     if_none: bool,
-    /// Only if it has one.
+    /// Only if the key has an expiry.
     if_some: bool,
-    /// Only to a later one; never is the latest.
+    /// Only to a later expiry; a missing expiry is the latest.
     if_greater: bool,
-    /// Only to an earlier one.
+    /// Only to an earlier expiry.
     if_less: bool,
 }
 

@@ -20,7 +20,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Keyspace(randomkey),
 )];
 
-/// Draws before all keys are searched: that number of expired ones in a row means that there is hardly another.
+/// Draws before all keys are searched: after that many consecutive expired keys, hardly any other key is left.
 const DRAWS_MAX: usize = 100;
 
 fn randomkey(call: &mut KeyspaceCall<'_>) -> CommandResult {
@@ -32,10 +32,10 @@ fn randomkey(call: &mut KeyspaceCall<'_>) -> CommandResult {
     Ok(())
 }
 
-/// A key that has not expired, each with the same chance.
+/// Returns a random key that has not expired, all with equal probability.
 fn draw(call: &mut KeyspaceCall<'_>) -> Option<Vec<u8>> {
     let KeyspaceCall { keyspace, database, .. } = *call;
-    // A shard weighs as much as it has keys, so all lengths are needed; they are read once for all draws.
+    // A shard's weight is its number of keys, so all numbers are needed; they are read once for all draws.
     let lens: Vec<usize> =
         (0..SHARDS).map(|shard| keyspace.lock(shard).database(database).table().len()).collect();
     let total: usize = lens.iter().sum();
@@ -51,7 +51,7 @@ fn draw(call: &mut KeyspaceCall<'_>) -> Option<Vec<u8>> {
         });
         let shard = shard.expect("rank is below the sum of the lengths");
         let mut data = keyspace.lock(shard);
-        // The shard may have become empty since.
+        // The shard may have become empty meanwhile.
         let Some(entry) = data.database(database).table().random(&mut call.turn.random) else { continue };
         let key = entry.key().to_vec();
         if !entry.is_expired(call.turn.expired_ms()) {
@@ -63,7 +63,7 @@ fn draw(call: &mut KeyspaceCall<'_>) -> Option<Vec<u8>> {
     None
 }
 
-/// Some key that has not expired. O(keys).
+/// Returns any key that has not expired. O(keys).
 fn first_live(call: &KeyspaceCall<'_>) -> Option<Vec<u8>> {
     (0..SHARDS).find_map(|shard| {
         let data = call.keyspace.lock(shard);

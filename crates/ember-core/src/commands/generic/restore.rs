@@ -13,7 +13,7 @@ use crate::turn::Turn;
 use crate::types::Collection;
 use crate::types::hash::Hash;
 
-/// No time has come yet: what [`Hash::for_each`] is asked with so that it leaves nothing out.
+/// A time at which nothing has expired, for [`Hash::for_each`] to visit all fields.
 const EVER_MS: i64 = i64::MIN;
 
 const RESTORE: Spec = Spec {
@@ -62,18 +62,18 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// What is known of the key's use.
+/// The key's use as given by the call.
 #[derive(Clone, Copy)]
 enum Usage {
     Unknown,
     /// Not used for this number of seconds.
     Idle(u64),
-    /// The counter of uses.
+    /// The LFU counter.
     Frequency(u8),
 }
 
 impl Usage {
-    /// The clock that says so, if the policy has room for it.
+    /// Returns the corresponding clock, if the policy uses that kind of clock.
     fn clock(self, turn: &Turn) -> u32 {
         match self {
             Usage::Idle(seconds) if !turn.settings.policy.is_lfu() => turn.idle_clock(seconds),
@@ -120,8 +120,8 @@ impl Options {
     }
 }
 
-/// Records the call with its time as an absolute one. Replicas may be of Redis 7.0 or Valkey 9, and each refuses payloads of
-/// the other's versions: a payload that not all of them read is recorded in a form that they do read, and followed by the
+/// Records the call with an absolute time. Replicas may be Redis 7.0 or Valkey 9, and each refuses payloads in the
+/// other's versions. A payload that some of them cannot read is recorded in a form that all can read, followed by the
 /// expiries of fields, which that form lacks.
 fn journal(key: &mut Key<'_>, args: Args<'_>, options: &Options, expire_at_ms: Option<i64>) {
     let is_for_all = rdb::is_for_stream(args.at(3));
@@ -138,7 +138,7 @@ fn journal(key: &mut Key<'_>, args: Args<'_>, options: &Options, expire_at_ms: O
     }
 }
 
-/// Records when fields of a hash expire; nothing for other values. O(fields that expire, and sorting them).
+/// Records the expiries of a hash's fields; does nothing for other values. O(fields that expire, and sorting them).
 fn journal_field_expiries(key: &mut Key<'_>) {
     let mut expiring = Vec::new();
     if let Ok(Some(hash)) = key.value::<Hash>()
@@ -156,10 +156,11 @@ fn journal_field_expiries(key: &mut Key<'_>) {
     }
 }
 
-/// Bytes of a payload that are read in one step of a call, about: their checksum is found, and elements are built of them.
+/// Approximate bytes of a payload that are read in one step of a call: their checksum is computed, and elements are
+/// built from them.
 const BYTES_PER_STEP: usize = 64;
 
-/// Bytes of a payload that is read in a short time.
+/// Bytes of a payload up to which reading it takes little time.
 const SHORT_PAYLOAD_BYTES: usize = 32 * 1024;
 
 fn may_be_long(args: Args<'_>) -> bool {

@@ -1,8 +1,8 @@
 //! SCAN.
 //!
 //! A cursor is a shard's number above a hash tag ([`TAG_BITS`] bits): everything before that place has been returned.
-//! Neither part changes its meaning when tables grow or shrink or keys move between groups, so a key that is
-//! there from the first call to the last is returned exactly once, and no cursor keeps anything alive.
+//! Neither part changes its meaning when tables grow or shrink or keys move between groups, so a key that exists from
+//! the first call to the last is returned exactly once, and the server keeps no state for cursors.
 
 use ember_protocol::{Args, Mark, Reply};
 
@@ -34,10 +34,10 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Keyspace(scan),
 )];
 
-/// `COUNT` when it is not given.
+/// The default of `COUNT`.
 const COUNT_DEFAULT: u64 = 10;
 
-/// Entries looked at for each one asked for: a call whose pattern matches little returns less than `COUNT` rather than
+/// Entries visited per requested one: a call whose pattern matches few keys returns fewer than `COUNT` instead of
 /// taking long. Redis has the same factor.
 const LOOKS_PER_COUNT: u64 = 10;
 
@@ -76,7 +76,7 @@ impl<'a> Options<'a> {
     }
 }
 
-/// Where an iteration goes on.
+/// The place at which an iteration continues.
 #[derive(Clone, Copy)]
 struct Cursor {
     shard: usize,
@@ -85,12 +85,12 @@ struct Cursor {
 
 impl Cursor {
     fn of(number: u64) -> Cursor {
-        // Beyond the last shard there is nothing: the iteration is over.
+        // After the last shard the iteration is over.
         let shard = usize::try_from(number >> TAG_BITS).map_or(SHARDS, |shard| shard.min(SHARDS));
         Cursor { shard, tag: number as u32 & ((1 << TAG_BITS) - 1) }
     }
 
-    /// The number to go on from; 0 is the end.
+    /// Returns the number of the cursor; 0 is the end.
     fn number(self) -> i64 {
         if self.shard >= SHARDS { 0 } else { (self.shard as i64) << TAG_BITS | i64::from(self.tag) }
     }
@@ -102,7 +102,7 @@ fn scan(call: &mut KeyspaceCall<'_>) -> CommandResult {
     let mut keys = Reply::new(call.reply.protocol());
     let (mut returned, mut looked) = (0, 0);
     let looks_max = options.count.saturating_mul(LOOKS_PER_COUNT);
-    // Empty shards cost a lock each and count for nothing: there are no more than SHARDS of them in an iteration.
+    // Empty shards cost a lock each and are not counted: an iteration meets at most SHARDS of them.
     while cursor.shard < SHARDS && returned < options.count && looked < looks_max {
         let mut data = call.keyspace.lock(cursor.shard);
         let table = data.database(call.database).table();

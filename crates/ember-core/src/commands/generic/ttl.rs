@@ -69,18 +69,18 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// `milliseconds`, which are not negative, in seconds; half a second counts as a whole one.
+/// Returns non-negative `milliseconds` in seconds; half a second is rounded up.
 fn rounded_seconds(milliseconds: i64) -> i64 {
     milliseconds / 1000 + i64::from(milliseconds % 1000 >= 500)
 }
 
-/// Replies with what `shown` makes of expiry and now (both Unix time in ms), or says that there is none.
+/// Replies with the result of `shown` for expiry and current time (both Unix time in ms), or that there is no expiry.
 fn reply_expiry(call: &mut Call<'_, '_>, shown: fn(i64, i64) -> i64) -> CommandResult {
     let now_ms = call.keys.turn.now_ms;
     let number = match call.keys.read_as(1, Lookup::NoTouch).map(|entry| entry.expire_at_ms()) {
         None => -2,
         Some(None) => -1,
-        // Who sees what has expired is told that no time is left.
+        // A caller that sees expired keys receives a remaining time of zero.
         Some(Some(expire_at_ms)) => shown(expire_at_ms, now_ms.min(expire_at_ms)),
     };
     call.reply.integer(number);

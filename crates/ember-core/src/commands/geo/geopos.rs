@@ -42,7 +42,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// The position of each member that the arguments name.
+/// Returns the position of each member in the arguments.
 fn positions(call: &mut Call<'_, '_>) -> Result<Vec<Option<Position>>, CommandError> {
     let args = call.args;
     let set = call.keys.read_value::<SortedSet>(1)?;

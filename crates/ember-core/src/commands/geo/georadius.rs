@@ -1,4 +1,4 @@
-//! GEORADIUS and GEORADIUSBYMEMBER, which GEOSEARCH and GEOSEARCHSTORE have followed, and their read-only variants.
+//! GEORADIUS and GEORADIUSBYMEMBER, which were replaced by GEOSEARCH and GEOSEARCHSTORE, and their read-only variants.
 
 use ember_protocol::Args;
 
@@ -117,7 +117,8 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
 const GEORADIUS: Kind = Kind { source: 1, is_by_options: false, target: None, may_store: true };
 const GEORADIUS_RO: Kind = Kind { may_store: false, ..GEORADIUS };
 
-/// The positions of the keys: the one searched, and the last one that an option from argument `first` on stores to.
+/// Returns the positions of the keys: the searched one, and the destination of the last option from argument `first`
+/// on.
 fn keys_of(args: Args<'_>, first: usize) -> Vec<usize> {
     let mut keys = vec![1];
     let mut arg = first;
@@ -141,7 +142,7 @@ fn around_point(call: &mut Call<'_, '_>, kind: Kind) -> AttemptResult {
     search::run(call, kind, &query)
 }
 
-/// Where the key is missing the radius is not looked at.
+/// Runs GEORADIUSBYMEMBER; if the key is missing, the radius is not checked.
 fn around_member(call: &mut Call<'_, '_>, kind: Kind) -> AttemptResult {
     let args = call.args;
     let set = call.keys.read_value::<SortedSet>(1)?;

@@ -1,4 +1,4 @@
-//! What the searching commands have in common: options, the search itself, and what becomes of the result.
+//! The common part of the searching commands: options, search, and reply or stored result.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -18,20 +18,20 @@ use crate::types::limits::EncodingLimits;
 use crate::types::sorted_set::SortedSet;
 use crate::types::sorted_set::range::ScoreRange;
 
-/// What sets the commands apart.
+/// The differences between the commands.
 #[derive(Clone, Copy)]
 pub(super) struct Kind {
-    /// The argument with the key that is searched.
+    /// The argument with the searched key.
     pub(super) source: usize,
     /// Whether centre and shape are options.
     pub(super) is_by_options: bool,
-    /// The argument with the key for the result, if that is fixed.
+    /// The argument with the destination key, if it is fixed.
     pub(super) target: Option<usize>,
-    /// Whether an option may name a key for the result.
+    /// Whether an option may name a destination key.
     pub(super) may_store: bool,
 }
 
-/// Results are sorted by their distance.
+/// The order of results by their distance.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sorting {
     None,
@@ -39,23 +39,23 @@ enum Sorting {
     Farthest,
 }
 
-/// What a search is asked for. Where the set is missing, so may be the centre and the shape.
+/// The parameters of a search. Centre and shape may be missing if the set is.
 pub(super) struct Query {
     pub(super) centre: Option<Position>,
     pub(super) shape: Option<Shape>,
     /// The metres of the unit of all distances.
     pub(super) unit_m: f64,
     sorting: Sorting,
-    /// The results wanted at most; 0 is no limit.
+    /// The maximum number of results; 0 means no limit.
     count: usize,
-    /// Whether any results will do, not only the nearest.
+    /// Whether any results are sufficient, not only the nearest.
     is_any: bool,
     with_distance: bool,
     with_hash: bool,
     with_position: bool,
-    /// The argument with the key for the result.
+    /// The argument with the destination key.
     target: Option<usize>,
-    /// Whether distances become the scores of the result.
+    /// Whether distances become the stored scores.
     stores_distances: bool,
 }
 
@@ -67,7 +67,7 @@ struct Found {
     distance_m: f64,
 }
 
-/// The radius in argument `arg` and its unit in the next one.
+/// Parses the radius in argument `arg` and its unit in the next one.
 pub(super) fn circle(args: Args<'_>, arg: usize) -> Result<(Shape, f64), CommandError> {
     let radius = length(args, arg, "ERR need numeric radius")?;
     if radius < 0.0 {
@@ -77,7 +77,7 @@ pub(super) fn circle(args: Args<'_>, arg: usize) -> Result<(Shape, f64), Command
     Ok((Shape::Circle { radius_m: radius * unit_m }, unit_m))
 }
 
-/// The width in argument `arg`, the height in the next one, and their unit in the third.
+/// Parses the width in argument `arg`, the height in the next one, and their unit in the third.
 fn rectangle(args: Args<'_>, arg: usize) -> Result<(Shape, f64), CommandError> {
     let width = length(args, arg, "ERR need numeric width")?;
     let height = length(args, arg + 1, "ERR need numeric height")?;
@@ -88,7 +88,8 @@ fn rectangle(args: Args<'_>, arg: usize) -> Result<(Shape, f64), CommandError> {
     Ok((Shape::Rectangle { width_m: width * unit_m, height_m: height * unit_m }, unit_m))
 }
 
-/// The polygon whose number of vertices is in argument `arg`, and the argument behind its last vertex.
+/// Parses the polygon whose number of vertices is in argument `arg`; returns it with the argument after its last
+/// vertex.
 fn polygon(args: Args<'_>, arg: usize) -> Result<(Polygon, usize), CommandError> {
     let count = integer(args, arg).ok().and_then(|count| i32::try_from(count).ok());
     let count = usize::try_from(count.ok_or("ERR invalid number of vertices")?).unwrap_or(0);
@@ -100,7 +101,7 @@ fn polygon(args: Args<'_>, arg: usize) -> Result<(Polygon, usize), CommandError>
     Ok((Polygon::new(vertices.collect::<Result<_, _>>()?), arg + 1 + 2 * count))
 }
 
-/// The position of a member of a set that is there.
+/// Returns the position of a member of an existing set.
 pub(super) fn position_of(set: &SortedSet, member: &[u8]) -> Result<Position, CommandError> {
     let score = set.score(member).ok_or("ERR could not decode requested zset member")?;
     Ok(geohash::position(score))
@@ -123,7 +124,7 @@ impl Query {
         }
     }
 
-    /// Reads the options from argument `first` on; `set` is what is searched.
+    /// Reads the options from argument `first` on; `set` is the searched set.
     pub(super) fn read_options(
         &mut self,
         args: Args<'_>,
@@ -131,7 +132,7 @@ impl Query {
         kind: Kind,
         set: Option<&SortedSet>,
     ) -> CommandResult {
-        // Which of the alternatives for centre and shape was taken: the same may come again, the other not.
+        // The chosen alternatives for centre and shape: each may be repeated, but not combined with another.
         let (mut is_from_member, mut is_from_position) = (false, false);
         let (mut is_by_radius, mut is_by_box, mut is_by_polygon) = (false, false, false);
         let mut arg = first;
@@ -232,12 +233,12 @@ impl Query {
         Ok(())
     }
 
-    /// The members that the shape covers, in the order and number asked for.
+    /// Returns the members that the shape covers, in the requested order and number.
     fn results(&self, set: &SortedSet) -> Vec<Found> {
         let (Some(centre), Some(shape)) = (self.centre, &self.shape) else { return Vec::new() };
         let found_max = if self.is_any { self.count } else { usize::MAX };
         let mut results = search(set, centre, shape, found_max);
-        // The nearest are meant where it is not said which of many.
+        // If COUNT is given without an order, the nearest members are returned.
         let is_nearest = self.sorting == Sorting::Nearest || (self.count > 0 && !self.is_any);
         let by_distance =
             |a: &Found, b: &Found| a.distance_m.partial_cmp(&b.distance_m).unwrap_or(Ordering::Equal);
@@ -252,13 +253,13 @@ impl Query {
         results
     }
 
-    /// How many members a search looks at; O(log n).
+    /// Returns the number of members that a search visits. O(log n).
     fn candidates(&self, set: &SortedSet) -> usize {
         let (Some(centre), Some(shape)) = (self.centre, &self.shape) else { return 0 };
         area::cells(centre, shape).map(|cell| ranks(set, cell).len()).sum()
     }
 
-    /// The result as a sorted set.
+    /// Returns the result as a sorted set.
     fn stored(&self, results: &[Found], limits: &EncodingLimits) -> SortedSet {
         let longest = results.iter().map(|found| found.member.len()).max().unwrap_or(0);
         let mut stored = SortedSet::for_members(results.len(), longest, limits);
@@ -291,13 +292,13 @@ impl Query {
     }
 }
 
-/// The ranks of the members that are in a cell.
+/// Returns the ranks of the members in a cell.
 fn ranks(set: &SortedSet, cell: Cell) -> Range<usize> {
     let (first, end) = cell.scores();
     set.score_range(&ScoreRange::half_open(first, end))
 }
 
-/// The members that `shape` around `centre` covers, up to `found_max` of them; O(members in its cells + log n).
+/// Returns the members that `shape` around `centre` covers, up to `found_max` of them. O(members in its cells + log n).
 fn search(set: &SortedSet, centre: Position, shape: &Shape, found_max: usize) -> Vec<Found> {
     let mut results = Vec::new();
     for cell in area::cells(centre, shape) {
@@ -314,11 +315,11 @@ fn search(set: &SortedSet, centre: Position, shape: &Shape, found_max: usize) ->
     results
 }
 
-/// Searches the sorted set of a command whose query has been read, and replies or stores.
+/// Searches the sorted set for a parsed query, and replies or stores.
 pub(super) fn run(call: &mut Call<'_, '_>, kind: Kind, query: &Query) -> AttemptResult {
     let steps_max = call.steps_max();
     let set = call.keys.value::<SortedSet>(kind.source)?;
-    // What an option names to store at is not lent.
+    // A destination that an option names cannot be borrowed.
     let is_lendable = query.target == kind.target;
     if is_lendable && set.is_some_and(|set| set.len() > steps_max && query.candidates(set) > steps_max) {
         return Ok(Attempt::Offload);

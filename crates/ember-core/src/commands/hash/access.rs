@@ -1,4 +1,4 @@
-//! How hash commands get at the value of their key: what has expired in it is removed before they look.
+//! Access of hash commands to the value of their key, after its expired fields were removed.
 
 use ember_protocol::{Args, Reply};
 
@@ -9,11 +9,11 @@ use crate::keys::{Key, Keys};
 use crate::types::Collection;
 use crate::types::hash::{Hash, NewExpiry, NewField};
 
-/// Fields that a command removes at most, because they have expired, before it looks at a hash. Where more have expired at
-/// once, the others are passed over until active expiry gets to them: no command waits for millions of removals.
+/// Maximum number of expired fields that a command removes before it accesses a hash. If more have expired at once, the
+/// others are skipped until active expiry removes them: no command waits for millions of removals.
 const EXPIRED_MAX: usize = 1024;
 
-/// Lets `look` read the hash in argument 1, as a use; it is given the Unix time in ms up to which fields have expired.
+/// Calls `look` to read the hash in argument 1, as a use, with the Unix time in ms up to which fields have expired.
 ///
 /// # Errors
 /// `WrongType` if the key holds another type.
@@ -31,7 +31,7 @@ pub(super) fn read<R>(
     Ok(look(call.keys.value::<Hash>(1)?, call.reply, expired_ms))
 }
 
-/// The key in argument 1, for a change of a hash.
+/// Returns the key in argument 1 for a change of a hash.
 ///
 /// # Errors
 /// `WrongType` if the key holds another type.
@@ -42,7 +42,7 @@ pub(super) fn key<'x>(keys: &'x mut Keys<'_, '_>) -> Result<Key<'x>, CommandErro
     Ok(key)
 }
 
-/// Removes fields of a hash that have expired, looking at no more than `max`, and the key with the last one.
+/// Removes expired fields of a hash, checking at most `max`, and the key with its last field.
 ///
 /// # Errors
 /// `WrongType` if the key holds another type.
@@ -59,7 +59,7 @@ pub(super) fn remove_expired(key: &mut Key<'_>, max: usize) -> Result<(), Comman
     Ok(())
 }
 
-/// The field that argument `arg` names and the argument behind it has the value of.
+/// Returns the field with its name in argument `arg` and its value in the next one.
 #[inline]
 pub(super) fn new_field(args: Args<'_>, arg: usize, expiry: NewExpiry) -> NewField<'_> {
     NewField { name: args.at(arg), value: args.at(arg + 1), shared: args.shared(arg + 1), expiry }

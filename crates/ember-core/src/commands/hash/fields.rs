@@ -1,4 +1,4 @@
-//! The arguments that commands on the expiries of fields have in common: `FIELDS numfields field …` and times.
+//! The common arguments of commands on the expiries of fields: `FIELDS numfields field …` and times.
 
 use std::ops::Range;
 
@@ -12,11 +12,11 @@ use crate::keys::Key;
 /// The last Unix time in ms at which a field may expire, as in Redis.
 const EXPIRE_AT_MAX_MS: i64 = (1 << 46) - 1;
 
-/// What most commands say of a number of fields that is not positive.
+/// The usual error for a number of fields that is not positive.
 pub(super) const NOT_POSITIVE: &str = "ERR Number of fields must be a positive integer";
 
-/// The arguments that name fields, behind `FIELDS` in argument `at` and their number. `not_positive` is the error when that
-/// is no positive number.
+/// Returns the arguments with names of fields, after `FIELDS` in argument `at` and their number. `not_positive` is the
+/// error if the number is not positive.
 pub(super) fn named(
     args: Args<'_>,
     at: usize,
@@ -35,7 +35,8 @@ pub(super) fn named(
     Ok(given)
 }
 
-/// The expiry of fields in argument `arg`, Unix time in ms; it may have passed. `command` is named in an error.
+/// Returns the expiry of fields in argument `arg`, as Unix time in ms; it may have passed. `command` is named in an
+/// error.
 pub(super) fn expiry(
     args: Args<'_>,
     arg: usize,
@@ -51,23 +52,23 @@ pub(super) fn expiry(
     expire_at_ms.ok_or(CommandError::InvalidExpire(command))
 }
 
-/// When the expiry of a field is to change.
+/// The condition for changing the expiry of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Condition {
-    /// In any case.
+    /// No condition.
     Always,
-    /// Only if it has none.
+    /// Only if the field has no expiry.
     IfNone,
-    /// Only if it has one.
+    /// Only if the field has an expiry.
     IfSome,
-    /// Only to a later one; never is the latest.
+    /// Only to a later expiry; a missing expiry is the latest.
     IfGreater,
-    /// Only to an earlier one.
+    /// Only to an earlier expiry.
     IfLess,
 }
 
 impl Condition {
-    /// The condition that argument `arg` names.
+    /// Parses the condition in argument `arg`.
     pub(super) fn parse(args: Args<'_>, arg: usize) -> Option<Condition> {
         const CONDITIONS: [(&str, Condition); 4] = [
             ("NX", Condition::IfNone),
@@ -78,7 +79,7 @@ impl Condition {
         CONDITIONS.iter().find(|(word, _)| is_word(args, arg, word)).map(|&(_, condition)| condition)
     }
 
-    /// Whether a change from `old` to `new` is allowed.
+    /// Returns whether a change from `old` to `new` is allowed.
     pub(super) fn allows(self, old: Option<i64>, new: i64) -> bool {
         match self {
             Condition::Always => true,
@@ -90,7 +91,7 @@ impl Condition {
     }
 }
 
-/// Records that only the expiry of fields was changed; those whose expiry has passed were removed.
+/// Records that only the expiry of fields was changed; fields whose new expiry has passed were removed.
 pub(super) fn journal_expiry(key: &mut Key<'_>, names: &Names, expire_at_ms: Option<i64>) {
     if names.is_empty() {
         return;

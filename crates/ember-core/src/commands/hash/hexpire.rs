@@ -84,7 +84,7 @@ const REMOVED: i64 = 2;
 const SET: i64 = 1;
 /// The condition did not hold.
 const REFUSED: i64 = 0;
-/// There is no such field.
+/// The field does not exist.
 const NO_FIELD: i64 = -2;
 
 fn expire(call: &mut Call<'_, '_>, unit: ExpiryUnit, command: &'static str) -> CommandResult {

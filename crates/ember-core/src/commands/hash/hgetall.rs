@@ -1,4 +1,4 @@
-//! HGETALL, HKEYS, HVALS: all of a hash, or half of it.
+//! HGETALL, HKEYS, HVALS: all fields and values of a hash, or only one of the two.
 
 use ember_protocol::Reply;
 
@@ -62,7 +62,7 @@ fn reply_pair(reply: &mut Reply, field: Field<'_>) {
     value::reply(reply, Some(field.value));
 }
 
-/// Replies with what `each` writes for every field, behind what `head` writes for their number.
+/// Replies with the output of `head` for the number of fields, followed by that of `each` for every field.
 fn all(
     call: &mut Call<'_, '_>,
     head: fn(&mut Reply, usize),

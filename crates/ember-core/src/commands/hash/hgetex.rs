@@ -35,7 +35,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Keys(hgetex),
 )];
 
-/// What happens to the expiries of the fields.
+/// The change of the fields' expiries.
 #[derive(Clone, Copy)]
 enum Change {
     None,
@@ -44,7 +44,7 @@ enum Change {
     ExpireAt(i64),
 }
 
-/// The change that the arguments from 2 on ask for, and where `FIELDS` stands behind it.
+/// Parses the change in the arguments from 2 on; returns it with the position of `FIELDS` after it.
 fn change(args: Args<'_>, now_ms: i64) -> Result<(Change, usize), CommandError> {
     if let Some(unit) = expiry_unit(args, 2) {
         return Ok((Change::ExpireAt(fields::expiry(args, 3, unit, now_ms, "hgetex")?), 4));
@@ -92,13 +92,13 @@ fn hgetex(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// Changes the expiry of a field that is there; true if that changes anything.
+/// Changes the expiry of an existing field; returns whether that is a change.
 fn apply(hash: &mut Hash, name: &[u8], change: Change, is_volatile: bool, past_ms: i64) -> bool {
     match change {
         Change::None => return false,
         Change::Persist if !is_volatile => return false,
         Change::Persist => hash.set_expiry(name, None),
-        // It is there for the caller, whatever its own expiry.
+        // The caller sees the field, whatever its current expiry.
         Change::ExpireAt(at_ms) if at_ms <= past_ms => return hash.remove(name, i64::MIN),
         Change::ExpireAt(at_ms) => hash.set_expiry(name, Some(at_ms)),
     }

@@ -45,7 +45,7 @@ fn hincrby(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// The integer in a field that may be missing.
+/// Returns the integer in a field that may be missing.
 fn old_value(field: Option<Field<'_>>) -> Result<i64, CommandError> {
     let number = match field.map(|field| field.value) {
         None => Some(0),

@@ -21,7 +21,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Keys(hlen),
 )];
 
-/// Counts fields that have expired and are not removed yet, as Redis does: not to is O(fields).
+/// Counts expired fields that were not removed yet, as Redis does: excluding them would be O(fields).
 fn hlen(call: &mut Call<'_, '_>) -> CommandResult {
     access::read(call, |hash, reply, _| reply.integer(hash.map_or(0, |hash| hash.len() as i64)))
 }

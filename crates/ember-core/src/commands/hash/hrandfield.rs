@@ -32,7 +32,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::KeysOrLong { long_if: |args| is_large_count(args, 2), run: hrandfield },
 )];
 
-/// How many fields, and whether with their values.
+/// The requested number of fields, and whether their values are included.
 #[derive(Clone, Copy)]
 struct Wanted {
     count: u64,
@@ -59,7 +59,7 @@ impl Wanted {
         Ok(Wanted { count: count.unsigned_abs(), may_repeat: count < 0, with_values })
     }
 
-    /// How many fields are drawn from a hash of `len`.
+    /// Returns how many fields are drawn from a hash of `len`.
     fn draws(self, len: usize) -> usize {
         let count = usize::try_from(self.count).unwrap_or(usize::MAX);
         if self.may_repeat && len > 0 { count } else { count.min(len) }
@@ -69,7 +69,7 @@ impl Wanted {
 fn hrandfield(call: &mut Call<'_, '_>) -> AttemptResult {
     let args = call.args;
     let wanted = if args.len() == 2 { None } else { Some(Wanted::parse(args)?) };
-    // Whatever has expired goes, or is left out: a draw that meets only such fields would not end.
+    // All expired fields are removed or excluded: if all fields had expired, a draw would not end.
     let keeps_expired = call.keys.turn.keeps_expired;
     if !keeps_expired {
         access::remove_expired(&mut call.keys.key(1), usize::MAX)?;
@@ -93,7 +93,7 @@ fn hrandfield(call: &mut Call<'_, '_>) -> AttemptResult {
     Ok(Attempt::Done)
 }
 
-/// Replies with fields of a hash in which nothing has expired.
+/// Replies with fields of a hash without expired fields.
 fn reply_fields(
     reply: &mut Reply,
     hash: Option<&Hash>,
@@ -127,7 +127,7 @@ fn reply_fields(
     }
 }
 
-/// The head of a reply of `count` fields.
+/// Writes the head of a reply of `count` fields.
 fn reply_head(reply: &mut Reply, count: usize, wanted: Wanted) {
     let is_flat = wanted.with_values && !reply.is_resp3();
     reply.array(if is_flat { count * 2 } else { count });

@@ -45,7 +45,7 @@ fn hscan(call: &mut Call<'_, '_>) -> AttemptResult {
         return Ok(Attempt::Offload);
     }
     access::read(call, |hash, reply, expired_ms| {
-        // As in Redis, the options are not read when there is nothing to look for.
+        // As in Redis, the options are not parsed if the key is missing.
         let Some(hash) = hash else {
             write_nothing(reply);
             return Ok::<(), CommandError>(());

@@ -1,4 +1,4 @@
-//! HSET, and HMSET, which replies otherwise.
+//! HSET, and HMSET, which differs in its reply.
 
 use super::access::{self, new_field};
 use crate::call::{Call, CommandResult, DataCommand, Run};

@@ -37,7 +37,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Keys(hsetex),
 )];
 
-/// Which fields must be there for any to be set.
+/// Which fields must exist for any to be set.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Condition {
     Always,
@@ -46,7 +46,7 @@ enum Condition {
 }
 
 struct Options {
-    /// Whether the key must be there, or must not, for any field to be set.
+    /// Whether the key must exist, or must not, for any field to be set.
     is_key_there: Option<bool>,
     condition: Condition,
     /// The expiry, which may have passed.
@@ -96,7 +96,7 @@ fn refuse_if(is_refused: bool, error: &'static str) -> Result<(), CommandError> 
     if is_refused { Err(error.into()) } else { Ok(()) }
 }
 
-/// The arguments with fields and values, behind `FIELDS` in argument `at` and their number.
+/// Returns the arguments with fields and values, after `FIELDS` in argument `at` and their number.
 fn pairs(args: Args<'_>, at: usize) -> Result<Range<usize>, CommandError> {
     let given = at + 2..args.len();
     if given.len() < 2 {
@@ -134,7 +134,8 @@ fn hsetex(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// Sets the fields. One event reports that and another the expiry; when that has passed, the second reports the removal.
+/// Sets the fields. Publishes one event for that and another for the expiry; if the expiry has passed, the second one
+/// reports the removal.
 fn set(call: &mut Call<'_, '_>, options: Options) -> CommandResult {
     let (args, limits) = (call.args, call.keys.turn.settings.encoding);
     let (expired_ms, past_ms) = (call.keys.turn.expired_ms(), call.keys.turn.past_ms());
@@ -166,7 +167,7 @@ fn set(call: &mut Call<'_, '_>, options: Options) -> CommandResult {
     Ok(())
 }
 
-/// Records which fields were set, whatever the conditions were, in words that Redis 7.4 knows too.
+/// Records which fields were set, without the conditions, in commands that Redis 7.4 supports, too.
 fn journal_set(
     key: &mut Key<'_>,
     args: Args<'_>,
@@ -182,7 +183,7 @@ fn journal_set(
         NewExpiry::None => {}
         NewExpiry::At(at_ms) => key.journal_fields_expiry(at_ms, names.map(|arg| args.at(arg))),
         NewExpiry::Kept => {
-            // HSET takes the expiry away.
+            // HSET removes the expiry.
             let expired_ms = key.expired_ms();
             let hash = key.value::<Hash>()?;
             let expiry_of = |arg| hash?.get(args.at(arg), expired_ms)?.expire_at_ms;

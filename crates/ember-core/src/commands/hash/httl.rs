@@ -78,12 +78,13 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// `milliseconds` in seconds, a part of one being a whole one.
+/// Returns `milliseconds` in seconds, rounded up.
 fn in_seconds(milliseconds: i64) -> i64 {
     milliseconds.saturating_add(999) / 1000
 }
 
-/// Replies for each field with what `shown` makes of its expiry and now (both Unix time in ms), or says that there is none.
+/// Replies for each field with the result of `shown` for its expiry and the current time (both Unix time in ms), or
+/// that there is no expiry.
 fn reply_expiries(call: &mut Call<'_, '_>, shown: fn(i64, i64) -> i64) -> CommandResult {
     let args = call.args;
     call.keys.value::<Hash>(1)?;

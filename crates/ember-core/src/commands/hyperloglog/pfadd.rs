@@ -38,7 +38,7 @@ fn pfadd(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// Adds observations to the HyperLogLog of a key, which is made if it is not there; true if that changes anything.
+/// Adds observations to the HyperLogLog of a key, which is created if missing; returns whether that is a change.
 fn observe(
     key: &mut Key<'_>,
     observations: &[Observation],

@@ -36,7 +36,7 @@ fn pfcount(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// The estimate of one key, which is kept with it.
+/// Returns the estimate of one key, which is stored with it.
 fn estimate_one(call: &mut Call<'_, '_>) -> Result<u64, CommandError> {
     let Some(bytes) = bytes(call.keys.read(1))? else { return Ok(0) };
     if let Some(kept) = hyperloglog::kept_estimate(bytes) {

@@ -28,7 +28,7 @@ const ELEMENTS: u64 = 100_000;
 const SPARSE_ELEMENTS: u64 = 1_000;
 /// The standard error of an estimate from 16384 registers: 1.04 / √16384.
 const STANDARD_ERROR: f64 = 1.04 / 128.0;
-/// Standard errors that an estimate may be off.
+/// Standard errors by which an estimate may differ.
 const ERRORS_MAX: f64 = 6.0;
 
 fn pfselftest(call: &mut KeyspaceCall<'_>) -> CommandResult {
@@ -58,7 +58,7 @@ fn pfselftest(call: &mut KeyspaceCall<'_>) -> CommandResult {
 
 fn check_error(estimate: u64, truth: u64) -> Result<(), CommandError> {
     let error = estimate.abs_diff(truth);
-    // One element more or less says nothing of small numbers.
+    // For small numbers, a difference of one element is not significant.
     if error as f64 <= 1.0 + truth as f64 * STANDARD_ERROR * ERRORS_MAX {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! BLMOVE, and BRPOPLPUSH, its old form: they wait for an element to move.
+//! BLMOVE, and BRPOPLPUSH, its old form, which wait for an element to move.
 
 use ember_protocol::Reply;
 

@@ -9,7 +9,7 @@ use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::list::{End, List};
 
-/// LMOVE, of which all commands that move an element are forms.
+/// LMOVE, the general form of all commands that move an element.
 pub(super) const LMOVE: Spec = Spec {
     name: "lmove",
     summary: "Moves an element from one end of a list to an end of another or the same list, and returns it.",
@@ -43,32 +43,32 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// From which end to which an element is moved.
+/// The ends from which and to which an element is moved.
 #[derive(Clone, Copy)]
 pub(super) struct Ends {
     pub(super) from: End,
     pub(super) to: End,
-    /// The arguments say so.
+    /// Whether the arguments name them.
     pub(super) are_said: bool,
 }
 
 impl Ends {
-    /// Those of the older commands.
+    /// The ends of the older commands.
     pub(super) const USUAL: Ends = Ends { from: End::Back, to: End::Front, are_said: false };
 
-    /// Those that arguments 3 and 4 say.
+    /// Returns the ends in arguments 3 and 4.
     pub(super) fn said_by(args: Args<'_>) -> Result<Ends, CommandError> {
         Ok(Ends { from: end(args, 3)?, to: end(args, 4)?, are_said: true })
     }
 }
 
-/// Moves an element from one end of the list in argument 1 to an end of the list in argument 2 and writes it to the reply;
-/// false, with nothing written, if there is none.
+/// Moves an element from one end of the list in argument 1 to an end of the list in argument 2 and writes it to the
+/// reply; returns false, with nothing written, if there is none.
 pub(super) fn move_element(call: &mut Call<'_, '_>, ends: Ends) -> Result<bool, CommandError> {
     let is_moved = try_move_element(call, ends.from, ends.to)?;
     if is_moved {
         let args = call.args;
-        // As in Redis: those who read the stream know either command.
+        // As in Redis: readers of the stream know both commands.
         call.keys.journal(|words| match ends.are_said {
             true => {
                 let words = words.word(b"LMOVE").word(args.at(1)).word(args.at(2));
@@ -95,7 +95,7 @@ fn try_move_element(call: &mut Call<'_, '_>, from: End, to: End) -> Result<bool,
     let element = element.to_owned();
     keys.key(2).edit_or_create(lpush::event(to), |list: &mut List| list.push(to, element.as_new(), limit))?;
     keys.key(1).edit_value(lpop::event(from), |list: &mut List| list.remove_end(from, 1, limit))?;
-    // Of both keys, but one change, as in Redis.
+    // Both keys changed, but that counts as one change, as in Redis.
     keys.turn.counters.changes -= 1;
     element.write(reply);
     Ok(true)

@@ -1,4 +1,4 @@
-//! LMPOP, and BLMPOP, which waits.
+//! LMPOP, and BLMPOP, its blocking form.
 
 use std::ops::Range;
 
@@ -53,7 +53,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// What a call asks for.
+/// The parameters of a call.
 struct Request {
     /// The arguments that are keys.
     keys: Range<usize>,
@@ -62,7 +62,7 @@ struct Request {
 }
 
 impl Request {
-    /// Reads the arguments from the number of keys on, which stands in argument `arg`.
+    /// Parses the arguments from the number of keys on, which is in argument `arg`.
     fn read(args: Args<'_>, arg: usize) -> Result<Request, CommandError> {
         let key_count = at_least(1, args, arg, "ERR numkeys should be greater than 0")?;
         let end_arg = (arg + 1).saturating_add(key_count);

@@ -47,7 +47,7 @@ fn has_large_count(args: Args<'_>) -> bool {
     is_large_count(args, 2)
 }
 
-/// Whether to take up to `count` elements off the list in argument `arg` takes long.
+/// Returns whether removing up to `count` elements from the list in argument `arg` takes long.
 ///
 /// # Errors
 /// `WrongType` if the key holds another type.
@@ -56,13 +56,13 @@ pub(super) fn takes_long(call: &Call<'_, '_>, arg: usize, count: usize) -> Resul
     Ok(list.is_some_and(|list| call.is_long_change(count.min(list.len()), list.len())))
 }
 
-/// The event of an element removed at an end.
+/// Returns the event of an element removed at an end.
 pub(super) fn event(end: End) -> Event {
     Event::list(if end == End::Front { "lpop" } else { "rpop" })
 }
 
-/// Removes the element at an end of the list in argument `arg` and writes it to `reply`, behind what `head` writes; whether
-/// there was one.
+/// Removes the element at an end of the list in argument `arg` and writes it to `reply`, after the output of `head`;
+/// returns whether there was one.
 pub(super) fn take_one(
     keys: &mut Keys<'_, '_>,
     arg: usize,
@@ -85,7 +85,7 @@ pub(super) fn take_one(
 }
 
 /// Removes up to `count` elements at an end of the list in argument `arg` and writes them to `reply` as an array, from
-/// that end on and behind what `head` writes; whether the list was there.
+/// that end on and after the output of `head`; returns whether the list existed.
 pub(super) fn take_many(
     keys: &mut Keys<'_, '_>,
     arg: usize,

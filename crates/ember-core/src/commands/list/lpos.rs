@@ -34,17 +34,17 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 )];
 
 struct Options {
-    /// Matches to pass over.
+    /// Matches to skip.
     skip: usize,
     /// Whether the search begins at the end.
     backwards: bool,
-    /// Positions to return in an array; without it one, on its own.
+    /// The number of positions to return in an array; `None` for one position without an array.
     count: Option<usize>,
-    /// Elements to look at.
+    /// The number of elements to compare.
     len_max: usize,
 }
 
-/// What 0 means where it stands for no limit.
+/// Returns a limit, where 0 means none.
 fn unlimited(number: usize) -> usize {
     if number == 0 { usize::MAX } else { number }
 }

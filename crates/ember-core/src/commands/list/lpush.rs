@@ -1,4 +1,4 @@
-//! LPUSH and RPUSH, and LPUSHX and RPUSHX, which want the list to be there.
+//! LPUSH and RPUSH, and LPUSHX and RPUSHX, which require the list to exist.
 
 use super::ends::limit;
 use crate::call::{Call, CommandResult, DataCommand, Run};
@@ -54,7 +54,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// The event of an element added at an end.
+/// Returns the event of an element added at an end.
 pub(super) fn event(end: End) -> Event {
     Event::list(if end == End::Front { "lpush" } else { "rpush" })
 }

@@ -51,7 +51,7 @@ fn lrem(call: &mut Call<'_, '_>) -> AttemptResult {
     Ok(Attempt::Done)
 }
 
-/// Whether `count` elements that are equal to the needle are among the first `steps_max` of a list.
+/// Returns whether `count` elements equal to the needle are among the first `steps_max` of a list.
 fn ends_soon(list: &List, needle: &Needle<'_>, from: End, count: usize, steps_max: usize) -> bool {
     let mut left = count;
     if count <= steps_max {

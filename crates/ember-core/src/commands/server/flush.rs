@@ -44,7 +44,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// Whether the memory is to be freed in the background.
+/// Returns whether the memory must be freed in the background.
 fn in_background(args: Args<'_>, by_default: bool) -> Result<bool, CommandError> {
     match args.len() {
         1 => Ok(by_default),

@@ -1,4 +1,4 @@
-//! LOLWUT: pictures made by chance, and the version.
+//! LOLWUT: random pictures and the version.
 
 use crate::algorithms::random::Random;
 use crate::call::{CommandResult, DataCommand, KeyspaceCall, Run};
@@ -24,7 +24,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 const COLUMNS: usize = 64;
 const ROWS: usize = 18;
 
-/// From the coolest to the hottest.
+/// Characters from the coolest to the hottest.
 const HEAT: &[u8] = b"  ..::-=+*oxO#%@";
 
 fn lolwut(call: &mut KeyspaceCall<'_>) -> CommandResult {
@@ -37,14 +37,14 @@ fn lolwut(call: &mut KeyspaceCall<'_>) -> CommandResult {
         2 => branches(random),
         _ => String::new(),
     };
-    // Tests of clients look for "Redis ver.".
+    // Tests of client libraries search for "Redis ver.".
     picture
         .push_str(&format!("ember ver. {}, answers as Redis ver. {reported}\n", env!("CARGO_PKG_VERSION")));
     call.reply.verbatim(b"txt", picture.as_bytes());
     Ok(())
 }
 
-/// A fire: the lowest row glows by chance, and what rises from it cools and drifts.
+/// Draws a fire: the lowest row glows at random, and heat that rises from it cools and drifts.
 fn fire(random: &mut Random) -> String {
     let mut row: Vec<usize> = (0..COLUMNS)
         .map(|column| {
@@ -65,8 +65,8 @@ fn fire(random: &mut Random) -> String {
     rows.iter().rev().map(|row| format!("{}\n", row.trim_end())).collect()
 }
 
-/// What grows from one cell of a row by a rule of S. Wolfram ("Statistical mechanics of cellular automata", 1983): one of
-/// those whose pictures have branches.
+/// Draws the cells that grow from one cell of a row by a rule of S. Wolfram ("Statistical mechanics of cellular
+/// automata", 1983), one of those whose pictures have branches.
 fn branches(random: &mut Random) -> String {
     const RULES: [u8; 5] = [30, 45, 90, 110, 150];
     let rule = RULES[random.below(RULES.len())];

@@ -1,4 +1,4 @@
-//! Commands of the server that need nothing but the keyspace.
+//! Commands of the server that only need the keyspace.
 
 mod dbsize;
 mod flush;

@@ -40,7 +40,7 @@ fn smove(call: &mut Call<'_, '_>) -> CommandResult {
 fn move_member(call: &mut Call<'_, '_>) -> Result<bool, CommandError> {
     let (member, limits) = (call.args.at(3), call.keys.turn.settings.encoding);
     let source = call.keys.key(1);
-    // Nothing is moved from a missing set, whatever the destination holds.
+    // From a missing set nothing is moved, whatever type the destination has.
     let Some(source) = source.value::<Set>()? else { return Ok(false) };
     if call.args.at(1) == call.args.at(2) {
         return Ok(source.contains(member));

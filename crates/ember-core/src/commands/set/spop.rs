@@ -95,7 +95,8 @@ fn pop_count(call: &mut Call<'_, '_>) -> AttemptResult {
     Ok(Attempt::Done)
 }
 
-/// Records what was popped: all members with their key, or these. Of a single one it is told as in Redis, by its name.
+/// Records the popped members: the removal of the key if all were popped, otherwise these members. A single one is
+/// recorded by its name, as in Redis.
 fn journal_popped(key: &mut Key<'_>, popped: &Names) {
     if !key.exists() {
         key.journal_removal_by_server();

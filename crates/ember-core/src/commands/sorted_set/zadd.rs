@@ -1,4 +1,4 @@
-//! ZADD, and ZINCRBY: the same with the option in the name.
+//! ZADD, and ZINCRBY, which is ZADD with INCR.
 
 use ember_protocol::{Args, number};
 
@@ -57,25 +57,25 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// Which members are added, and what is answered.
+/// Which members are changed, and what the reply is.
 #[derive(Clone, Copy, Default)]
 pub(in crate::commands) struct Options {
-    /// Leave members that are there as they are.
+    /// Do not change existing members.
     pub(in crate::commands) only_new: bool,
-    /// Add none.
+    /// Add no members.
     pub(in crate::commands) only_existing: bool,
-    /// Leave scores that are as high already.
+    /// Only increase scores of existing members.
     pub(in crate::commands) only_greater: bool,
-    /// Leave scores that are as low already.
+    /// Only decrease scores of existing members.
     pub(in crate::commands) only_less: bool,
-    /// Count members whose score has changed, too.
+    /// Also count members whose score has changed.
     pub(in crate::commands) counts_changed: bool,
-    /// Add to the score, and answer it.
+    /// Add to the score, and reply with the new one.
     pub(in crate::commands) increment: bool,
 }
 
 impl Options {
-    /// Takes the option in argument `arg`, if it is one.
+    /// Sets the option in argument `arg`; returns whether it is one.
     fn take(&mut self, args: Args<'_>, arg: usize) -> bool {
         let options = [
             ("NX", &mut self.only_new),
@@ -100,12 +100,12 @@ impl Options {
         Ok(())
     }
 
-    /// Whether every member gets the score that is given.
+    /// Returns whether every member gets the given score.
     fn is_plain(&self) -> bool {
         !(self.only_new || self.only_existing || self.only_greater || self.only_less || self.increment)
     }
 
-    /// The score that a member with `current` is to have; `None` to leave it as it is.
+    /// Returns the new score of a member with score `current`; `None` to leave it unchanged.
     fn score(&self, current: Option<f64>, given: f64) -> Result<Option<f64>, CommandError> {
         let Some(current) = current else { return Ok((!self.only_existing).then_some(given)) };
         if self.only_new {
@@ -138,7 +138,7 @@ fn zadd(call: &mut Call<'_, '_>, mut options: Options) -> CommandResult {
     if options.increment && count > 1 {
         return Err("ERR INCR option supports a single increment-element pair".into());
     }
-    // All scores are read before anything changes; without an allocation for one member.
+    // All scores are parsed before anything changes; for one member without an allocation.
     let (one, many);
     let scores: &[f64] = if count == 1 {
         one = [score(args, first)?];
@@ -151,7 +151,7 @@ fn zadd(call: &mut Call<'_, '_>, mut options: Options) -> CommandResult {
     add(call, options, members)
 }
 
-/// What has become of the members.
+/// The changes of the members.
 #[derive(Clone, Copy, Default)]
 struct Outcome {
     added: usize,

@@ -1,4 +1,4 @@
-//! ZPOPMIN, ZPOPMAX and ZMPOP, and those that wait for a member: BZPOPMIN, BZPOPMAX and BZMPOP.
+//! ZPOPMIN, ZPOPMAX and ZMPOP, and their blocking forms: BZPOPMIN, BZPOPMAX and BZMPOP.
 
 use ember_protocol::{Args, Reply, number};
 
@@ -132,14 +132,14 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// Which end of a sorted set is popped from.
+/// The end of a sorted set from which members are popped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Min,
     Max,
 }
 
-/// How popped members are answered.
+/// The form of the reply.
 #[derive(Clone, Copy)]
 enum Form {
     /// Members and scores in turn.
@@ -152,17 +152,17 @@ enum Form {
     KeyAndPairs,
 }
 
-/// What became of an attempt to pop.
+/// The result of an attempt to pop.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Popped {
     Nothing,
     Done,
-    /// It takes long, and was not done.
+    /// The pop takes long, and was not done.
     Long,
 }
 
 impl Popped {
-    /// What the handler returns, unless there was nothing.
+    /// Returns the handler's result, unless there was nothing to pop.
     fn attempt(self) -> Option<Attempt> {
         match self {
             Popped::Nothing => None,
@@ -172,8 +172,8 @@ impl Popped {
     }
 }
 
-/// Pops up to `count` members from the sorted set in argument `arg` and replies; nothing is written if there is none, or if
-/// that takes long.
+/// Pops up to `count` members from the sorted set in argument `arg` and replies; writes nothing if there are none, or
+/// if that takes long.
 fn pop(
     call: &mut Call<'_, '_>,
     arg: usize,
@@ -246,7 +246,7 @@ fn zpop(call: &mut Call<'_, '_>, end: End) -> AttemptResult {
     }))
 }
 
-/// The number that `text` is, if it is at least `min`.
+/// Parses `text` as a number that must be at least `min`.
 fn count_of_at_least(text: &[u8], min: usize, error: &'static str) -> Result<usize, CommandError> {
     let count = number::parse_i64(text).and_then(|count| usize::try_from(count).ok());
     count.filter(|&count| count >= min).ok_or_else(|| error.into())

@@ -32,7 +32,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::KeysOrLong { long_if: |args| is_large_count(args, 2), run: zrandmember },
 )];
 
-/// The largest count there may be, in either direction: Redis's limit, from which its reply's length would overflow.
+/// The limit of the count, in either direction. It is Redis's: beyond it the length of its reply would overflow.
 const COUNT_MAX: i64 = i64::MAX / 2;
 
 fn zrandmember(call: &mut Call<'_, '_>) -> AttemptResult {

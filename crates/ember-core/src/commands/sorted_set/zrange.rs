@@ -1,4 +1,4 @@
-//! ZRANGE and ZRANGESTORE with all their options, and the older commands that have an option in the name.
+//! ZRANGE and ZRANGESTORE with all their options, and the older commands that have an option in their name.
 
 use std::ops::Range;
 
@@ -146,18 +146,18 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// The range of scores between the bounds in two arguments.
+/// Parses the range of scores between the bounds in two arguments.
 pub(super) fn score_range(args: Args<'_>, min: usize, max: usize) -> Result<ScoreRange, CommandError> {
     ScoreRange::parse(args.at(min), args.at(max)).ok_or_else(|| "ERR min or max is not a float".into())
 }
 
-/// The range of members between the bounds in two arguments.
+/// Parses the range of members between the bounds in two arguments.
 pub(super) fn lex_range(args: Args<'_>, min: usize, max: usize) -> Result<LexRange<'_>, CommandError> {
     LexRange::parse(args.at(min), args.at(max))
         .ok_or_else(|| "ERR min or max not valid string range item".into())
 }
 
-/// What the two ends of a range are.
+/// The type of the two ends of a range.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Rank,
@@ -165,9 +165,9 @@ enum Kind {
     Lex,
 }
 
-/// A range by its ends.
+/// A range, defined by its ends.
 pub(super) enum By<'a> {
-    /// Places in the order asked for, from 0; negative ones count from the end.
+    /// Ranks in the requested order, from 0; negative ones count from the end.
     Rank(i64, i64),
     /// Scores.
     Score(ScoreRange),
@@ -176,8 +176,8 @@ pub(super) enum By<'a> {
 }
 
 impl By<'_> {
-    /// The ranks of the members in the range. For a range of places `is_reverse` says that those count from the highest
-    /// score.
+    /// Returns the ranks of the members in the range. For a range of ranks, `is_reverse` means that they count from the
+    /// highest score.
     pub(super) fn ranks(&self, set: &SortedSet, is_reverse: bool) -> Range<usize> {
         match self {
             By::Score(range) => set.score_range(range),
@@ -196,23 +196,23 @@ impl By<'_> {
     }
 }
 
-/// The most members that are counted rather than looking for the other end of a range.
+/// Maximum number of members to count instead of searching for the other end of a range.
 const COUNTED_MAX: usize = 128;
 
-/// What a command asks for.
+/// The parameters of a command.
 struct Query<'a> {
     by: By<'a>,
     is_reverse: bool,
-    /// Members left out at the beginning; negative leaves out all.
+    /// Members to skip at the beginning; a negative number skips all.
     offset: i64,
-    /// Members returned at most; negative is no limit.
+    /// Maximum number of members to return; negative means no limit.
     count: i64,
     with_scores: bool,
 }
 
 impl<'a> Query<'a> {
-    /// Reads the arguments from the one before the range on. `kind` and `is_reverse` are fixed by the command's name, unless
-    /// options may give them.
+    /// Parses the arguments from the one before the range on. `kind` and `is_reverse` are fixed by the command's name,
+    /// unless options may set them.
     fn parse(
         args: Args<'a>,
         source: usize,
@@ -251,7 +251,7 @@ impl<'a> Query<'a> {
             return Err("ERR syntax error, WITHSCORES not supported in combination with BYLEX".into());
         }
         let (first, second) = (source + 1, source + 2);
-        // Bounds are given in the order of the reply, places are not.
+        // Bounds are given in the order of the reply, ranks are not.
         let (min, max) = if is_reverse { (second, first) } else { (first, second) };
         let by = match kind {
             Kind::Rank => By::Rank(integer(args, first)?, integer(args, second)?),
@@ -261,7 +261,7 @@ impl<'a> Query<'a> {
         Ok(Query { by, is_reverse, offset, count, with_scores })
     }
 
-    /// The ranks of the members to return.
+    /// Returns the ranks of the members to return.
     fn ranks(&self, set: &SortedSet) -> Range<usize> {
         let most = usize::try_from(self.offset.saturating_add(self.count)).ok().filter(|_| self.offset >= 0);
         let ranks = match (&self.by, most) {
@@ -332,7 +332,7 @@ fn zrangestore(call: &mut Call<'_, '_>) -> AttemptResult {
     call.reply.integer(len as i64);
     let was_there = target.exists();
     target.store_value(Event::sorted_set("zrangestore"), stored);
-    // Replicas of Redis 8 and Valkey find something with a negative offset of LIMIT.
+    // Replicas with Redis 8 or Valkey would find members with a negative offset of LIMIT, so the removal is recorded.
     if len == 0 && was_there {
         target.journal_removal();
     }

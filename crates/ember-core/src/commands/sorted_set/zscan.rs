@@ -47,7 +47,7 @@ fn zscan(call: &mut Call<'_, '_>) -> AttemptResult {
     let mut count = 0;
     let next = set.scan(cursor, options.count, |member, score| {
         if options.accept(member) {
-            // Scores are texts here, in either protocol.
+            // Scores are strings in this reply, under both protocols.
             members.bulk(member);
             count += 1;
             if !without_scores {

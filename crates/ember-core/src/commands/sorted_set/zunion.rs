@@ -1,4 +1,4 @@
-//! ZUNION, ZINTER and ZDIFF, their forms that store the result, and ZINTERCARD, which counts it.
+//! ZUNION, ZINTER and ZDIFF, their storing forms, and ZINTERCARD, which counts the result.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -149,7 +149,7 @@ enum Operation {
     Diff,
 }
 
-/// How the scores of a member in several sets become one.
+/// How the scores of a member in several sets are combined.
 #[derive(Clone, Copy)]
 enum Combine {
     Sum,
@@ -170,7 +170,7 @@ impl Combine {
     }
 }
 
-/// What a command may have behind its keys.
+/// The options that a command accepts after its keys.
 #[derive(Clone, Copy)]
 struct Allowed {
     weights: bool,
@@ -180,18 +180,18 @@ struct Allowed {
 
 /// The arguments of a command.
 struct Query {
-    /// Where the keys stand.
+    /// The positions of the keys.
     keys: std::ops::Range<usize>,
     /// A weight for each key, or none if all are 1.
     weights: Vec<f64>,
     combine: Combine,
     with_scores: bool,
-    /// Members to count at most; 0 is no limit.
+    /// Maximum number of members to count; 0 means no limit.
     limit: usize,
 }
 
 impl Query {
-    /// The positions of the keys, whose number stands in argument `count_at`.
+    /// Returns the positions of the keys, whose number is in argument `count_at`.
     fn keys(args: Args<'_>, count_at: usize, command: &str) -> Result<std::ops::Range<usize>, CommandError> {
         let count = integer(args, count_at)?;
         if count < 1 {
@@ -202,7 +202,7 @@ impl Query {
         Ok(count_at + 1..count_at + 1 + count)
     }
 
-    /// Reads what stands behind the keys.
+    /// Parses the arguments after the keys.
     fn parse(args: Args<'_>, keys: std::ops::Range<usize>, allowed: Allowed) -> Result<Query, CommandError> {
         let mut query =
             Query { keys, weights: Vec::new(), combine: Combine::Sum, with_scores: false, limit: 0 };
@@ -277,7 +277,7 @@ impl<'a> Source<'a> {
 
     /// Calls `visit` for each member and its score, until it breaks.
     fn each(self, mut visit: impl FnMut(Element<'a>, f64) -> ControlFlow<()>) {
-        // Whether it came to the end is known to the caller.
+        // The caller knows whether all members were visited.
         let _ = match self {
             Source::Missing => ControlFlow::Continue(()),
             Source::SortedSet(set) => set.iter_all().try_for_each(|(member, score)| visit(member, score)),
@@ -285,7 +285,7 @@ impl<'a> Source<'a> {
         };
     }
 
-    /// The members with their scores.
+    /// Returns the members with their scores.
     fn members(self) -> Members<'a> {
         let mut members = Vec::with_capacity(self.len());
         self.each(|member, score| {
@@ -306,13 +306,13 @@ fn owned(element: Element<'_>) -> Cow<'_, [u8]> {
     }
 }
 
-/// A weight times a score, where a member is met first; 0 times infinity is 0 there.
+/// Returns a weight times a score for the first set that has the member; there 0 times infinity is 0.
 fn weighted(weight: f64, score: f64) -> f64 {
     let product = weight * score;
     if product.is_nan() { 0.0 } else { product }
 }
 
-/// The members of any of the sets. O(members of all).
+/// Returns the members of any of the sets. O(members of all).
 fn union<'a>(sources: &[(Source<'a>, f64)], combine: Combine) -> Members<'a> {
     let mut scores: HashMap<Cow<'a, [u8]>, f64> = HashMap::new();
     for &(source, weight) in sources {
@@ -328,8 +328,8 @@ fn union<'a>(sources: &[(Source<'a>, f64)], combine: Combine) -> Members<'a> {
     scores.into_iter().collect()
 }
 
-/// Calls `visit` for each member of the first set that is in all others too, with its score, until it breaks.
-/// O(members of the first · sets).
+/// Calls `visit` for each member of the first set that all others have, too, with its score, until it breaks. O(members
+/// of the first · sets).
 fn each_common<'a>(
     sources: &[(Source<'a>, f64)],
     combine: Combine,
@@ -355,8 +355,8 @@ fn inter<'a>(sources: &[(Source<'a>, f64)], combine: Combine) -> Members<'a> {
     members
 }
 
-/// The members of the first set that are in no other. Looks for each of them in the others, or removes what the others have,
-/// whichever is less work.
+/// Returns the members of the first set that no other set has. Searches for each of them in the others, or removes the
+/// members of the others, whichever is less work.
 fn diff<'a>(sources: &[(Source<'a>, f64)]) -> Members<'a> {
     let Some((&(first, _), others)) = sources.split_first() else { return Vec::new() };
     let look_ups = first.len() * others.len() / 2;
@@ -377,7 +377,7 @@ fn diff<'a>(sources: &[(Source<'a>, f64)]) -> Members<'a> {
     left.into_iter().collect()
 }
 
-/// The result of an operation, in order.
+/// Returns the result of an operation, in order.
 fn combined<'a>(
     keys: &'a Keys<'_, '_>,
     query: &Query,
@@ -395,7 +395,7 @@ fn combined<'a>(
     Ok(members)
 }
 
-/// The sets with their weights: for a difference in their order, otherwise the smallest first.
+/// Returns the sets with their weights: for a difference in their order, otherwise the smallest first.
 fn sources<'a>(
     keys: &'a Keys<'_, '_>,
     query: &Query,
@@ -410,7 +410,7 @@ fn sources<'a>(
     Ok(sources)
 }
 
-/// How many members an operation looks at or for, at most.
+/// Returns the maximum number of members that an operation reads or searches for.
 fn steps(sources: &[(Source<'_>, f64)], operation: Operation) -> usize {
     match (operation, sources) {
         (Operation::Inter, [(smallest, _), ..]) => smallest.len().saturating_mul(sources.len()),
@@ -418,7 +418,7 @@ fn steps(sources: &[(Source<'_>, f64)], operation: Operation) -> usize {
     }
 }
 
-/// Looks the keys up, and reads all arguments.
+/// Reads the keys as uses, and parses all arguments.
 fn begin(
     call: &mut Call<'_, '_>,
     count_at: usize,

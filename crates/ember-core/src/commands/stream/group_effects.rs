@@ -1,16 +1,17 @@
-//! What commands on consumer groups record in the journal: a position, or what is pending, whatever the command was.
+//! Journal records of commands on consumer groups: a position, or pending entries, whichever command it was.
 
 use crate::keys::Key;
 use crate::types::stream::{Pending, StreamId, Traces};
 
-/// A consumer was created, and nothing is pending for it: an entry that is creates it where the effect is run again.
+/// Records that a consumer was created without pending entries; with one, its record creates the consumer during
+/// replay.
 pub(super) fn journal_consumer(key: &mut Key<'_>, group: &[u8], consumer: &[u8]) {
     key.journal_words(|words, name| {
         words.word(b"XGROUP").word(b"CREATECONSUMER").word(name).word(group).word(consumer);
     });
 }
 
-/// A group has read up to an entry; `entries_read` is how many in all, if that is known.
+/// Records that a group has read up to an entry; `entries_read` is the total number of entries read, if known.
 pub(super) fn journal_position(
     key: &mut Key<'_>,
     group: &[u8],
@@ -24,7 +25,7 @@ pub(super) fn journal_position(
     });
 }
 
-/// An entry is pending for a consumer.
+/// Records that an entry is pending for a consumer.
 pub(super) fn journal_pending(
     key: &mut Key<'_>,
     group: &[u8],
@@ -39,7 +40,7 @@ pub(super) fn journal_pending(
     });
 }
 
-/// Entries are pending no more.
+/// Records that entries are no longer pending.
 pub(super) fn journal_acknowledged(key: &mut Key<'_>, group: &[u8], ids: &[StreamId]) {
     if ids.is_empty() {
         return;
@@ -50,7 +51,7 @@ pub(super) fn journal_acknowledged(key: &mut Key<'_>, group: &[u8], ids: &[Strea
     });
 }
 
-/// Entries were deleted, and are pending no more where they were.
+/// Records that entries were deleted, and are no longer pending where they were.
 pub(super) fn journal_traces(key: &mut Key<'_>, traces: &Traces) {
     if !traces.deleted().is_empty() {
         key.journal("XDEL", |words| {
@@ -61,14 +62,14 @@ pub(super) fn journal_traces(key: &mut Key<'_>, traces: &Traces) {
     traces.acknowledged().for_each(|(group, ids)| journal_acknowledged(key, group, ids));
 }
 
-/// Entries that a call has claimed: their number, and if the journal has a reader, what is pending since.
+/// Entries that a call has claimed: their number, and if the journal has a reader, their new pending entries.
 pub(super) struct Claimed {
     count: usize,
     journaled: Option<Vec<(StreamId, Pending)>>,
 }
 
 impl Claimed {
-    /// None yet, of this key's stream.
+    /// Returns an empty list for this key's stream.
     pub(super) fn of(key: &Key<'_>) -> Claimed {
         Claimed { count: 0, journaled: key.is_journaled().then(Vec::new) }
     }
@@ -81,17 +82,17 @@ impl Claimed {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether their records create their consumer.
+    /// Returns whether their records create their consumer.
     pub(super) fn makes_consumer(&self) -> bool {
         self.journaled.as_ref().is_some_and(|claimed| !claimed.is_empty())
     }
 
-    /// Records them in the journal.
+    /// Records the entries in the journal.
     pub(super) fn journal(self, key: &mut Key<'_>, group: &[u8], consumer: &[u8]) {
         for (id, pending) in self.journaled.into_iter().flatten() {
             journal_pending(key, group, consumer, id, pending);

@@ -1,4 +1,4 @@
-//! Arguments and replies that the commands on streams have in common: IDs, intervals, entries, missing groups.
+//! Common arguments and replies of stream commands: IDs, intervals, entries, missing groups.
 
 use ember_protocol::{Args, Reply};
 
@@ -6,16 +6,16 @@ use crate::commands::arguments::is_word;
 use crate::error::{CommandError, quoted, quoted_up_to};
 use crate::types::stream::{Entry, References, StreamId};
 
-/// Bytes of an argument that can be an ID at all.
+/// Maximum length in bytes of an argument that can be an ID.
 const ID_BYTES_MAX: usize = 127;
 
 /// Bytes of a name that an error repeats.
 const NAME_BYTES_MAX: usize = 16 * 1024;
 
-/// Where a sequence number comes from.
+/// The source of a sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NewId {
-    /// All of it is given.
+    /// The whole ID is given.
     Given(StreamId),
     /// Only the time is given, as `time-*`.
     At(u64),
@@ -25,8 +25,8 @@ fn invalid_id() -> CommandError {
     "ERR Invalid stream ID specified as stream command argument".into()
 }
 
-/// What C's `strtoull` makes of a text in which nothing may follow the number: blanks and a sign are taken, and a negative
-/// number wraps, because Redis reads IDs so.
+/// Parses a number as C's `strtoull` does, because Redis reads IDs this way: leading white space and a sign are
+/// accepted, and a negative number wraps. No other text may follow it.
 fn unsigned(text: &[u8]) -> Option<u64> {
     let start = text.iter().position(|byte| !matches!(byte, b' ' | b'\t'..=b'\r'))?;
     let (is_negative, digits) = match text[start..].split_first()? {
@@ -34,7 +34,7 @@ fn unsigned(text: &[u8]) -> Option<u64> {
         (b'+', digits) => (false, digits),
         _ => (false, &text[start..]),
     };
-    // One that is the text of a negative number and no more is refused.
+    // The canonical text of a negative number is refused.
     if digits.is_empty() || (is_negative && ember_protocol::number::parse_i64(text).is_some()) {
         return None;
     }
@@ -45,7 +45,7 @@ fn unsigned(text: &[u8]) -> Option<u64> {
     Some(if is_negative { number.wrapping_neg() } else { number })
 }
 
-/// The parts of the text of an ID: the time, and the sequence number if it is there (`None` in it for `*`).
+/// Returns the parts of an ID's text: the time, and the sequence number if it is given (`None` in it for `*`).
 fn id_parts(text: &[u8], takes_star: bool) -> Result<(u64, Option<Option<u64>>), CommandError> {
     let (ms, sequence) = match text.iter().position(|&byte| byte == b'-') {
         Some(dash) => (&text[..dash], Some(&text[dash + 1..])),
@@ -60,18 +60,18 @@ fn id_parts(text: &[u8], takes_star: bool) -> Result<(u64, Option<Option<u64>>),
     Ok((ms, sequence))
 }
 
-/// The text of an ID as C sees it: up to the first NUL.
+/// Returns the text of an ID as C sees it: up to the first NUL.
 fn id_text(argument: &[u8]) -> Result<&[u8], CommandError> {
     if argument.len() > ID_BYTES_MAX { Err(invalid_id()) } else { Ok(quoted(argument)) }
 }
 
-/// The ID that `argument` is; `sequence` is what it means to leave the sequence number out. Neither `-` nor `+`.
+/// Parses the ID in `argument`; `sequence` is used if the sequence number is left out. Accepts neither `-` nor `+`.
 pub(super) fn exact_id(argument: &[u8], sequence: u64) -> Result<StreamId, CommandError> {
     let (ms, given) = id_parts(id_text(argument)?, false)?;
     Ok(StreamId::new(ms, given.flatten().unwrap_or(sequence)))
 }
 
-/// The ID that `argument` is, `-` for the smallest and `+` for the largest one.
+/// Parses the ID in `argument`, with `-` for the smallest and `+` for the largest one.
 pub(super) fn id(argument: &[u8], sequence: u64) -> Result<StreamId, CommandError> {
     match id_text(argument)? {
         b"-" => Ok(StreamId::MIN),
@@ -80,7 +80,7 @@ pub(super) fn id(argument: &[u8], sequence: u64) -> Result<StreamId, CommandErro
     }
 }
 
-/// The ID of an entry to be added.
+/// Parses the ID of an entry to be added.
 pub(super) fn new_id(argument: &[u8]) -> Result<NewId, CommandError> {
     Ok(match id_parts(id_text(argument)?, true)? {
         (ms, Some(None)) => NewId::At(ms),
@@ -88,19 +88,19 @@ pub(super) fn new_id(argument: &[u8]) -> Result<NewId, CommandError> {
     })
 }
 
-/// What is to become of references to deleted entries, if the word in argument `arg` says that.
+/// Parses the handling of references to deleted entries, if argument `arg` is such a word.
 pub(super) fn references_at(args: Args<'_>, arg: usize) -> Option<References> {
     const WORDS: [(&str, References); 3] =
         [("KEEPREF", References::Keep), ("DELREF", References::Delete), ("ACKED", References::Respect)];
     WORDS.iter().find(|(word, _)| is_word(args, arg, word)).map(|&(_, references)| references)
 }
 
-/// The IDs in arguments `from` and later, all of them exact.
+/// Parses the IDs in arguments `from` and later, all of them exact.
 pub(super) fn ids(args: Args<'_>, from: usize) -> Result<Vec<StreamId>, CommandError> {
     args.skip(from).iter().map(|argument| exact_id(argument, 0)).collect()
 }
 
-/// The end of an interval that `argument` is: an ID, behind `(` if it is not to be part of it.
+/// Parses the end of an interval: an ID, after `(` if it is excluded.
 fn interval_end(argument: &[u8], sequence: u64) -> Result<(StreamId, bool), CommandError> {
     match argument {
         [b'(', rest @ ..] if !rest.is_empty() => Ok((exact_id(rest, sequence)?, true)),
@@ -108,7 +108,7 @@ fn interval_end(argument: &[u8], sequence: u64) -> Result<(StreamId, bool), Comm
     }
 }
 
-/// The first ID of the interval that begins with `argument`.
+/// Returns the first ID of the interval that begins with `argument`.
 pub(super) fn interval_start(argument: &[u8]) -> Result<StreamId, CommandError> {
     match interval_end(argument, 0)? {
         (id, false) => Ok(id),
@@ -116,7 +116,7 @@ pub(super) fn interval_start(argument: &[u8]) -> Result<StreamId, CommandError> 
     }
 }
 
-/// The last ID of the interval that ends with `argument`.
+/// Returns the last ID of the interval that ends with `argument`.
 pub(super) fn interval_last(argument: &[u8]) -> Result<StreamId, CommandError> {
     match interval_end(argument, u64::MAX)? {
         (id, false) => Ok(id),
@@ -129,7 +129,7 @@ pub(super) fn reply_id(reply: &mut Reply, id: StreamId) {
     reply.bulk(id.text(&mut [0; StreamId::TEXT_BYTES_MAX]));
 }
 
-/// Writes an entry: its ID, and names and values of its fields.
+/// Writes an entry: its ID, and the names and values of its fields.
 pub(super) fn reply_entry(reply: &mut Reply, entry: &Entry<'_>) {
     reply.array(2);
     reply_id(reply, entry.id);
@@ -141,7 +141,7 @@ pub(super) fn reply_entry(reply: &mut Reply, entry: &Entry<'_>) {
     }
 }
 
-/// Writes an array of as many of `entries` as `count` allows; 0 is no limit. O(bytes written).
+/// Writes an array of `entries`, at most `count` of them; 0 means no limit. O(bytes written).
 pub(super) fn reply_entries<'a>(reply: &mut Reply, entries: impl Iterator<Item = Entry<'a>>, count: usize) {
     let mark = reply.mark();
     let mut written = 0;
@@ -155,23 +155,23 @@ pub(super) fn reply_entries<'a>(reply: &mut Reply, entries: impl Iterator<Item =
     reply.insert_array(mark, written);
 }
 
-/// An error that repeats two names, as C's `%s` prints them.
+/// Returns an error that repeats two names, as C's `%s` prints them.
 fn quoting_two(before: &str, first: &[u8], between: &str, second: &[u8], after: &str) -> CommandError {
     let (first, second) = (quoted_up_to(first, NAME_BYTES_MAX), quoted_up_to(second, NAME_BYTES_MAX));
     CommandError::Bytes([before.as_bytes(), first, between.as_bytes(), second, after.as_bytes()].concat())
 }
 
-/// There is no such key, or it has no such group.
+/// Returns the error for a missing key, or a missing group of it.
 pub(super) fn no_key_or_group(key: &[u8], group: &[u8], after: &str) -> CommandError {
     quoting_two("NOGROUP No such key '", key, "' or consumer group '", group, after)
 }
 
-/// The key is there and has no such group.
+/// Returns the error for an existing key without this group.
 pub(super) fn no_group(key: &[u8], group: &[u8]) -> CommandError {
     quoting_two("NOGROUP No such consumer group '", group, "' for key name '", key, "'")
 }
 
-/// The answer of `XGROUP` and `XINFO` to options that a subcommand does not have.
+/// Returns the error of `XGROUP` and `XINFO` for options that a subcommand does not have.
 pub(super) fn unknown_options(args: Args<'_>) -> CommandError {
     let container = String::from_utf8_lossy(quoted(args.at(0))).to_uppercase();
     let after = format!("'. Try {container} HELP.");
@@ -182,16 +182,16 @@ pub(super) fn unknown_options(args: Args<'_>) -> CommandError {
     )
 }
 
-/// A count of entries in argument `arg`; negative ones are 0.
+/// Parses the count of entries in argument `arg`; negative ones become 0.
 pub(super) fn count(args: Args<'_>, arg: usize) -> Result<usize, CommandError> {
     let number = crate::commands::arguments::integer(args, arg)?;
     Ok(usize::try_from(number.max(0)).unwrap_or(usize::MAX))
 }
 
-/// The integer in argument `arg`.
+/// Parses the integer in argument `arg`.
 ///
 /// # Errors
-/// `text` if it is none.
+/// `text` if the argument is not an integer.
 pub(super) fn integer_or(args: Args<'_>, arg: usize, text: &'static str) -> Result<i64, CommandError> {
     ember_protocol::number::parse_i64(args.at(arg)).ok_or_else(|| text.into())
 }

@@ -1,4 +1,4 @@
-//! The arguments and the reply that XREAD and XREADGROUP have in common.
+//! The common arguments and reply of XREAD and XREADGROUP.
 
 use ember_protocol::{Args, Reply};
 
@@ -12,31 +12,31 @@ use crate::spec::KeySpec;
 /// The options of a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadOptions<'a> {
-    /// The most entries of each stream; 0 is no limit.
+    /// The maximum number of entries per stream; 0 means no limit.
     pub(super) count: usize,
-    /// For how many ms to wait for entries; 0 is for ever.
+    /// The timeout in ms when waiting for entries; 0 means no timeout.
     pub(super) block_ms: Option<u64>,
     /// Group and consumer.
     pub(super) group: Option<(&'a [u8], &'a [u8])>,
-    /// Whether what is delivered is acknowledged at once.
+    /// Whether delivered entries are acknowledged at once.
     pub(super) no_ack: bool,
-    /// The argument of the first key.
+    /// The argument with the first key.
     pub(super) first_key: usize,
-    /// How many keys there are; as many IDs follow them.
+    /// The number of keys, and of the IDs after them.
     pub(super) keys: usize,
 }
 
 impl ReadOptions<'_> {
-    /// The argument indexes of each key and its ID.
+    /// Returns the argument indexes of each key and its ID.
     pub(super) fn streams(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let keys = self.keys;
         (self.first_key..self.first_key + keys).map(move |arg| (arg, arg + keys))
     }
 
-    /// Refuses to wait for entries in a script, as Redis does for streams alone.
+    /// Refuses to wait for entries in a script, which Redis does only for streams.
     ///
     /// # Errors
-    /// That the option BLOCK is not allowed there.
+    /// If the call has the option BLOCK in a script.
     pub(super) fn refuse_in_script(&self, waiting: Waiting, args: Args<'_>) -> Result<(), CommandError> {
         if self.block_ms.is_none() || waiting != Waiting::InScript {
             return Ok(());
@@ -45,7 +45,7 @@ impl ReadOptions<'_> {
         Err(CommandError::Bytes(text.concat()))
     }
 
-    /// How to wait for entries, if the call is to.
+    /// Returns how to wait for entries, if the call has the option BLOCK.
     pub(super) fn wait(&self) -> Option<Wait> {
         let block_ms = self.block_ms?;
         Some(Wait {
@@ -56,21 +56,22 @@ impl ReadOptions<'_> {
     }
 }
 
-/// The keys of a call: the first half of what follows STREAMS, which is searched from argument `from` on.
+/// Returns the keys of a call: the first half of the arguments after STREAMS, which is searched from argument `from`
+/// on.
 pub(super) const fn keys_from(from: isize) -> KeySpec {
     KeySpec::half_after("STREAMS", from, KeyFlags::RO.union(KeyFlags::ACCESS))
 }
 
-/// The words in which the two commands differ.
+/// The differences between the two commands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Words {
     pub(super) name: &'static str,
-    /// The ID that stands for entries to come.
+    /// The ID that means future entries.
     pub(super) new_entries: char,
     pub(super) takes_group: bool,
 }
 
-/// The options of a call.
+/// Parses the options of a call.
 pub(super) fn read_options<'a>(
     args: Args<'a>,
     words: Words,

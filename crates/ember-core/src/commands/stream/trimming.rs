@@ -1,4 +1,4 @@
-//! The arguments of XADD and XTRIM that say what is to be removed from the beginning of a stream.
+//! The trimming arguments of XADD and XTRIM.
 
 use ember_protocol::Args;
 
@@ -12,32 +12,32 @@ use crate::turn::Turn;
 use crate::types::limits::EncodingLimits;
 use crate::types::stream::{BlockLimits, References, Stream, Traces, Trim, Trimmed};
 
-/// How many blocks' entries are trimmed at most in one call, if `~` is given and `LIMIT` is not.
+/// Maximum number of blocks whose entries are trimmed in one call, with `~` and without `LIMIT`.
 const BLOCKS_TRIMMED_MAX: u64 = 100;
-/// The same in entries, where blocks have no limit of entries.
+/// The same in entries, if blocks have no limit of entries.
 const ENTRIES_TRIMMED: u64 = 10_000;
-/// The same in entries, however large blocks may be.
+/// The same in entries, for blocks of any size.
 const ENTRIES_TRIMMED_MAX: u64 = 1_000_000;
 
-/// What is to be trimmed, and how.
+/// How to trim a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Trimming {
     trim: Trim,
     is_approximate: bool,
-    /// Entries; 0 is no limit.
+    /// Maximum number of entries; 0 means no limit.
     limit: u64,
     references: References,
 }
 
 impl Trimming {
-    /// Trims.
+    /// Trims the stream.
     pub(super) fn apply(&self, stream: &mut Stream, traces: &mut Traces) -> Trimmed {
         stream.trim(self.trim, self.is_approximate, self.limit, self.references, traces)
     }
 }
 
-/// Records what was trimmed: how many entries are left, which others were deleted, and which are no longer pending, in words
-/// that Redis before 8.2 knows too.
+/// Records a trim: how many entries are left, which others were deleted, and which are no longer pending, in commands
+/// that Redis before 8.2 supports, too.
 ///
 /// # Errors
 /// `WrongType` if the key holds another type.
@@ -51,7 +51,7 @@ pub(super) fn journal_trimmed(key: &mut Key<'_>, trimmed: Trimmed, traces: &Trac
     Ok(())
 }
 
-/// The options of a call as far as they were read.
+/// The options of a call parsed so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TrimOptions {
     trim: Option<Trim>,
@@ -61,7 +61,7 @@ pub(super) struct TrimOptions {
 }
 
 impl TrimOptions {
-    /// Reads the option at argument `arg`, if there is one; then the index of the argument behind it.
+    /// Parses the option at argument `arg`, if there is one; returns the index of the argument after it.
     pub(super) fn read(&mut self, args: Args<'_>, arg: usize) -> Result<Option<usize>, CommandError> {
         let following = args.len() - arg - 1;
         let is_len = is_word(args, arg, "MAXLEN");
@@ -92,9 +92,9 @@ impl TrimOptions {
         Ok(None)
     }
 
-    /// What the options mean together; `None` if nothing is to be trimmed.
+    /// Returns the trimming that all options together mean; `None` if there is nothing to trim.
     pub(super) fn finish(mut self, is_required: bool, turn: &Turn) -> Result<Option<Trimming>, CommandError> {
-        // Redis writes `=` for what it has trimmed with `~`, and leaves a limit there that must not count again.
+        // Redis propagates a trim with `~` as one with `=` and leaves the limit, which must not be applied again.
         if turn.is_replay() && !self.is_approximate {
             self.limit = None;
         }
@@ -130,7 +130,7 @@ fn not_negative(args: Args<'_>, arg: usize, text: &'static str) -> Result<u64, C
     u64::try_from(integer(args, arg)?).map_err(|_| text.into())
 }
 
-/// When a block of entries is full.
+/// Returns the limits of a block of entries.
 pub(super) fn block_limits(limits: EncodingLimits) -> BlockLimits {
     BlockLimits { bytes_max: limits.stream_node_max_bytes, entries_max: limits.stream_node_max_entries }
 }

@@ -41,9 +41,9 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 struct Options {
     must_exist: bool,
     trimming: Option<Trimming>,
-    /// `None` leaves it to the server.
+    /// The ID; `None` lets the server choose it.
     id: Option<NewId>,
-    /// Where the fields begin.
+    /// The position of the first field.
     fields: usize,
 }
 

@@ -13,9 +13,9 @@ use crate::spec::{Command, Example, Flags, Group as CommandGroup, KeyFlags, KeyS
 use crate::types::Collection;
 use crate::types::stream::{Group, Log, Pending, Stream, StreamId};
 
-/// Entries claimed without COUNT.
+/// The default of COUNT.
 const COUNT: u64 = 100;
-/// Pending entries looked at for each that may be claimed.
+/// Pending entries visited per entry that may be claimed.
 const ATTEMPTS_FACTOR: u64 = 10;
 /// The largest COUNT.
 const COUNT_MAX: u64 = i64::MAX as u64 / 16;
@@ -47,7 +47,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::KeysOrLong { long_if: |args| args.len() > 6, run: xautoclaim },
 )];
 
-/// What is claimed.
+/// The parameters of a claim.
 struct Claim {
     min_idle_ms: i64,
     start: StreamId,
@@ -57,7 +57,8 @@ struct Claim {
 }
 
 impl Claim {
-    /// About how many steps it takes: to claim an entry, or to look at several that are not idle for long enough.
+    /// Returns the approximate number of steps: one for each claimed entry, or for several visited ones that are not
+    /// idle for long enough.
     fn steps(&self, group: &Group) -> usize {
         const LOOKS_PER_STEP: usize = 8;
         let pending = group.pending_count();
@@ -121,9 +122,9 @@ fn xautoclaim(call: &mut Call<'_, '_>) -> AttemptResult {
     Ok(Attempt::Done)
 }
 
-/// What claiming has changed.
+/// The changes made by claiming.
 struct Outcome {
-    /// The consumer is new.
+    /// Whether the consumer is new.
     is_new: bool,
     changes: u64,
     claimed: Claimed,

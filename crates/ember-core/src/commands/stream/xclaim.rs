@@ -39,7 +39,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::KeysOrLong { long_if: names_many, run: xclaim },
 )];
 
-/// What is claimed and how.
+/// The parameters of a claim.
 struct Claim {
     ids: Vec<StreamId>,
     min_idle_ms: i64,
@@ -53,7 +53,7 @@ struct Claim {
 
 fn read_claim(args: Args<'_>, now_ms: i64) -> Result<Claim, CommandError> {
     let min_idle_ms = integer_or(args, 4, "ERR Invalid min-idle-time argument for XCLAIM")?.max(0);
-    // What is no ID is the first option.
+    // The first argument that is not an ID is the first option.
     let ids: Vec<StreamId> = args.skip(5).iter().map_while(|text| exact_id(text, 0).ok()).collect();
     let mut claim = Claim {
         min_idle_ms,
@@ -92,7 +92,7 @@ fn read_claim(args: Args<'_>, now_ms: i64) -> Result<Claim, CommandError> {
         }
         arg += 1;
     }
-    // A time that has not come yet is no reason to fail: clocks differ.
+    // A time in the future is not an error, because clocks differ.
     if !(0..=now_ms).contains(&claim.delivered_ms) {
         claim.delivered_ms = now_ms;
     }
@@ -134,12 +134,12 @@ fn xclaim(call: &mut Call<'_, '_>) -> AttemptResult {
     Ok(Attempt::Done)
 }
 
-/// What claiming has changed.
+/// The changes made by claiming.
 struct Outcome {
-    /// The consumer is new.
+    /// Whether the consumer is new.
     is_new: bool,
     changes: u64,
-    /// Where the group stands, if that has changed.
+    /// The group's position, if it has changed.
     position: Option<(StreamId, Option<i64>)>,
     claimed: Claimed,
     /// Entries that can no longer be acknowledged, because they were deleted.
@@ -188,7 +188,7 @@ fn run(
     Outcome { is_new, changes: changes + u64::from(is_new), position, claimed, gone }
 }
 
-/// What is to be known of a claimed entry; `None` if it is not to be had.
+/// Returns the new state of a claimed entry; `None` if it cannot be claimed.
 fn claimed_entry(group: &Group, id: StreamId, consumer: ConsumerNumber, claim: &Claim) -> Option<Pending> {
     let before = group.pending_entry(id);
     if let Some(before) = before {
@@ -199,7 +199,7 @@ fn claimed_entry(group: &Group, id: StreamId, consumer: ConsumerNumber, claim: &
     } else if !claim.is_forced {
         return None;
     }
-    // An entry that is made pending here counts as delivered once before.
+    // An entry that becomes pending here counts as delivered once before.
     let deliveries = before.map_or(1, |before| before.deliveries);
     let more = u64::from(!claim.ids_only);
     let deliveries = claim.deliveries.unwrap_or(deliveries.wrapping_add(more));

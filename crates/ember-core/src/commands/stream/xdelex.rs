@@ -53,7 +53,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// The entry is not there, or not pending.
+/// The entry does not exist or is not pending.
 const MISSING: i64 = -1;
 /// The entry was deleted.
 const DELETED: i64 = 1;
@@ -96,7 +96,7 @@ fn read_options(args: Args<'_>, from: usize) -> Result<Options<'_>, CommandError
     Ok(Options { references: references.unwrap_or_default(), ids })
 }
 
-/// Deletes an entry.
+/// Deletes an entry, and returns its result.
 fn delete(stream: &mut Stream, id: StreamId, references: References, traces: &mut Traces) -> i64 {
     if references == References::Respect && stream.log().contains(id) && stream.groups().need(id) {
         return NEEDED;
@@ -153,7 +153,7 @@ fn xackdel(call: &mut Call<'_, '_>) -> CommandResult {
             results.push(if was_pending == Some(true) {
                 acknowledged += 1;
                 traces.note_acknowledged(args.at(2), id);
-                // An entry that others have deleted before is as gone as one that is deleted now.
+                // An entry that was deleted earlier has the same result as one deleted now.
                 delete(stream, id, options.references, &mut traces).max(DELETED)
             } else {
                 MISSING

@@ -163,7 +163,7 @@ fn help(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// The options behind the ID of CREATE and SETID.
+/// The options after the ID of CREATE and SETID.
 #[derive(Default)]
 struct Options {
     make_stream: bool,
@@ -192,7 +192,7 @@ fn read_options(call: &Call<'_, '_>, takes_mkstream: bool) -> Result<Options, Co
     Ok(options)
 }
 
-/// The stream, which must be there.
+/// Returns the stream, which must exist.
 fn stream<'k>(key: &'k Key<'_>) -> Result<&'k Stream, CommandError> {
     key.value::<Stream>()?.ok_or_else(|| {
         "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM \
@@ -201,7 +201,7 @@ fn stream<'k>(key: &'k Key<'_>) -> Result<&'k Stream, CommandError> {
     })
 }
 
-/// The stream, which must be there and have the group in argument 3.
+/// Returns the stream, which must exist and have the group in argument 3.
 fn stream_with_group<'k>(
     key: &'k Key<'_>,
     args: ember_protocol::Args<'_>,
@@ -273,7 +273,7 @@ fn destroy(call: &mut Call<'_, '_>) -> CommandResult {
     if is_gone {
         key.count_changes(1);
         key.notify(Event::stream("xgroup-destroy"));
-        // Consumers that wait for entries are to hear that their group is gone.
+        // Blocked consumers are notified that their group was destroyed.
         key.wake();
     }
     call.reply.integer(i64::from(is_gone));

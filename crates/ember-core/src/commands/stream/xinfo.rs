@@ -130,7 +130,7 @@ const HELP: [&str; 10] = [
     "    Print this help.",
 ];
 
-/// Entries and pending entries that FULL shows without COUNT.
+/// The default COUNT of FULL, for entries and pending entries.
 const COUNT: usize = 10;
 
 fn help(call: &mut Call<'_, '_>) -> CommandResult {
@@ -202,7 +202,7 @@ fn groups(call: &mut Call<'_, '_>) -> AttemptResult {
     Ok(Attempt::Done)
 }
 
-/// How many entries FULL tells; 0 is all. `None` without FULL.
+/// Returns the COUNT of FULL; 0 means all. `None` without FULL.
 fn read_count(call: &Call<'_, '_>) -> Result<Option<usize>, CommandError> {
     let args = call.args;
     match args.len() {
@@ -227,7 +227,7 @@ fn stream(call: &mut Call<'_, '_>) -> AttemptResult {
     let log = stream.log();
     reply.map(if count.is_some() { 9 } else { 10 });
     reply_field(reply, "length", log.len() as i64);
-    // There is no radix tree; the reply has what Redis would have for the same blocks if each filled one node.
+    // There is no radix tree; the reply has Redis's numbers for the same blocks with one node per block.
     reply_field(reply, "radix-tree-keys", log.block_count() as i64);
     reply_field(reply, "radix-tree-nodes", log.block_count() as i64 + 1);
     reply_id_field(reply, "last-generated-id", log.last_id());
@@ -248,10 +248,10 @@ fn stream(call: &mut Call<'_, '_>) -> AttemptResult {
     Ok(Attempt::Done)
 }
 
-/// How many entries, pending entries, groups and consumers FULL tells of.
+/// Returns how many entries, pending entries, groups and consumers FULL returns.
 fn full_steps(stream: &Stream, count: usize) -> usize {
     let of_group = |group: &Group| {
-        // Each is pending for a consumer, too.
+        // Each pending entry is also listed for its consumer.
         2 * told(group.pending_count(), count) + group.consumers().len()
     };
     told(stream.len(), count) + stream.groups().iter().map(|(_, group)| of_group(group)).sum::<usize>()
@@ -286,7 +286,7 @@ fn reply_group(reply: &mut Reply, log: &Log, name: &[u8], group: &Group, count: 
     group.consumers().for_each(|consumer| reply_consumer(reply, group, consumer, count));
 }
 
-/// How many of `len` pending entries are shown.
+/// Returns how many of `len` pending entries are shown.
 fn told(len: usize, count: usize) -> usize {
     if count == 0 { len } else { len.min(count) }
 }

@@ -35,7 +35,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::KeysOrLong { long_if: |args| args.len() > 3, run: xpending },
 )];
 
-/// Which pending entries to tell.
+/// The filter of the pending entries to return.
 struct Filter<'a> {
     min_idle_ms: i64,
     start: StreamId,
@@ -45,7 +45,7 @@ struct Filter<'a> {
 }
 
 impl Filter<'_> {
-    /// The number of pending entries that are visited.
+    /// Returns the number of pending entries that are visited.
     fn steps(&self, group: &Group) -> usize {
         let pending = match self.consumer {
             None => group.pending_count(),
@@ -93,7 +93,7 @@ fn xpending(call: &mut Call<'_, '_>) -> AttemptResult {
     Ok(Attempt::Done)
 }
 
-/// How many entries are pending, the first and the last of them, and how many for each consumer.
+/// Replies with the number of pending entries, the first and the last of them, and their number per consumer.
 fn reply_summary(reply: &mut Reply, group: &Group) {
     reply.array(4);
     reply.integer(group.pending_count() as i64);
@@ -115,7 +115,7 @@ fn reply_summary(reply: &mut Reply, group: &Group) {
     }
 }
 
-/// The pending entries that the filter lets through.
+/// Replies with the pending entries that pass the filter.
 fn reply_entries(reply: &mut Reply, group: &Group, filter: &Filter<'_>, now_ms: i64) {
     let mark = reply.mark();
     let mut left = filter.count;

@@ -92,12 +92,13 @@ fn xread(call: &mut Call<'_, '_>) -> AttemptResult {
     Ok(Attempt::Done)
 }
 
-/// The IDs behind which the entries wanted begin; `$` is the last one of its stream, `+` that before its last entry.
+/// Returns the IDs after which the requested entries begin; `$` is the last one of its stream, `+` that before its last
+/// entry.
 fn read_ids(call: &mut Call<'_, '_>, options: &ReadOptions<'_>) -> Result<Vec<StreamId>, CommandError> {
     let mut ids = Vec::new();
     for (key, id) in options.streams() {
         let stream = match call.keys.read_value::<Stream>(key) {
-            // While the call waits, a key may have another type for a time.
+            // While the call waits, a key may temporarily have another type.
             Err(CommandError::WrongType) if call.waiting == Waiting::Retry => None,
             stream => stream?,
         };
@@ -120,7 +121,7 @@ fn read_ids(call: &mut Call<'_, '_>, options: &ReadOptions<'_>) -> Result<Vec<St
     Ok(ids)
 }
 
-/// The call with `$` and `+` replaced, which would stand for other entries when the call is run again.
+/// Returns the call with `$` and `+` replaced, because they would mean other entries when the call is run again.
 fn with_ids(args: Args<'_>, options: &ReadOptions<'_>, ids: &[StreamId]) -> Option<OwnedBatch> {
     let mut words: Vec<Vec<u8>> = args.iter().map(<[u8]>::to_vec).collect();
     let mut is_needed = false;

@@ -35,16 +35,16 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 
 const WORDS: Words = Words { name: "xreadgroup", new_entries: '>', takes_group: true };
 
-/// What is wanted of one stream.
+/// The requested entries of one stream.
 #[derive(Clone, Copy, Debug)]
 enum Wanted {
     /// Entries that were not delivered yet.
     New,
-    /// What the consumer has yet to acknowledge, from behind this ID on.
+    /// Entries after this ID that the consumer has not acknowledged yet.
     Pending(StreamId),
 }
 
-/// What a call asks for.
+/// The parameters of a call.
 struct Request<'a> {
     group: &'a [u8],
     consumer: &'a [u8],
@@ -87,7 +87,7 @@ fn xreadgroup(call: &mut Call<'_, '_>) -> AttemptResult {
     })
 }
 
-/// How many entries of a stream are delivered; of new ones no more are counted than it takes to know that they are many.
+/// Returns how many entries of a stream are delivered; new ones are counted only until they exceed `steps_max`.
 fn steps(stream: &Stream, request: &Request<'_>, wanted: Wanted, steps_max: usize) -> usize {
     let Some(group) = stream.groups().get(request.group) else { return 0 };
     let count = if request.options.count == 0 { usize::MAX } else { request.options.count };
@@ -112,8 +112,8 @@ fn steps(stream: &Stream, request: &Request<'_>, wanted: Wanted, steps_max: usiz
     }
 }
 
-/// Notes that the consumer was seen, and writes the key in argument `arg` and what is delivered of it; false if there is
-/// nothing.
+/// Records that the consumer was seen, and writes the key in argument `arg` with its delivered entries; returns false
+/// if there are none.
 fn deliver(
     call: &mut Call<'_, '_>,
     request: &Request<'_>,
@@ -143,7 +143,8 @@ fn deliver(
                     position = Some((group.last_id, group.entries_read));
                     if let Some(first) = first.filter(|_| is_journaled && !request.options.no_ack) {
                         let read = group.pending(first..=group.last_id).map(|(id, &pending)| (id, pending));
-                        // Others may have claimed entries before they were delivered, and some of those be deleted.
+                        // Other consumers may have claimed entries before their delivery, and some of those may have
+                        // been deleted.
                         let is_read = |&(id, pending): &(StreamId, Pending)| {
                             pending.consumer == consumer && log.entry(id).is_some()
                         };
@@ -162,7 +163,7 @@ fn deliver(
     }
     key.count_changes(u64::from(is_new) + u64::from(is_change));
     let (group, consumer) = (request.group, request.consumer);
-    // An entry that is pending for it makes it, too.
+    // The record of a pending entry creates its consumer, too.
     if is_new && told.is_empty() {
         journal_consumer(&mut key, group, consumer);
     }
@@ -173,7 +174,7 @@ fn deliver(
     Ok(is_found)
 }
 
-/// What is wanted of each stream, all of which must have the group.
+/// Returns the requested entries of each stream, all of which must have the group.
 fn read_ids(call: &mut Call<'_, '_>, request: &Request<'_>) -> Result<Vec<Wanted>, CommandError> {
     let args = call.args;
     let mut wanted = Vec::new();
@@ -205,7 +206,7 @@ fn read_ids(call: &mut Call<'_, '_>, request: &Request<'_>) -> Result<Vec<Wanted
     Ok(wanted)
 }
 
-/// The number of a consumer that was seen just now, and whether it is new.
+/// Returns the number of a consumer, marked as just seen, and whether it is new.
 pub(super) fn see_consumer(group: &mut Group, name: &[u8], now_ms: i64) -> (ConsumerNumber, bool) {
     let known = group.number_of(name);
     let number = known.unwrap_or_else(|| group.add_consumer(name, now_ms));
@@ -239,8 +240,8 @@ fn deliver_new(
     reply.insert_array(mark, delivered);
 }
 
-/// Delivers again what the consumer has yet to acknowledge. Of an entry that was deleted only the ID is sent. False: what
-/// this changes is not counted as a change.
+/// Delivers the entries again that the consumer has not acknowledged yet. For a deleted entry, only the ID is sent.
+/// Returns false, because this is not counted as a change.
 fn deliver_pending(
     log: &Log,
     group: &mut Group,

@@ -7,7 +7,7 @@ use crate::commands::arguments::is_word;
 use crate::entries::entry::EntryRef;
 use crate::error::CommandError;
 
-/// What the string is compared with.
+/// The operand of the comparison.
 #[derive(Clone, Copy)]
 enum Operand {
     /// The bytes of this argument.
@@ -16,11 +16,11 @@ enum Operand {
     Digest(u64),
 }
 
-/// The words: whether each takes a digest, and whether it asks for a difference.
+/// The option words: whether each takes a digest, and whether it is negated.
 const WORDS: [(&str, bool, bool); 4] =
     [("IFEQ", false, false), ("IFNE", false, true), ("IFDEQ", true, false), ("IFDNE", true, true)];
 
-/// A condition.
+/// A condition on the string.
 #[derive(Clone, Copy)]
 pub(super) struct StringCondition {
     operand: Operand,
@@ -28,15 +28,15 @@ pub(super) struct StringCondition {
 }
 
 impl StringCondition {
-    /// Whether argument `arg` is the word of a condition.
+    /// Returns whether argument `arg` is the word of a condition.
     pub(super) fn is_at(args: Args<'_>, arg: usize) -> bool {
         WORDS.iter().any(|(word, ..)| is_word(args, arg, word))
     }
 
-    /// The condition whose word is argument `arg`, if it is one and its operand follows.
+    /// Parses the condition whose word is argument `arg`, if it is one and its operand follows.
     ///
     /// # Errors
-    /// What a digest is, if the operand should be one and is not.
+    /// If the operand should be a digest and is not one; the text describes digests.
     pub(super) fn read(args: Args<'_>, arg: usize) -> Result<Option<StringCondition>, CommandError> {
         let found = WORDS.iter().find(|(word, ..)| is_word(args, arg, word));
         let Some(&(_, takes_digest, is_negated)) = found.filter(|_| arg + 1 < args.len()) else {
@@ -50,7 +50,7 @@ impl StringCondition {
         Ok(Some(StringCondition { operand, is_negated }))
     }
 
-    /// Whether it holds: without a key only those hold that ask for a difference. O(length of the value).
+    /// Returns whether the condition holds: without a key, only negated conditions do. O(length of the value).
     ///
     /// # Errors
     /// `WrongType` if the entry holds another type.

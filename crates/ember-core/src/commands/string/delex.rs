@@ -26,7 +26,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Keys(delex),
 )];
 
-/// With a condition the reply says something of the value.
+/// Returns the key flags: with a condition, the reply reveals something about the value.
 fn key_flags_of(args: Args<'_>) -> KeyFlags {
     KeyFlags::DELETE | if args.len() > 2 { KeyFlags::RW | KeyFlags::ACCESS } else { KeyFlags::RM }
 }
@@ -34,7 +34,7 @@ fn key_flags_of(args: Args<'_>) -> KeyFlags {
 fn delex(call: &mut Call<'_, '_>) -> CommandResult {
     let args = call.args;
     let mut key = call.keys.key(1);
-    // As in Redis, the condition is not read when there is nothing to remove.
+    // As in Redis, the condition is not parsed if the key is missing.
     let is_removed = key.exists() && {
         let holds = match args.len() {
             2 => true,

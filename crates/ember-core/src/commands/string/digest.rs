@@ -1,4 +1,4 @@
-//! DIGEST, and the digests that `IFDEQ` and `IFDNE` take: XXH3 of 64 bits without a seed (Collet), as 16 hexadecimal digits.
+//! DIGEST, and the digests of `IFDEQ` and `IFDNE`: 64-bit XXH3 without a seed (Collet), as 16 hexadecimal digits.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -8,7 +8,7 @@ use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::value::StringValue;
 
-/// Hexadecimal digits of a digest, leading zeros included.
+/// Hexadecimal digits of a digest, including leading zeros.
 const DIGITS: usize = 16;
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -32,15 +32,15 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Keys(digest),
 )];
 
-/// The digest of a value.
+/// Returns the digest of a value.
 pub(super) fn of(value: StringValue<'_>) -> u64 {
     xxh3_64(value.bytes(&mut itoa::Buffer::new()))
 }
 
-/// Reads a digest: all its digits, in any case.
+/// Parses a digest: all its digits, in upper or lower case.
 ///
 /// # Errors
-/// What a digest is.
+/// If `text` is not a digest; the text of the error describes digests.
 pub(super) fn parse(text: &[u8]) -> Result<u64, CommandError> {
     let is_digest = text.len() == DIGITS && text.iter().all(u8::is_ascii_hexdigit);
     let digits = std::str::from_utf8(text).ok().filter(|_| is_digest);

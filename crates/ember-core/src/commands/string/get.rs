@@ -1,4 +1,4 @@
-//! GET, and its variants that change the key: GETDEL, GETEX.
+//! GET, and its variants that change the key: GETDEL and GETEX.
 
 use super::value;
 use crate::call::{Call, CommandResult, DataCommand, Run};
@@ -80,7 +80,7 @@ fn getex(call: &mut Call<'_, '_>) -> CommandResult {
     let mut arg = 2;
     while arg < args.len() {
         match expiry_unit(args, arg) {
-            // The same unit may come again: the last one counts.
+            // The same unit may be repeated: the last one counts.
             Some(unit) if !persist && arg + 1 < args.len() => {
                 if expiry.is_some_and(|(_, other)| other != unit) {
                     return Err(CommandError::Syntax);

@@ -1,34 +1,34 @@
-//! The options that SET and MSETEX have in common: when a value is stored, and what becomes of the expiry.
+//! The common options of SET and MSETEX: the condition for storing a value, and the change of the expiry.
 
 use ember_protocol::Args;
 
 use crate::commands::arguments::{ExpiryUnit, expiry_unit, is_word, positive_expiry};
 use crate::error::CommandError;
 
-/// When something is stored.
+/// The condition for storing a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Condition {
-    /// In any case.
+    /// No condition.
     Always,
-    /// Only if the key is not there.
+    /// Only if the key does not exist.
     IfAbsent,
-    /// Only if the key is there.
+    /// Only if the key exists.
     IfPresent,
 }
 
-/// What becomes of the expiry.
+/// The change of the expiry.
 #[derive(Clone, Copy)]
 pub(super) enum Expiry {
-    /// The key has none afterwards.
+    /// The expiry is removed.
     None,
-    /// It stays.
+    /// The expiry is kept.
     Keep,
-    /// The amount stands in this argument.
+    /// The amount is in this argument.
     Argument(usize, ExpiryUnit),
 }
 
 impl Expiry {
-    /// The Unix time in ms at which the key expires, if that is new. `command` is named in an error.
+    /// Returns the Unix time in ms at which the key expires, if there is a new expiry. `command` is named in an error.
     pub(super) fn resolve(
         self,
         args: Args<'_>,
@@ -42,21 +42,21 @@ impl Expiry {
     }
 }
 
-/// The options read so far.
+/// The options parsed so far.
 pub(super) struct Options {
     pub(super) condition: Condition,
     pub(super) expiry: Expiry,
 }
 
 impl Options {
-    /// Those of a call without any.
+    /// The options of a call without any.
     pub(super) const NONE: Options = Options { condition: Condition::Always, expiry: Expiry::None };
 
-    /// Reads the option in argument `arg` and returns the argument behind it. One may be repeated, of the expiries the last
+    /// Parses the option in argument `arg` and returns the argument after it. Options may be repeated; the last expiry
     /// counts.
     ///
     /// # Errors
-    /// `Syntax` for what is no such option, and for one that excludes an earlier one.
+    /// `Syntax` for an unknown option, and for one that excludes an earlier one.
     pub(super) fn read(&mut self, args: Args<'_>, arg: usize) -> Result<usize, CommandError> {
         if is_word(args, arg, "NX") && self.condition != Condition::IfPresent {
             self.condition = Condition::IfAbsent;

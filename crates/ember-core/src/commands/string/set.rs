@@ -1,4 +1,4 @@
-//! SET with all its options, and SETEX, PSETEX, SETNX, GETSET: the same with the option in the name.
+//! SET with all its options, and SETEX, PSETEX, SETNX and GETSET, which have the option in their name.
 
 use ember_protocol::Args;
 
@@ -106,18 +106,18 @@ fn key_flags_of(args: Args<'_>) -> KeyFlags {
     KeyFlags::UPDATE | if reads { KeyFlags::RW | KeyFlags::ACCESS } else { KeyFlags::OW }
 }
 
-/// The options of SET alone, and those it shares.
+/// The options of SET.
 struct SetOptions {
     common: Options,
-    /// Only if this holds for the value.
+    /// Set only if this condition holds for the value.
     string_condition: Option<StringCondition>,
     get: bool,
     tier: Option<Tier>,
-    /// The value is to stay in memory.
+    /// Whether the value is pinned in memory.
     pin: bool,
 }
 
-/// Where the value is to be afterwards.
+/// The tier of the value after the call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tier {
     Hot,
@@ -125,7 +125,7 @@ enum Tier {
 }
 
 impl SetOptions {
-    /// Does with the stored value what TIER and PIN say. That is this server's affair: it is not recorded.
+    /// Applies TIER and PIN to the stored value. This concerns only this server and is not recorded.
     fn place(&self, key: &mut Key<'_>) {
         match self.tier {
             Some(Tier::Cold) => key.wants_demotion(),
@@ -174,7 +174,7 @@ fn set_with_options(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// The options behind the value. Two that exclude each other are an error.
+/// Parses the options after the value. Options that exclude each other are an error.
 fn read_options(call: &Call<'_, '_>) -> Result<SetOptions, CommandError> {
     let args = call.args;
     let mut options =
@@ -214,7 +214,7 @@ fn read_options(call: &Call<'_, '_>) -> Result<SetOptions, CommandError> {
     Ok(options)
 }
 
-/// Records what was stored, whatever the conditions were.
+/// Records the stored value, without the conditions.
 pub(super) fn journal_set(key: &mut Key<'_>, value: &[u8], expiry: Expiry, expire_at_ms: Option<i64>) {
     if !key.exists() {
         return key.journal_removal();

@@ -1,4 +1,4 @@
-//! A string value as the bytes a client sees: typed look-up, bytes to read, bytes to edit.
+//! A string value as the bytes that a client sees: typed lookup, reading and editing.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::keys::Key;
 use crate::turn::Turn;
 use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue};
 
-/// Bytes that are copied to new pages of memory in one step of a call, about.
+/// Approximate bytes that are copied to new pages of memory in one step of a call.
 pub(super) const BYTES_PER_STEP: usize = 128;
 
 /// A string was stored.
 pub(crate) const SET: Event = Event::string("set");
 
-/// The string value of an entry, if there is one.
+/// Returns the string value of an entry, if there is one.
 ///
 /// # Errors
 /// `WrongType` if the entry holds another type.
@@ -31,7 +31,7 @@ pub(crate) fn string(entry: Option<EntryRef<'_>>) -> Result<Option<StringValue<'
     }
 }
 
-/// Whether an entry is there and holds the string `bytes`.
+/// Returns whether there is an entry that holds the string `bytes`.
 ///
 /// # Errors
 /// `WrongType` if the entry holds another type.
@@ -39,13 +39,13 @@ pub(crate) fn equals(entry: Option<EntryRef<'_>>, expected: &[u8]) -> Result<boo
     Ok(string(entry)?.is_some_and(|value| value.bytes(&mut itoa::Buffer::new()) == expected))
 }
 
-/// The bytes of a value that may be missing, which is as good as empty.
+/// Returns the bytes of a value; a missing value is empty.
 #[inline]
 pub(crate) fn bytes_or_empty<'a>(value: Option<StringValue<'a>>, digits: &'a mut itoa::Buffer) -> &'a [u8] {
     value.map_or(b"", |value| value.bytes(digits))
 }
 
-/// The number of bytes of a value that may be missing.
+/// Returns the number of bytes of a value that may be missing.
 #[inline]
 pub(crate) fn len(value: Option<StringValue<'_>>) -> usize {
     bytes_or_empty(value, &mut itoa::Buffer::new()).len()
@@ -62,7 +62,7 @@ pub(crate) fn reply(reply: &mut Reply, value: Option<StringValue<'_>>) {
     }
 }
 
-/// The value in argument `arg` in the form to store.
+/// Returns the value in argument `arg` in the form to store.
 #[inline]
 pub(crate) fn of_argument(args: Args<'_>, arg: usize) -> NewValue<'_> {
     match args.shared(arg) {
@@ -71,7 +71,7 @@ pub(crate) fn of_argument(args: Args<'_>, arg: usize) -> NewValue<'_> {
     }
 }
 
-/// Stores a value and an expiry and publishes both. An expiry that has passed removes the key, which is published too.
+/// Stores a value and an expiry and publishes both. An expiry in the past removes the key, which is also published.
 #[inline]
 pub(crate) fn store(key: &mut Key<'_>, value: NewValue<'_>, expire_at_ms: Option<i64>) {
     key.set(value, expire_at_ms);
@@ -84,7 +84,7 @@ pub(crate) fn store(key: &mut Key<'_>, value: NewValue<'_>, expire_at_ms: Option
     }
 }
 
-/// As [`store`]; a call that keeps the expiry is published as the value alone.
+/// Like [`store`], but if the expiry is kept, only the value is published.
 pub(super) fn store_as(key: &mut Key<'_>, value: NewValue<'_>, expiry: Expiry, expire_at_ms: Option<i64>) {
     if let Expiry::Keep = expiry {
         key.set_value(value);
@@ -94,7 +94,7 @@ pub(super) fn store_as(key: &mut Key<'_>, value: NewValue<'_>, expiry: Expiry, e
     }
 }
 
-/// Stores `bytes`, the product of an edit, and keeps the key's expiry as [`Key::set_value`] does.
+/// Stores `bytes`, the result of an edit, and keeps the key's expiry, as [`Key::set_value`] does.
 pub(crate) fn set_raw(key: &mut Key<'_>, bytes: Vec<u8>, expire_at_ms: Option<i64>) {
     if bytes.len() >= LARGE_VALUE_MIN_BYTES {
         key.set(NewValue::Large(Arc::new(bytes)), expire_at_ms);
@@ -103,8 +103,8 @@ pub(crate) fn set_raw(key: &mut Key<'_>, bytes: Vec<u8>, expire_at_ms: Option<i6
     }
 }
 
-/// Lets `edit` change the bytes of the value, at least `len_min` of them (zeros are appended). A missing key is created,
-/// an expiry kept. Amortised O(bytes added) beyond what `edit` does.
+/// Calls `edit` on the bytes of the value, at least `len_min` of them (zeros are appended). A missing key is created,
+/// an expiry is kept. Amortised O(bytes added) beyond the cost of `edit`.
 pub(crate) fn edit_bytes<R>(key: &mut Key<'_>, len_min: usize, edit: impl FnOnce(&mut [u8]) -> R) -> R {
     if key.exists() {
         let result = key.edit(|slot| edit(slot.bytes_mut_grown(len_min)));
@@ -117,8 +117,8 @@ pub(crate) fn edit_bytes<R>(key: &mut Key<'_>, len_min: usize, edit: impl FnOnce
     }
 }
 
-/// As [`edit_bytes`] for an edit that returns whether it was a change, which only then counts as one; a key that is created
-/// counts in any case.
+/// Like [`edit_bytes`], for an `edit` that returns whether it was a change, and only then counts as one; creating the
+/// key always counts.
 pub(crate) fn edit_bytes_maybe(
     key: &mut Key<'_>,
     len_min: usize,
@@ -132,10 +132,10 @@ pub(crate) fn edit_bytes_maybe(
     }
 }
 
-/// The length of a string that begins with `len` bytes and goes on with `added`.
+/// Returns the length of a string of `len` bytes after `added` bytes were appended.
 ///
 /// # Errors
-/// `StringTooLong` if it is more than `proto-max-bulk-len` allows.
+/// `StringTooLong` if the length exceeds `proto-max-bulk-len`.
 #[inline]
 pub(crate) fn len_with(turn: &Turn, len: usize, added: usize) -> Result<usize, CommandError> {
     let total = len.checked_add(added).filter(|&total| total <= turn.settings.string_bytes_max);

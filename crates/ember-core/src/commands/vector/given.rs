@@ -1,5 +1,5 @@
-//! A vector among the arguments of a call on an index, whose dimensions are known: a JSON array, the bytes of its numbers,
-//! `FP32 blob` or `VALUES number …`.
+//! A vector argument of a call on an index, whose dimensions are known: `FP32 blob`, `VALUES number …`, a JSON array,
+//! or the bytes of its numbers.
 
 use ember_protocol::{Args, number};
 
@@ -8,24 +8,24 @@ use crate::commands::vector_set::vector::{INVALID, has_a_length};
 use crate::error::CommandError;
 use crate::types::vector_set::DIM_MAX;
 
-/// A vector of an index whose dimensions are not looked at yet.
+/// A vector whose dimensions were not compared with those of the index yet.
 pub(super) struct Given {
     vector: Vec<f32>,
     form: Form,
-    /// The argument behind it.
+    /// The argument after the vector.
     next: usize,
 }
 
 enum Form {
-    /// It says where it ends.
+    /// The form defines the end of the vector.
     Closed,
-    /// Bytes: they are a vector only if there are as many as the index needs.
+    /// Bytes: a vector only if their number matches the index.
     Bytes,
-    /// Numbers of which the first are the vector: what is behind it can be one too.
+    /// Numbers of which the first ones are the vector: the arguments after it may be numbers, too.
     Open,
 }
 
-/// The vector that begins at argument `at`.
+/// Parses the vector that begins at argument `at`.
 pub(super) fn read(args: Args<'_>, at: usize) -> Result<Given, CommandError> {
     let first = args.get(at).ok_or(INVALID)?;
     let (vector, form, next) = if is_word(args, at, "FP32") && args.len() > at + 1 {
@@ -43,7 +43,7 @@ pub(super) fn read(args: Args<'_>, at: usize) -> Result<Given, CommandError> {
 }
 
 impl Given {
-    /// The vector of an index of so many dimensions, and the argument behind it. Numbers are finite.
+    /// Returns the vector for an index with `dim` dimensions, and the argument after it. Numbers are finite.
     pub(super) fn of(self, dim: usize) -> Result<(Vec<f32>, usize), CommandError> {
         let Given { mut vector, form, mut next } = self;
         match form {
@@ -63,7 +63,7 @@ impl Given {
     }
 }
 
-/// The vector that begins at argument `at`, and the argument behind it. Numbers are finite.
+/// Returns the vector that begins at argument `at`, and the argument after it. Numbers are finite.
 pub(super) fn vector(args: Args<'_>, at: usize, dim: usize) -> Result<(Vec<f32>, usize), CommandError> {
     read(args, at)?.of(dim)
 }

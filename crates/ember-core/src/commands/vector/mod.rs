@@ -1,4 +1,4 @@
-//! Indexes of vectors: vector sets that are created with a shape of their own, and stay when they are empty.
+//! Indexes of vectors: vector sets that are created with an explicit shape, and are kept when they are empty.
 
 mod given;
 mod reply;

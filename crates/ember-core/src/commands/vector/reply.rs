@@ -1,4 +1,4 @@
-//! What searches of indexes ask for, and their replies.
+//! Options and replies of searches in indexes.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use crate::commands::vector_set::search::{LONG_PATH, filter_error};
 use crate::error::CommandError;
 use crate::types::vector_set::{FieldPaths, Filter, Metric, VectorSet, steps_to_compile};
 
-/// Elements returned, unless told otherwise.
+/// The default number of returned elements.
 const COUNT_DEFAULT: usize = 10;
 
-/// Words that say how many, all the same.
+/// Words for the number of elements, all with the same meaning.
 const COUNT_WORDS: [&str; 4] = ["K", "TOP", "KNN", "LIMIT"];
 
 /// Words that begin an option, and end the fields of RETURN.
@@ -30,15 +30,15 @@ const WORDS: [&str; 11] = [
     "AGGREGATE",
 ];
 
-/// What a search asks for behind its vectors.
+/// The options of a search, after its vectors.
 pub(super) struct Options<'a> {
     pub(super) count: usize,
     pub(super) width: Option<usize>,
-    /// How many lists are looked at.
+    /// The number of lists to search.
     pub(super) probes: Option<usize>,
     /// The text of the filter.
     filter: Option<&'a [u8]>,
-    /// How the scores of several queries become one.
+    /// How the scores of several queries are combined.
     pub(super) aggregate: Aggregate,
     with_scores: bool,
     with_vectors: bool,
@@ -47,18 +47,18 @@ pub(super) struct Options<'a> {
 
 /// The fields that are returned.
 struct Returned<'a> {
-    /// Their names as they were given, each with its place among the paths.
+    /// Their names as given, each with the index of its path.
     named: Vec<(&'a [u8], usize)>,
     paths: FieldPaths,
 }
 
-/// How the scores of several queries become one.
+/// How the scores of several queries are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Aggregate {
     Average,
-    /// The best.
+    /// The best score.
     Maximum,
-    /// The worst.
+    /// The worst score.
     Minimum,
 }
 
@@ -66,10 +66,10 @@ pub(super) fn is_option(args: Args<'_>, at: usize) -> bool {
     WORDS.iter().any(|word| is_word(args, at, word))
 }
 
-/// Steps in which a number of a vector is written.
+/// Steps to write one number of a vector.
 const STEPS_PER_NUMBER: usize = 2;
 
-/// The fields that the arguments in `range` name.
+/// Returns the fields in the arguments in `range`.
 fn returned(args: Args<'_>, range: std::ops::Range<usize>) -> Result<Returned<'_>, CommandError> {
     let (mut places, mut paths) = (HashMap::new(), Vec::new());
     let place = |arg: usize| {
@@ -85,8 +85,8 @@ fn returned(args: Args<'_>, range: std::ops::Range<usize>) -> Result<Returned<'_
 }
 
 impl<'a> Options<'a> {
-    /// The options of a search in a set from argument `first` on; `has_queries` if there may be several. The filter is not
-    /// compiled yet.
+    /// Parses the options of a search in a set from argument `first` on; `has_queries` if there may be several. Does
+    /// not compile the filter yet.
     pub(super) fn parse(
         set: &VectorSet,
         args: Args<'a>,
@@ -153,18 +153,18 @@ impl<'a> Options<'a> {
         Ok(options)
     }
 
-    /// How many steps it takes to compile the filter. O(1).
+    /// Returns the steps to compile the filter. O(1).
     pub(super) fn steps_to_compile(&self) -> usize {
         self.filter.map_or(0, steps_to_compile)
     }
 
-    /// The filter. O(its length).
+    /// Returns the compiled filter. O(length of its text).
     pub(super) fn filter(&self) -> Result<Option<Filter>, CommandError> {
         let compile = |text| Filter::compile_conditions(text).map_err(|error| filter_error(text, error));
         self.filter.map(compile).transpose()
     }
 
-    /// How many steps it takes to write elements. O(their number).
+    /// Returns the steps to write elements. O(number of elements).
     pub(super) fn steps_to_write(&self, set: &VectorSet, hits: &[(u32, f64)]) -> usize {
         let slots = hits.iter().map(|&(slot, _)| slot);
         let fields = self.fields.as_ref().map_or(0, |Returned { named, paths }| {
@@ -212,7 +212,7 @@ pub(super) fn write_vector(vector: &[f32], reply: &mut Reply) {
     vector.iter().for_each(|&number| reply.double(number.into()));
 }
 
-/// What is said of a distance: the cosine of the angle, how far two points are from each other, or the product.
+/// Returns the score for a distance: the cosine of the angle, the distance of the points, or the product.
 pub(super) fn score(set: &VectorSet, distance: f32) -> f64 {
     match set.metric() {
         Metric::Cosine => 1.0 - f64::from(distance),

@@ -32,10 +32,10 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Keys(create),
 )];
 
-/// Lists of an index, unless told otherwise.
+/// The default number of lists of an index.
 const LISTS_DEFAULT: usize = 1024;
 
-/// The widest search that can be asked for here.
+/// The maximum width of a search here.
 const WIDTH_MAX: i64 = 1_000_000;
 
 fn shape(args: Args<'_>) -> Result<Shape, CommandError> {

@@ -31,7 +31,7 @@ fn info(call: &mut Call<'_, '_>) -> CommandResult {
         Kind::Ivf { .. } => "IVF",
         Kind::Flat => "FLAT",
     };
-    // Only lists are to be trained.
+    // Only lists need training.
     let (lists, lists_wanted) = set.lists().unwrap_or((1, 0));
     let probes = if lists_wanted > 0 { made(set).probes } else { 0 };
     let texts = [

@@ -35,8 +35,8 @@ pub(super) const COMMANDS: &[&[DataCommand]] = &[
     vsim::COMMANDS,
 ];
 
-/// What is said of two vectors: of their angle, 1 for the same direction and 0 for the opposite one; else how far they are
-/// from each other, or their product.
+/// Returns the score of two vectors: for angles, 1 for the same direction and 0 for the opposite one; otherwise their
+/// distance or their product.
 fn score(set: &VectorSet, distance: f32) -> f64 {
     match set.metric() {
         Metric::Cosine => 1.0 - f64::from(distance) / 2.0,

@@ -1,11 +1,11 @@
-//! The names of ways to keep numbers, and of what is meant by near.
+//! The names of stored number formats and of metrics.
 
 use ember_protocol::Args;
 
 use crate::commands::arguments::is_word;
 use crate::types::vector_set::{Metric, Scalar};
 
-/// With the names in VINFO and VEMB, in options of VADD, and behind QUANT.
+/// The formats with their names in VINFO and VEMB, as options of VADD, and after QUANT.
 const SCALARS: [(Scalar, &str, &str, &str); 5] = [
     (Scalar::F32, "f32", "NOQUANT", "F32"),
     (Scalar::F16, "f16", "F16", "F16"),
@@ -21,37 +21,37 @@ fn row(scalar: Scalar) -> &'static (Scalar, &'static str, &'static str, &'static
     SCALARS.iter().find(|row| row.0 == scalar).expect("all are there")
 }
 
-/// As VINFO and VEMB say it.
+/// Returns the name in VINFO and VEMB.
 pub(crate) fn name(scalar: Scalar) -> &'static str {
     row(scalar).1
 }
 
-/// The option of VADD.
+/// Returns the option of VADD.
 pub(crate) fn option_of(scalar: Scalar) -> &'static str {
     row(scalar).2
 }
 
-/// As it stands behind QUANT.
+/// Returns the name after QUANT.
 pub(crate) fn quant_name(scalar: Scalar) -> &'static str {
     row(scalar).3
 }
 
-/// An option of VADD.
+/// Parses an option of VADD.
 pub(crate) fn option(args: Args<'_>, at: usize) -> Option<Scalar> {
     SCALARS.iter().find(|row| is_word(args, at, row.2)).map(|row| row.0)
 }
 
-/// What stands behind QUANT.
+/// Parses the word after QUANT.
 pub(crate) fn named(args: Args<'_>, at: usize) -> Option<Scalar> {
     SCALARS.iter().find(|row| is_word(args, at, row.3)).map(|row| row.0)
 }
 
-/// What stands behind METRIC or DISTANCE.
+/// Parses the word after METRIC or DISTANCE.
 pub(crate) fn metric(args: Args<'_>, at: usize) -> Option<Metric> {
     METRICS.iter().find(|(_, name)| is_word(args, at, name)).map(|&(metric, _)| metric)
 }
 
-/// Its name.
+/// Returns the name of a metric.
 pub(crate) fn metric_name(metric: Metric) -> &'static str {
     METRICS.iter().find(|row| row.0 == metric).expect("all are there").1
 }

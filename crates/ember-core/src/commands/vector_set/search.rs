@@ -1,4 +1,4 @@
-//! What VSIM asks for.
+//! The options of VSIM.
 
 use ember_protocol::{Args, number};
 
@@ -6,33 +6,33 @@ use crate::commands::arguments::is_word;
 use crate::error::{CommandError, quoted_up_to};
 use crate::types::vector_set::{FILTER_BYTES_MAX, Filter, FilterError, PATH_NAMES_MAX, Search};
 
-/// Elements returned, unless told otherwise.
+/// The default number of returned elements.
 const COUNT_DEFAULT: usize = 10;
 
-/// Near elements looked for, unless told otherwise.
+/// The default number of near elements to search for.
 const WIDTH_DEFAULT: usize = 100;
 
-/// All distances are less.
+/// The default is no limit: all distances are smaller.
 const EPSILON_DEFAULT: f64 = f64::INFINITY;
 
-/// A field of attributes has too many names.
+/// The error for a field of attributes with too many names.
 pub(crate) const LONG_PATH: &str = "ERR a field has more than 16 names with dots between them";
 const _: () = assert!(PATH_NAMES_MAX == 16);
 
 /// Options of a search.
 pub(super) struct Options<'a> {
-    /// All but the filter.
+    /// All options except the filter.
     search: Search,
     /// The filter's text.
     pub(super) filter: Option<&'a [u8]>,
-    /// Elements farther away than this, as half the distance, are not returned.
+    /// The maximum distance of returned elements, as half the distance.
     pub(super) epsilon: f32,
     pub(super) with_scores: bool,
     pub(super) with_attributes: bool,
 }
 
 impl<'a> Options<'a> {
-    /// The options from argument `first` on. The filter is not compiled yet.
+    /// Parses the options from argument `first` on. Does not compile the filter yet.
     pub(super) fn parse(args: Args<'a>, first: usize) -> Result<Options<'a>, CommandError> {
         let (mut count, mut width, mut filter_effort) = (COUNT_DEFAULT, WIDTH_DEFAULT, None);
         let (mut is_exact, mut filter, mut epsilon) = (false, None, EPSILON_DEFAULT);
@@ -54,7 +54,7 @@ impl<'a> Options<'a> {
                 is_exact = true;
                 1
             } else if is_word(args, at, "NOTHREAD") {
-                // A search that takes long is run by a thread all the same: other clients would wait for it.
+                // A long-running search is offloaded in any case, because it would block other clients.
                 1
             } else if is_word(args, at, "COUNT") && has_value {
                 count = positive().ok_or("ERR invalid COUNT")?;
@@ -81,14 +81,14 @@ impl<'a> Options<'a> {
         Ok(Options { search, filter, epsilon: epsilon as f32, with_scores, with_attributes })
     }
 
-    /// The search that is asked for, with its filter compiled. O(the filter's length).
+    /// Returns the search with its filter compiled. O(length of the filter).
     pub(super) fn search(&self) -> Result<Search, CommandError> {
         let compile = |text| Filter::compile(text).map_err(|error| filter_error(text, error));
         Ok(Search { filter: self.filter.map(compile).transpose()?, ..self.search.clone() })
     }
 }
 
-/// The error of a filter.
+/// Returns the error for a filter.
 pub(crate) fn filter_error(text: &[u8], error: FilterError) -> CommandError {
     let at = match error {
         FilterError::Syntax(at) => at,
@@ -101,7 +101,7 @@ pub(crate) fn filter_error(text: &[u8], error: FilterError) -> CommandError {
         }
         FilterError::LongPath => return LONG_PATH.into(),
     };
-    // No reply to a mistake is as large as the request may be.
+    // Limits the reply, because a filter may be as large as the request.
     const SHOWN_BYTES_MAX: usize = 1024;
     let rest = quoted_up_to(&text[at..], SHOWN_BYTES_MAX);
     [&b"ERR syntax error in FILTER expression near: "[..], rest].concat().into()

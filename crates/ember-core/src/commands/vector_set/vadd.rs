@@ -37,7 +37,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Prepared(vadd),
 )];
 
-/// How many near vectors neighbours are chosen from, unless told otherwise, and at most.
+/// How many near vectors a node's neighbors are chosen from: the default, and the maximum.
 pub(super) const WIDTH_DEFAULT: usize = 200;
 const WIDTH_MAX: i64 = 1_000_000;
 
@@ -45,13 +45,13 @@ pub(super) struct Options<'a> {
     pub(super) width: usize,
     links: usize,
     pub(super) scalar: Scalar,
-    /// `None` where it is not said: that of the set.
+    /// The metric; `None` for that of the set.
     pub(super) metric: Option<Metric>,
     attributes: Option<&'a [u8]>,
 }
 
 impl<'a> Options<'a> {
-    /// The options from argument `first` on; `scalar` is how numbers are kept unless one of them says it.
+    /// Parses the options from argument `first` on; `scalar` is the default number format.
     pub(super) fn parse(args: Args<'a>, first: usize, scalar: Scalar) -> Result<Options<'a>, CommandError> {
         let mut options =
             Options { width: WIDTH_DEFAULT, links: LINKS_DEFAULT, scalar, metric: None, attributes: None };
@@ -62,7 +62,7 @@ impl<'a> Options<'a> {
                 number::parse_i64(args.at(at + 1)).filter(|number| range.contains(number)).map(|n| n as usize)
             };
             at += if is_word(args, at, "CAS") {
-                // The element is set before anybody else sees it, with or without it.
+                // CAS has no effect: no other client sees the element before it is set.
                 1
             } else if is_word(args, at, "EF") && has_value {
                 options.width = within(1..=WIDTH_MAX).ok_or("ERR invalid EF")?;
@@ -89,7 +89,7 @@ impl<'a> Options<'a> {
         Ok(options)
     }
 
-    /// The shape of a set that a vector of so many dimensions makes.
+    /// Returns the shape of a set created by a vector with `dim` dimensions.
     pub(super) fn shape(&self, dim: usize, projection: Option<Projection>) -> Shape {
         let (metric, kind) = (self.metric.unwrap_or(Metric::Cosine), Kind::Hnsw { links: self.links });
         Shape { dim, metric, scalar: self.scalar, kind, projection, made: None }
@@ -100,7 +100,7 @@ fn mismatch(given: usize, set: usize) -> CommandError {
     format!("ERR Vector dimension mismatch - got {given} but set has {set}").into()
 }
 
-/// Whether a vector of `dim` dimensions, to be reduced to `reduced`, can go into a set with these options.
+/// Checks whether a vector of `dim` dimensions, to be reduced to `reduced`, can be added to a set with these options.
 pub(super) fn check(
     set: &VectorSet,
     dim: usize,
@@ -128,12 +128,12 @@ pub(super) fn check(
     }
 }
 
-/// A vector has other dimensions than those that are reduced.
+/// Returns the error for a vector whose dimensions differ from the input of the set's projection.
 pub(super) fn input_mismatch(given: usize, input: usize) -> CommandError {
     format!("ERR Input dimension mismatch for projection - got {given} but projection expects {input}").into()
 }
 
-/// The matrix that reduces vectors would have more numbers than one may have.
+/// Returns the error for a projection matrix with too many numbers.
 fn too_large(dim: usize, reduced: usize) -> CommandError {
     format!("ERR REDUCE of {dim} to {reduced} dimensions: their product is limited to {MATRIX_NUMBERS_MAX}")
         .into()
@@ -148,7 +148,7 @@ fn vadd(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
             let options = Options::parse(args, given.next + 1, Scalar::Int8)?;
             (args.at(given.next), given, options)
         }
-        // An element with its numbers behind it would be an error in Redis.
+        // An element of this name followed by its numbers would be an error in Redis, too.
         Err(error) if ["REDUCE", "FP32", "VALUES"].iter().any(|word| is_word(args, 2, word)) => {
             return Err(error);
         }
@@ -168,7 +168,7 @@ fn vadd(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
     let metric = options.metric.unwrap_or(Metric::Cosine);
     let prepared = Prepared::new(&vector, metric, options.scalar);
     Ok(Box::new(move |call| {
-        // Files and primaries of before may have it.
+        // Older files and primaries may have it.
         if reduced.is_some_and(|reduced| reduced > dim) && !call.keys.turn.is_replay() {
             return Err(INVALID);
         }
@@ -181,7 +181,7 @@ fn vadd(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
         {
             return Err(too_large(dim, reduced));
         }
-        // Only a set from a file reduces vectors otherwise.
+        // Only a set from a file may have another projection.
         let of_set = set.filter(|set| set.projection() != projection.as_ref());
         let vector = match of_set {
             Some(set) => set.reduced(from_blob(&blob)?),
@@ -190,7 +190,7 @@ fn vadd(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
         if !has_a_length(&vector) {
             return Err(INVALID);
         }
-        // Only a set that was made with another metric stores vectors otherwise.
+        // Only a set created with another metric stores vectors differently.
         let others = of_set.or(set.filter(|set| set.metric() != metric)).map(|set| set.prepared(&vector));
         let prepared = others.unwrap_or(prepared);
         let is_linked_later = key.links_later();
@@ -214,7 +214,7 @@ fn vadd(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
     }))
 }
 
-/// The call with all that it has decided: options that were left out, and numbers that were rounded.
+/// Writes the call with all its decisions: default values of omitted options, and rounded numbers.
 fn write_effect(
     words: &mut Words<'_>,
     reduced: Option<usize>,

@@ -1,4 +1,4 @@
-//! VEMB, and VGET, which is its other name without RAW.
+//! VEMB, and VGET, which is VEMB without RAW.
 
 use super::scalar;
 use crate::call::{Call, CommandResult, DataCommand, Run};

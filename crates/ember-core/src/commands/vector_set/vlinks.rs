@@ -36,13 +36,13 @@ fn vlinks(call: &mut Call<'_, '_>) -> AttemptResult {
         call.reply.null();
         return Ok(Attempt::Done);
     };
-    // Those that are not linked yet may be neighbours of this one, and so may those of removed ones.
+    // Vectors that are not linked yet may be neighbors of this one, and so may neighbors of removed ones.
     if set.left_to_linkers() > 0 && call.waiting == Waiting::Allowed {
         return Ok(Attempt::Offload);
     }
     let linked = set.linked();
     let set = &*linked;
-    // Where removed ones were are others now.
+    // After linking, the slots of removed elements may hold others.
     let slot = set.find(args.at(2)).expect("what is linked has the same elements");
     call.reply.array(set.level(slot) + 1);
     for level in (0..=set.level(slot)).rev() {

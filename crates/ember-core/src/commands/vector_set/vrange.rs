@@ -30,7 +30,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Long(vrange),
 )];
 
-/// Where a range begins or ends: `[name`, `(name`; `-` and `+` at the ends.
+/// Parses the bound of a range: `[name`, `(name`; `-` and `+` at the ends.
 fn bound<'a>(word: &'a [u8], open: u8, invalid: &'static str) -> Result<Bound<&'a [u8]>, CommandError> {
     match word {
         [b'[', name @ ..] => Ok(Bound::Included(name)),

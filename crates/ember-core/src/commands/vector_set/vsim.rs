@@ -37,20 +37,21 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Long(vsim),
 )];
 
-/// Whether numbers stand where Redis has a word: the form of the original ember, which is told distances.
+/// Returns whether there are numbers in the place of Redis's word: the form of the original ember, which replies with
+/// distances.
 fn is_bare(args: Args<'_>) -> bool {
     !["FP32", "VALUES"].iter().any(|word| is_word(args, 2, word)) && number::parse_f64(args.at(2)).is_some()
 }
 
-/// The vector that is asked about.
+/// The query vector of a call.
 enum Query {
-    /// It has as many dimensions as the set keeps.
+    /// It has the dimensions of the stored vectors.
     Ready(Vec<f32>),
-    /// It is to be reduced.
+    /// It has to be reduced.
     Whole(Vec<f32>),
 }
 
-/// The query vector, and the argument after it.
+/// Returns the query vector, and the argument after it.
 fn query(set: &VectorSet, args: Args<'_>) -> Result<(Query, usize), CommandError> {
     if is_word(args, 2, "ELE") {
         let slot = set.find(args.at(3)).ok_or("ERR element not found in set")?;
@@ -61,7 +62,7 @@ fn query(set: &VectorSet, args: Args<'_>) -> Result<(Query, usize), CommandError
     let Given { vector, next, .. } = given?;
     let dim = vector.len();
     match set.projection() {
-        // One that is reduced already is taken as it is.
+        // A vector with the reduced dimensions is used as it is.
         Some(projection) if dim != set.dim() => {
             if dim != projection.input {
                 return Err(input_mismatch(dim, projection.input));
@@ -109,11 +110,11 @@ fn vsim(call: &mut Call<'_, '_>) -> AttemptResult {
     let Some((hits, filter_steps)) = set.search(&vector, &search, steps_max) else {
         return Ok(Attempt::Offload);
     };
-    // Where there is no angle, what is told of the distance is compared.
+    // Without an angle, the reported distance is compared.
     let is_near = |distance: f32| match set.metric() {
         Metric::Cosine => distance / 2.0 <= options.epsilon,
         Metric::L2 => set.told(distance) <= options.epsilon,
-        // All are, without a limit.
+        // For products there is no limit: all elements count as near.
         Metric::InnerProduct => true,
     };
     let count = hits.iter().take_while(|hit| is_near(hit.distance)).count();

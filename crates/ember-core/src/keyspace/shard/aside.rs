@@ -1,14 +1,14 @@
-//! What a shard knows of values that are away: how many, who waits for them, and what is pinned.
+//! A shard's state of cold values: how many there are, which clients wait for them, and which values are pinned.
 //!
 //! ```text
 //! demote   the value is encoded and appended to a log, and its entry keeps the location            ([`super::away`])
-//! ask      a call lacks a value: a [`Ticket`] stands for the read, and whoever comes second joins the first
-//! arrive   the value is back: it is put in place if its ticket is still there, and all who wait are told
+//! ask      a call misses a value: a [`Ticket`] represents the read, and a second call joins the first one's
+//! arrive   the value was read: it is stored if its ticket still exists, and all waiting calls are notified
 //! ```
 //!
-//! A ticket is for the value that was away when it was asked for. Whatever ends that (a change, a removal, FLUSHALL)
-//! ends the ticket under the same lock and tells those who wait; what is read then is dropped, so that no old value
-//! comes back.
+//! A ticket is for the value that was cold when it was requested. Whatever ends that value (a change, a removal,
+//! FLUSHALL) ends the ticket under the same lock and notifies the waiting calls. The result of the read is then
+//! dropped, so that no old value is restored.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -21,25 +21,26 @@ use crate::entries::hash::KeyHash;
 use crate::entries::table::Position;
 use crate::memory::size_class;
 
-/// About the bytes that the record of a value takes which is here, too: a slot of a table that is three quarters full, and
+/// Returns the approximate bytes of the record of a resident value: a slot of a table that is three quarters full, and
 /// the key.
 fn copy_bytes(key: &[u8]) -> usize {
     size_class(key.len().max(1)) + size_of::<(Box<[u8]>, (usize, Record))>() * 4 / 3
 }
 
-/// Called when all is there that was waited for; with the reason if something cannot be read.
+/// Called when all requested values were read; with the reason if one cannot be read.
 type OnEnd = Box<dyn Fn(Option<&str>) + Send + Sync>;
 
-/// Somebody who waits for any number of values.
+/// A caller that waits for any number of values.
 pub struct Arrival {
-    /// Values that are still missing, and 1 until all are asked for.
+    /// Values that are still missing, plus 1 until all were requested.
     left: AtomicUsize,
     failure: OnceLock<Box<str>>,
     on_end: OnEnd,
 }
 
 impl Arrival {
-    /// Somebody who waits for nothing yet. `on_end` is called once, perhaps under a shard's lock: it must not take one.
+    /// Returns a caller that waits for nothing yet. `on_end` is called once, possibly under a shard's lock: it must not
+    /// take one.
     pub fn new(on_end: impl Fn(Option<&str>) + Send + Sync + 'static) -> Arc<Arrival> {
         Arc::new(Arrival { left: AtomicUsize::new(1), failure: OnceLock::new(), on_end: Box::new(on_end) })
     }
@@ -48,27 +49,27 @@ impl Arrival {
         self.left.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes that all is asked for that is waited for.
+    /// Records that all values were requested.
     pub fn is_complete(&self) {
         self.came(None);
     }
 
     fn came(&self, failure: Option<&str>) {
         if let Some(failure) = failure {
-            // The first one is told.
+            // The first failure is reported.
             let _ = self.failure.set(failure.into());
         }
-        // Release and acquire: who ends it sees the failure of any other.
+        // Release and acquire: the thread that ends it sees the failures of all others.
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
             (self.on_end)(self.failure.get().map(|failure| &**failure));
         }
     }
 }
 
-/// The number of the next ticket: no two of a process have the same, so that a late read is never taken for another.
+/// The number of the next ticket. Numbers are unique in a process, so that a late read is never mistaken for another.
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// A read under way.
+/// A read in progress.
 struct Ticket {
     name: usize,
     tag: u32,
@@ -77,20 +78,20 @@ struct Ticket {
     waiting: Vec<Arc<Arrival>>,
 }
 
-/// A value to be read, for whoever reads.
+/// An order to read a value.
 #[derive(Debug)]
 pub struct FetchOrder {
-    /// What the shard calls the key's database ([`ShardData::database_name`]).
+    /// The shard's name of the key's database ([`ShardData::database_name`]).
     pub database_name: usize,
     /// The hash of the key.
     pub hash: KeyHash,
     /// The key.
     pub key: Box<[u8]>,
-    /// The name of the encoding that it had, and gets again.
+    /// The name of the encoding that the value had, and will have again.
     pub encoding_name: &'static str,
     /// The bytes of memory that the value will take.
     pub memory_bytes: usize,
-    /// Where it is.
+    /// The location of the value.
     pub record: Record,
     pub(super) number: u64,
 }
@@ -115,48 +116,49 @@ impl FetchOrder {
     }
 }
 
-/// What asking for a value has led to.
+/// The result of requesting a value.
 #[derive(Debug)]
 pub enum Asked {
-    /// It is here, or its key is not.
+    /// The value is resident, or the key does not exist.
     Here,
-    /// Somebody has asked for it before.
+    /// The value was requested before.
     Joined,
-    /// It is to be read.
+    /// The value is to be read.
     Begun(FetchOrder),
 }
 
-/// An entry whose value has come back: where it was then, and its eviction clock.
+/// An entry whose value was fetched: its position then, and its eviction clock.
 #[derive(Clone, Copy)]
 pub(super) struct Returned {
     pub(super) at: Position,
     pub(super) clock: u32,
 }
 
-/// Values of a database that are away.
+/// The cold values of a database.
 #[derive(Default)]
 struct Away {
     count: usize,
     /// Memory that they would take, with their keys.
     bytes: usize,
-    /// Values that have come back, the first ones first. A hint: entries move when keys come and go, and values go again.
+    /// Fetched values, first ones first. A hint: entries move when keys are added or removed, and values may be demoted
+    /// again.
     returned: VecDeque<Returned>,
 }
 
-/// What a shard knows of values that are away.
+/// A shard's state of cold values.
 #[derive(Default)]
 pub(super) struct Aside {
-    /// Those of each database, by its name.
+    /// The cold values of each database, by its name.
     away: Vec<Away>,
     tickets: Vec<Ticket>,
-    /// The records of values that are here, too, by key, with the name of the key's database. A key of which two databases
-    /// have such a value has one here.
+    /// The records of resident values, by key, with the name of the key's database. If two databases have such a value
+    /// for the same key, only one is in this map.
     copies: HashMap<Box<[u8]>, (usize, Record)>,
-    /// Bytes that those take.
+    /// Bytes of `copies`.
     copies_bytes: usize,
-    /// Keys whose values are to stay, by the names of their databases; none is there without keys.
+    /// Keys whose values are pinned in memory, by the names of their databases; no set is empty.
     pinned: HashMap<usize, HashSet<Box<[u8]>>>,
-    /// What a store that has the data set has still to learn.
+    /// Changes that a store with the data set does not have yet.
     pub(super) unsaved: Option<Box<Unsaved>>,
 }
 
@@ -169,7 +171,7 @@ impl Aside {
             && !self.has_away()
     }
 
-    /// A value is away of which this is known.
+    /// Counts a value that has become cold, with these facts.
     pub(super) fn count_in(&mut self, name: usize, facts: Facts) {
         if self.away.len() <= name {
             self.away.resize_with(name + 1, Away::default);
@@ -178,18 +180,18 @@ impl Aside {
         self.away[name].bytes += facts.memory_bytes();
     }
 
-    /// What has come back of the values of a database.
+    /// Returns the fetched values of a database.
     pub(super) fn returned_mut(&mut self, name: usize) -> Option<&mut VecDeque<Returned>> {
         self.away.get_mut(name).map(|away| &mut away.returned)
     }
 
-    /// It is away no more.
+    /// Counts a value that is no longer cold.
     pub(super) fn count_out(&mut self, name: usize, facts: Facts) {
         self.away[name].count -= 1;
         self.away[name].bytes -= facts.memory_bytes();
     }
 
-    /// Keeps no more of what has come back than there are keys.
+    /// Limits the fetched values to the number of keys.
     pub(super) fn bound_returned(&mut self, name: usize, keys: usize) {
         let Some(returned) = self.returned_mut(name) else { return };
         returned.truncate(keys);
@@ -206,7 +208,7 @@ impl Aside {
         self.away.get(name).map_or(0, |away| away.count)
     }
 
-    /// Whether values are away.
+    /// Returns whether values are cold.
     #[inline]
     fn has_away(&self) -> bool {
         self.away.iter().any(|away| away.count > 0)
@@ -216,14 +218,14 @@ impl Aside {
         self.tickets.iter().position(|ticket| ticket.tag == tag && ticket.name == name && *ticket.key == *key)
     }
 
-    /// Ends the ticket of a key whose value is not wanted any more; who waits looks again.
+    /// Ends the ticket of a key whose value is no longer needed; waiting calls check again.
     pub(super) fn end_ticket(&mut self, name: usize, tag: u32, key: &[u8]) {
         if let Some(at) = self.place(name, tag, key) {
             self.tickets.swap_remove(at).waiting.iter().for_each(|arrival| arrival.came(None));
         }
     }
 
-    /// The same for all keys of a database, which is emptied.
+    /// Ends the tickets of all keys of a database, which is emptied.
     pub(super) fn forget_database(&mut self, name: usize) {
         for ticket in self.tickets.extract_if(.., |ticket| ticket.name == name) {
             ticket.waiting.iter().for_each(|arrival| arrival.came(None));
@@ -242,7 +244,7 @@ impl Aside {
         });
     }
 
-    /// Keeps the record of a value that is here; false if there is one of a key of that name already.
+    /// Keeps the record of a resident value; returns false if there is one for a key of that name already.
     pub(super) fn add_copy(&mut self, name: usize, key: &[u8], record: Record) -> bool {
         if self.copies.contains_key(key) {
             return false;
@@ -252,7 +254,7 @@ impl Aside {
         true
     }
 
-    /// The record of a value that is here, which is not kept any more.
+    /// Returns and removes the record of a resident value.
     pub(super) fn take_copy(&mut self, name: usize, key: &[u8]) -> Option<Record> {
         if self.copies.get(key).is_none_or(|(other, _)| *other != name) {
             return None;
@@ -265,7 +267,7 @@ impl Aside {
         self.copies.get(key).filter(|(other, _)| *other == name).map(|(_, record)| record)
     }
 
-    /// Bytes of what is kept beside the entries.
+    /// Returns the bytes of all this state outside the entries.
     pub(super) fn bytes(&self) -> usize {
         let returned = self.away.iter().map(|away| away.returned.capacity() * size_of::<Returned>());
         self.copies_bytes
@@ -273,7 +275,7 @@ impl Aside {
             + self.unsaved.as_ref().map_or(0, |unsaved| unsaved.bytes())
     }
 
-    /// Takes the ticket out that an order is for, if it is still there.
+    /// Removes the ticket of an order and returns its waiting calls, if it still exists.
     pub(super) fn take_ticket(&mut self, order: &FetchOrder) -> Option<Vec<Arc<Arrival>>> {
         let at = self.place(order.database_name, order.hash.tag(), &order.key)?;
         (self.tickets[at].number == order.number).then(|| self.tickets.swap_remove(at).waiting)
@@ -283,12 +285,12 @@ impl Aside {
         self.pinned.get(&name).is_some_and(|keys| keys.contains(key))
     }
 
-    /// Keeps the value of a key here; whether that is new.
+    /// Pins the value of a key in memory; returns whether it was not pinned before.
     fn pin(&mut self, name: usize, key: &[u8]) -> bool {
         self.pinned.entry(name).or_default().insert(key.into())
     }
 
-    /// Whether the value of a key was kept here, which it is no longer.
+    /// Unpins the value of a key; returns whether it was pinned.
     fn unpin(&mut self, name: usize, key: &[u8]) -> bool {
         let Some(keys) = self.pinned.get_mut(&name) else { return false };
         let was_pinned = keys.remove(key);
@@ -300,18 +302,18 @@ impl Aside {
 }
 
 impl ShardData {
-    /// How many values are away.
+    /// Returns the number of cold values.
     pub fn away(&self) -> usize {
         self.aside.as_ref().map_or(0, |aside| aside.away.iter().map(|away| away.count).sum())
     }
 
-    /// Memory that those would take, with their keys.
+    /// Returns the memory that cold values would take, with their keys.
     pub fn away_bytes(&self) -> usize {
         self.aside.as_ref().map_or(0, |aside| aside.away.iter().map(|away| away.bytes).sum())
     }
 
-    /// Whether the value of a key is away that is there for who sees what expires after `expired_ms`. O(1) with hardly any
-    /// work while no value of the shard is away.
+    /// Returns whether a key has a cold value, and has not expired by `expired_ms`. O(1), with hardly any work while
+    /// the shard has no cold values.
     #[inline]
     pub fn lacks(&self, database: usize, hash: KeyHash, key: &[u8], expired_ms: i64) -> bool {
         self.aside.as_ref().is_some_and(|aside| aside.has_away())
@@ -321,7 +323,7 @@ impl ShardData {
             })
     }
 
-    /// Asks for the value of a key, for `arrival` to be told.
+    /// Requests the value of a key; `arrival` is notified when it was read.
     pub fn ask(
         &mut self,
         database: usize,
@@ -346,7 +348,7 @@ impl ShardData {
         Asked::Begun(FetchOrder::new(name, hash, key, external, number))
     }
 
-    /// An order for a value that is away, whether or not another one is under way for it: the first one to arrive counts.
+    /// Returns an order for a cold value, even if there is another one for it: the first one to be read counts.
     pub fn order_now(&mut self, database: usize, hash: KeyHash, key: &[u8]) -> Option<FetchOrder> {
         match self.ask(database, hash, key, None) {
             Asked::Here => None,
@@ -361,19 +363,20 @@ impl ShardData {
         }
     }
 
-    /// Ends the ticket of an order whose value cannot be read; those who wait are told why. The entry stays as it is.
+    /// Ends the ticket of an order whose value cannot be read; waiting calls receive the reason. The entry stays as it
+    /// is.
     pub fn fail(&mut self, order: &FetchOrder, reason: &str) {
         let waiting = self.aside.as_mut().and_then(|aside| aside.take_ticket(order));
         waiting.into_iter().flatten().for_each(|arrival| arrival.came(Some(reason)));
         self.forget_aside_if_empty();
     }
 
-    /// Tells those who wait for the ticket of an order that the value is here.
+    /// Notifies calls that waited for the ticket of an order that the value is resident.
     pub(super) fn tell_arrived(&mut self, waiting: &[Arc<Arrival>]) {
         waiting.iter().for_each(|arrival| arrival.came(None));
     }
 
-    /// Keeps the value of a key here from now on, or no longer; whether that is new.
+    /// Pins the value of a key in memory, or unpins it; returns whether that is a change.
     pub fn set_pinned(&mut self, database: usize, hash: KeyHash, key: &[u8], is_pinned: bool) -> bool {
         if is_pinned && self.find(database, hash, key).is_none() {
             return false;
@@ -385,13 +388,13 @@ impl ShardData {
         is_new
     }
 
-    /// Whether the value of a key is kept here.
+    /// Returns whether the value of a key is pinned in memory.
     pub fn is_pinned(&self, database: usize, key: &[u8]) -> bool {
         let name = self.database_name(database);
         self.aside.as_ref().is_some_and(|aside| aside.is_pinned(name, key))
     }
 
-    /// A key is removed, and with it its pin.
+    /// Removes the pin of a key that is removed.
     #[cold]
     pub(super) fn forget_pin(&mut self, name: usize, key: &[u8]) {
         if let Some(aside) = &mut self.aside {
@@ -400,12 +403,12 @@ impl ShardData {
         self.forget_aside_if_empty();
     }
 
-    /// How many keys are pinned.
+    /// Returns the number of pinned keys.
     pub fn pinned(&self) -> usize {
         self.aside.as_ref().map_or(0, |aside| aside.pinned.values().map(HashSet::len).sum())
     }
 
-    /// What the shard calls a database, whatever number SWAPDB has given it.
+    /// Returns the shard's name of a database, whatever number SWAPDB has given it.
     pub fn database_name(&self, database: usize) -> usize {
         match database {
             0 => self.first.expiry_name,
@@ -413,7 +416,7 @@ impl ShardData {
         }
     }
 
-    /// The number of the database that the shard calls `name`.
+    /// Returns the number of the database with this name in the shard.
     pub fn database_of(&self, name: usize) -> Option<usize> {
         self.all_databases().position(|database| database.expiry_name == name)
     }

@@ -1,5 +1,5 @@
-//! Values that go away and come back. For those who look at the keys nothing changes by that: nobody is told, a
-//! snapshot does not save for it, and neither clock nor expiry moves.
+//! Demotion and fetching of values. Observers of the keys see no change: no client is notified, a snapshot saves
+//! nothing for it, and neither clock nor expiry changes.
 
 use super::ShardData;
 use super::aside::{FetchOrder, Returned};
@@ -13,51 +13,51 @@ use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue};
 use crate::types::vector_set::VectorSet;
 use crate::types::{Aggregate, Variant};
 
-/// Values of up to so many bytes are encoded under the lock: some 10 µs.
+/// Values of up to this many bytes are encoded under the lock: some 10 µs.
 pub const ENCODED_AT_ONCE_BYTES: usize = 16 * 1024;
 
-/// Which values may go.
+/// Which values may be demoted.
 #[derive(Clone, Copy, Debug)]
 pub struct DemotionRules {
-    /// Bytes in memory, with the entry, below which a value stays.
+    /// Bytes in memory, including the entry, below which a value stays resident.
     pub bytes_min: usize,
-    /// Those above which it stays.
+    /// Bytes above which it stays resident.
     pub bytes_max: usize,
-    /// Expiries up to this Unix time in ms have passed.
+    /// Keys with an expiry up to this Unix time in ms have expired.
     pub now_ms: i64,
 }
 
 impl DemotionRules {
-    /// All that can go.
+    /// Allows all values that can be demoted.
     pub const ANY: DemotionRules = DemotionRules { bytes_min: 0, bytes_max: usize::MAX, now_ms: i64::MIN };
 }
 
-/// A value encoded to be kept away.
+/// A value encoded for its record.
 #[derive(Debug)]
 pub struct Encoded<'e> {
-    /// What the shard calls the key's database.
+    /// The shard's name of the key's database.
     pub database_name: usize,
     /// The key.
     pub key: &'e [u8],
-    /// How the bytes are to be read.
+    /// The format of the bytes.
     pub kind: Kind,
     /// The value.
     pub bytes: &'e [u8],
 }
 
-/// What an attempt to send a value away has led to.
+/// The result of demoting a value.
 pub enum Demoted {
-    /// It stays: it may not go, or there is no room for it.
+    /// The value stays resident: it may not be demoted, or there is no space for it.
     Stays,
-    /// It is away. Its memory is free when what is returned is dropped, without the lock.
+    /// The value is cold. Dropping the returned slot, without the lock, frees its memory.
     Gone(Slot),
-    /// The same, and nothing was written for it: its record was there still.
+    /// The same without a write, because its record still existed.
     Dropped(Slot),
-    /// It is to be encoded without the lock, then to be put in its place by [`ShardData::demote_shared`].
+    /// The value must be encoded without the lock, then passed to [`ShardData::demote_shared`].
     Shared(SharedDemotion),
 }
 
-/// A value that is shared with its entry, to be encoded.
+/// A value that is shared with its entry, for encoding.
 pub struct SharedDemotion {
     database_name: usize,
     hash: KeyHash,
@@ -67,14 +67,14 @@ pub struct SharedDemotion {
 }
 
 impl SharedDemotion {
-    /// Encodes the value and gives it to `append`, without any lock. O(its bytes).
+    /// Encodes the value and passes it to `append`, without any lock. O(bytes of the value).
     pub fn append<R>(&self, append: impl FnOnce(&Encoded<'_>) -> R) -> R {
         let value = self.value.as_value();
         let (kind, bytes) = encode(value);
         append(&Encoded { database_name: self.database_name, key: &self.key, kind, bytes: &bytes })
     }
 
-    /// The shard of its key.
+    /// Returns the shard of its key.
     pub fn shard(&self) -> usize {
         self.hash.shard()
     }
@@ -83,21 +83,21 @@ impl SharedDemotion {
 fn encode<'v>(value: impl Into<ValueRef<'v>>) -> (Kind, Vec<u8>) {
     const NEVER_FAILS: &str = "a vector takes all bytes";
     let value = value.into();
-    // Packing strings would take longer than the disk takes for what it saves.
+    // Packing strings would take longer than the disk needs for the bytes that it saves.
     let mut writer = rdb::Writer::new(Vec::new()).with_packed_max_bytes(0);
     let kind = rdb::kind_of(value);
     rdb::write_value(&mut writer, value).expect(NEVER_FAILS);
     (kind, writer.into_inner())
 }
 
-/// What was read of a record.
+/// A value read from its record.
 pub struct Fetched(Value);
 
 impl Fetched {
-    /// The value that the bytes of a record are, with the encoding that it had. O(its bytes).
+    /// Decodes the bytes of a record into a value, with the encoding that it had. O(bytes).
     ///
     /// # Errors
-    /// If they are no value.
+    /// If the bytes are not a value.
     pub fn decode(
         kind: Kind,
         bytes: &[u8],
@@ -114,7 +114,7 @@ impl Fetched {
         }
     }
 
-    /// The value in the form to be stored in an entry that says this encoding of it.
+    /// Returns the value in the form that an entry with this encoding stores.
     fn into_new<'b>(self, encoding_name: &str, buffer: &'b mut Vec<u8>) -> NewValue<'b> {
         match self.0 {
             Value::String(bytes) if encoding_name != "int" && bytes.len() < LARGE_VALUE_MIN_BYTES => {
@@ -125,24 +125,24 @@ impl Fetched {
         }
     }
 
-    /// The value, to be read.
+    /// Returns the value for reading.
     pub fn as_value(&self) -> ValueRef<'_> {
         self.0.as_value()
     }
 }
 
-/// What a value that has come back has led to.
+/// The result of storing a fetched value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrived {
-    /// It is in its place.
+    /// The value is in its entry.
     InPlace,
-    /// It is not wanted any more.
+    /// The value is no longer needed.
     Unwanted,
 }
 
 impl ShardData {
-    /// Sends the value of an entry away: encodes it and gives it to `append`, which says where its record is, or that there
-    /// is no room. A larger value is shared, to be encoded without the lock.
+    /// Demotes the value of an entry: encodes it and passes it to `append`, which returns its record, or none if there
+    /// is no space. A larger value is shared, for encoding without the lock.
     pub fn demote(
         &mut self,
         database: usize,
@@ -158,13 +158,13 @@ impl ShardData {
         if self.is_pinned(database, key) {
             return Demoted::Stays;
         }
-        // One that has been away is another index: what was begun for it would be for nothing.
+        // A fetched vector set is another index, so the preparation of its training would be lost.
         if entry.aggregate().and_then(VectorSet::of).is_some_and(VectorSet::is_training_near) {
             return Demoted::Stays;
         }
         let bytes = entry.footprint_bytes();
         if self.has_store() {
-            // What the store has not been told of is nowhere else.
+            // A value that is not in the store exists only in memory.
             return match entry.is_copied() {
                 false => Demoted::Stays,
                 true => match self.put_away(database, at, facts, Record::new(Location::STORE)) {
@@ -199,7 +199,8 @@ impl ShardData {
         }
     }
 
-    /// Puts the record of a value that was encoded without the lock into its entry, if that has the very same value still.
+    /// Stores the record of a value that was encoded without the lock in its entry, if the entry still has the very
+    /// same value.
     pub fn demote_shared(&mut self, demotion: &SharedDemotion, record: Record) -> Demoted {
         let Some(database) = self.database_of(demotion.database_name) else { return Demoted::Stays };
         let Some(at) = self.find(database, demotion.hash, &demotion.key) else { return Demoted::Stays };
@@ -216,7 +217,7 @@ impl ShardData {
         if is_same { self.put_away(database, at, demotion.facts, record) } else { Demoted::Stays }
     }
 
-    /// The share of a database's values in memory of which it is known that they came back, and how many those are.
+    /// Returns the known fetched values as a fraction of a database's resident values, and their number.
     pub fn returned(&self, database: usize) -> (f64, usize) {
         let name = self.database_name(database);
         let Some(aside) = &self.aside else { return (0.0, 0) };
@@ -225,8 +226,8 @@ impl ShardData {
         (returned as f64 / here as f64, returned)
     }
 
-    /// Takes out what came back first, as far as an entry is there still: where it is, and the eviction clock that it had
-    /// then.
+    /// Takes the value that was fetched first and whose entry still exists: returns its position, and its eviction
+    /// clock when it was fetched.
     pub fn take_returned(&mut self, database: usize) -> Option<(Position, u32)> {
         let name = self.database_name(database);
         let ShardData { first, others, aside, .. } = self;
@@ -243,12 +244,12 @@ impl ShardData {
         }
     }
 
-    /// Notes that the value of an entry has come back, or counts as if it had now.
+    /// Records that the value of an entry was fetched, or is treated as if it were fetched now.
     pub fn note_returned(&mut self, database: usize, at: Position) {
         let (name, clock) = (self.database_name(database), self.entry(database, at).clock());
         let keys = self.database(database).table().len();
         let Some(returned) = self.aside.as_mut().and_then(|aside| aside.returned_mut(name)) else { return };
-        // Some may be there for values that went otherwise, and came again.
+        // The queue may contain values that were demoted otherwise and fetched again.
         if returned.len() >= keys {
             returned.pop_front();
         }
@@ -264,7 +265,7 @@ impl ShardData {
         Demoted::Gone(old)
     }
 
-    /// Puts a value that was read in the place of its entry's, and tells those who wait for it.
+    /// Stores a value that was read in its entry, and notifies the calls that wait for it.
     pub fn arrive(&mut self, order: &FetchOrder, fetched: Fetched) -> Arrived {
         let Some(waiting) = self.aside.as_mut().and_then(|aside| aside.take_ticket(order)) else {
             return Arrived::Unwanted;
@@ -302,7 +303,7 @@ impl ShardData {
         arrived
     }
 
-    /// Whether the value of a key is away, and its record is at `location`.
+    /// Returns whether the value of a key is cold and its record is at `location`.
     pub fn refers_to(&self, name: usize, hash: KeyHash, key: &[u8], location: Location) -> bool {
         let found = self
             .database_of(name)
@@ -310,7 +311,7 @@ impl ShardData {
         found.is_some_and(|external| external.location == location)
     }
 
-    /// Lets go of the record at `location` if the value of the key is here, too; whether it was.
+    /// Releases the record at `location` if it is that of a resident value of the key; returns whether it was.
     pub fn release_copy(&mut self, name: usize, hash: KeyHash, key: &[u8], location: Location) -> bool {
         let copy = self.aside.as_ref().and_then(|aside| aside.copy(name, key));
         if copy.is_none_or(|record| record.location() != location) {
@@ -323,7 +324,8 @@ impl ShardData {
         true
     }
 
-    /// Puts the record that a value was copied to in the place of the one that its entry refers to, if it still does.
+    /// Replaces the record that an entry refers to with the one that the value was copied to, if the entry still refers
+    /// to it.
     pub fn move_record(
         &mut self,
         name: usize,
@@ -344,7 +346,7 @@ impl ShardData {
         true
     }
 
-    /// Gives an entry another form of the same value; returns a slot with the old one.
+    /// Replaces an entry's value with another form of the same value; returns a slot with the old one.
     fn exchange_value(&mut self, database: usize, at: Position, value: NewValue<'_>) -> Slot {
         let has_store = self.has_store();
         let target = self.database_mut(database);
@@ -360,7 +362,7 @@ impl ShardData {
     }
 }
 
-/// What an entry keeps of its value when that goes away; `None` if it may not go.
+/// Returns the facts that an entry keeps of its value when it is demoted; `None` if it may not be demoted.
 fn facts_of(entry: EntryRef<'_>, rules: &DemotionRules) -> Option<Facts> {
     let may_go = !entry.is_away()
         && (rules.bytes_min..=rules.bytes_max).contains(&entry.footprint_bytes())
@@ -368,12 +370,12 @@ fn facts_of(entry: EntryRef<'_>, rules: &DemotionRules) -> Option<Facts> {
     if may_go { facts_away(entry) } else { None }
 }
 
-/// What an entry keeps of its value when that is away; `None` if it has to be here.
+/// Returns the facts that an entry keeps of its cold value; `None` if the value must be resident.
 pub(super) fn facts_away(entry: EntryRef<'_>) -> Option<Facts> {
     if let Some(external) = entry.external() {
         return Some(external.facts);
     }
-    // Active expiry looks at the elements.
+    // Active expiry reads the elements.
     if entry.aggregate().and_then(Aggregate::next_expiry_ms).is_some() {
         return None;
     }

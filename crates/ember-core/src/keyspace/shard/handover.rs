@@ -1,7 +1,7 @@
-//! What a snapshot and the shards share: what is saved, and the queue in which it waits to be written.
+//! The state that a snapshot and the shards share: the saved data, and the queue in which they wait to be written.
 //!
-//! A shard puts in what is about to change, the walk what it finds; the saver takes out. [`crate::keyspace::snapshot`]
-//! drives the walk and the saver; `saving` is the shard's side.
+//! A shard adds entries that are about to change, the walk adds the entries that it finds, and the saver takes both.
+//! [`crate::keyspace::snapshot`] drives the walk and the saver; `saving` is the shard's side.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,68 +18,68 @@ use crate::eviction::policy::ClockReading;
 use crate::rdb::{Encoded, KeyFacts, KeyForm};
 use crate::types::value::StringValue;
 
-/// What may wait to be written.
+/// Limits of the data that wait to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueLimits {
-    /// Bytes that the walk has saved; when there are more, it waits.
+    /// Bytes saved by the walk, above which it waits.
     pub walked_bytes: usize,
-    /// Bytes that were handed over before changes; when there are more, changes wait.
+    /// Bytes handed over before changes, above which changes wait.
     pub handed_bytes: usize,
 }
 
 impl Default for QueueLimits {
-    /// As much as a disk takes in some tenths of a second: more would make nothing faster.
+    /// Returns the amount that a disk writes in some tenths of a second: higher limits would not be faster.
     fn default() -> QueueLimits {
         QueueLimits { walked_bytes: 8 << 20, handed_bytes: 64 << 20 }
     }
 }
 
-/// What the snapshot under way, if there is one, holds back in memory. All who share a keyspace may look at it.
+/// The memory that the current snapshot, if there is one, holds back. All users of a keyspace may read it.
 #[derive(Debug, Default)]
 pub struct HeldBack {
-    /// Bytes that the walk has copied; a plain counter, as the next.
+    /// Bytes that the walk has copied; a plain counter, like the next.
     walked_bytes: AtomicUsize,
-    /// Bytes that were handed over before changes. It may be off for a moment.
+    /// Bytes that were handed over before changes. It may be inexact for a moment.
     handed_bytes: AtomicUsize,
     // The limits; 0 outside a snapshot.
     walked_max: AtomicUsize,
     handed_max: AtomicUsize,
-    /// Whether a call waits since waiting calls were last woken.
+    /// Whether a call has begun to wait since waiting calls were last woken.
     is_awaited: AtomicBool,
 }
 
 impl HeldBack {
-    /// The bytes of memory; not more than may be there. What is handed over because it cannot wait may exceed that: were it
-    /// counted, an eviction could be the reason for another one.
+    /// Returns the bytes of memory, capped at the limits. Data handed over by calls that cannot wait may exceed them:
+    /// if those were counted, an eviction could cause another one.
     pub fn bytes(&self) -> usize {
         let load = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
         let held = load(&self.walked_bytes) + load(&self.handed_bytes);
         held.min(load(&self.walked_max) + load(&self.handed_max))
     }
 
-    /// Whether what was handed over is as much as may wait.
+    /// Returns whether the data handed over have reached their limit.
     pub fn is_full(&self) -> bool {
         let max = self.handed_max.load(Ordering::Relaxed);
         max > 0 && self.handed_bytes.load(Ordering::SeqCst) >= max
     }
 
-    /// Whether a call must wait because too much was handed over; it is to be tried again when that is written.
+    /// Returns whether a call must wait because too much was handed over; it is to be tried again when that is written.
     pub fn awaits_room(&self) -> bool {
         if !self.is_full() {
             return false;
         }
-        // Looked at again behind the store, which pairs with `Saver::discount`: one of the two sees the other.
+        // Checked again after the store, which pairs with `Saver::discount`: one of the two sees the other.
         self.is_awaited.store(true, Ordering::SeqCst);
         self.is_full()
     }
 
-    /// Whether a call has waited since this was last asked.
+    /// Returns whether a call has waited since the last call of this function.
     pub(crate) fn take_awaited(&self) -> bool {
         self.is_awaited.swap(false, Ordering::SeqCst)
     }
 
-    /// Subtracts bytes that were handed over and are being written. Whether there is room then, and some to spare, so that
-    /// those who wait do not have to do so again at once.
+    /// Subtracts bytes that were handed over and are being written. Returns whether there is ample space then, so that
+    /// waiting calls do not have to wait again at once.
     pub(crate) fn discount(&self, bytes: usize) -> bool {
         let left = self.handed_bytes.fetch_sub(bytes, Ordering::SeqCst).saturating_sub(bytes);
         left < self.handed_max.load(Ordering::Relaxed) / 2
@@ -91,7 +91,7 @@ impl HeldBack {
         self.handed_max.store(limits.handed_bytes, Ordering::Relaxed);
     }
 
-    /// Nothing is held back any more.
+    /// Resets the account at the end of a snapshot.
     pub(crate) fn end(&self) {
         for counter in [&self.walked_bytes, &self.handed_bytes, &self.walked_max, &self.handed_max] {
             counter.store(0, Ordering::SeqCst);
@@ -102,40 +102,40 @@ impl HeldBack {
 /// Bytes of entries that the walk queues together.
 pub(crate) const BLOCK_BYTES: usize = 256 * 1024;
 
-/// Room of such a block: what one step adds may exceed it.
+/// Capacity of such a block, which a step may fill beyond its limit.
 const BLOCK_ROOM_BYTES: usize = BLOCK_BYTES + BLOCK_BYTES / 8;
 
-/// Blocks that are kept for the walk: one for each thread of it, about.
+/// Spare blocks kept for the walk: about one for each of its threads.
 const SPARE_MAX: usize = 4;
 
-/// Bytes of entries handed over in a shard that are queued together, at most: and no more than a quarter of what may wait is
-/// in blocks of all shards that are not queued yet.
+/// Limit in bytes of a block of entries handed over in a shard; in addition, the unqueued blocks of all shards take at
+/// most a quarter of the limit.
 const HANDED_BLOCK_MAX_BYTES: usize = 16 * 1024;
 
-/// Shorter blocks would take more for the queue than for what they hold.
+/// Smaller blocks would take more memory for the queue than for their contents.
 const HANDED_BLOCK_MIN_BYTES: usize = 512;
 
-/// Keys whose saving was asked for. Who asks for more waits until the walk is over.
+/// Keys that calls have requested to be saved. Calls that exceed it wait until the walk is over.
 const REQUESTS_MAX: usize = 1024;
 
-/// From this size on an aggregate is heavy: writing a smaller one takes less than 0.1 ms.
+/// Size from which an aggregate is heavy: writing a smaller one takes less than 0.1 ms.
 pub(super) const HEAVY_AGGREGATE_BYTES: usize = 64 * 1024;
 
-/// How entries are saved.
+/// Options of a snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct SnapshotOptions {
-    /// In which form.
+    /// The form of the saved entries.
     pub form: KeyForm,
-    /// How eviction clocks are read.
+    /// The interpretation of eviction clocks.
     pub clocks: ClockReading,
-    /// How much may wait to be written.
+    /// The limits of the data that wait to be written.
     pub limits: QueueLimits,
 }
 
 /// A key whose value is shared with its entry.
 #[derive(Debug)]
 pub struct HeldKey {
-    /// What is said of it.
+    /// The metadata of the key.
     pub facts: KeyFacts,
     /// Its name.
     pub name: Box<[u8]>,
@@ -143,33 +143,33 @@ pub struct HeldKey {
     pub value: SharedValue,
 }
 
-/// A key whose value is away.
+/// A key whose value is cold.
 #[derive(Debug)]
 pub struct AwayKey {
-    /// What is said of it.
+    /// The metadata of the key.
     pub facts: KeyFacts,
-    /// What its shard calls its database: records name it so.
+    /// The shard's name of its database, which records use.
     pub database_name: usize,
     /// Its name.
     pub name: Box<[u8]>,
-    /// Where its value is.
+    /// The location of its value.
     pub record: Record,
 }
 
 impl AwayKey {
-    /// About the bytes that it takes.
+    /// Returns its approximate bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         size_of::<AwayKey>() + self.name.len()
     }
 }
 
-/// Something to be written.
+/// A part of a snapshot to be written.
 pub enum Piece {
-    /// Keys of the database of this number.
+    /// Keys of the database with this number.
     Keys(usize, Encoded),
     /// A key with a large value.
     Value(HeldKey),
-    /// Keys of one database whose values are away.
+    /// Keys of one database with cold values.
     Away(Vec<AwayKey>),
     /// A database that was emptied.
     Detached(Detached),
@@ -186,17 +186,17 @@ pub(crate) struct Waiting {
 /// The pieces that wait to be written, and the keys that calls wait for.
 pub(crate) struct Queue {
     pub(crate) pieces: VecDeque<Waiting>,
-    /// Bytes of those that the walk has saved, values that are shared included.
+    /// Bytes saved by the walk, including shared values.
     pub(crate) walked_bytes: usize,
     /// Keys that calls wait for.
     pub(crate) requests: VecDeque<(KeyHash, Box<[u8]>)>,
-    /// Shards not walked through yet.
+    /// Shards that were not walked through yet.
     pub(crate) shards_left: usize,
 }
 
-/// A snapshot under way, shared by those who save, those who change entries, and the one who writes.
+/// A current snapshot, shared by the threads that save, change and write entries.
 pub struct Snapshot {
-    // Fixed after the start.
+    // Fixed after startup.
     options: SnapshotOptions,
     sizes: Vec<(u64, u64)>,
     handed_block_bytes: usize,
@@ -208,13 +208,13 @@ pub struct Snapshot {
     /// Empty blocks for the walk.
     spare: Mutex<Vec<Encoded>>,
     pub(crate) queue: Mutex<Queue>,
-    /// There is something in the queue for the one who writes.
+    /// Notified when the queue has something for the writing thread.
     pub(crate) filled: Condvar,
-    /// There is room in the queue for those who walk.
+    /// Notified when the queue has space for walking threads.
     pub(crate) emptied: Condvar,
 }
 
-/// Whether a value is shared when it is saved.
+/// Returns whether a value is shared when it is saved.
 pub(crate) fn is_apart(entry: EntryRef<'_>) -> bool {
     match entry.aggregate() {
         Some(aggregate) => aggregate.footprint_bytes() >= HEAVY_AGGREGATE_BYTES,
@@ -224,8 +224,8 @@ pub(crate) fn is_apart(entry: EntryRef<'_>) -> bool {
 }
 
 impl Snapshot {
-    /// A snapshot of that many shards, with the number of keys and of volatile ones in each database. What it holds back is
-    /// counted in `held_back`.
+    /// Returns a snapshot of `shards` shards, with the number of keys and of volatile ones in each database. The data
+    /// that it holds back are counted in `held_back`.
     pub(crate) fn new(
         options: SnapshotOptions,
         sizes: Vec<(u64, u64)>,
@@ -254,27 +254,27 @@ impl Snapshot {
         }
     }
 
-    /// How the entries are saved.
+    /// Returns the options of the snapshot.
     pub fn options(&self) -> &SnapshotOptions {
         &self.options
     }
 
-    /// For each database the numbers of keys, and of those with an expiry, at the moment.
+    /// Returns for each database the numbers of keys, and of those with an expiry, at the time of the snapshot.
     pub fn sizes(&self) -> &[(u64, u64)] {
         &self.sizes
     }
 
-    /// Bytes that were handed over before changes so far.
+    /// Returns the bytes that were handed over before changes so far.
     pub fn handed_total_bytes(&self) -> u64 {
         self.handed_total_bytes.load(Ordering::Relaxed)
     }
 
-    /// Notes that a call waits for a key that is held. Under the lock of its shard.
+    /// Records that a call waits for a key that is held. Called under the lock of its shard.
     pub(crate) fn awaits_held(&self) {
         self.held_back.is_awaited.store(true, Ordering::SeqCst);
     }
 
-    /// Asks for a key to be saved soon, for a call that must wait for it. Under the lock of its shard.
+    /// Requests that a key is saved soon, for a call that must wait for it. Called under the lock of its shard.
     pub(crate) fn request(&self, hash: KeyHash, key: &[u8]) {
         self.held_back.is_awaited.store(true, Ordering::SeqCst);
         let mut queue = self.queue.lock();
@@ -285,7 +285,7 @@ impl Snapshot {
         }
     }
 
-    /// What is said of an entry of the database of this number.
+    /// Returns the metadata of an entry in the database with this number.
     pub fn facts(&self, number: usize, entry: EntryRef<'_>) -> KeyFacts {
         KeyFacts {
             database: number,
@@ -296,14 +296,14 @@ impl Snapshot {
         }
     }
 
-    /// An entry's key and its value, which is shared; `None` for a value that stands in its entry.
+    /// Returns an entry's key and its value, which is shared; `None` for a value that is stored in its entry.
     pub(crate) fn share(&self, number: usize, slot: &mut Slot) -> Option<HeldKey> {
         let value = slot.share()?;
         let entry = slot.entry();
         Some(HeldKey { facts: self.facts(number, entry), name: entry.key().into(), value })
     }
 
-    /// A key whose value is away; `None` for one whose value is here.
+    /// Returns a key with a cold value; `None` for one with a resident value.
     pub fn away(&self, number: usize, name: usize, entry: EntryRef<'_>) -> Option<AwayKey> {
         let record = Record::new(entry.external()?.location);
         Some(AwayKey {
@@ -314,19 +314,20 @@ impl Snapshot {
         })
     }
 
-    /// An empty block of keys that are not packed: the worker that changes them does not wait for that.
+    /// Returns an empty block of unpacked keys, because the worker that changes them must not wait for the packing.
     pub(crate) fn plain_block(&self) -> Encoded {
         Encoded::new(self.options.form.unpacked())
     }
 
-    /// An empty block of what the walk saves.
+    /// Returns an empty block for the walk.
     fn walked_block(&self) -> Encoded {
         let spare = self.spare.lock().pop();
         spare.unwrap_or_else(|| Encoded::with_room(self.options.form, BLOCK_ROOM_BYTES))
     }
 
-    /// Takes a piece back that is written, for its memory: all of a data set goes through a few blocks, and what is freed
-    /// and allocated again and again would be there twice for a while, because the allocator gives it back a little later.
+    /// Takes a written piece back to reuse its memory: the whole data set passes through a few blocks. If blocks were
+    /// freed and allocated repeatedly, they would take twice the memory for a while, because the allocator returns it
+    /// to the system a little later.
     pub fn take_back(&self, piece: Piece) {
         if let Piece::Keys(_, mut block) = piece
             && block.form() == self.options.form
@@ -340,17 +341,17 @@ impl Snapshot {
         }
     }
 
-    /// Takes a piece of the walk out of the account.
+    /// Subtracts a piece of the walk from the account.
     pub(crate) fn discount_walked(&self, piece: &Piece, bytes: usize) {
         self.held_back.walked_bytes.fetch_sub(copied_bytes(piece, bytes), Ordering::Relaxed);
     }
 
-    /// Whether what the store has is left out.
+    /// Returns whether entries that the store has are omitted.
     pub fn is_checkpoint(&self) -> bool {
         self.options.form == KeyForm::Rows
     }
 
-    /// Whether an entry need not be saved.
+    /// Returns whether an entry need not be saved.
     #[inline]
     pub(crate) fn leaves_out(&self, entry: EntryRef<'_>) -> bool {
         entry.is_copied() && self.is_checkpoint()
@@ -360,24 +361,24 @@ impl Snapshot {
         self.is_cancelled.load(Ordering::Relaxed)
     }
 
-    /// From how many bytes on a block of what is handed over in a shard is queued.
+    /// Returns the bytes from which a block of entries handed over in a shard is queued.
     pub(crate) fn handed_block_bytes(&self) -> usize {
         self.handed_block_bytes
     }
 
-    /// Counts what is handed over, before it is given to [`Snapshot::push_handed`].
+    /// Counts data that are handed over, before [`Snapshot::push_handed`].
     pub(crate) fn count_handed(&self, bytes: usize) {
         self.held_back.handed_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.handed_total_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Queues what was handed over. Under the lock of a shard: it does not wait.
+    /// Queues data that were handed over. Called under the lock of a shard, so it does not wait.
     pub(crate) fn push_handed(&self, piece: Piece, bytes: usize) {
         self.queue.lock().pieces.push_back(Waiting { piece, bytes, is_handed: true });
         self.filled.notify_one();
     }
 
-    /// Queues what the walk has saved, when there is room. No lock is held.
+    /// Queues data that the walk has saved, when there is space. The caller holds no lock.
     fn push_walked(&self, piece: Piece, bytes: usize) {
         let mut queue = self.queue.lock();
         while queue.walked_bytes >= self.options.limits.walked_bytes && !self.is_cancelled() {
@@ -392,21 +393,21 @@ impl Snapshot {
     }
 }
 
-/// The part of a piece's bytes that is there for the piece alone: what the walk shares is its entry's still.
+/// Returns the bytes that only the piece owns: values shared by the walk still belong to their entries.
 fn copied_bytes(piece: &Piece, bytes: usize) -> usize {
     if matches!(piece, Piece::Keys(..) | Piece::Away(_)) { bytes } else { 0 }
 }
 
-/// What one thread of the walk has saved and not queued yet.
+/// Entries that one thread of the walk has saved and not queued yet.
 pub(crate) struct Gathering<'s> {
     snapshot: &'s Snapshot,
     number: usize,
     block: Encoded,
     away: Vec<AwayKey>,
     away_bytes: usize,
-    /// What is complete, with its bytes.
+    /// Complete pieces, with their bytes.
     complete: Vec<(Piece, usize)>,
-    /// Bytes of all that was ever added.
+    /// Bytes of everything that was ever added.
     total_bytes: usize,
 }
 
@@ -424,7 +425,7 @@ impl<'s> Gathering<'s> {
         }
     }
 
-    /// Entries of the database of this number follow.
+    /// Selects the database of the entries that follow, by its number.
     pub(crate) fn select(&mut self, number: usize) {
         if number != self.number {
             self.complete_block();
@@ -432,7 +433,8 @@ impl<'s> Gathering<'s> {
         }
     }
 
-    /// Adds an entry as it is now, of the database that its shard calls `name`; one that is apart is shared.
+    /// Adds an entry in its current state, of the database with the shard's name `name`; a value that is apart is
+    /// shared.
     pub(crate) fn add(&mut self, name: usize, slot: &mut Slot) {
         if let Some(key) = self.snapshot.away(self.number, name, slot.entry()) {
             let bytes = key.held_bytes();
@@ -453,7 +455,7 @@ impl<'s> Gathering<'s> {
         self.total_bytes += self.block.bytes().len() - before;
     }
 
-    /// Bytes that were added so far.
+    /// Returns the bytes added so far.
     pub(crate) fn total_bytes(&self) -> usize {
         self.total_bytes
     }
@@ -471,7 +473,7 @@ impl<'s> Gathering<'s> {
         }
     }
 
-    /// Queues what is complete, and the rest if that is at least `bytes_min`. No lock is held.
+    /// Queues complete pieces, and the rest if it has at least `bytes_min` bytes. The caller holds no lock.
     pub(crate) fn flush(&mut self, bytes_min: usize) {
         if self.block.bytes().len() + self.away_bytes >= bytes_min {
             self.complete_block();

@@ -1,19 +1,19 @@
-//! A shard's entries moved to other allocations; nothing of what anybody sees of them changes.
+//! Moving a shard's entries to other allocations, without a visible change of them.
 //!
-//! That is no change: it is neither handed over to a snapshot nor told to anybody. What a snapshot has a share of stays
-//! where it is.
+//! That is not a change: nothing is handed over to a snapshot, and no client is notified. Values that a snapshot shares
+//! stay in place.
 
 use super::{Database, ShardData};
 use crate::entries::hash::KeyHash;
 use crate::memory::moving::Mover;
 
-/// Groups of entries of one step.
+/// Groups of entries that one step moves.
 const STEP_GROUPS: usize = 8;
 
-/// Allocations looked at in one step, after which no further group is begun: some 20 µs.
+/// Allocations examined in one step, after which no further group is begun: some 20 µs.
 const STEP_LOOKS: u64 = 128;
 
-/// How far the walk through a shard is.
+/// The position of the walk in a shard.
 #[derive(Debug, Default)]
 pub(crate) struct Place {
     /// The name of the database.
@@ -21,12 +21,12 @@ pub(crate) struct Place {
     tag: u32,
 }
 
-/// Keys all of whose allocations stay where they are, and others.
+/// Counts of keys with and without moved allocations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyCounts {
-    /// Keys of which something was moved.
+    /// Keys with at least one moved allocation.
     pub moved: u64,
-    /// Keys of which nothing was.
+    /// Keys without any.
     pub left: u64,
 }
 
@@ -45,8 +45,8 @@ impl ShardData {
         std::iter::once(&mut self.first).chain(&mut self.others).find(|database| database.expiry_name == name)
     }
 
-    /// Moves what is worth it of the next entries, and of their values: those with more than `elements_max` elements are
-    /// given to `on_large` instead, with the name of their database. False at the end of the shard.
+    /// Moves the next entries and their values where worthwhile; values with more than `elements_max` elements are
+    /// passed to `on_large` instead, with the name of their database. Returns false at the end of the shard.
     pub(crate) fn move_step(
         &mut self,
         place: &mut Place,
@@ -80,7 +80,7 @@ impl ShardData {
                     keys.add(mover.moved > moved_before);
                 }
             });
-            // Where the slots are is known outside of the lock.
+            // The keyspace publishes the slots' address when the lock is released.
             self.is_changed |= has_moved_slots;
             match next {
                 Some(tag) => place.tag = tag,
@@ -93,8 +93,8 @@ impl ShardData {
         true
     }
 
-    /// Moves what is worth it inside of the value of a key, of about `most` elements from place `from` on. Returns the place
-    /// to go on from; 0 at the end, and if there is no such value, or another owner of it.
+    /// Moves the contents of a key's value where worthwhile, about `most` elements from place `from` on. Returns the
+    /// place at which to continue; 0 at the end, and if there is no such value, or it has another owner.
     pub(crate) fn move_elements(
         &mut self,
         name: usize,

@@ -1,15 +1,15 @@
-//! What a snapshot under way has to do with a shard: entries saved before they change, and entries saved in their turn.
+//! The part of a current snapshot in a shard: entries saved before they change, and entries saved in order by the walk.
 //!
-//! While a shard has a [`Saving`], entries whose generation is not the shard's are older than the snapshot and not saved.
-//! For a checkpoint another flag says that, and only of entries that the store does not have: its walk comes only to where
-//! some of those are, and all others stay as they are ([`Ages`]).
-//! A worker that is about to change one of them hands it over first; the others are found by a walk in the order of tags,
-//! which continues at the right place however the table changes in between. Saving an entry gives it the shard's generation,
-//! which new entries have from the beginning, so none is saved twice.
+//! While a shard has a [`Saving`], entries with another generation than the shard's are older than the snapshot and not
+//! saved. A checkpoint uses a separate flag, and only for entries that the store does not have: its walk visits only
+//! the places with such entries, and leaves all others unchanged ([`Ages`]). A worker that is about to change an
+//! unsaved entry hands it over first; the others are found by a walk in the order of tags, which continues at the right
+//! place however the table changes in between. Saving an entry gives it the shard's generation, which new entries have
+//! from the beginning, so none is saved twice.
 //!
-//! Values that are *apart* (behind a pointer, and not small) are shared, not copied: under the lock this takes a moment
-//! whatever their size. Those of them that are *heavy*, because changing them then would copy them as a whole, are left to
-//! [`crate::keyspace::snapshot::Saver`], which saves them one at a time, and calls that would change one of them wait
+//! Values that are *apart* (behind a pointer, and not small) are shared, not copied: under the lock this takes a
+//! moment, whatever their size. Changing a *heavy* one while it is shared would copy it as a whole. Therefore
+//! [`crate::keyspace::snapshot::Saver`] saves heavy values one at a time, and calls that would change one wait
 //! meanwhile ([`ShardData::must_wait`]), so that it need not be copied.
 
 use std::sync::Arc;
@@ -24,22 +24,22 @@ use crate::rdb::Encoded;
 use crate::types::Aggregate;
 use crate::types::value::StringValue;
 
-/// From this size on a string is heavy: copying a shorter one takes less than 0.1 ms.
+/// Size from which a string is heavy: copying a shorter one takes less than 0.1 ms.
 const HEAVY_STRING_BYTES: usize = 1024 * 1024;
 
-/// Of a value that is shared in parts one byte of so many is copied with the first change, about: pointers to its parts.
+/// For a value that is shared in parts, the first change copies about one byte out of this many: pointers to its parts.
 const BYTES_PER_COPIED: usize = 256;
 
-/// Groups of entries, and bytes of them, that are saved in one go under the lock: some 50 µs.
+/// Groups of entries saved at a time under the lock: some 50 µs.
 const STEP_GROUPS: usize = 8;
-/// The same.
+/// Bytes of entries saved at a time under the lock.
 const STEP_BYTES: usize = 16 * 1024;
 
-/// Which entries are older than a snapshot, or than a checkpoint.
+/// Tells which entries are older than a snapshot, or than a checkpoint.
 #[derive(Clone, Copy)]
 struct Ages {
     is_checkpoint: bool,
-    /// That of entries that are saved or newer.
+    /// The generation of entries that are saved or newer.
     generation: Generation,
 }
 
@@ -48,7 +48,7 @@ impl Ages {
         self.generation != if self.is_checkpoint { entry.cut() } else { entry.generation() }
     }
 
-    /// An entry is saved.
+    /// Marks an entry as saved.
     fn renew(self, slot: &mut Slot) {
         if self.is_checkpoint {
             slot.set_cut(self.generation);
@@ -58,17 +58,17 @@ impl Ages {
     }
 }
 
-/// What a snapshot under way knows of a shard.
+/// The state of a current snapshot in a shard.
 pub(super) struct Saving {
     snapshot: Arc<Snapshot>,
     ages: Ages,
-    /// Where the walk goes; everywhere without it.
+    /// The places that the walk visits; all places if `None`.
     places: Option<Arc<Places>>,
     /// For each name of a database its number when the snapshot was taken.
     numbers: Vec<usize>,
-    /// Entries that were handed over, by number of database.
+    /// Entries that were handed over, by number of their database.
     handed: Vec<(usize, Encoded)>,
-    /// The key of a heavy value that is being saved just now.
+    /// The key of the heavy value that is currently being saved.
     held: Option<Box<[u8]>>,
 }
 
@@ -77,17 +77,17 @@ pub struct Detached {
     /// Its number when the snapshot was taken.
     pub number: usize,
     database: Database,
-    /// Of a checkpoint what the store has is left out.
+    /// For a checkpoint, entries that the store has are omitted.
     ages: Ages,
 }
 
 impl Detached {
-    /// What its shard has called it.
+    /// Returns its name in the shard.
     pub fn name(&self) -> usize {
         self.database.expiry_name
     }
 
-    /// The entries to be saved. O(all entries).
+    /// Returns the entries to be saved. O(all entries).
     pub fn entries(&self) -> impl Iterator<Item = EntryRef<'_>> {
         let is_saved = |entry: &EntryRef<'_>| self.ages.is_checkpoint && entry.is_copied();
         let older = self.database.table.iter().filter(|entry| self.ages.is_older(*entry));
@@ -95,28 +95,28 @@ impl Detached {
     }
 }
 
-/// What [`ShardData::hold_next`] has found.
+/// The result of [`ShardData::hold_next`].
 pub(crate) enum Held {
     /// A key.
     Key(HeldKey),
-    /// Nothing so far.
+    /// None in this step.
     NotYet,
-    /// Nothing, up to the end.
+    /// None up to the end of the shard.
     End,
 }
 
-/// How far the walk through a shard is.
+/// The position of the walk in a shard.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
     /// The name of the database.
     pub(super) name: usize,
     pub(super) tag: u32,
-    /// Whether a heavy value was left out.
+    /// Whether the walk has omitted a heavy value.
     leaves_heavy: bool,
 }
 
 impl Cursor {
-    /// Goes to the first of these places that is not before it. False if there is none.
+    /// Advances to the first of these places that is not before the cursor. Returns false if there is none.
     pub(super) fn goes_to(&mut self, places: Option<&Places>) -> bool {
         let Some(places) = places else { return true };
         let next = places.next(self.name, self.tag);
@@ -127,8 +127,8 @@ impl Cursor {
     }
 }
 
-/// Whether changing a value while it is shared would take long. It is apart then. Of one that is shared in parts only what
-/// changes is copied.
+/// Returns whether changing a value while it is shared would take long. Such a value is apart. In a value that is
+/// shared in parts, only the changed parts are copied.
 fn is_heavy(entry: EntryRef<'_>) -> bool {
     match entry.aggregate() {
         Some(aggregate) => {
@@ -142,14 +142,16 @@ fn is_heavy(entry: EntryRef<'_>) -> bool {
     }
 }
 
-/// Bytes that are there twice when a value that is shared is changed: of one that is shared in parts a few at first.
+/// Returns the bytes that exist twice when a shared value is changed: for one that is shared in parts, only a few at
+/// first.
 fn copied_bytes(entry: EntryRef<'_>) -> usize {
     let is_shared_in_parts = entry.aggregate().is_some_and(Aggregate::is_shared_in_parts);
     entry.footprint_bytes() / if is_shared_in_parts { BYTES_PER_COPIED } else { 1 }
 }
 
 impl Saving {
-    /// Takes over where the value of an entry is, if it is away: it may have gone since the walk has left it for later.
+    /// Hands over the location of an entry's value if it is cold; it may have been demoted after the walk has omitted
+    /// it.
     fn hand_over_away(&mut self, name: usize, slot: &Slot) -> bool {
         let Some(key) = self.snapshot.away(self.numbers[name], name, slot.entry()) else { return false };
         let bytes = key.held_bytes();
@@ -160,7 +162,7 @@ impl Saving {
         true
     }
 
-    /// Takes over what an entry is now.
+    /// Hands over an entry in its current state.
     fn hand_over(&mut self, name: usize, slot: &mut Slot) {
         if self.snapshot.leaves_out(slot.entry()) || self.hand_over_away(name, slot) {
             return;
@@ -195,7 +197,7 @@ impl Saving {
         }
     }
 
-    /// Shares a value that is to be saved now, and keeps others from changing it meanwhile.
+    /// Shares a value that is to be saved now, and holds back changes of it meanwhile.
     fn hold(&mut self, name: usize, slot: &mut Slot) -> Option<HeldKey> {
         self.ages.renew(slot);
         if self.snapshot.is_cancelled() || self.snapshot.leaves_out(slot.entry()) {
@@ -212,7 +214,7 @@ impl Saving {
         Some(key)
     }
 
-    /// Queues what was handed over.
+    /// Queues the data that were handed over.
     fn flush(&mut self) {
         for (number, mut block) in self.handed.drain(..) {
             block.give_back_room();
@@ -223,8 +225,7 @@ impl Saving {
 }
 
 impl ShardData {
-    /// Lets all entries that are here be saved as they are now. The caller has exclusive access, and no snapshot is under
-    /// way.
+    /// Begins a snapshot of all current entries. The caller has exclusive access, and there is no other snapshot.
     pub(crate) fn begin_saving(&mut self, snapshot: &Arc<Snapshot>) {
         assert!(self.saving.is_none(), "there is one snapshot at a time");
         let is_checkpoint = snapshot.is_checkpoint();
@@ -251,7 +252,7 @@ impl ShardData {
             Some(Box::new(Saving { snapshot, ages, places, numbers, handed: Vec::new(), held: None }));
     }
 
-    /// Saves an entry, if that is still to be done, before it is changed or removed.
+    /// Saves an entry, if it is not saved yet, before it is changed or removed.
     #[cold]
     pub(super) fn save_before_change(&mut self, database: usize, at: Position) {
         let ShardData { first, others, saving, .. } = self;
@@ -265,20 +266,20 @@ impl ShardData {
         }
     }
 
-    /// Hands a database over that was taken out, for entries of it that are still to be saved.
+    /// Hands over a database that was emptied, for entries that are still to be saved.
     #[cold]
     pub(super) fn detach_for_snapshot(&mut self, database: Database) {
         let Some(saving) = &mut self.saving else { return };
-        // One that came to be after the snapshot was taken has no number, and nothing to be saved.
+        // A database that was first used after the snapshot was taken has no number, and nothing to be saved.
         if let Some(&number) = saving.numbers.get(database.expiry_name) {
             let detached = Detached { number, database, ages: saving.ages };
             saving.snapshot.push_handed(Piece::Detached(detached), 0);
         }
     }
 
-    /// Whether a call that changes a key is to wait: because its heavy value is to be saved or being saved, in any database,
-    /// or because too much waits to be written already. What it waits for is asked for. One branch while no snapshot is
-    /// under way.
+    /// Returns whether a call that changes a key must wait: because a heavy value of that name, in any database, is not
+    /// saved yet or is being saved, or because the queue is full. Requests the save that the call waits for. One branch
+    /// without a snapshot.
     #[inline]
     pub fn must_wait(&self, hash: KeyHash, key: &[u8]) -> bool {
         self.saving.as_deref().is_some_and(|saving| self.must_wait_for(saving, hash, key))
@@ -306,7 +307,7 @@ impl ShardData {
         saving.snapshot.held_back.awaits_room()
     }
 
-    /// Saves some entries. False at the end of the shard.
+    /// Saves some entries. Returns false at the end of the shard.
     pub(crate) fn save_step(&mut self, cursor: &mut Cursor, gathering: &mut Gathering<'_>) -> bool {
         let ShardData { first, others, saving, .. } = self;
         let Some(saving) = saving else { return false };
@@ -349,7 +350,7 @@ impl ShardData {
         false
     }
 
-    /// Holds the heavy value of a key, if it is still to be saved.
+    /// Holds the heavy value of a key, if it is not saved yet.
     pub(crate) fn hold(&mut self, hash: KeyHash, key: &[u8]) -> Option<HeldKey> {
         let ShardData { first, others, saving, .. } = self;
         let saving = saving.as_deref_mut()?;
@@ -363,7 +364,7 @@ impl ShardData {
         None
     }
 
-    /// Holds the next value behind `cursor` that is still to be saved. All of the shard is saved when there is none.
+    /// Holds the next unsaved value after `cursor`. When there is none, the whole shard is saved.
     pub(crate) fn hold_next(&mut self, cursor: &mut Cursor) -> Held {
         let ShardData { first, others, saving, .. } = self;
         let Some(saving) = saving.as_deref_mut() else { return Held::End };
@@ -390,7 +391,7 @@ impl ShardData {
         Held::NotYet
     }
 
-    /// Lets the value go that was held.
+    /// Releases the held value.
     pub(crate) fn let_go(&mut self) {
         if let Some(saving) = &mut self.saving {
             saving.held = None;
@@ -398,7 +399,7 @@ impl ShardData {
     }
 }
 
-/// The table of the database of this name, which has been used.
+/// Returns the table of the database with this name, which has been used.
 pub(super) fn table_named<'d>(
     first: &'d mut Database,
     others: &'d mut [Database],

@@ -1,13 +1,13 @@
-//! What a store that has the data set has still to learn of a shard, and what it has learnt.
+//! The changes of a shard since the last checkpoint of its store, and the marks of keys that the store has.
 //!
 //! ```text
-//! COPIED    the store has this very key: the value, its expiry, and what is said of it while it is away
-//! neither   the key has changed since the last checkpoint: its value stays, or if that is away, what is said of it is new
-//! PENDING   a checkpoint has saved the key as it is now; COPIED once that has succeeded
+//! COPIED    the store has this very key: the value, its expiry, and the facts kept while the value is cold
+//! neither   the key has changed since the last checkpoint: its value stays resident, or its cold value has other facts
+//! PENDING   a checkpoint has saved the key in its current state; becomes COPIED if that succeeds
 //! ```
 //!
-//! Keys that are gone have no entry that could say so: their names are kept until a checkpoint takes them. Where the others
-//! are that are neither is kept in [`Places`], so that a checkpoint looks at little more than what has changed.
+//! Removed keys have no entry with such a mark: their names are kept until a checkpoint takes them. The places of keys
+//! with neither mark are kept in [`Places`], so that a checkpoint reads little more than the changed entries.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,32 +22,32 @@ use crate::keyspace::{Keyspace, SHARDS};
 use crate::memory::size_class;
 use crate::types::value::ValueType;
 
-/// Groups of entries that are settled in one go under the lock: some 50 µs.
+/// Groups of entries settled at a time under the lock: some 50 µs.
 const STEP_GROUPS: usize = 64;
 
-/// What a store has still to be told of a shard, beside the entries that have changed.
+/// Changes of a shard that a store does not have yet, besides the entries that have changed.
 #[derive(Default)]
 pub(super) struct Unsaved {
-    /// Keys that it may have and that are gone, or were once, with the names of their databases.
+    /// Removed keys that the store may have, with the names of their databases; some may exist again.
     removed: HashSet<(usize, Box<[u8]>)>,
     removed_bytes: usize,
     /// The names of databases that were emptied.
     emptied: Vec<usize>,
-    /// Where entries are that have changed since the last checkpoint began.
+    /// The places of entries that have changed since the last checkpoint began.
     changed: Places,
-    /// Where those are that the checkpoint under way saves.
+    /// The places that the current checkpoint saves.
     cut: Arc<Places>,
 }
 
-/// Parts of a table that have a bit in [`Places`]: with a million keys in a database one of four has a key.
+/// Parts of a table that have a bit in [`Places`]: with a million keys in a database, one part in four has a key.
 const PLACE_BITS: u32 = if cfg!(shuttle) { 6 } else { 12 };
 const PLACES: usize = 1 << PLACE_BITS;
 const PLACE_SHIFT: u32 = TAG_BITS - PLACE_BITS;
 
-/// Parts of the tables of a shard: ranges of tags, in which entries stay wherever a table puts them.
+/// Parts of the tables of a shard: ranges of tags, in which entries stay wherever a table moves them.
 #[derive(Clone, Default)]
 pub(super) struct Places {
-    /// By name of the database; none has only zeros.
+    /// The bits by name of the database; no array has only zeros.
     databases: Vec<Option<Box<[u64; PLACES / 64]>>>,
 }
 
@@ -96,7 +96,7 @@ impl Places {
         self.databases.iter().flatten().count() * (PLACES / 8)
     }
 
-    /// The first tag that is in one of them, from a database and a tag on. O(words).
+    /// Returns the first tag in one of the places, from a database and a tag on. O(words).
     pub(super) fn next(&self, name: usize, tag: u32) -> Option<(usize, u32)> {
         let mut place = (tag >> PLACE_SHIFT) as usize;
         for (other, bits) in self.databases.iter().enumerate().skip(name) {
@@ -117,7 +117,7 @@ impl Places {
     }
 }
 
-/// About the bytes that the name of a removed key takes: a slot of a table that is three quarters full, and the name.
+/// Returns the approximate bytes of a removed key's name: a slot of a table that is three quarters full, and the name.
 fn name_bytes(key: &[u8]) -> usize {
     size_class(key.len().max(1)) + size_of::<(usize, Box<[u8]>)>() * 4 / 3
 }
@@ -134,7 +134,7 @@ impl Unsaved {
         }
     }
 
-    /// A database is emptied.
+    /// Records that a database was emptied.
     pub(super) fn note_emptied(&mut self, name: usize) {
         if !self.emptied.contains(&name) {
             self.emptied.push(name);
@@ -148,22 +148,22 @@ impl Unsaved {
     }
 }
 
-/// Keys that are gone since the last checkpoint.
+/// Keys removed since the last checkpoint.
 #[derive(Debug, Default)]
 pub struct Gone {
-    /// The names of databases that were emptied, before anything else of this.
+    /// The names of databases that were emptied, before all other removals.
     pub emptied: Vec<usize>,
-    /// The names of databases and keys; some of them may be there again.
+    /// The names of databases and keys; some keys may exist again.
     pub removed: Vec<(usize, Box<[u8]>)>,
 }
 
 impl ShardData {
-    /// Whether a store has the data set.
+    /// Returns whether a store has the data set.
     pub fn has_store(&self) -> bool {
         self.aside.as_ref().is_some_and(|aside| aside.unsaved.is_some())
     }
 
-    /// An entry is about to be removed.
+    /// Records that an entry is about to be removed.
     pub(super) fn note_unsaved_removal(&mut self, database: usize, at: Position) {
         let name = self.database_name(database);
         if self.has_store() {
@@ -175,30 +175,30 @@ impl ShardData {
         }
     }
 
-    /// An entry is new, or has changed.
+    /// Records that an entry is new or has changed.
     #[inline]
     pub(super) fn note_unsaved(&mut self, database: usize, at: Position) {
         let ShardData { first, others, aside, cut, .. } = self;
         let Some(unsaved) = aside.as_mut().and_then(|aside| aside.unsaved.as_mut()) else { return };
         let database = if database == 0 { first } else { &mut others[database - 1] };
         let slot = database.table.slot_mut(at);
-        // The store had it until now: then it may be of any.
+        // If the store had the entry until now, its generation may be any.
         slot.set_cut(*cut);
         unsaved.changed.add(database.expiry_name, slot.tag());
     }
 
-    /// A checkpoint begins: where it finds what has changed.
+    /// Begins a checkpoint; returns the places of changed entries.
     pub(super) fn cut_places(&mut self) -> Arc<Places> {
         let Some(unsaved) = self.aside.as_mut().and_then(|aside| aside.unsaved.as_mut()) else {
             return Arc::default();
         };
-        // Of one that was given up before it could be settled there may be some still.
+        // Places may be left from a checkpoint that was abandoned before it was settled.
         unsaved.changed.add_all(&unsaved.cut);
         unsaved.cut = Arc::new(std::mem::take(&mut unsaved.changed));
         Arc::clone(&unsaved.cut)
     }
 
-    /// Whether all that the store does not have is where the next checkpoint, or the one under way, looks for it.
+    /// Returns whether all entries that the store does not have are in places of the next or the current checkpoint.
     pub(super) fn finds_all_unsaved(&self, database: &Database) -> bool {
         let Some(unsaved) = self.aside.as_ref().and_then(|aside| aside.unsaved.as_ref()) else { return true };
         let name = database.expiry_name;
@@ -220,7 +220,7 @@ impl ShardData {
         self.is_changed = true;
     }
 
-    /// Ends what a checkpoint has begun for some entries. False at the end of the shard.
+    /// Ends a checkpoint for some entries. Returns false at the end of the shard.
     fn settle_step(&mut self, cursor: &mut Cursor, has_succeeded: bool) -> bool {
         let ShardData { first, others, aside, is_changed, .. } = self;
         let Some(unsaved) = aside.as_mut().and_then(|aside| aside.unsaved.as_mut()) else { return false };
@@ -258,14 +258,14 @@ pub struct StoredKey<'k> {
     pub key: &'k [u8],
     /// Its type.
     pub value_type: ValueType,
-    /// When it expires: Unix time in ms.
+    /// The expiry, as Unix time in ms.
     pub expire_at_ms: Option<i64>,
     /// Its eviction clock.
     pub clock: u32,
 }
 
 impl Keyspace {
-    /// From now on a store has the data set. No key is there yet.
+    /// Keeps the data set in a store from now on. No key exists yet.
     pub fn keep_in_store(&self) {
         for shard in 0..SHARDS {
             let mut data = self.lock(shard);
@@ -273,14 +273,14 @@ impl Keyspace {
         }
     }
 
-    /// What the shards call the databases, by number. The caller has exclusive access.
+    /// Returns the shards' names of the databases, by number. The caller has exclusive access.
     pub fn database_names(&self) -> Vec<usize> {
-        // SWAPDB does the same in all shards.
+        // SWAPDB has the same effect in all shards.
         let data = self.lock(0);
         (0..self.databases()).map(|database| data.database_name(database)).collect()
     }
 
-    /// Lets the shards call the databases so. No key is there yet. False if these are no such names.
+    /// Sets the shards' names of the databases. No key exists yet. Returns false if the names are invalid.
     pub fn set_database_names(&self, names: &[usize]) -> bool {
         let mut is_known = vec![false; names.len()];
         for &name in names {
@@ -307,14 +307,14 @@ impl Keyspace {
         true
     }
 
-    /// Adds a key of the store whose value is away. False if there is one.
+    /// Adds a key of the store with a cold value. Returns false if the key exists.
     pub fn insert_away(&self, key: &StoredKey<'_>, facts: Facts) -> bool {
         let record = Record::new(Location::STORE);
         let value = External { value_type: key.value_type, facts, record };
         self.insert_stored(key, NewValue::External(value))
     }
 
-    /// Adds a key of the store with its value. False if there is one.
+    /// Adds a key of the store with its value. Returns false if the key exists.
     pub fn insert_stored(&self, key: &StoredKey<'_>, value: NewValue<'_>) -> bool {
         let hash = self.hash(key.key);
         let mut data = self.lock(hash.shard());
@@ -327,7 +327,7 @@ impl Keyspace {
         true
     }
 
-    /// Takes what is gone since the last checkpoint. The caller has exclusive access. O(that, and shards).
+    /// Takes the keys removed since the last checkpoint. The caller has exclusive access. O(those keys, and shards).
     pub fn take_gone(&self) -> Gone {
         let mut gone = Gone::default();
         for shard in 0..SHARDS {
@@ -338,7 +338,7 @@ impl Keyspace {
         gone
     }
 
-    /// Gives back what a checkpoint could not tell the store.
+    /// Returns the removed keys of a failed checkpoint to the shards.
     pub fn put_gone_back(&self, gone: Gone) {
         for (name, key) in gone.removed {
             let shard = self.hash(&key).shard();
@@ -349,7 +349,7 @@ impl Keyspace {
             }
             self.publish_bytes(self.release(shard, data));
         }
-        // Of the names one shard is enough.
+        // One shard is enough for the names of databases.
         if let Some(unsaved) = self.lock(0).aside.as_mut().and_then(|aside| aside.unsaved.as_mut()) {
             for name in gone.emptied {
                 if !unsaved.emptied.contains(&name) {
@@ -359,7 +359,8 @@ impl Keyspace {
         }
     }
 
-    /// Ends a checkpoint: the store has what it has saved, or has it not. O(what it has looked at), in steps.
+    /// Ends a checkpoint: the store has what it has saved if it `has_succeeded`, otherwise nothing of it. O(entries in
+    /// its places), in steps.
     pub fn settle_checkpoint(&self, has_succeeded: bool) {
         for shard in 0..SHARDS {
             let mut cursor = Cursor::default();
@@ -396,7 +397,7 @@ mod tests {
         }
     }
 
-    /// Saves everything of a snapshot: how many keys, and in how many steps.
+    /// Saves everything in a snapshot; returns how many keys that were, and in how many steps.
     fn save(
         data: &mut ShardData,
         snapshot: &Arc<Snapshot>,
@@ -457,7 +458,7 @@ mod tests {
         let change = |data: &mut ShardData| (500..2000).for_each(|number| set(data, 0, number));
         assert_eq!(checkpoint(&mut data, true, change).0, 1000);
         assert_eq!(checkpoint(&mut data, true, |_| {}).0, 1500);
-        // The store has these, so their generations may be any.
+        // The store has these keys, so their generations may be any.
         assert_eq!(checkpoint(&mut data, true, change).0, 0);
         assert_eq!(checkpoint(&mut data, true, |_| {}).0, 1500);
         assert_eq!(checkpoint(&mut data, true, |_| {}).0, 0);

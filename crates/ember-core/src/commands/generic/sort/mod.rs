@@ -1,6 +1,6 @@
 //! SORT and SORT_RO.
 //!
-//! The keys that a pattern with `*` makes of the elements stand nowhere among the arguments: such a call locks all shards.
+//! The keys that a pattern with `*` forms from the elements are not in the arguments: such a call locks all shards.
 
 mod options;
 mod order;
@@ -99,14 +99,14 @@ fn sort(call: &mut Call<'_, '_>, may_store: bool) -> AttemptResult {
             return Err(CommandError::WrongType);
         }
     };
-    // Other keys that the call reads are not lent.
+    // Other keys that the call reads cannot be borrowed.
     let len = call.keys.entry(1).and_then(EntryRef::aggregate).map_or(0, Aggregate::len);
     if !options::reach_other_keys(args) && len > call.steps_max() {
         return Ok(Attempt::Offload);
     }
     leave_listpack(call)?;
     let mut order = options.order;
-    // A set that is stored, or sorted for a script, is in the order of its members rather than in that of chance.
+    // A set that is stored, or sorted for a script, is put in the order of its members instead of an arbitrary one.
     let wants_order = options.store.is_some() || call.waiting == Waiting::InScript;
     let by = match options.by {
         By::Nothing if is_set && wants_order => {
@@ -140,7 +140,7 @@ fn sort(call: &mut Call<'_, '_>, may_store: bool) -> AttemptResult {
     Ok(Attempt::Done)
 }
 
-/// Whether values are away of keys that belong to the elements.
+/// Returns whether keys that belong to the elements have missing values.
 fn lacks_values(
     call: &mut Call<'_, '_>,
     patterns: &[Pattern<'_>],
@@ -153,7 +153,7 @@ fn lacks_values(
     call.keys.note_lacking(keys)
 }
 
-/// Redis gives a sorted set its large encoding before it is sorted.
+/// Converts a sorted set to its large encoding, as Redis does before sorting.
 fn leave_listpack(call: &mut Call<'_, '_>) -> CommandResult {
     let limits = call.keys.turn.settings.encoding;
     if let Ok(Some(set)) = call.keys.value::<SortedSet>(1)
@@ -168,8 +168,8 @@ fn leave_listpack(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// The elements to be sorted, and which of them are wanted then. What has an order of its own and is not sorted is loaded
-/// no further than wanted.
+/// Returns the elements to sort, and the range of the sorted ones to return. If an ordered value is not sorted, only
+/// that range is loaded.
 fn load(
     value: Option<&Aggregate>,
     by: By<'_>,
@@ -194,7 +194,7 @@ fn load(
     (elements, range)
 }
 
-/// Some of the elements from an end on.
+/// Returns a range of the elements, counted from an end.
 fn part(
     elements: impl DoubleEndedIterator<Item = Vec<u8>>,
     range: &Range<usize>,
@@ -245,7 +245,7 @@ fn reply(call: &mut Call<'_, '_>, get: &[Pattern<'_>], elements: &[Vec<u8>]) {
     }
 }
 
-/// Stores a list of what would be returned; what is missing is an empty string there.
+/// Stores a list of the results; missing values become empty strings.
 fn store(call: &mut Call<'_, '_>, target: usize, get: &[Pattern<'_>], elements: &[Vec<u8>]) {
     let limit = NodeLimit::of(&call.keys.turn.settings.encoding);
     let (mut list, mut name, mut digits) = (List::default(), Vec::new(), itoa::Buffer::new());

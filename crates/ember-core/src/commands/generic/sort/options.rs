@@ -7,12 +7,12 @@ use super::pattern::Pattern;
 use crate::commands::arguments::{integer, is_word};
 use crate::error::CommandError;
 
-/// What elements are sorted by.
+/// The sort key of elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum By<'a> {
-    /// Themselves.
+    /// The elements themselves.
     Elements,
-    /// Not at all: a pattern that is the same for all says nothing.
+    /// No sorting, because the pattern is the same for all elements.
     Nothing,
     /// The values that a pattern finds.
     Pattern(Pattern<'a>),
@@ -24,14 +24,14 @@ pub(super) struct Options<'a> {
     pub(super) by: By<'a>,
     pub(super) get: Vec<Pattern<'a>>,
     pub(super) offset: i64,
-    /// Negative for all.
+    /// The number of results; negative for all.
     pub(super) count: i64,
-    /// The argument with the key to store to.
+    /// The argument with the destination key.
     pub(super) store: Option<usize>,
 }
 
 impl<'a> Options<'a> {
-    /// The options of a call that may read keys which its arguments do not name only if `reads_any_key`.
+    /// Parses the options of a call, which may read keys that are not in its arguments only if `reads_any_key`.
     pub(super) fn parse(
         args: Args<'a>,
         may_store: bool,
@@ -83,7 +83,7 @@ impl<'a> Options<'a> {
     }
 }
 
-/// Where the options that have arguments stand, with the number of arguments; what is no option is passed over.
+/// Returns the positions and names of the options that have arguments; other words are skipped.
 fn options_of(args: Args<'_>) -> impl Iterator<Item = (usize, &'static str)> {
     const OPTIONS: [(&str, usize); 4] = [("LIMIT", 2), ("GET", 1), ("BY", 1), ("STORE", 1)];
     let mut arg = 2;
@@ -102,13 +102,13 @@ fn options_of(args: Args<'_>) -> impl Iterator<Item = (usize, &'static str)> {
     })
 }
 
-/// The positions of the keys that the arguments name: of several to store to the last.
+/// Returns the positions of the keys in the arguments; if there are several STORE options, only the last one's.
 pub(super) fn keys_of(args: Args<'_>) -> Vec<usize> {
     let store = options_of(args).filter(|&(_, word)| word == "STORE").last();
     std::iter::once(1).chain(store.map(|(at, _)| at + 1)).collect()
 }
 
-/// Whether a call looks at keys that its arguments do not name.
+/// Returns whether a call reads keys that are not in its arguments.
 pub(super) fn reach_other_keys(args: Args<'_>) -> bool {
     options_of(args)
         .filter(|&(_, word)| word == "BY" || word == "GET")

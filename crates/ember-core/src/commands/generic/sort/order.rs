@@ -1,4 +1,4 @@
-//! In which order SORT puts elements.
+//! The sort order of SORT.
 
 use std::cmp::Ordering;
 
@@ -8,12 +8,12 @@ use super::pattern::bytes_of;
 use crate::error::CommandError;
 use crate::types::value::StringValue;
 
-/// How elements are compared.
+/// The comparison of elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Order {
-    /// The greatest first.
+    /// Greatest first.
     pub(super) is_descending: bool,
-    /// By bytes rather than as numbers.
+    /// By bytes instead of as numbers.
     pub(super) is_text: bool,
 }
 
@@ -22,7 +22,7 @@ impl Order {
     /// missing weight is 0, or less than any text. Elements of equal numbers are ordered by their bytes. O(n log n).
     ///
     /// # Errors
-    /// If a weight that must be a number is none.
+    /// If a weight that must be a number is not one.
     pub(super) fn sort(
         self,
         elements: &mut Vec<Vec<u8>>,
@@ -59,7 +59,7 @@ impl Order {
     }
 }
 
-/// The number that a weight is, if it is one.
+/// Returns the number that a weight is, if it is one.
 fn number_of(weight: StringValue<'_>) -> Option<f64> {
     match weight {
         StringValue::Int(number) => Some(number as f64),
@@ -68,7 +68,7 @@ fn number_of(weight: StringValue<'_>) -> Option<f64> {
     }
 }
 
-/// The number that a text is, read as C's `strtod` does: after spaces, up to a NUL; an empty text is 0.
+/// Parses a number as C's `strtod` does: after white space, up to a NUL; an empty text is 0.
 ///
 /// A decimal number below the smallest normal one is out of `strtod`'s range: it has lost digits.
 fn number_of_text(text: &[u8]) -> Option<f64> {

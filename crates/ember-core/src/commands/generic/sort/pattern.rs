@@ -1,15 +1,16 @@
-//! The patterns behind BY and GET: which value belongs to an element.
+//! The patterns of BY and GET: which value belongs to an element.
 
 use crate::keys::Keys;
 use crate::types::Aggregate;
 use crate::types::value::StringValue;
 
-/// A pattern: `#`, or a key with the element in the place of its first `*`, and behind `->` a field of the hash there.
+/// A pattern: `#`, or a key in which the element replaces the first `*`, followed by `->` and a field if the key is a
+/// hash.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Pattern<'a> {
     /// The element itself.
     Element,
-    /// Nothing: without a `*` no key is looked at.
+    /// No value: without a `*`, no key is read.
     Nothing,
     /// A key.
     Key { prefix: &'a [u8], suffix: &'a [u8], field: Option<&'a [u8]> },
@@ -29,12 +30,12 @@ impl<'a> Pattern<'a> {
         }
     }
 
-    /// Whether it looks at keys.
+    /// Returns whether the pattern refers to keys.
     pub(super) fn names_keys(self) -> bool {
         matches!(self, Pattern::Key { .. })
     }
 
-    /// The key that belongs to an element, if there is one.
+    /// Returns the key that belongs to an element, if there is one.
     pub(super) fn key(self, element: &[u8]) -> Option<Vec<u8>> {
         let mut key = Vec::new();
         self.write_key(element, &mut key).then_some(key)
