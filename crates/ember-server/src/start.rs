@@ -1,4 +1,4 @@
-//! From a configuration to a serving process, and back to nothing when it is told to stop.
+//! From a configuration to a serving process, and its shutdown.
 
 mod announcement;
 
@@ -67,7 +67,7 @@ use crate::system::{affinity, allocator, daemon, process_title};
 use crate::tls::Tls;
 use crate::worker::Worker;
 
-/// What is loaded in less is there before the first connection is served.
+/// A data set that is loaded in less time is complete before the first connection is served.
 const LOADS_UNSEEN: Duration = Duration::from_millis(200);
 
 /// The exit code after a second signal.
@@ -76,7 +76,7 @@ const EXIT_INTERRUPTED: i32 = 1;
 /// Serves until SIGINT, SIGTERM or `SHUTDOWN`.
 ///
 /// # Errors
-/// One line that says why the server cannot start. It is in the log, too, where there is one.
+/// One line that says why the server cannot start. It is in the log, too, if there is one.
 pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let config = handle.snapshot();
     outlive_file_size_limit()?;
@@ -95,7 +95,7 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
     if let Some(notice) = notice_without_effect(&config) {
         tracing::warn!("{notice}");
     }
-    // Threads inherit it, and there are as many workers as cores.
+    // Threads inherit it, and the number of workers depends on the cores.
     affinity::keep_to(&config.server_cpulist, "server_cpulist");
     if let Err(error) = oom_score::apply(&config) {
         tracing::warn!("oom-score-adj: {error}");
@@ -151,12 +151,12 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
     let parts =
         Parts { config: handle, tls, encryption, keyspace, mailboxes, registry, services, run_id, log };
     let server = Server::new(parts);
-    // Before anything is read, and before the file of another process is overwritten.
+    // Before anything is read, and before another process's file is overwritten.
     server.data_lock.take_if_writing(&config)?;
     let _pid_file = PidFile::write(&config.pidfile);
     server.acl.load_at_start(&config.users, &config.aclfile, server.grammar())?;
     server.conditions.set(Condition::LOADING, true);
-    // One for the life of the process: threads and handlers refer to it without counting.
+    // It lives as long as the process: threads and handlers refer to it without counting.
     let server: &'static Server = Box::leak(Box::new(server));
     let needs_password = !Identity::unknown(&server.acl).user().needs_no_password();
     announcement::exposure(&config, &listeners, needs_password);
@@ -177,12 +177,13 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
     let (tell, loaded) = channel();
     let loader = thread::Builder::new().name("loader".to_owned()).spawn(move || {
         let writer = load(server);
-        // Nobody hears it when loading has taken long.
+        // If loading has taken long, the receiver no longer exists.
         let _ = tell.send(());
         writer
     });
     let loader = loader.map_err(|error| format!("cannot start a thread: {error}"))?;
-    // Either way it goes on: without workers connections wait, with them they are told that data is loaded.
+    // In either case startup continues: without workers connections wait, with workers their commands receive
+    // `LOADING`.
     let _ = loaded.recv_timeout(LOADS_UNSEEN);
     let mut listeners = Some(listeners);
     let mut threads = Vec::new();
@@ -226,8 +227,8 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
     Ok(())
 }
 
-/// Says whether [`serve`] would start with this configuration, as far as that can be told without doing anything: ports may
-/// be taken, and the data set is not read.
+/// Checks whether [`serve`] would start with this configuration, as far as that is possible without doing anything:
+/// ports may be taken, and the data set is not read.
 ///
 /// # Errors
 /// A line for each mistake.
@@ -243,7 +244,7 @@ pub(crate) fn check(handle: &ConfigHandle) -> Result<(), String> {
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes.join("\n")) }
 }
 
-/// Goes into the directory of the data.
+/// Changes to the data directory.
 fn enter(config: &Config) -> Result<(), String> {
     if config.store != Store::None {
         std::fs::create_dir_all(&config.dir)
@@ -253,7 +254,7 @@ fn enter(config: &Config) -> Result<(), String> {
         .map_err(|error| format!("cannot use dir '{}': {error}", full_path(&config.dir)))
 }
 
-/// Gives commands the names of the lines `rename-command`.
+/// Renames commands according to the `rename-command` lines.
 fn rename_commands(registry: &mut Registry, renames: &[RenameDirective]) -> Result<(), String> {
     let wrong = |rename: &RenameDirective, error| format!("{}: rename-command: {error}", rename.origin);
     let renamed = renames.iter().filter_map(|rename| {
@@ -263,20 +264,19 @@ fn rename_commands(registry: &mut Registry, renames: &[RenameDirective]) -> Resu
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes.join("\n")) }
 }
 
-/// Lets a write that would make a file longer than the limit of file sizes allows fail, as one to a full disk does. The
-/// system ends the process otherwise: Rust's start has seen to SIGPIPE only.
+/// Makes a write beyond the limit of file sizes fail, like one to a full disk. Otherwise the system would end the
+/// process: Rust's runtime handles only SIGPIPE.
 fn outlive_file_size_limit() -> Result<(), String> {
-    // A flag that nobody reads is the safe way to have no effect: the write tells its thread all there is to know.
+    // A flag that is never read is a safe handler without effect: the failed write reports the error to its thread.
     let handled = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
     handled.map(drop).map_err(|error| format!("cannot handle the signal SIGXFSZ: {error}"))
 }
 
-/// Loads the data set, while workers answer that they are loading, then lets commands at it; the AOF writer's
-/// thread.
+/// Loads the data set, while workers reply `LOADING`, then enables commands; returns the AOF writer's thread.
 fn load(server: &'static Server) -> Result<JoinHandle<()>, String> {
     let loaded = aof::loading::load_at_start(server);
     if server.is_stopping() {
-        // Commands are kept from what there is, to the end.
+        // Commands stay refused until the process exits.
         tracing::info!("loading is given up");
         return aof::start::start(server, None, Vec::new());
     }
@@ -308,8 +308,8 @@ fn fit_open_files(handle: &ConfigHandle) -> Result<(), String> {
     Ok(())
 }
 
-/// The first SIGINT or SIGTERM drains the connections, the second ends the process at once. SIGHUP reads the files of TLS
-/// and of encryption again.
+/// Handles signals: the first SIGINT or SIGTERM drains the connections, the second ends the process immediately. SIGHUP
+/// reloads the files of TLS and of encryption.
 fn watch_signals(server: &'static Server) -> Result<(), String> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])
         .map_err(|error| format!("cannot watch for signals: {error}"))?;
@@ -335,7 +335,7 @@ fn watch_signals(server: &'static Server) -> Result<(), String> {
     spawned.map(drop).map_err(|error| format!("cannot start the signal thread: {error}"))
 }
 
-/// Reads the files of TLS and the keys of files again. A CONFIG SET at the same time comes before or after that, not in
+/// Reloads the TLS files and the encryption keys. A concurrent CONFIG SET takes effect before or after this, not in
 /// between.
 fn reload_files(server: &Server) {
     let mut reloaded = [Ok(()), Ok(())];
@@ -355,11 +355,11 @@ fn reload_files(server: &Server) {
     }
 }
 
-/// The file with the process's number, removed at the end.
+/// The PID file, removed at exit.
 struct PidFile<'p>(&'p str);
 
 impl PidFile<'_> {
-    /// Writes it. Where that is not possible the server runs without it, as Redis does.
+    /// Writes the file. If that is not possible, the server runs without it, as Redis does.
     fn write(path: &str) -> Option<PidFile<'_>> {
         if path.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! What commands are: the table of their facts, and what follows from those.
+//! The catalogue of commands: the table of their specifications, and what is derived from it.
 
 pub(crate) mod redis_commands;
 pub(crate) mod registry;

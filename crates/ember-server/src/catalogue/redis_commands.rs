@@ -1,11 +1,10 @@
-//! The names of the commands and subcommands of Redis 7.2, whether they are here or not: rules of users may name all
-//! of them,
-//! and documents tell which are absent.
+//! The names of the commands and subcommands of Redis 7.2, whether ember has them or not: ACL rules may name all of
+//! them, and the documentation lists the absent ones.
 
-/// The names, group by group.
+/// The names by group.
 const NAMES: &str = include_str!("redis_commands.txt");
 
-/// The groups and their names, in lower case; subcommands as `container|subcommand`.
+/// Returns the groups and their names in lower case; subcommands as `container|subcommand`.
 pub(crate) fn groups() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
     let mut lines = NAMES.lines().filter(|line| !line.starts_with('#')).peekable();
     std::iter::from_fn(move || {
@@ -22,13 +21,13 @@ fn title(line: &str) -> Option<&str> {
     line.strip_prefix('[').and_then(|line| line.strip_suffix(']'))
 }
 
-/// The name as it is in the list, if `name` is one in any case. O(all names).
+/// Returns the listed name that equals `name` in any case. O(all names).
 pub(crate) fn known(name: &[u8]) -> Option<&'static str> {
     let mut names = groups().flat_map(|(_, names)| names);
     names.find(|known| known.as_bytes().eq_ignore_ascii_case(name))
 }
 
-/// Whether the command of this name has subcommands. O(all names).
+/// Returns whether the command of this name has subcommands. O(all names).
 pub(crate) fn is_container(name: &[u8]) -> bool {
     let is_of = |known: &&str| {
         let container = known.split_once('|').map(|(container, _)| container);

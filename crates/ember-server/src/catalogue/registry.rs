@@ -1,4 +1,4 @@
-//! All commands by name: the keyspace's and the server's own, with what dispatch wants to know ready at hand.
+//! All commands by name, those of the keyspace and of the server, with precomputed facts for dispatch.
 
 use ember_protocol::Args;
 use ember_scripting::commands::{Callable, Commands};
@@ -11,47 +11,47 @@ use emberkv_core::spec::{self, Example, Flags, Group, Spec};
 /// How a command is run.
 #[derive(Clone, Copy)]
 pub(crate) enum Handler {
-    /// On the keyspace, by the core.
+    /// On the keyspace, by ember-core.
     Data(&'static DataCommand),
     /// By the server; the executor has its handler.
     Server,
-    /// Not itself: it has subcommands.
+    /// Not at all: it has subcommands.
     Container,
 }
 
 /// A command or subcommand.
 pub(crate) struct Command {
-    /// Its facts.
+    /// Its specification.
     pub(crate) spec: &'static Spec,
-    /// What it is called by, in any case: the name of its facts unless `rename-command` has given it another one.
+    /// The name that calls use, in any case: that of the specification unless `rename-command` has changed it.
     name: &'static str,
-    /// The name of its facts in lower case, a subcommand's with its container's: `client|list`.
+    /// The name of the specification in lower case, for a subcommand with its container: `client|list`.
     pub(crate) full_name: String,
-    /// What runs it.
+    /// Its handler.
     pub(crate) handler: Handler,
-    /// Which locks its keys need.
+    /// The locks that its keys need.
     pub(crate) access: Access,
-    /// Whether a call takes so little and so constant time that calls of one batch share one reading of the clock.
+    /// Whether calls take so little and so constant time that those of one batch share a clock reading.
     pub(crate) is_quick: bool,
     /// The indexes of its subcommands in the registry.
     pub(crate) subcommands: Vec<u16>,
     /// Its own index in the registry.
     pub(crate) index: u16,
-    /// Whether it stands in a container.
+    /// Whether it is a subcommand.
     pub(crate) is_subcommand: bool,
-    /// The index of the command that it was derived from: of GET for GET.WATCH.
+    /// The index of the command that it was derived from: GET for GET.WATCH.
     pub(crate) base: Option<u16>,
-    /// The index of the command that watches it: of GET.WATCH for GET.
+    /// The index of the command that watches it: GET.WATCH for GET.
     pub(crate) watched_by: Option<u16>,
 }
 
 impl Command {
-    /// Whether it may change keys.
+    /// Returns whether the command may change keys.
     pub(crate) fn writes(&self) -> bool {
         self.spec.flags.contains(Flags::WRITE)
     }
 
-    /// Whether it can be watched.
+    /// Returns whether the command can be watched.
     pub(crate) fn is_watchable(&self) -> bool {
         let Handler::Data(data) = self.handler else { return false };
         let runs_on_keys = matches!(
@@ -65,7 +65,7 @@ impl Command {
         runs_on_keys && !self.is_subcommand && self.spec.is_deterministic_read()
     }
 
-    /// Whether it touches no shards but those of the keys in its arguments.
+    /// Returns whether the command accesses only the shards of the keys in its arguments.
     pub(crate) fn is_contained(&self) -> bool {
         let spec = self.spec;
         match self.handler {
@@ -73,7 +73,7 @@ impl Command {
                 data.run,
                 Run::Keys(_) | Run::Prepared(_) | Run::Long(_) | Run::KeysOrLong { .. } | Run::Blocking(_)
             ),
-            // What is fast and may be called while there is no data yet has nothing to do with it: TIME, LASTSAVE, ROLE.
+            // A fast command that may be called before any data are loaded does not use the data: TIME, LASTSAVE, ROLE.
             Handler::Server => {
                 matches!(spec.group, Group::Connection | Group::PubSub)
                     || (spec.group == Group::Server && spec.flags.contains(Flags::LOADING.union(Flags::FAST)))
@@ -89,9 +89,9 @@ pub(crate) type Families<H> = &'static [&'static [&'static [spec::Command<Option
 /// The table of all commands.
 pub(crate) struct Registry {
     commands: Vec<Command>,
-    /// The commands by what they are called.
+    /// The commands by the names that calls use.
     called: Names,
-    /// The commands by the names of their facts, if any is called otherwise, or not at all.
+    /// The commands by the names of their specifications, if any was renamed or removed.
     declared: Option<Names>,
 }
 
@@ -99,7 +99,7 @@ pub(crate) struct Registry {
 #[derive(Default)]
 struct Names(Vec<u16>);
 
-/// A hash of a command's name that does not distinguish the case of letters.
+/// Returns a hash of a command's name that ignores case.
 #[inline]
 fn name_hash(name: &[u8]) -> usize {
     let mut hash = name.len() as u64;
@@ -110,8 +110,8 @@ fn name_hash(name: &[u8]) -> usize {
 }
 
 impl Registry {
-    /// The table made of the core's families and of the server's own, and the handlers of these by the indexes of their
-    /// commands.
+    /// Builds the table from the families of ember-core and of the server; returns it with the server handlers by
+    /// command index.
     pub(crate) fn new<H: Copy>(server_families: Families<H>) -> (Registry, Vec<Option<H>>) {
         let mut registry = Registry { commands: Vec::new(), called: Names::default(), declared: None };
         for command in DATA_FAMILIES.iter().copied().flatten().copied().flatten() {
@@ -167,7 +167,7 @@ impl Registry {
         index
     }
 
-    /// Adds what a template stands for: a command for each that can be watched.
+    /// Adds the commands that a template stands for: one for each command that can be watched.
     fn derive<H: Copy>(
         &mut self,
         template: &'static spec::Command<Option<H>>,
@@ -214,17 +214,17 @@ impl Registry {
         index
     }
 
-    /// Gives the command called `from` the name `to`, or takes it away if that is empty. Rules of users go on
-    /// naming it as before. To be done before anything is shared.
+    /// Renames the command called `from` to `to`, or removes it if `to` is empty. ACL rules keep using the old name.
+    /// Must be called before the registry is shared.
     ///
     /// # Errors
-    /// When nothing is called `from`, or something `to` already.
+    /// No command is called `from`, or another is already called `to`.
     pub(crate) fn rename(&mut self, from: &str, to: &str) -> Result<(), String> {
         let found = self.find(from.as_bytes()).map(|command| (command.index, command.name));
         let (index, name) = found.ok_or_else(|| format!("there is no command '{from}'"))?;
         let mut left: Vec<_> = self.available().collect();
         left.retain(|command| command.index != index);
-        // Also a name that was taken away: files say commands by both names, and must mean one.
+        // Removed names count, too: files may use both names of a command, which must be unambiguous.
         let others = self.top_level().filter(|command| command.index != index);
         if others
             .flat_map(|command| [command.name, command.spec.name])
@@ -235,7 +235,7 @@ impl Registry {
         let declared = self.top_level().map(|command| (command.spec.name, command.index)).collect::<Vec<_>>();
         let mut named: Vec<_> = left.iter().map(|command| (command.name, command.index)).collect();
         if !to.is_empty() {
-            // As long as the process, as all names are.
+            // Leaked, because all names live as long as the process.
             let to: &'static str = to.to_owned().leak();
             named.push((to, index));
             self.commands[usize::from(index)].name = to;
@@ -245,7 +245,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Whether a command or subcommand has not been taken away.
+    /// Returns whether a command or subcommand has not been removed.
     pub(crate) fn is_available(&self, command: &Command) -> bool {
         let top = command.full_name.split('|').next().unwrap_or_default();
         self.find_declared(top.as_bytes()).is_some_and(|top| self.is_called(top))
@@ -255,52 +255,52 @@ impl Registry {
         self.find(command.name.as_bytes()).is_some_and(|found| found.index == command.index)
     }
 
-    /// What a top-level command is called by.
+    /// Returns the name that calls of a top-level command use.
     pub(crate) fn called(&self, command: &Command) -> &'static str {
         self.get(command.index).name
     }
 
-    /// All commands and subcommands.
+    /// Returns all commands and subcommands.
     pub(crate) fn all(&self) -> &[Command] {
         &self.commands
     }
 
-    /// All commands but subcommands.
+    /// Returns all commands except subcommands.
     pub(crate) fn top_level(&self) -> impl Iterator<Item = &Command> {
         self.commands.iter().filter(|command| !command.is_subcommand)
     }
 
-    /// All commands but subcommands that have not been taken away.
+    /// Returns all commands except subcommands and removed ones.
     pub(crate) fn available(&self) -> impl Iterator<Item = &Command> {
         self.top_level().filter(|command| self.is_called(command))
     }
 
-    /// The command at an index taken from [`Command::index`] or [`Command::subcommands`].
+    /// Returns the command at an index from [`Command::index`] or [`Command::subcommands`].
     #[inline]
     pub(crate) fn get(&self, index: u16) -> &Command {
         &self.commands[usize::from(index)]
     }
 
-    /// The top-level command called so, in any case.
+    /// Returns the top-level command that calls name `name`, in any case.
     #[inline]
     pub(crate) fn find(&self, name: &[u8]) -> Option<&Command> {
         let is_it = |index| self.get(index).name.as_bytes().eq_ignore_ascii_case(name);
         self.called.find(name, is_it).map(|index| self.get(index))
     }
 
-    /// The top-level command whose facts have this name, in any case, whatever it is called now.
+    /// Returns the top-level command whose specification has this name, in any case, even if it was renamed.
     pub(crate) fn find_declared(&self, name: &[u8]) -> Option<&Command> {
         let Some(declared) = &self.declared else { return self.find(name) };
         let is_it = |index| self.get(index).spec.name.as_bytes().eq_ignore_ascii_case(name);
         declared.find(name, is_it).map(|index| self.get(index))
     }
 
-    /// The command or, named `container|subcommand`, the subcommand of this name, in any case.
+    /// Returns the command, or for `container|subcommand` the subcommand, of this name, in any case.
     pub(crate) fn find_full(&self, name: &[u8]) -> Option<&Command> {
         self.find_by(name, |name| self.find(name))
     }
 
-    /// As [`Registry::find_full`], by the names of facts.
+    /// Like [`Registry::find_full`], by the names of specifications.
     pub(crate) fn find_full_declared(&self, name: &[u8]) -> Option<&Command> {
         self.find_by(name, |name| self.find_declared(name))
     }
@@ -316,13 +316,13 @@ impl Registry {
         }
     }
 
-    /// The subcommand of `container` of this name, in any case.
+    /// Returns the subcommand of `container` with this name, in any case.
     pub(crate) fn find_in(&self, container: &Command, name: &[u8]) -> Option<&Command> {
         let mut subcommands = container.subcommands.iter().map(|&index| self.get(index));
         subcommands.find(|command| command.spec.name.as_bytes().eq_ignore_ascii_case(name))
     }
 
-    /// The command that a call means, if there is one and it takes that number of arguments.
+    /// Returns the command of a call, if it exists and accepts that number of arguments.
     ///
     /// # Errors
     /// In Redis's words: unknown command, unknown subcommand, or wrong number of arguments.
@@ -332,7 +332,7 @@ impl Registry {
             .and_then(|command| self.check(command, args))
     }
 
-    /// As [`Registry::resolve`] for a call that a file has, from a time before or after commands got other names.
+    /// Like [`Registry::resolve`], for a call in a file that may have been written with other names in effect.
     ///
     /// # Errors
     /// As [`Registry::resolve`].
@@ -343,7 +343,7 @@ impl Registry {
             .and_then(|command| self.check(command, args))
     }
 
-    /// As [`Registry::resolve`] for a call whose first word was found already.
+    /// Like [`Registry::resolve`], for a call whose first word was found already.
     pub(crate) fn check<'r>(
         &'r self,
         command: &'r Command,
@@ -362,15 +362,16 @@ impl Registry {
     }
 }
 
-/// Whether facts are those of a template: of a command for each that can be watched, whose name ends with this one.
+/// Returns whether a specification is a template: one that stands for a command per watchable command, with its own
+/// name as the suffix.
 fn is_template(spec: &Spec) -> bool {
     spec.name.starts_with('.')
 }
 
-/// The facts of a command that a template stands for. One without arguments of its own takes those of its base, and is in
-/// all categories that its base is in.
+/// Returns the specification of a command derived from a template. If the template has no arguments, those of the base
+/// are used. It is in all categories of its base.
 fn derived_spec(base: &Spec, template: &Spec) -> &'static Spec {
-    // As long as the process, as all facts are.
+    // Leaked, because all specifications live as long as the process.
     let text = |text: String| -> &'static str { text.leak() };
     let name = text(format!("{}{}", base.name, template.name));
     let (_, arguments) = if template.syntax.is_empty() { base } else { template }
@@ -384,7 +385,7 @@ fn derived_spec(base: &Spec, template: &Spec) -> &'static Spec {
             name,
             summary: template.summary,
             since: template.since,
-            // It is no quick one: what it does takes locks of all keys.
+            // It is not fast: it takes the locks of all keys.
             flags: template.flags.union(base.flags.difference(Flags::FAST)),
             categories: template.categories.union(base.all_categories()),
             elements: None,
@@ -401,7 +402,7 @@ fn derived_spec(base: &Spec, template: &Spec) -> &'static Spec {
 }
 
 impl Names {
-    /// The table of these names.
+    /// Builds the table of these names.
     fn of(named: &[(&str, u16)]) -> Names {
         let mut buckets = vec![0; (named.len() * 4).next_power_of_two()];
         for (name, index) in named {
@@ -414,7 +415,7 @@ impl Names {
         Names(buckets)
     }
 
-    /// The index with this name, as `is_it` compares.
+    /// Returns the index with this name, as compared by `is_it`.
     #[inline]
     fn find(&self, name: &[u8], is_it: impl Fn(u16) -> bool) -> Option<u16> {
         let mut bucket = name_hash(name) & (self.0.len() - 1);
@@ -446,7 +447,7 @@ fn callable(command: &Command) -> Callable {
     Callable { spec: command.spec, is_contained: command.is_contained() }
 }
 
-/// Bytes of an unknown command's arguments together, quotes and blanks included, that the error repeats.
+/// The maximum number of bytes of an unknown command's arguments, including quotes and spaces, that the error repeats.
 const ARGUMENTS_QUOTED_MAX: usize = 128;
 
 fn unknown_command(args: Args<'_>) -> CommandError {
@@ -466,13 +467,13 @@ fn unknown_subcommand(container: &Command, name: &[u8]) -> CommandError {
     [b"ERR unknown subcommand '", quoted(name), b"'. Try ", container.as_bytes(), b" HELP."].concat().into()
 }
 
-/// Whether a request is the beginning of one over HTTP, whose body would otherwise be run as commands: a page in a
-/// browser can make it send such requests to a server on its own machine.
+/// Returns whether a request begins an HTTP request, whose body would otherwise run as commands: a web page can make a
+/// browser send such requests to a server on its own machine.
 pub(crate) fn is_http(args: Args<'_>) -> bool {
     args.at(0).eq_ignore_ascii_case(b"post") || args.at(0).eq_ignore_ascii_case(b"host:")
 }
 
-/// What Redis says of a subcommand that checks its arguments itself.
+/// Returns Redis's error for a subcommand that checks its arguments itself.
 pub(crate) fn wrong_subcommand(container: &str, name: &[u8]) -> CommandError {
     let after = format!("'. Try {container} HELP.");
     CommandError::quoting("ERR unknown subcommand or wrong number of arguments for '", quoted(name), &after)

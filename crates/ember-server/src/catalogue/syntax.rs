@@ -1,16 +1,16 @@
-//! The arguments of a command as a tree, read from the line of documentation that its specification has.
+//! The arguments of a command as a tree, parsed from the syntax line of its specification.
 //!
-//! `COMMAND DOCS` answers such a tree. The notation is that of Redis's documentation: `word` is a value, `WORD` is
-//! written as it stands, `[…]` may be left out, `<…>` only groups, `|` separates alternatives, and `...` repeats what is
-//! before it: `key [key ...]` is one or more keys, `WEIGHTS weight [weight ...]` is a word and one or more weights.
+//! `COMMAND DOCS` replies such a tree. The notation is that of Redis's documentation: `word` is a value, `WORD` is
+//! literal, `[…]` is optional, `<…>` only groups, `|` separates alternatives, and `...` repeats what is before it:
+//! `key [key ...]` is one or more keys, `WEIGHTS weight [weight ...]` is a literal and one or more weights.
 //!
-//! Three marks of our own go beyond what people are shown: `name:` in front of a group names it, `@7.0.0` behind an
-//! argument is the version that had it first, and `!7.0.0` the one that deprecated it. Names that are not given, and the
-//! types of values, follow from the words.
+//! Three marks extend the notation and are not shown to users: `name:` before a group names it, `@7.0.0` after an
+//! argument is the version that introduced it, and `!7.0.0` the one that deprecated it. Other names, and the types of
+//! values, are derived from the words.
 
 use emberkv_core::spec::{Group, Spec};
 
-/// What an argument is.
+/// The type of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ArgumentType {
     /// Any bytes.
@@ -25,7 +25,7 @@ pub(crate) enum ArgumentType {
     Pattern,
     /// A Unix time.
     UnixTime,
-    /// Nothing but its word.
+    /// A literal word without a value.
     PureToken,
     /// One of the children.
     OneOf,
@@ -34,7 +34,7 @@ pub(crate) enum ArgumentType {
 }
 
 impl ArgumentType {
-    /// The name in `COMMAND DOCS`.
+    /// Returns the name in `COMMAND DOCS`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             ArgumentType::String => "string",
@@ -55,26 +55,26 @@ impl ArgumentType {
 pub(crate) struct Argument {
     /// Its name.
     pub(crate) name: String,
-    /// What it is.
+    /// Its type.
     pub(crate) argument_type: ArgumentType,
-    /// The word before it.
+    /// The literal word before it.
     pub(crate) token: Option<String>,
-    /// The version that had it first, where that is not the command's.
+    /// The version that introduced it, if that is not the command's.
     pub(crate) since: Option<String>,
     /// The version that deprecated it.
     pub(crate) deprecated_since: Option<String>,
-    /// Whether it may be left out.
+    /// Whether it is optional.
     pub(crate) is_optional: bool,
     /// Whether it may be repeated.
     pub(crate) is_multiple: bool,
     /// Whether `token` is repeated with it.
     pub(crate) repeats_token: bool,
-    /// What a group consists of.
+    /// The members of a group.
     pub(crate) children: Vec<Argument>,
 }
 
 impl Argument {
-    /// Takes back a repetition that turned out to be that of the group this argument ends.
+    /// Undoes a repetition that turned out to be that of the group that ends with this argument.
     fn end_repetition(&mut self) {
         match self.children.last_mut() {
             Some(last) if self.argument_type == ArgumentType::Block => last.is_multiple = false,
@@ -83,7 +83,7 @@ impl Argument {
     }
 }
 
-/// The arguments that a specification's syntax describes.
+/// Returns the arguments that a specification's syntax describes.
 pub(crate) fn arguments(spec: &Spec) -> Vec<Argument> {
     let mut spaced = spec.syntax.to_owned();
     for mark in ["[", "]", "<", ">", "|"] {
@@ -93,7 +93,7 @@ pub(crate) fn arguments(spec: &Spec) -> Vec<Argument> {
     Parser { spec, words, at: 0, keys: 0 }.sequence()
 }
 
-/// Groups whose names say more than the list of what is in them: the first two words (or the only one), and the name.
+/// Groups with more telling names than the list of their members: the first two words (or the only one), and the name.
 const GROUP_NAMES: &[(&[&str], &str)] = &[
     (&["nx", "xx"], "condition"),
     (&["gt", "lt"], "comparison"),
@@ -131,7 +131,7 @@ struct Parser<'s> {
     spec: &'s Spec,
     words: Vec<&'s str>,
     at: usize,
-    /// Different keys found so far.
+    /// The number of different keys found so far.
     keys: usize,
 }
 
@@ -152,7 +152,7 @@ impl<'s> Parser<'s> {
         self.words.get(self.at + ahead).copied()
     }
 
-    /// Arguments one behind the other, up to the end of the group or alternative.
+    /// Reads consecutive arguments, up to the end of the group or alternative.
     fn sequence(&mut self) -> Vec<Argument> {
         let mut sequence: Vec<Argument> = Vec::new();
         while let Some(word) = self.peek(0) {
@@ -203,7 +203,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// `[…]`: something that may be left out, or the repetition of what is before it.
+    /// Reads `[…]`: an optional argument, or the repetition of what is before it.
     fn add_optional(&mut self, name: Option<&str>, sequence: &mut Vec<Argument>) {
         let keys = self.keys;
         let mut group = self.group("]");
@@ -237,7 +237,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// A group in brackets, the brackets included.
+    /// Reads a group including its brackets.
     fn group(&mut self, close: &str) -> Argument {
         self.at += 1;
         let mut alternatives = Vec::new();
@@ -255,7 +255,7 @@ impl<'s> Parser<'s> {
             ends_repeating = self.words.get(self.at.wrapping_sub(1)) == Some(&"...") && sequence.len() > 1;
             alternatives.push(one_of_block(sequence));
             if self.peek(0).is_some_and(|word| word != close && word != "|") {
-                // Brackets that do not match: a test of the table finds them.
+                // Mismatched brackets: a test of the table finds them.
                 self.at += 1;
             }
         }
@@ -281,7 +281,7 @@ impl<'s> Parser<'s> {
         value("", ArgumentType::Block)
     }
 
-    /// What follows a word that is written as it stands.
+    /// Reads what follows a literal word.
     fn with_token(&mut self, token: &str) -> Argument {
         let mut values: Vec<Argument> = Vec::new();
         while let Some(word) = self.peek(0) {
@@ -313,7 +313,7 @@ impl<'s> Parser<'s> {
         argument
     }
 
-    /// Whether `word`, the next one, names a group that must be there.
+    /// Returns whether `word`, the next one, names a required group.
     fn names_choice(&self, word: &str) -> bool {
         word.ends_with(':') && self.peek(1) == Some("<")
     }
@@ -379,7 +379,7 @@ impl<'s> Parser<'s> {
             // IDs.
             "start" | "end" if matches!(self.spec.group, Group::Stream) => ArgumentType::String,
             "min-idle-time" if self.spec.name == "xpending" => ArgumentType::Integer,
-            // Places, scores or members.
+            // Indexes, scores or members.
             "start" | "stop" if self.spec.name == "zrange" => ArgumentType::String,
             "timeout" if matches!(self.spec.group, Group::List | Group::SortedSet) => ArgumentType::Double,
             "pattern" => ArgumentType::Pattern,
@@ -404,7 +404,7 @@ fn value(name: &str, argument_type: ArgumentType) -> Argument {
     }
 }
 
-/// The group with this name; a block of it if it is a single value.
+/// Returns the group with this name; a single value becomes a block.
 fn named(name: &str, group: Argument) -> Argument {
     let is_group = matches!(group.argument_type, ArgumentType::OneOf | ArgumentType::Block);
     if is_group && group.token.is_none() {
@@ -413,7 +413,7 @@ fn named(name: &str, group: Argument) -> Argument {
     Argument { children: vec![group], ..value(name, ArgumentType::Block) }
 }
 
-/// The only argument of a sequence, or a block of all.
+/// Returns the only argument of a sequence, or a block of all.
 fn one_of_block(mut sequence: Vec<Argument>) -> Argument {
     match sequence.pop() {
         Some(only) if sequence.is_empty() => only,
@@ -429,7 +429,8 @@ mod tests {
     use super::*;
     use emberkv_core::spec::{KeyFlags, KeySpec};
 
-    /// A tree in one line: `TOKEN=name:type?+(children)`, where `?` is optional, `+` repeated, `*` repeated with token.
+    /// Formats a tree in one line: `TOKEN=name:type?+(children)`, where `?` is optional, `+` repeated, `*` repeated
+    /// with token.
     fn show(arguments: &[Argument]) -> String {
         let shown = arguments.iter().map(|argument| {
             let mut text = argument.token.as_ref().map_or(String::new(), |token| format!("{token}="));

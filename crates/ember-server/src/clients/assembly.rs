@@ -1,39 +1,39 @@
-//! Commands on their way between workers, and their replies on the way back.
+//! Commands forwarded between workers, and their replies on the way back.
 
 use ember_protocol::{Mark, OwnedBatch, Protocol, Reply};
 use emberkv_core::keyspace::hash::KeyHash;
 
-/// Bytes of commands, and of replies, whose memory an emptied message keeps for the next ones.
+/// Bytes of commands and of replies that an emptied message keeps allocated for reuse.
 const KEPT_MAX_BYTES: usize = 64 * 1024;
 
-/// Commands of one batch for the shards of another worker, and later their replies. The buffers travel back with the
-/// replies and are used again.
+/// Commands of one batch for the shards of another worker, and later their replies. The buffers return with the replies
+/// and are reused.
 pub(crate) struct Forwarded {
-    /// The worker whose connection this is.
+    /// The worker that has the connection.
     pub(crate) origin: usize,
-    /// The worker that runs it.
+    /// The worker that runs the commands.
     pub(crate) owner: usize,
-    /// The connection's number at its worker, and its client's id, which tells whether it is still the same.
+    /// The connection's number at its worker, and its client's id, which shows whether it is still the same connection.
     pub(crate) token: usize,
     pub(crate) client_id: u64,
     pub(crate) database: usize,
     pub(crate) no_touch: bool,
-    /// Whether nothing has expired to the client.
+    /// Whether the client sees expired keys, too.
     pub(crate) sees_expired: bool,
     pub(crate) commands: OwnedBatch,
-    /// For each command its index in the registry and the hash of its key.
+    /// The registry index and the key hash of each command.
     pub(crate) prepared: Vec<(u16, KeyHash)>,
     pub(crate) reply: Reply,
-    /// Where each command's reply begins, and at last where the last one ends.
+    /// Where each command's reply begins, and finally where the last one ends.
     pub(crate) marks: Vec<Mark>,
-    /// The number under which it is parked while values are fetched that its next command needs.
+    /// The number under which the commands are parked while the values for the next one are fetched.
     pub(crate) parked: u64,
-    /// The number of the last record of what the commands have changed; 0 if they have changed nothing.
+    /// The number of the last journal record of these commands; 0 if they have changed nothing.
     pub(crate) last_record: u64,
 }
 
 impl Forwarded {
-    /// An empty one, to be filled.
+    /// Returns an empty message.
     pub(crate) fn new() -> Forwarded {
         Forwarded {
             origin: 0,
@@ -52,7 +52,7 @@ impl Forwarded {
         }
     }
 
-    /// Empties it and keeps its buffers, unless they are unusually large.
+    /// Clears the message; keeps its buffers unless they are unusually large.
     pub(crate) fn clear(&mut self) {
         if self.commands.len_bytes() > KEPT_MAX_BYTES {
             self.commands = OwnedBatch::new();
@@ -68,11 +68,11 @@ impl Forwarded {
     }
 }
 
-/// Replies on their way from several workers.
+/// The replies to one batch, collected from several workers.
 pub(crate) struct Assembly {
     /// The worker of each command, in order.
     pub(crate) owners: Vec<usize>,
-    /// What this worker ran itself; it comes as an answer if it has to wait for values that are away.
+    /// The commands that this worker runs itself; they come as an answer if they have to wait for cold values.
     pub(crate) local: Option<Box<Forwarded>>,
     #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
     pub(crate) answers: Vec<Box<Forwarded>>,
@@ -80,7 +80,7 @@ pub(crate) struct Assembly {
 }
 
 impl Assembly {
-    /// Takes an answer; true when it was the last one.
+    /// Accepts an answer; returns true when it was the last one.
     pub(crate) fn accept(&mut self, answer: Box<Forwarded>) -> bool {
         self.answers.push(answer);
         self.outstanding -= 1;

@@ -1,4 +1,4 @@
-//! A call of a connection that waits for a key, for a write to be durable, or for another thread to do its work.
+//! A blocked call: it waits for a key, for a durable write, or for another thread's work.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -6,22 +6,22 @@ use std::time::Instant;
 use ember_protocol::Reply;
 use emberkv_core::observers::Waiter;
 
-/// Writes the reply to a call that waits no longer.
+/// Writes the reply to a call that has stopped waiting.
 pub(crate) type Answer = Box<dyn Fn(&mut Reply) + Send>;
 
-/// A connection's call that waits.
+/// A connection's blocked call.
 pub(crate) struct Blocked {
     pub(crate) waiter: Arc<Waiter>,
-    /// When the waiting times out.
+    /// When the call times out.
     pub(crate) deadline: Option<Instant>,
-    /// What is answered then.
+    /// The reply on timeout.
     pub(crate) on_timeout: Answer,
-    /// The number of a record that is waited for to be durable, and what is answered then.
+    /// The number of the record whose durability is awaited, and the reply then.
     pub(crate) durable: Option<(u64, Answer)>,
-    /// Whether it goes on when the peer sends no more: its work is under way.
+    /// Whether the call continues after the peer has stopped sending: its work has begun.
     pub(crate) is_under_way: bool,
-    /// How long it has run, in ns, without the time that it waits.
+    /// The run time in ns, without the time spent waiting.
     pub(crate) run_ns: u64,
-    /// About the memory in bytes that the waiting takes.
+    /// The approximate memory of the wait, in bytes.
     pub(crate) bytes: usize,
 }

@@ -1,4 +1,4 @@
-//! Clients: what a connection's commands know of their caller, and what others may see of it.
+//! Clients: the state of a connection's caller for its commands, and the part of it that other connections may read.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -20,29 +20,29 @@ use crate::acl::user::User;
 use crate::acl::users::Standing;
 use crate::observability::stats::Counter;
 
-/// Where a client comes from and which of our addresses it chose.
+/// Where a client comes from, and the server address that it connected to.
 #[derive(Clone, Debug)]
 pub(crate) enum Peer {
-    /// TCP: its address and ours.
+    /// TCP: the addresses of both ends.
     Tcp {
         /// The client's address.
         remote: SocketAddr,
-        /// Our address.
+        /// The server's address.
         local: SocketAddr,
     },
-    /// A unix socket; the path.
+    /// A unix socket: its path.
     Unix(Arc<str>),
-    /// A request of HTTP, whose commands come through a socket inside the process: its address and ours.
+    /// An HTTP request whose commands arrive through a socket inside the process: the addresses of both ends.
     Http {
         /// The browser's address.
         remote: SocketAddr,
-        /// Our address.
+        /// The server's address.
         local: SocketAddr,
     },
 }
 
 impl Peer {
-    /// The client's address as `CLIENT LIST` shows it.
+    /// Returns the client's address as `CLIENT LIST` shows it.
     pub(crate) fn remote(&self) -> String {
         match self {
             Peer::Tcp { remote, .. } | Peer::Http { remote, .. } => remote.to_string(),
@@ -50,7 +50,7 @@ impl Peer {
         }
     }
 
-    /// Our address as `CLIENT LIST` shows it.
+    /// Returns the server's address as `CLIENT LIST` shows it.
     pub(crate) fn local(&self) -> String {
         match self {
             Peer::Tcp { local, .. } | Peer::Http { local, .. } => local.to_string(),
@@ -58,7 +58,7 @@ impl Peer {
         }
     }
 
-    /// The client's address without its port, if it has one.
+    /// Returns the client's address without its port, if it has one.
     pub(crate) fn remote_ip(&self) -> Option<IpAddr> {
         match self {
             Peer::Tcp { remote, .. } | Peer::Http { remote, .. } => Some(remote.ip()),
@@ -66,7 +66,7 @@ impl Peer {
         }
     }
 
-    /// Whether the client is on this machine.
+    /// Returns whether the client is on this machine.
     pub(crate) fn is_loopback(&self) -> bool {
         match self {
             Peer::Tcp { remote, .. } | Peer::Http { remote, .. } => remote.ip().to_canonical().is_loopback(),
@@ -75,16 +75,16 @@ impl Peer {
     }
 }
 
-/// Bytes of a name that logs keep: they outlive the client, whose memory is bounded.
+/// Bytes of a name that logs keep. Log entries outlive the client and are outside the limit of its memory.
 const LOGGED_NAME_BYTES: usize = 128;
 
-/// The beginning of a name that logs keep.
+/// Returns the beginning of a name, which is all that logs keep.
 pub(crate) fn cut_name(name: &str) -> &str {
     // Names are ASCII.
     name.get(..LOGGED_NAME_BYTES).unwrap_or(name)
 }
 
-/// Names that a client gave itself.
+/// The names that a client has set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     /// `CLIENT SETNAME`.
@@ -95,7 +95,7 @@ pub(crate) struct Names {
     pub(crate) library_version: Box<str>,
 }
 
-/// The part of a client that other connections may look at. Its own worker writes it once for each batch.
+/// The part of a client that other connections may read. Its own worker writes it once per batch.
 pub(crate) struct ClientView {
     // Fixed.
     pub(crate) id: u64,
@@ -105,13 +105,13 @@ pub(crate) struct ClientView {
     /// Its number among the worker's connections.
     pub(crate) token: usize,
     pub(crate) created_ms: i64,
-    /// The memory in bytes of its connection, without what that holds.
+    /// The size in bytes of the connection itself, without its buffers.
     pub(crate) connection_bytes: usize,
-    /// Whether it is this server's primary.
+    /// Whether the client is this server's primary.
     pub(crate) is_primary: bool,
-    // Shared. All are plain values for display, or flags that the worker looks at in its own time.
+    // Shared: plain values for display, or flags that the worker checks later.
     pub(crate) names: Mutex<Names>,
-    /// Who the client is.
+    /// The authenticated user.
     pub(crate) user: Mutex<Arc<User>>,
     pub(crate) active_ms: AtomicI64,
     pub(crate) database: AtomicU32,
@@ -120,47 +120,47 @@ pub(crate) struct ClientView {
     pub(crate) is_resp3: AtomicBool,
     pub(crate) no_evict: AtomicBool,
     pub(crate) no_touch: AtomicBool,
-    /// Whether it brings data from another server (`CLIENT IMPORT-SOURCE`).
+    /// Whether the client sends data from another server (`CLIENT IMPORT-SOURCE`).
     pub(crate) is_import_source: AtomicBool,
-    /// Whether it follows redirections to another server (`CLIENT CAPA redirect`).
+    /// Whether the client follows redirections to another server (`CLIENT CAPA redirect`).
     pub(crate) follows_redirects: AtomicBool,
-    // What it takes, in bytes; counted by its worker ([`ClientMemory`](crate::clients::memory::ClientMemory)).
+    // The client's memory in bytes, counted by its worker ([`ClientMemory`](crate::clients::memory::ClientMemory)).
     /// Requests that have not run.
     pub(crate) query_bytes: AtomicU64,
-    /// Replies that are not sent.
+    /// Unsent replies.
     pub(crate) output_bytes: AtomicU64,
     /// Calls queued since MULTI.
     pub(crate) multi_bytes: AtomicU64,
-    /// What its calls have left behind: keys that it watches or waits for, subscriptions, prefixes, names.
+    /// State that its calls have created: watched and awaited keys, subscriptions, prefixes, names.
     pub(crate) kept_bytes: AtomicU64,
-    /// Bytes of the states of live queries that wait for it.
+    /// Bytes of the waiting states of its live queries.
     pub(crate) state_bytes: AtomicU64,
-    /// The part of that that names take.
+    /// The part of `kept_bytes` that is names.
     pub(crate) names_bytes: AtomicU64,
-    /// The number of the reason why its worker closes the connection ([`EndReason`]); 0 while it does not.
+    /// The number of the reason why its worker closes the connection ([`EndReason`]); 0 while it stays open.
     pub(crate) end_reason: AtomicU8,
-    /// All clients whose end is decided.
+    /// All clients that are being disconnected.
     pub(crate) ending: Arc<EndingClients>,
     /// Set while the connection waits for `CLIENT PAUSE` to end.
     pub(crate) is_paused: AtomicBool,
-    /// What the connection waits for, if it is in a blocking command.
+    /// What the connection waits for while it is in a blocking command.
     pub(crate) waiter: WaiterSlot,
-    /// Whether it is shown the commands of others.
+    /// Whether the client receives the commands of others (MONITOR).
     pub(crate) is_monitor: AtomicBool,
-    /// Whether it is a replica of this server.
+    /// Whether the client is a replica of this server.
     pub(crate) is_replica: AtomicBool,
-    /// How the client tracks what it has read, if it does.
+    /// How the client tracks its reads, if it does.
     pub(crate) tracking: Mutex<Option<Arc<Tracking>>>,
     /// The number of calls queued since MULTI; -1 outside a transaction.
     pub(crate) queued: AtomicI64,
-    /// The number of keys that it watches.
+    /// The number of watched keys.
     pub(crate) watched_keys: AtomicU64,
     // Counted by its worker.
     /// Bytes read from its socket.
     pub(crate) input_bytes: Counter,
     /// Bytes written to its socket.
     pub(crate) sent_bytes: Counter,
-    /// Commands that it has called.
+    /// Commands called.
     pub(crate) commands: Counter,
     /// The numbers of its subscriptions.
     pub(crate) channels: AtomicU64,
@@ -170,10 +170,11 @@ pub(crate) struct ClientView {
     pub(crate) queries: AtomicU64,
 }
 
-/// What the field `flags` of CLIENT LIST may show: the letters of Redis and Valkey, those of links between servers too.
+/// The letters that the field `flags` of CLIENT LIST may show: those of Redis and Valkey, including those of links
+/// between servers.
 pub(crate) const FLAG_LETTERS: &[u8] = b"AbBcdeEiIkMNOPrRStTuUx";
 
-/// Bytes of output that CLIENT LIST shows as `obl`; `omem` is the rest. In Redis they are those of a client's own buffer.
+/// Bytes of output that CLIENT LIST shows as `obl`; `omem` is the rest. In Redis, `obl` is the client's own buffer.
 const OUTPUT_BUFFER_BYTES: u64 = 16 * 1024;
 
 /// Which replies a client wants to see (`CLIENT REPLY`).
@@ -183,19 +184,19 @@ pub(crate) enum ReplyMode {
     On,
     /// None until `ON`.
     Off,
-    /// All but that of the command behind the one that runs.
+    /// All except the reply to the command after the current one.
     SkipNext,
-    /// All but that of the command that runs.
+    /// All except the reply to the current command.
     Skip,
 }
 
 impl ReplyMode {
-    /// Whether a reply written now is not sent.
+    /// Returns whether replies written now are discarded.
     pub(crate) fn is_silent(self) -> bool {
         matches!(self, ReplyMode::Off | ReplyMode::Skip)
     }
 
-    /// The mode of the command behind one that ends in this mode.
+    /// Returns the mode for the command after one that ends in this mode.
     pub(crate) fn next(self) -> ReplyMode {
         match self {
             ReplyMode::SkipNext => ReplyMode::Skip,
@@ -207,40 +208,40 @@ impl ReplyMode {
 
 /// The caller of a connection's commands.
 pub(crate) struct Client {
-    /// The part others see.
+    /// The part that other connections see.
     pub(crate) view: Arc<ClientView>,
     /// The selected database.
     pub(crate) database: usize,
-    /// Whether it may run commands beyond AUTH, HELLO, QUIT and RESET; follows from `identity`.
+    /// Whether the client may run commands other than AUTH, HELLO, QUIT and RESET; follows from `identity`.
     pub(crate) is_authenticated: bool,
-    /// Whether its user may do everything, so that no call needs a check; follows from `identity`.
+    /// Whether the user may do everything, so that no call needs a check; follows from `identity`.
     pub(crate) is_unrestricted: bool,
-    /// Who it is.
+    /// The user, and where it was looked up.
     pub(crate) identity: Identity,
-    /// Which replies it wants.
+    /// The replies that the client wants.
     pub(crate) reply_mode: ReplyMode,
-    /// The calls since MULTI.
+    /// The calls queued since MULTI.
     pub(crate) transaction: Option<Box<Transaction>>,
-    /// How it tracks what it has read, if it does.
+    /// How the client tracks its reads, if it does.
     pub(crate) tracking: Option<Arc<Tracking>>,
-    /// What `CLIENT CACHING` said of the next call.
+    /// The choice of `CLIENT CACHING` for the next call.
     pub(crate) caching: Option<bool>,
-    /// The channels and patterns that it listens to, if any.
+    /// Subscribed channels and patterns, if any.
     pub(crate) subscriptions: Option<Box<Subscriptions>>,
-    /// The keys that its next transaction depends on.
+    /// The keys that its next transaction depends on (WATCH).
     pub(crate) watched: Option<Box<Watched>>,
-    /// The number of the last record of the journal of what it has changed; 0 if there is none.
+    /// The number of the client's last journal record; 0 if it has changed nothing.
     pub(crate) last_record: u64,
-    /// How many replicas are to have what it writes, if it has said so.
+    /// How many replicas must have the client's writes, if it has set a number.
     pub(crate) sync_wish: Option<SyncWish>,
-    /// What is known of it if it is this server's primary.
+    /// The state of the link if this client is the server's primary.
     pub(crate) primary: Option<Box<FromPrimary>>,
-    /// What it is as a replica, if it is one or has begun to say so.
+    /// The client's state as a replica, if it is one or has begun the handshake.
     pub(crate) replica: Option<Box<Replica>>,
 }
 
 impl Client {
-    /// What `RESET` and a new connection begin with.
+    /// Creates a client in the state of a new connection, which is also that after `RESET`.
     pub(crate) fn new(view: Arc<ClientView>, identity: Identity) -> Client {
         *view.user.lock() = Arc::clone(identity.user());
         Client {
@@ -262,22 +263,22 @@ impl Client {
         }
     }
 
-    /// Bytes of the calls queued since MULTI.
+    /// Returns the bytes of the calls queued since MULTI.
     pub(crate) fn multi_bytes(&self) -> usize {
         self.transaction.as_ref().map_or(0, |transaction| transaction.memory_bytes())
     }
 
-    /// Whether it is a replica: it gets what its primary has for it.
+    /// Returns whether the client is a replica that receives a feed instead of replies.
     pub(crate) fn is_fed(&self) -> bool {
         self.replica.as_ref().is_some_and(|replica| replica.feed.is_some())
     }
 
-    /// Bytes of the states of live queries that wait for the client.
+    /// Returns the bytes of states of live queries that wait for the client.
     pub(crate) fn waiting_states_bytes(&self) -> usize {
         self.subscriptions.as_ref().map_or(0, |subscriptions| subscriptions.queries.waiting_bytes())
     }
 
-    /// Bytes of what the client's calls have left behind.
+    /// Returns the bytes of the state that the client's calls have created.
     pub(crate) fn kept_bytes(&self) -> usize {
         let watched = self.watched.as_ref().map_or(0, |watched| watched.memory_bytes());
         let subscriptions = self.subscriptions.as_ref().map_or(0, |names| names.memory_bytes());
@@ -287,10 +288,10 @@ impl Client {
 }
 
 impl Client {
-    /// Makes the connection the user `name` if `password` is right.
+    /// Authenticates the connection as user `name` if `password` is right.
     ///
     /// # Errors
-    /// That it is not; the connection is as it was.
+    /// The password is wrong; the connection is unchanged.
     pub(crate) fn log_in(&mut self, name: &[u8], password: &[u8]) -> Result<(), WrongPassword> {
         let acl = self.identity.acl;
         let Standing { user, generation, .. } = acl.look_up(name);
@@ -299,8 +300,8 @@ impl Client {
         Ok(())
     }
 
-    /// Makes the connection the first of these users that may log in, whose passwords do not count: it has shown a
-    /// certificate. Without any it stays what it is.
+    /// Authenticates the connection as the first of these users that is enabled. Passwords are not checked, because the
+    /// client has shown a certificate. Without such a user nothing changes.
     pub(crate) fn log_in_as_one_of(&mut self, names: &[Vec<u8>]) {
         let acl = self.identity.acl;
         for name in names {
@@ -319,16 +320,16 @@ impl Client {
         self.identity = identity;
     }
 
-    /// Whether users have changed since the connection's own was looked up.
+    /// Returns whether users have changed since the connection's user was looked up.
     #[inline]
     pub(crate) fn is_user_stale(&self) -> bool {
         self.identity.generation != self.identity.acl.generation()
     }
 
-    /// Looks the connection's user up again; false when there is no such user any more.
+    /// Looks the connection's user up again; returns false when the user no longer exists.
     #[cold]
     pub(crate) fn refresh_user(&mut self) -> bool {
-        // A primary is no user.
+        // The connection to a primary has no user.
         if self.primary.is_some() {
             self.identity.generation = self.identity.acl.generation();
             return true;
@@ -337,21 +338,21 @@ impl Client {
         let Standing { user: found, is_open, generation } = acl.look_up(&user.name);
         let Some(found) = found.filter(|found| found.id == user.id) else { return false };
         self.become_user(Identity { acl, user: found, generation, has_authenticated });
-        // Whoever has not logged in is let in while no password is needed, and only then.
+        // A client that has not authenticated may run commands only while the default user needs no password.
         self.is_authenticated |= is_open;
         true
     }
 }
 
-/// No user has this name and password, or it is off.
+/// No user has this name and password, or the user is disabled.
 pub(crate) struct WrongPassword;
 
-/// All connected clients by their ids, which are never used twice.
+/// All connected clients by id. Ids are never reused.
 #[derive(Default)]
 pub(crate) struct Clients {
     next_id: AtomicU64,
     by_id: Mutex<BTreeMap<u64, Arc<ClientView>>>,
-    /// Those of them whose end is decided.
+    /// The clients that are being disconnected.
     pub(crate) ending: Arc<EndingClients>,
 }
 
@@ -359,7 +360,7 @@ pub(crate) struct Clients {
 pub(crate) struct TooManyClients;
 
 impl Clients {
-    /// Enters a client that `make` makes for its id, unless there are `max` already.
+    /// Adds a client, which `make` builds from its id, unless there are `max` already.
     pub(crate) fn enter(
         &self,
         max: usize,
@@ -375,44 +376,44 @@ impl Clients {
         Ok(view)
     }
 
-    /// Forgets a client whose connection is closed. Whether that was one to be closed at once.
+    /// Removes a client whose connection is closed. Returns whether it was to be closed immediately.
     pub(crate) fn leave(&self, view: &ClientView) -> bool {
         self.by_id.lock().remove(&view.id);
         self.ending.leave(view.id, &view.end_reason)
     }
 
-    /// The clients, by ascending id.
+    /// Returns the clients by ascending id.
     pub(crate) fn all(&self) -> Vec<Arc<ClientView>> {
         self.by_id.lock().values().cloned().collect()
     }
 
-    /// How many there are. As in Redis replicas do not count, and clients that were killed.
+    /// Returns the number of clients. As in Redis, replicas and killed clients do not count.
     pub(crate) fn count(&self) -> usize {
         let counts = |view: &&Arc<ClientView>| !view.is_replica.load(Ordering::Relaxed) && !view.is_cut();
         self.by_id.lock().values().filter(counts).count()
     }
 
-    /// Bytes that replicas make the server keep. O(clients).
+    /// Returns the bytes that the server holds for replicas. O(clients).
     pub(crate) fn replica_memory(&self) -> u64 {
         let clients = self.by_id.lock();
         let replicas = clients.values().filter(|view| view.is_replica.load(Ordering::Relaxed));
         replicas.map(|view| view.memory_bytes()).sum()
     }
 
-    /// The client with this id.
+    /// Returns the client with this id.
     pub(crate) fn get(&self, id: u64) -> Option<Arc<ClientView>> {
         self.by_id.lock().get(&id).cloned()
     }
 }
 
 impl ClientView {
-    /// What the log calls it: `client 7 at 127.0.0.1:40000`.
+    /// Returns the client's name in the log: `client 7 at 127.0.0.1:40000`.
     pub(crate) fn who(&self) -> String {
         format!("client {} at {}", self.id, self.peer.remote())
     }
 
-    /// Decides that its connection is closed: from now on it is served nothing that it waits for, and no message counts it
-    /// as a receiver. False if that was decided before for as strong a reason.
+    /// Decides that the connection is closed: no waiting call of it is served any more, and no message counts it as a
+    /// receiver. Returns false if that was decided before for an equally strong reason.
     pub(crate) fn begin_ending(&self, reason: EndReason) -> bool {
         let is_new = self.ending.enter(self.id, &self.end_reason, reason);
         if is_new {
@@ -421,23 +422,23 @@ impl ClientView {
         is_new
     }
 
-    /// Why its connection is closed, if that is decided.
+    /// Returns why the connection is being closed, if it is.
     pub(crate) fn end_reason(&self) -> Option<EndReason> {
         EndReason::from_number(self.end_reason.load(Ordering::SeqCst))
     }
 
-    /// Whether its connection is closed as soon as its worker gets to it.
+    /// Returns whether its worker closes the connection without sending pending replies.
     pub(crate) fn is_cut(&self) -> bool {
         self.end_reason().is_some_and(EndReason::is_immediate)
     }
 
-    /// Whether it listens to anything.
+    /// Returns whether the client has subscriptions.
     pub(crate) fn is_subscribed(&self) -> bool {
         let counts = [&self.channels, &self.patterns, &self.shard_channels];
         counts.iter().any(|count| count.load(Ordering::Relaxed) > 0)
     }
 
-    /// Bytes of memory the client takes.
+    /// Returns the client's memory in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let sizes =
             [&self.query_bytes, &self.output_bytes, &self.multi_bytes, &self.kept_bytes, &self.state_bytes];
@@ -445,7 +446,7 @@ impl ClientView {
         fixed as u64 + sizes.iter().map(|size| size.load(Ordering::Relaxed)).sum::<u64>()
     }
 
-    /// Lets `edit` change the client's names.
+    /// Changes the client's names with `edit`.
     pub(crate) fn edit_names(&self, edit: impl FnOnce(&mut Names)) {
         let mut names = self.names.lock();
         edit(&mut names);
@@ -454,26 +455,26 @@ impl ClientView {
         self.names_bytes.store(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Notes the command that the client called last, by its index in the registry.
+    /// Records the client's last command, by its index in the registry.
     #[inline]
     pub(crate) fn note_command(&self, index: u16) {
         self.command.store(u32::from(index) + 1, Ordering::Relaxed);
     }
 
-    /// The index of the command that the client called last.
+    /// Returns the registry index of the client's last command.
     pub(crate) fn last_command(&self) -> Option<u16> {
         let number = self.command.load(Ordering::Relaxed).checked_sub(1)?;
         u16::try_from(number).ok()
     }
 
-    /// Appends the line of `CLIENT LIST` and `CLIENT INFO`, without its end. `command` names the last command;
-    /// `running_bytes` are those of its request that runs, if it asks itself.
+    /// Appends the line of `CLIENT LIST` and `CLIENT INFO`, without the line end. `command` names the last command;
+    /// `running_bytes` is the size of the running request if the client asks about itself.
     pub(crate) fn describe(&self, now_ms: i64, command: &str, running_bytes: u64, line: &mut Vec<u8>) {
         let names = self.names.lock().clone();
         self.describe_as(&names, now_ms, command, running_bytes, line);
     }
 
-    /// The same for a log: of long names only the beginning.
+    /// Appends the same line for a log, with long names truncated.
     pub(crate) fn describe_for_log(&self, now_ms: i64, command: &str, line: &mut Vec<u8>) {
         let names = {
             let names = self.names.lock();
@@ -532,7 +533,7 @@ impl ClientView {
         line.extend_from_slice(after.as_bytes());
     }
 
-    /// The letters of the field `flags`, all of [`FLAG_LETTERS`].
+    /// Returns the letters of the field `flags`, all of them from [`FLAG_LETTERS`].
     pub(crate) fn flags(&self) -> String {
         let tracking = self.tracking.lock().clone();
         let tracks = |is: fn(&Tracking) -> bool| tracking.as_deref().is_some_and(is);

@@ -1,7 +1,7 @@
-//! A connection: its socket, what was read and not yet run, what was answered and not yet sent.
+//! A connection: its socket, requests read and not yet run, replies written and not yet sent.
 //!
-//! An idle connection holds no buffers: a worker reads into one buffer of its own and answers into one, and only what
-//! is left over (part of a command, replies the socket does not take) moves into the connection.
+//! An idle connection holds no buffers: a worker reads into a buffer of its own and writes replies into another, and
+//! only what is left over (part of a command, replies that the socket does not accept) moves into the connection.
 
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
@@ -22,60 +22,59 @@ use crate::journal::JournalHub;
 use crate::system::driver::Readiness;
 use crate::tls::{Received, TlsStream};
 
-/// Bytes read at once: the share of a turn that one connection gets.
+/// Bytes per read: one connection's share of a turn.
 const READ_BYTES: usize = 64 * 1024;
 
-/// The same of the primary's connection, and how many commands of it are run at once: enough for all workers to have their
-/// part.
+/// The same for the primary's connection, and the number of its commands run at once: enough to occupy all workers.
 const PRIMARY_READ_BYTES: usize = 256 * 1024;
 const PRIMARY_COMMANDS_MAX: usize = 4096;
 
-/// The longest beginning of a command that is copied in front of the bytes read next; longer ones grow in place.
+/// The longest partial command that is copied in front of the bytes read next; longer ones grow in place.
 const COPIED_MAX_BYTES: usize = READ_BYTES / 2;
 
-/// Replies made since the socket last took all of them, in bytes, above which no further commands are run: the client
-/// reads too slowly. Sent bytes count too, because the buffer lets go of them only when all are sent.
+/// The bytes of replies, written since the socket last accepted all of them, above which no further commands run: the
+/// client reads too slowly. Sent bytes count too, because the buffer frees them only when all are sent.
 pub(crate) const OUTPUT_HIGH_BYTES: usize = 1024 * 1024;
 
-/// Requests taken in while replies wait. A client may send a whole pipeline before it reads the first reply; it
-/// would wait for us while we wait for it if none of that were taken.
+/// Requests received while replies wait. A client may send a whole pipeline before it reads the first reply; if the
+/// server received none of it, both sides would wait for each other.
 const ABSORBED_MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// The bound on replies in place of [`OUTPUT_HIGH_BYTES`] when no more requests can be taken in. Most replies are
-/// shorter than their requests, so running on is what lets a client that sends for longer finish.
+/// The limit on replies instead of [`OUTPUT_HIGH_BYTES`] when no more requests can be received. Most replies are
+/// shorter than their requests, so a client that sends even more can finish if its commands continue to run.
 const OUTPUT_FULL_BYTES: usize = 16 * 1024 * 1024;
 
-/// Bytes of requests thrown away before a connection is closed by us. Closing with unread bytes makes the kernel
-/// reset the connection, and the peer may lose the last replies.
+/// Bytes of requests discarded before the server closes a connection. If bytes are unread at the close, the kernel
+/// resets the connection, and the peer may lose the last replies.
 const DISCARDED_MAX_BYTES: usize = 1024 * 1024;
 
-/// Requests that are taken in while replies wait, in bytes, when the client's query buffer may have `limit`.
+/// Returns the bytes of requests received while replies wait, for a client whose query buffer is limited to `limit`.
 pub(crate) fn absorbed_max(limit: u64) -> usize {
-    // A full read more must not break the limit.
+    // One more full read must not exceed the limit.
     usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(READ_BYTES).min(ABSORBED_MAX_BYTES)
 }
 
 /// Pieces passed to one write call.
 const WRITE_SLICES_MAX: usize = 64;
 
-/// Bytes that one call of [`Connection::flush`] sends at most: the other connections of the worker wait for the system to
-/// copy them.
+/// Bytes that one call of [`Connection::flush`] sends at most: the worker's other connections wait while the system
+/// copies them.
 const FLUSHED_MAX_BYTES: usize = 1024 * 1024;
 
-/// What reading gave.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fill {
     /// This many bytes.
     Bytes(usize),
-    /// Nothing for now.
+    /// No bytes at present.
     Nothing,
-    /// The peer sends no more; it may still read.
+    /// The peer has stopped sending; it may still read.
     End,
     /// The connection broke.
     Broken,
 }
 
-/// The bounds on requests, of clients that have authenticated and of those that have not.
+/// The limits of requests, for authenticated and for other clients.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestLimits {
     authenticated: Limits,
@@ -84,7 +83,7 @@ pub(crate) struct RequestLimits {
 }
 
 impl RequestLimits {
-    /// Those for arguments of `bulk_len_max` bytes at most.
+    /// Returns the limits for arguments of at most `bulk_len_max` bytes.
     pub(crate) fn new(bulk_len_max: u64) -> RequestLimits {
         let authenticated = Limits { bulk_len_max, ..Limits::default() };
         RequestLimits {
@@ -103,80 +102,80 @@ impl RequestLimits {
     }
 }
 
-/// A batch that stopped in the middle.
+/// A batch that was interrupted.
 pub(crate) struct Parked {
     /// The commands; their bytes are in the connection's input.
     pub(crate) batch: Batch,
-    /// The first that has not run.
+    /// The first command that has not run.
     pub(crate) next: usize,
-    /// Whether it is `CLIENT PAUSE` that it waits for (otherwise answers of other workers, or values that are away).
+    /// Whether the batch waits for `CLIENT PAUSE` (otherwise for answers of other workers, or for cold values).
     pub(crate) is_paused: bool,
 }
 
 /// A connection.
 pub(crate) struct Connection {
     socket: OwnedFd,
-    /// What encrypts it, if anything does.
+    /// The encryption, if any.
     tls: Option<Box<TlsStream>>,
     pub(crate) client: Client,
     pub(crate) parser: Parser,
-    /// Bytes read and not done with, behind those the parser has consumed: the beginning of a command, or whole
-    /// commands while the connection waits. Empty nearly always.
+    /// Bytes read and not yet processed, after those that the parser has consumed: a partial command, or whole commands
+    /// while the connection waits. Nearly always empty.
     pub(crate) input: Vec<u8>,
-    /// Replies not sent; empty nearly always.
+    /// Unsent replies; nearly always empty.
     pub(crate) output: Reply,
-    /// Bytes of `output` already sent.
+    /// Bytes of `output` that are sent.
     sent: usize,
     pub(crate) parked: Option<Box<Parked>>,
-    /// Replies on their way from other workers.
+    /// Replies expected from other workers.
     pub(crate) awaiting: Option<Box<Assembly>>,
-    /// The call that waits for a key.
+    /// The blocked call.
     pub(crate) blocked: Option<Box<Blocked>>,
-    /// The number of the last record of what `output` acknowledges; 0 if that need not be asked.
+    /// The number of the last record that `output` acknowledges; 0 if sending need not wait for one.
     pub(crate) acknowledges: u64,
-    /// `output` is held until that record is released.
+    /// Whether `output` is held until that record is released.
     pub(crate) is_held: bool,
-    /// Since when it is, Unix time in ms.
+    /// The start of holding, as Unix time in ms.
     pub(crate) held_since_ms: i64,
-    /// There may be something to read.
+    /// Whether the socket may have bytes to read.
     pub(crate) readable: bool,
-    /// The peer sends no more: only an empty read is the last one.
+    /// The peer has stopped sending: only an empty read is the last one.
     pub(crate) read_closed: bool,
-    /// All that the peer will ever send was read.
+    /// Whether everything that the peer has sent was read.
     pub(crate) has_ended: bool,
-    /// What the system said when it broke.
+    /// The system's error when the connection broke.
     pub(crate) failure: Option<io::Error>,
-    /// The socket may take more.
+    /// Whether the socket may accept more.
     writable: bool,
-    /// `input` is not empty and may hold whole commands that were not parsed yet.
+    /// Whether `input` may hold whole commands that are not parsed yet.
     pub(crate) has_unparsed: bool,
-    /// Run no more commands, and close when the output is sent.
+    /// Whether no more commands run and the connection closes when its output is sent.
     closing: bool,
-    /// It is closed when the reply is sent that its waiter was served before the end was decided.
+    /// Whether it closes after the reply to its waiter, which was served before the end was decided.
     pub(crate) has_last_reply: bool,
-    /// The peer speaks TLS, and this is no connection for that.
+    /// Whether the peer speaks TLS on a connection without TLS.
     is_tls_by_mistake: bool,
-    /// It is in the worker's list of connections to serve this turn.
+    /// Whether it is in the worker's list of connections to serve in this turn.
     pub(crate) is_listed: bool,
-    /// The most bytes that were unsent when output was last sent: replies above a limit end the connection however fast the
-    /// socket takes them.
+    /// The most bytes that were unsent when output was last sent: replies above a limit end the connection, however
+    /// fast the socket accepts them.
     unsent_peak: usize,
-    /// Bytes of pushes written since the socket last took all output: what the client has not asked for.
+    /// Bytes of pushes written since the socket last accepted all output.
     pushed: usize,
-    /// For how long the output, and the pushes in it, are above their soft limits.
+    /// How long the output, and the pushes in it, have been above their soft limits.
     output_excess: Excess,
     pushed_excess: Excess,
 }
 
-/// For how long something is above its soft limit.
+/// How long a size has been above its soft limit.
 #[derive(Debug, Default)]
 struct Excess {
-    /// Since when, Unix time in ms; 0 when it is not.
+    /// The start as Unix time in ms; 0 while the size is within its limit.
     since_ms: i64,
 }
 
 impl Excess {
-    /// Whether `bytes` are more than the limit allows now.
+    /// Returns whether `bytes` exceeds the limit now.
     fn is_too_much(&mut self, bytes: u64, limit: &OutputBufferLimit, now_ms: i64) -> bool {
         if limit.soft_bytes == 0 || bytes <= limit.soft_bytes {
             self.since_ms = 0;
@@ -190,7 +189,7 @@ impl Excess {
 }
 
 impl Connection {
-    /// A connection that has read and sent nothing.
+    /// Creates a connection that has read and sent nothing.
     pub(crate) fn new(
         socket: OwnedFd,
         tls: Option<Box<TlsStream>>,
@@ -228,7 +227,7 @@ impl Connection {
         }
     }
 
-    /// Whether commands may be run: nothing is being waited for.
+    /// Returns whether commands may run: the connection waits for nothing.
     pub(crate) fn may_run(&self) -> bool {
         self.awaiting.is_none()
             && self.blocked.is_none()
@@ -237,37 +236,38 @@ impl Connection {
             && !self.closing
     }
 
-    /// Whether too many replies wait for the socket to make more.
+    /// Returns whether too many replies are unsent for further commands to run.
     pub(crate) fn is_output_high(&self, absorbed_max: usize) -> bool {
         let high = if self.query_bytes() < absorbed_max { OUTPUT_HIGH_BYTES } else { OUTPUT_FULL_BYTES };
         self.output.len_bytes() > high
     }
 
-    /// Whether there is nothing left to do for this connection: its last reply is sent.
+    /// Returns whether the connection is finished: its last reply is sent.
     pub(crate) fn is_over(&self) -> bool {
         let no_more_runs = self.closing || (self.has_ended && !self.has_unparsed && self.may_run());
         no_more_runs && self.unsent_bytes() == 0 && !self.awaits_last_reply()
     }
 
-    /// Whether no more commands are run, and it is closed when the output is sent.
+    /// Returns whether no more commands run and the connection closes when its output is sent.
     #[inline]
     pub(crate) fn is_closing(&self) -> bool {
         self.closing
     }
 
-    /// Runs no more commands, and closes it when the output is sent. The client takes nothing more from now on.
+    /// Stops running commands and closes the connection when its output is sent. From now on the client receives
+    /// nothing it waits for.
     pub(crate) fn begin_closing(&mut self) {
         self.closing = true;
         self.client.view.begin_ending(EndReason::AfterReplies);
     }
 
-    /// Whether it is closing, and its waiter is being served or was: the reply is on its way.
+    /// Returns whether the connection is closing and its waiter is being or was served: the reply is still to come.
     pub(crate) fn awaits_last_reply(&self) -> bool {
         let is_served = |blocked: &Blocked| !blocked.is_under_way && !blocked.waiter.is_cancelled();
         self.closing && self.blocked.as_deref().is_some_and(is_served)
     }
 
-    /// Why it is closed, as far as it knows.
+    /// Returns why the connection is closed, as far as it knows.
     pub(crate) fn why_it_ends(&self) -> String {
         let by_peer =
             || if self.has_ended { "the other side has closed it" } else { "this server has closed it" };
@@ -282,24 +282,24 @@ impl Connection {
         }
     }
 
-    /// Lets the system gather what is sent for fewer and larger packets.
+    /// Lets the system combine output into fewer and larger packets.
     pub(crate) fn gather_packets(&self) {
-        // As in Redis it is as good without. A unix socket knows no such thing.
+        // As in Redis, an error does not matter. Unix sockets do not have this option.
         let _ = SockRef::from(&self.socket).set_tcp_nodelay(false);
     }
 
-    /// Replies not sent, in bytes; encrypted ones count as one byte, however many they are.
+    /// Returns the bytes of unsent replies; all encrypted ones together count as one byte.
     pub(crate) fn unsent_bytes(&self) -> usize {
         let encrypted = self.tls.as_ref().is_some_and(|tls| tls.wants_send());
         self.output.len_bytes() - self.sent + usize::from(encrypted)
     }
 
-    /// Whether the two sides have not agreed on a key yet.
+    /// Returns whether the TLS handshake is incomplete.
     pub(crate) fn is_handshaking(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
     }
 
-    /// Why the two sides have not agreed on a key, if that is why it ends.
+    /// Returns why the TLS handshake failed, if that is why the connection ends.
     pub(crate) fn handshake_failure(&self) -> Option<&str> {
         if self.is_tls_by_mistake {
             return Some("the client speaks TLS, and this port does not: the one that does is tls-port");
@@ -307,27 +307,27 @@ impl Connection {
         self.tls.as_ref().and_then(|tls| tls.handshake_failure())
     }
 
-    /// Its socket once more, which stays open when the connection is dropped.
+    /// Returns a duplicate of the socket, which stays open when the connection is dropped.
     pub(crate) fn duplicate_socket(&self) -> io::Result<OwnedFd> {
         self.socket.try_clone()
     }
 
-    /// The last thing done to a connection before it is closed.
+    /// Ends the TLS session, as the last step before the connection is closed.
     pub(crate) fn say_goodbye(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.say_goodbye(&self.socket);
         }
     }
 
-    /// Notes what the driver says of the socket.
+    /// Records the readiness that the driver reports.
     pub(crate) fn note(&mut self, readiness: &Readiness) {
         self.readable |= readiness.readable;
         self.read_closed |= readiness.read_closed;
         self.writable |= readiness.writable;
     }
 
-    /// Reads once: into the large argument that is being received or into `scratch`, which is emptied first. From there
-    /// the bytes go behind a long `input`; what little a short one held moves in front of them instead. Encrypted bytes
+    /// Reads once: into the large argument that is being received, or into `scratch`, which is emptied first. From
+    /// there the bytes are appended to a long `input`; a short `input` moves in front of them instead. Encrypted bytes
     /// are read into `wire` before.
     pub(crate) fn fill(&mut self, scratch: &mut Vec<u8>, wire: &mut Vec<u8>) -> Fill {
         let consumed = self.parser.consumed();
@@ -349,7 +349,7 @@ impl Connection {
         } else {
             scratch.clear();
             if scratch.capacity() > 2 * read_bytes {
-                // The last read was of what the primary sends.
+                // The last read was of the primary's stream.
                 *scratch = Vec::new();
             }
             scratch.reserve_exact(read_bytes);
@@ -369,8 +369,8 @@ impl Connection {
                 Fill::Nothing
             }
             Received::Bytes(count, is_more) => {
-                // A short read has emptied the socket: the next bytes are a new event. Except for the end, whose event
-                // may have come together with the bytes'.
+                // A short read has emptied the socket: more bytes cause a new event. The end may not: its event may
+                // have come together with that of the bytes.
                 self.readable = is_more || self.read_closed;
                 if is_short && !is_large {
                     self.parser.discard(consumed);
@@ -391,21 +391,22 @@ impl Connection {
         }
     }
 
-    /// Takes what [`Connection::fill`] left in `input` or else in `scratch`, to be parsed; true when it is the first.
+    /// Takes what [`Connection::fill`] left in `input` or else in `scratch`, to be parsed; the flag is true for
+    /// `input`.
     pub(crate) fn take_input(&mut self, scratch: &mut Vec<u8>) -> (Vec<u8>, bool) {
         let is_own = !self.input.is_empty();
         self.has_unparsed = false;
         (std::mem::take(if is_own { &mut self.input } else { scratch }), is_own)
     }
 
-    /// Puts back what [`Connection::take_input`] gave, and keeps what of it is still needed. O(bytes kept), or, for
-    /// bytes of its own, amortised O(bytes consumed).
+    /// Returns the buffer from [`Connection::take_input`], and keeps the part that is still needed. O(bytes kept), or,
+    /// for the connection's own buffer, amortised O(bytes consumed).
     pub(crate) fn put_input_back(&mut self, mut input: Vec<u8>, is_own: bool, scratch: &mut Vec<u8>) {
-        // The commands of a parked batch are offsets in the input: nothing may move then.
+        // The commands of a parked batch are offsets in the input, so nothing may move.
         let consumed = if self.parked.is_some() { 0 } else { self.parser.consumed() };
         if !is_own {
             self.parser.discard(consumed);
-            // The capacity of a short beginning of a command is used again for the next.
+            // The capacity of a short partial command is reused for the next.
             self.input.extend_from_slice(&input[consumed..]);
             *scratch = input;
         } else {
@@ -421,7 +422,7 @@ impl Connection {
         self.has_unparsed &= !self.input.is_empty();
     }
 
-    /// Parses the next commands of `input` into `batch`, which is empty; their arguments are offsets in `input`.
+    /// Parses the next commands of `input` into the empty `batch`; their arguments are offsets in `input`.
     pub(crate) fn next_batch(
         &mut self,
         input: &mut Vec<u8>,
@@ -435,8 +436,8 @@ impl Connection {
         status
     }
 
-    /// Whether there may be another batch behind one that has run and was parsed with this status. An error of the parser is
-    /// answered when all before it is.
+    /// Returns whether another batch may follow one that has run and was parsed with this status. A parse error is
+    /// answered after everything before it.
     pub(crate) fn has_next_batch(&mut self, status: ParseStatus) -> bool {
         match status {
             _ if self.parked.is_some() || self.closing => false,
@@ -461,7 +462,7 @@ impl Connection {
         }
     }
 
-    /// Takes an answer of another worker; when it is the last one, returns what makes replies of all of them.
+    /// Accepts an answer of another worker; returns the assembly when it was the last one.
     pub(crate) fn accept_answer(&mut self, answer: Box<Forwarded>) -> Option<Box<Assembly>> {
         let mut assembly = self.awaiting.take()?;
         if assembly.accept(answer) {
@@ -471,13 +472,13 @@ impl Connection {
         None
     }
 
-    /// Whether bytes may be taken in without running anything, while replies wait for the socket. Not while other workers
-    /// run commands: that is over soon, whatever the client does, and the socket keeps the bytes until then.
+    /// Returns whether requests may be received without running any, while replies wait for the socket. Not while other
+    /// workers run commands: that ends soon, whatever the client does, and the socket keeps the bytes until then.
     pub(crate) fn may_absorb(&self, absorbed_max: usize) -> bool {
         !self.closing && self.awaiting.is_none() && self.query_bytes() < absorbed_max
     }
 
-    /// Throws away what the peer has sent behind the last command it gets an answer to, before it is closed.
+    /// Discards what the peer has sent after the last command that is answered, before the connection is closed.
     pub(crate) fn discard_unread(&mut self, scratch: &mut Vec<u8>) {
         let mut discarded = 0;
         while self.readable && discarded < DISCARDED_MAX_BYTES {
@@ -494,20 +495,21 @@ impl Connection {
         scratch.clear();
     }
 
-    /// Bytes held for commands that have not run.
+    /// Returns the bytes held for commands that have not run.
     pub(crate) fn query_bytes(&self) -> usize {
         let held = self.tls.as_ref().map_or(0, |tls| tls.held_bytes());
         self.input.len() - self.parser.consumed() + self.parser.retained_bytes() + held
     }
 
-    /// Notes that its replies acknowledge what records up to this number have changed; 0 is none.
+    /// Records that the replies acknowledge the changes of records up to this number; 0 is none.
     #[inline]
     pub(crate) fn note_record(&mut self, record: u64) {
         self.client.last_record = self.client.last_record.max(record);
         self.acknowledges = self.acknowledges.max(record);
     }
 
-    /// Whether its replies may be sent: what they acknowledge cannot be lost any more, and so many replicas have it.
+    /// Returns whether the replies may be sent: what they acknowledge is durable as required, and `replicas` replicas
+    /// have it.
     #[inline]
     pub(crate) fn may_send(&mut self, journal: &JournalHub, replicas: u32) -> bool {
         if self.acknowledges != 0
@@ -519,29 +521,30 @@ impl Connection {
         self.acknowledges == 0
     }
 
-    /// Bytes of what the client's calls have left behind, and of the call that waits.
+    /// Returns the bytes of the state that the client's calls have created, and of the blocked call.
     pub(crate) fn kept_bytes(&self) -> usize {
         let parked =
             self.parked.as_ref().map_or(0, |parked| parked.batch.wire_bytes_max(self.parser.consumed()));
         self.client.kept_bytes() + self.blocked.as_ref().map_or(0, |blocked| blocked.bytes) + parked
     }
 
-    /// The memory in bytes of replies that wait to be sent: those sent already too, until the last one is.
+    /// Returns the memory of the replies in bytes, including sent ones until the last is sent.
     pub(crate) fn output_bytes(&self) -> usize {
         if self.unsent_bytes() == 0 { 0 } else { self.output.len_bytes() }
     }
 
-    /// Writes a push: what the client has not asked for.
+    /// Writes a push.
     pub(crate) fn push(&mut self, push: &Push, pattern: Option<&[u8]>) {
         let before = self.output.len_bytes();
         push.write(pattern, self.client.subscriptions.is_some(), &mut self.output);
         self.pushed += self.output.len_bytes() - before;
     }
 
-    /// Whether more output waits than may. The limit of a subscriber is on all of it; who is sent pushes for another reason
-    /// has the same limit for these alone, because replies wait for as long as the client pleases (`normal`).
+    /// Returns whether the unsent output exceeds its limits. The limit of a subscriber applies to all of it. For
+    /// clients that receive pushes for another reason the same limit applies to the pushes alone, because the limit of
+    /// replies is that of `normal`.
     pub(crate) fn has_too_much_output(&mut self, limits: &OutputBufferLimits, now_ms: i64) -> bool {
-        // What waits for a replica is bounded where it is read from the stream.
+        // The output for a replica is limited where it is read from the stream.
         if self.client.is_fed() {
             return false;
         }
@@ -555,23 +558,23 @@ impl Connection {
             || self.pushed_excess.is_too_much(pushed, &limits.pubsub, now_ms)
     }
 
-    /// Lets go of output that is all sent.
+    /// Discards output that is completely sent.
     fn forget_sent(&mut self) {
         self.output.clear();
         self.sent = 0;
         self.pushed = 0;
     }
 
-    /// Whether [`Connection::flush`] would send more: the socket takes it, and it may be sent.
+    /// Returns whether [`Connection::flush`] would send more: the socket accepts it, and sending is allowed.
     pub(crate) fn has_to_flush(&self) -> bool {
         self.writable && self.unsent_bytes() > 0 && self.acknowledges == 0 && !self.is_handshaking()
     }
 
-    /// Sends what the socket takes, within limits; returns the bytes sent and the write calls made. [`Connection::may_send`]
-    /// was true.
+    /// Sends what the socket accepts, within limits; returns the bytes sent and the number of write calls. Call it only
+    /// after [`Connection::may_send`] was true.
     ///
     /// # Errors
-    /// What the system says when the connection is broken.
+    /// The system's error when the connection is broken.
     pub(crate) fn flush(&mut self) -> io::Result<(usize, usize)> {
         debug_assert!(self.acknowledges == 0, "the caller asks whether it may be sent");
         self.unsent_peak = self.unsent_peak.max(self.output.len_bytes() - self.sent);
@@ -599,7 +602,7 @@ impl Connection {
                 Ok(written) => {
                     self.sent += written;
                     bytes += written;
-                    // A short write has filled the socket: room is a new event.
+                    // A short write has filled the socket: free space is a new event.
                     self.writable = written == offered;
                 }
                 Err(Errno::AGAIN) => self.writable = false,
@@ -613,7 +616,7 @@ impl Connection {
         Ok((bytes, calls))
     }
 
-    /// As [`Connection::flush`] for a connection that is encrypted.
+    /// Does the same as [`Connection::flush`] for an encrypted connection.
     fn flush_encrypted(&mut self) -> io::Result<(usize, usize)> {
         let (mut bytes, mut calls) = (0, 0);
         let Some(tls) = &mut self.tls else { return Ok((0, 0)) };
@@ -654,7 +657,7 @@ fn receive_plain(socket: &OwnedFd, buffer: &mut Vec<u8>) -> Received {
     }
 }
 
-/// Reads once into the spare capacity of `buffer`; returns the bytes read and asked for.
+/// Reads once into the spare capacity of `buffer`; returns the bytes read and the bytes requested.
 fn read_spare(socket: &OwnedFd, buffer: &mut Vec<u8>) -> (Result<usize, Errno>, usize) {
     let asked = buffer.capacity() - buffer.len();
     (rustix::io::read(socket, spare_capacity(buffer)), asked)

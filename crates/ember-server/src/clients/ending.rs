@@ -1,48 +1,48 @@
-//! Clients whose end is decided, and whose connections their workers have still to close.
+//! Clients that are being disconnected: the decision is made, and their workers have not closed the connections yet.
 //!
 //! ```text
-//! decided, on any worker ─ the client's view says so ─ its waiter is ended, and it is entered here
+//! decided, on any worker ─ the client's view is marked ─ its waiter is ended, and it is entered here
 //!                        ─ from now on nothing serves it, PUBLISH does not count it, its commands do not run
-//! its worker learns of it ─ a reply that is on its way to its waiter is delivered ─ the connection is closed
+//! its worker learns of it ─ a pending reply to its waiter is delivered ─ the connection is closed
 //! ```
 //!
-//! Every decision takes this way, so none of them leaves a moment in which the client still takes elements.
+//! Every decision follows this path, so a client that is being disconnected never takes another element.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use parking_lot::{RwLock, RwLockReadGuard};
 
-/// Why a client's connection is closed by the server.
+/// Why the server closes a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum EndReason {
-    /// It is closed when its replies are sent: `QUIT`, a request that cannot be parsed, a transaction that kills its caller.
+    /// Closed when its replies are sent: `QUIT`, a request that cannot be parsed, a transaction that kills its caller.
     AfterReplies = 1,
-    /// Another client, a change of users or of the role of the server has closed it.
+    /// Closed by another client, by a change of users, or by a change of the server's role.
     Killed,
-    /// All clients together take too much memory.
+    /// All clients together use too much memory.
     Evicted,
-    /// A push to it was dropped because its worker has too many.
+    /// A push was dropped because too many are queued for its worker.
     PushDropped,
-    /// It has exceeded one of its limits, its peer sends no more, the server stops, or it is closed already.
+    /// It exceeded a limit, its peer has stopped sending, the server stops, or it is closed already.
     Over,
 }
 
 impl EndReason {
-    /// The reason with this number; `None` for 0.
+    /// Returns the reason with this number; `None` for 0.
     pub(crate) fn from_number(number: u8) -> Option<EndReason> {
         use EndReason::{AfterReplies, Evicted, Killed, Over, PushDropped};
         [AfterReplies, Killed, Evicted, PushDropped, Over].into_iter().find(|&reason| reason as u8 == number)
     }
 
-    /// Whether the connection is closed at once, whatever waits to be sent.
+    /// Returns whether the connection is closed immediately, without sending pending replies.
     pub(crate) fn is_immediate(self) -> bool {
         self != EndReason::AfterReplies
     }
 }
 
-/// The clients.
+/// The clients that are being disconnected.
 #[derive(Debug, Default)]
 pub(crate) struct EndingClients {
     count: AtomicUsize,
@@ -50,8 +50,8 @@ pub(crate) struct EndingClients {
 }
 
 impl EndingClients {
-    /// Enters a client for this reason, unless it is here or closed for as strong a one; `state` has the number of its
-    /// reason. Whether it was entered.
+    /// Enters a client with this reason, unless it is entered or closed for an equally strong one; `state` holds the
+    /// number of its reason. Returns whether it was entered.
     pub(crate) fn enter(&self, id: u64, state: &AtomicU8, reason: EndReason) -> bool {
         let mut by_id = self.by_id.write();
         let outranks = |before: u8| {
@@ -68,11 +68,12 @@ impl EndingClients {
         true
     }
 
-    /// Removes a client whose connection is closed, if it is here; nobody enters it from now on. Whether its connection was
-    /// one to be closed at once.
+    /// Removes a client whose connection is closed, if it is entered; it is never entered again. Returns whether its
+    /// connection was to be closed immediately.
     pub(crate) fn leave(&self, id: u64, state: &AtomicU8) -> bool {
         let over = EndReason::Over as u8;
-        // Most were not: their peers have closed the connections. Who enters one meanwhile changes the state first.
+        // The usual case: the peer has closed the connection. A thread that enters the client meanwhile changes the
+        // state first.
         if state.compare_exchange(0, over, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
             return false;
         }
@@ -83,13 +84,14 @@ impl EndingClients {
         removed.is_some_and(EndReason::is_immediate)
     }
 
-    /// The clients by their ids, if there are any. One load while there are none.
+    /// Returns the clients by id, if there are any. One load while there are none.
     #[inline]
     pub(crate) fn get(&self) -> Option<RwLockReadGuard<'_, HashMap<u64, EndReason>>> {
         (self.count.load(Ordering::SeqCst) != 0).then(|| self.by_id.read())
     }
 
-    /// Calls `act` with whether the connection of some client is to be closed at once; nobody enters or leaves meanwhile.
+    /// Calls `act` with whether any client's connection is to be closed immediately; no client enters or leaves
+    /// meanwhile.
     pub(crate) fn with_any_immediate(&self, act: impl FnOnce(bool)) {
         let by_id = self.by_id.write();
         act(by_id.values().any(|reason| reason.is_immediate()));

@@ -1,4 +1,4 @@
-//! Listening sockets, TCP and unix, and what is done to a socket before it is a connection.
+//! Listening sockets, TCP and unix, and the setup of accepted sockets.
 
 use std::io;
 use std::net::{Shutdown, SocketAddr};
@@ -23,32 +23,32 @@ pub(crate) const PROTECTED: &str = "-DENIED ember is running in protected mode b
 /// Sent to a client beyond `maxclients`.
 pub(crate) const TOO_MANY: &str = "-ERR max number of clients reached\r\n";
 
-/// The keep-alive probes after which a silent peer counts as gone, as in Redis.
+/// The number of unanswered keep-alive probes after which a peer counts as disconnected, as in Redis.
 const KEEPALIVE_PROBES: u32 = 3;
 
-/// What accepting gave.
+/// The result of accepting.
 pub(crate) enum Accepted {
     /// A connection.
     Connection(Incoming),
-    /// Nobody waits.
+    /// No client waits.
     Nothing,
-    /// An error that says nothing about who waits: there may be no descriptor left for them.
+    /// An error after which clients may still be waiting: there may be no free descriptor for them.
     Failed,
 }
 
-/// A connection that nobody serves yet.
+/// A connection that no worker serves yet.
 pub(crate) struct Incoming {
     pub(crate) socket: OwnedFd,
     pub(crate) peer: Peer,
-    /// Whether it is to be encrypted.
+    /// Whether the connection uses TLS.
     pub(crate) is_tls: bool,
 }
 
-/// Where connections over TCP are accepted, and of which kind.
+/// An address for TCP connections, and their kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     pub(super) socket: SocketAddr,
-    /// Whether connections are to be encrypted.
+    /// Whether connections use TLS.
     is_tls: bool,
 }
 
@@ -61,17 +61,17 @@ impl Address {
 /// A socket that accepts connections.
 pub(crate) struct Listener {
     socket: Socket,
-    /// Where it accepts over TCP.
+    /// The TCP address.
     address: Option<Address>,
     /// The path of a unix socket, which is removed with the listener.
     path: Option<PathBuf>,
 }
 
 impl Listener {
-    /// Listens on all addresses of the configuration.
+    /// Listens on all configured addresses.
     ///
     /// # Errors
-    /// One line that names the address and what is wrong with it.
+    /// One line that names the address and the problem.
     pub(crate) fn open_all(config: &Config) -> Result<Vec<Arc<Listener>>, String> {
         let mut listeners = listening::open(&Listener::addresses(config)?, config)?;
         if !config.unixsocket.is_empty() {
@@ -86,11 +86,10 @@ impl Listener {
         Ok(listeners)
     }
 
-    /// Where the configuration wants connections over TCP to be accepted, with the words that say so. Looks names up,
-    /// which may take long.
+    /// Returns the configured TCP addresses, each with its configured text. Resolves names, which may take long.
     ///
     /// # Errors
-    /// One line that says which name the system does not know.
+    /// One line that says which name cannot be resolved.
     pub(super) fn addresses(config: &Config) -> Result<Vec<(Address, BindAddress)>, String> {
         let mut addresses: Vec<(Address, BindAddress)> = Vec::new();
         for (port, is_tls) in [(config.port, false), (config.tls_port, true)] {
@@ -113,7 +112,7 @@ impl Listener {
     /// Listens on one address.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub(super) fn open(address: Address, config: &Config) -> io::Result<Listener> {
         let socket = Socket::new(Domain::for_address(address.socket), Type::STREAM, None)?;
         socket.set_reuse_address(true)?;
@@ -124,12 +123,12 @@ impl Listener {
         Listener::listen(socket, config, Some(address), None)
     }
 
-    /// Where it accepts over TCP.
+    /// Returns the TCP address.
     pub(super) fn address(&self) -> Option<Address> {
         self.address
     }
 
-    /// Where it accepts, for people: `127.0.0.1:6379`, or a path.
+    /// Returns the address as users write it: `127.0.0.1:6379`, or a path.
     pub(crate) fn shown(&self) -> String {
         match (&self.address, &self.path) {
             (Some(address), _) => address.socket.to_string(),
@@ -137,22 +136,22 @@ impl Listener {
         }
     }
 
-    /// Whether other machines can reach it, as far as its address tells.
+    /// Returns whether other machines can reach the listener, judged by its address.
     pub(crate) fn is_open_to_others(&self) -> bool {
         self.address.is_some_and(Address::is_open_to_others)
     }
 
-    /// Whether it accepts at a path.
+    /// Returns whether this is a unix socket.
     pub(crate) fn is_unix(&self) -> bool {
         self.address.is_none()
     }
 
-    /// Whether what it accepts is to be encrypted.
+    /// Returns whether accepted connections use TLS.
     pub(crate) fn is_tls(&self) -> bool {
         self.address.is_some_and(|address| address.is_tls)
     }
 
-    /// Accepts no more; the address is free for others.
+    /// Stops accepting; the address becomes free for other sockets.
     pub(super) fn suspend(&self) {
         if let Err(error) = self.socket.shutdown(Shutdown::Both) {
             tracing::debug!("a listening socket cannot be shut down: {error}");
@@ -162,14 +161,14 @@ impl Listener {
     /// Accepts again.
     ///
     /// # Errors
-    /// What the system says: the address may be taken.
+    /// The system's error: the address may be in use.
     pub(super) fn resume(&self, config: &Config) -> io::Result<()> {
         self.socket.listen(backlog(config))
     }
 
     fn open_unix(path: &Path, config: &Config) -> io::Result<Listener> {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-        // A socket left behind by a process that was killed would be in the way. Anything else there was not ours.
+        // A socket that a killed process has left would prevent binding. Any other file there is not the server's.
         match std::fs::symlink_metadata(path) {
             Ok(found) if found.file_type().is_socket() => std::fs::remove_file(path)?,
             Ok(_) => {
@@ -202,7 +201,7 @@ impl Listener {
         Ok(Listener { socket, address, path })
     }
 
-    /// For the driver.
+    /// Returns the descriptor for the driver.
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -220,7 +219,7 @@ impl Listener {
                     Err(error) => tracing::debug!("a connection broke before it was accepted: {error}"),
                 },
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Accepted::Nothing,
-                // It is suspended.
+                // The listener is suspended.
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Accepted::Nothing,
                 Err(error)
                     if matches!(
@@ -249,10 +248,10 @@ impl Listener {
     }
 }
 
-/// Gives the Unix socket, if there is one, to the group of the configuration.
+/// Sets the group of the unix socket, if there is one, to the configured one.
 ///
 /// # Errors
-/// If there is no such group, or the system does not let this process do it.
+/// There is no such group, or the system does not permit the change.
 pub(crate) fn give_to_group(config: &Config) -> io::Result<()> {
     let group = match &*config.unixsocketgroup {
         "" => rustix::process::getgid().as_raw(),
@@ -265,9 +264,9 @@ pub(crate) fn give_to_group(config: &Config) -> io::Result<()> {
     }
 }
 
-/// The number of a group, which is given by its name or number.
+/// Returns the number of a group given by name or number.
 fn group_number(group: &str) -> io::Result<u32> {
-    // Without the file there are numbers only.
+    // Without the file only numbers work.
     let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
     let number = groups.lines().find_map(|line| {
         let mut fields = line.split(':');
@@ -278,7 +277,7 @@ fn group_number(group: &str) -> io::Result<u32> {
     })
 }
 
-/// How many connections may wait to be accepted.
+/// Returns how many connections may wait to be accepted.
 fn backlog(config: &Config) -> i32 {
     i32::try_from(config.tcp_backlog).unwrap_or(i32::MAX)
 }
@@ -293,16 +292,16 @@ impl Drop for Listener {
     }
 }
 
-/// Whether protected mode keeps a client out: nobody but this machine is let in while there is no password.
+/// Returns whether protected mode refuses a client: while there is no password, only clients on this machine are
+/// accepted.
 pub(crate) fn is_protected_from(peer: &Peer, protected_mode: bool, has_password: bool) -> bool {
     protected_mode && !has_password && !peer.is_loopback()
 }
 
-/// Makes a fresh socket a connection's: non-blocking, without Nagle's delay, with keep-alive every `keepalive` seconds
-/// (0 is off).
+/// Configures a new socket: non-blocking, without Nagle's delay, with keep-alive every `keepalive` seconds (0 is off).
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub(crate) fn prepare(socket: &OwnedFd, peer: &Peer, keepalive: u32) -> io::Result<()> {
     let socket = SockRef::from(socket);
     socket.set_nonblocking(true)?;
@@ -320,8 +319,8 @@ pub(crate) fn prepare(socket: &OwnedFd, peer: &Peer, keepalive: u32) -> io::Resu
     Ok(())
 }
 
-/// Sends a reason, if the socket takes it, to a client that is not served; the socket is closed next. Without a handshake
-/// nothing can be said to a client that speaks TLS.
+/// Sends a refused client the reason, if the socket accepts it; the socket is closed next. A client that speaks TLS
+/// receives nothing, because that would need a handshake.
 pub(crate) fn turn_away(incoming: &Incoming, reason: &str) {
     let Incoming { socket, is_tls: false, .. } = incoming else { return };
     if let Err(error) = rustix::io::write(socket, reason.as_bytes()) {

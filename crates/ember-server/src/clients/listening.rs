@@ -1,8 +1,7 @@
-//! Where the server listens, and how that changes while it runs.
+//! The addresses where the server listens, and how they change at run time.
 //!
-//! The worker that accepts owns the listeners; what is known of them here lets each change name those that stay, so that
-//! nobody who waits there to be accepted is turned away. Changes come one after the other: they are made under the lock of
-//! the configuration.
+//! The accepting worker owns the listeners. This module has weak references, so that a change keeps the listeners that
+//! stay, and no client waiting in their queues is refused. Changes are serialized by the lock of the configuration.
 
 use std::sync::{Arc, Weak};
 
@@ -11,19 +10,19 @@ use parking_lot::Mutex;
 use super::listener::{Address, Listener};
 use crate::config::{BindAddress, Config};
 
-/// The listeners for TCP; they end with the worker that accepts.
+/// The TCP listeners; the accepting worker owns them.
 pub(crate) struct Listening(Mutex<Vec<Weak<Listener>>>);
 
 impl Listening {
-    /// What is known of these.
+    /// Creates the list from these listeners.
     pub(crate) fn new(listeners: &[Arc<Listener>]) -> Listening {
         Listening(Mutex::new(weak(listeners)))
     }
 
-    /// Listens where `config` says, and nowhere else; returns the listeners for the worker that accepts.
+    /// Listens where `config` says, and nowhere else; returns the listeners for the accepting worker.
     ///
     /// # Errors
-    /// When that is not possible; nothing has changed then.
+    /// The change is not possible; nothing has changed then.
     pub(crate) fn change(&self, config: &Config) -> Result<Vec<Arc<Listener>>, String> {
         let mut known = self.0.lock();
         let current: Vec<Arc<Listener>> = known.iter().filter_map(Weak::upgrade).collect();
@@ -37,7 +36,8 @@ impl Listening {
             .filter(|(address, _)| !kept.iter().any(|listener| listener.address() == Some(*address)))
             .collect::<Vec<_>>();
         let opened = open(&missing, config).or_else(|_| {
-            // Listeners about to be closed may hold an address that is wanted: a listener of all addresses holds each.
+            // Listeners about to be closed may occupy a wanted address: a listener on all addresses occupies each of
+            // them.
             left.iter().for_each(|listener| listener.suspend());
             open(&missing, config).inspect_err(|_| {
                 for listener in &left {

@@ -1,4 +1,4 @@
-//! What a connection watches: its interest in live queries, and their states on the way to it.
+//! A connection's watchers of live queries, and the states on their way to it.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use emberkv_core::memory::size_class;
 
 use super::subscriptions::Name;
 
-/// A live query that is to be run again.
+/// A live query that is to be evaluated again.
 #[derive(Debug)]
 pub(crate) struct Marked {
     pub(crate) query: Arc<LiveQuery>,
-    /// When the batch began in which one of its keys has changed.
+    /// The start of the batch that changed one of its keys.
     pub(crate) since: Instant,
 }
 
@@ -23,42 +23,42 @@ pub(crate) struct Marked {
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) query: Arc<LiveQuery>,
-    /// The number of the moment: later ones have higher numbers.
+    /// The number of the moment; later moments have higher numbers.
     pub(crate) sequence: u64,
-    /// The result is that of the keyspace after the records of the journal up to this one, if there are records.
+    /// The last journal record that the result includes, if there is a journal.
     pub(crate) record: Option<u64>,
     pub(crate) hash: u128,
-    /// Where it stands in the stream of replication, once that is known; nothing without one.
+    /// The position in the replication stream, once it is known; `None` without a stream.
     pub(crate) position: Option<Position>,
-    /// When the first change began that it shows and the one before does not.
+    /// The start of the first change that this state shows and the previous one does not.
     pub(crate) since: Instant,
     /// The result as the command replies it.
     pub(crate) body: Arc<Vec<u8>>,
     pub(crate) memory: StateMemory,
 }
 
-/// The bytes of all states that there are, wherever they wait.
+/// The bytes of all existing states, wherever they wait.
 #[derive(Debug, Default)]
 pub(crate) struct StatesAccount {
     all: AtomicI64,
-    /// Those that wait for a client, for as long as that pleases.
+    /// The bytes of those that wait for a client to read.
     kept: AtomicI64,
 }
 
 impl StatesAccount {
-    /// About the bytes of all states.
+    /// Returns the approximate bytes of all states.
     pub(crate) fn all(&self) -> u64 {
         self.all.load(Ordering::Relaxed).max(0).unsigned_abs()
     }
 
-    /// About the bytes of those that are on their way to clients, which takes the server no long time.
+    /// Returns the approximate bytes of the states on their way to clients, which the server delivers soon.
     pub(crate) fn under_way(&self) -> u64 {
         let kept = self.kept.load(Ordering::Relaxed);
         (self.all.load(Ordering::Relaxed) - kept).max(0).unsigned_abs()
     }
 }
 
-/// The place of a state in the account of all of them, for as long as it is there.
+/// A state's share of the account, for as long as the state exists.
 #[derive(Debug)]
 pub(crate) struct StateMemory {
     account: &'static StatesAccount,
@@ -67,7 +67,7 @@ pub(crate) struct StateMemory {
 }
 
 impl StateMemory {
-    /// That of a state with this result.
+    /// Counts a state with this result.
     pub(crate) fn new(account: &'static StatesAccount, body: &[u8]) -> StateMemory {
         let counts = 2 * size_of::<usize>();
         let sizes = [counts + size_of::<State>(), counts + size_of::<Vec<u8>>(), body.len().max(1)];
@@ -76,17 +76,17 @@ impl StateMemory {
         StateMemory { account, bytes, is_kept: AtomicBool::new(false) }
     }
 
-    /// Its bytes.
+    /// Returns the state's bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.unsigned_abs() as usize
     }
 
-    /// Whether it is kept for a client already.
+    /// Returns whether the state is kept for a client already.
     pub(crate) fn is_kept(&self) -> bool {
         self.is_kept.load(Ordering::Relaxed)
     }
 
-    /// Notes that it is kept for a client.
+    /// Marks the state as kept for a client.
     fn keep(&self) {
         if !self.is_kept.swap(true, Ordering::Relaxed) {
             self.account.kept.fetch_add(self.bytes, Ordering::Relaxed);
@@ -103,46 +103,46 @@ impl Drop for StateMemory {
     }
 }
 
-/// A state, and the workers whose connections are to be told of it.
+/// A state, and the workers whose connections are to be notified.
 pub(crate) type News = (State, Vec<u16>);
 
-/// The run of a live query on a thread of its own is over.
+/// A live query's evaluation on a job thread has ended.
 pub(crate) struct EndedRun {
     pub(crate) query: Arc<LiveQuery>,
     pub(crate) took: Duration,
-    /// None if all know the result.
+    /// `None` if no watcher needs the result.
     pub(crate) news: Option<News>,
 }
 
-/// How a client is told of states.
+/// How states are sent to a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// As `GET.WATCH` does.
     Watch,
-    /// As `WATCH.OPEN` does: with the version in every protocol.
+    /// As `WATCH.OPEN` does: with the version, in every protocol.
     Open,
     /// As messages of a channel.
     Channel(Name),
 }
 
-/// How often a client is told.
+/// How often states are sent to a client.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
-    /// Also of results that equal the last one.
+    /// Whether results equal to the last one are sent, too.
     pub(crate) wants_equal: bool,
-    /// Not before this time has passed since the last one.
+    /// The minimum time between two states.
     pub(crate) interval: Duration,
 }
 
-/// What a client is told first.
+/// The first state of a watcher.
 pub(crate) enum First {
-    /// It was sent the state with this number and hash, and this place in the stream of replication.
+    /// The client was sent the state with this number, hash and position in the replication stream.
     Sent(u64, u128, Option<Position>),
-    /// The first state with this number or a higher one is run for it elsewhere.
+    /// The owner evaluates the first state, which has this number or a higher one.
     Awaited(u64, AwaitedFirst),
 }
 
-/// A call that has begun to watch and is answered when there is a state.
+/// A call that has begun to watch and is answered with the first state.
 #[derive(Debug)]
 pub(crate) struct AwaitedFirst {
     /// When the call began.
@@ -151,69 +151,70 @@ pub(crate) struct AwaitedFirst {
     pub(crate) since: Option<(Box<str>, u128)>,
 }
 
-/// One interest in a query. There may be millions, nearly all of them without [`Extra`].
+/// One client's watch of a query. There may be millions, nearly all of them without [`Extra`].
 #[derive(Debug)]
 pub(crate) struct Watcher {
     pub(crate) query: Arc<LiveQuery>,
-    /// The number and the hash of the last state that it was sent; before the first one the number that this has at least.
+    /// The number and hash of the last state sent; before the first one, the lowest number that it can have.
     pub(crate) sequence: u64,
     pub(crate) hash: u128,
-    /// The generation of the users when its rights were looked at.
+    /// The generation of the users when its rights were last checked.
     pub(crate) generation: u64,
-    /// The newest state, if that has to wait.
+    /// The newest state, if it has to wait.
     waiting: Option<Arc<State>>,
-    /// States that it was sent, and those that newer ones have replaced before.
+    /// The numbers of states sent, and of states replaced by newer ones before they were sent.
     pub(crate) sent: u64,
     pub(crate) coalesced: u64,
     extra: Option<Box<Extra>>,
     wants_equal: bool,
-    /// Whether it is told versions in every protocol.
+    /// Whether the watcher receives versions in every protocol.
     is_open: bool,
-    /// A newer state than it was sent was not kept, for want of memory: the query is run again when it may be sent one.
+    /// Whether a newer state was discarded because memory was short: the query is evaluated again when a state may be
+    /// sent.
     is_missed: bool,
-    /// Whether it stands in the queue of those whose states wait for the socket.
+    /// Whether the watcher is in the queue of those whose states wait for the socket.
     is_queued: bool,
-    /// Whether it has another number than its call.
+    /// Whether the watcher has a different number than its call.
     is_displaced: bool,
 }
 
-/// A state that has waited, and may be sent now.
+/// A waiting state that may be sent now.
 #[derive(Debug)]
 pub(crate) enum Waited {
     State(Arc<State>),
-    /// It was not kept: this query is to be run again.
+    /// The state was discarded: this query is to be evaluated again.
     Missed(Arc<LiveQuery>),
 }
 
-/// What few watchers have.
+/// Fields that few watchers need.
 #[derive(Debug, Default)]
 struct Extra {
     channel: Option<Name>,
     interval: Duration,
-    /// When it may be sent the next state, if not at once.
+    /// The earliest time of the next state, if it may not be sent immediately.
     not_before: Option<Instant>,
-    /// Until it is sent its first state.
+    /// The call to answer; set until the first state is sent.
     first: Option<AwaitedFirst>,
-    /// Where the state that it was sent last stands in the stream of replication, if there are replicas.
+    /// The position in the replication stream of the last state sent, if there are replicas.
     position: Option<Position>,
 }
 
-/// About what the place of a watcher takes in the table of its connection, in bytes: nodes of a B-tree are mostly full.
+/// The approximate bytes of a watcher's place in the connection's table: nodes of a B-tree are mostly full.
 const PLACE_BYTES: usize = 21;
 
-/// About what the end of an interval takes in its worker's list, of which there may be two for each watcher, in bytes.
+/// The approximate bytes of an interval's ends in the worker's list, of which a watcher may have two.
 const INTERVAL_BYTES: usize = 2 * 50;
 
-/// What becomes of a state that has come for a watcher.
+/// The decision about a state that has arrived for a watcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reception {
-    /// It is to be sent.
+    /// The state is to be sent.
     Send,
-    /// The client knows it, or a newer one.
+    /// The client has it or a newer one.
     Known,
-    /// It waits for the socket.
+    /// The state waits for the socket.
     Waits,
-    /// It waits until then.
+    /// The state waits until this time.
     WaitsUntil(Instant),
 }
 
@@ -224,7 +225,7 @@ impl Extra {
 }
 
 impl Watcher {
-    /// One whose rights were looked at in this generation.
+    /// Creates a watcher whose rights were checked in this generation.
     pub(crate) fn new(
         query: &Arc<LiveQuery>,
         form: &Form,
@@ -263,7 +264,7 @@ impl Watcher {
         }
     }
 
-    /// The memory in bytes that one takes which is told like this, when it is told its first state at once.
+    /// Returns the bytes of a watcher of this form and pace that is sent its first state immediately.
     pub(crate) fn bytes_of(form: &Form, pace: Pace) -> usize {
         let has_extra = matches!(form, Form::Channel(_)) || !pace.interval.is_zero();
         let extra = if has_extra { size_class(size_of::<Extra>()) } else { 0 };
@@ -271,7 +272,7 @@ impl Watcher {
         size_class(size_of::<Watcher>()) + PLACE_BYTES + extra + interval
     }
 
-    /// How its client is told.
+    /// Returns the form in which states are sent.
     pub(crate) fn form(&self) -> Form {
         match self.channel() {
             Some(name) => Form::Channel(Arc::clone(name)),
@@ -280,12 +281,12 @@ impl Watcher {
         }
     }
 
-    /// The channel whose messages its states are, if they are.
+    /// Returns the channel whose messages the states are, if any.
     pub(crate) fn channel(&self) -> Option<&Name> {
         self.extra.as_ref()?.channel.as_ref()
     }
 
-    /// The memory in bytes that it takes, but for the state that waits.
+    /// Returns the memory in bytes, without the waiting state.
     pub(crate) fn memory_bytes(&self) -> usize {
         let extra = self.extra.as_deref();
         let interval = if extra.is_some_and(|extra| !extra.interval.is_zero()) { INTERVAL_BYTES } else { 0 };
@@ -293,41 +294,41 @@ impl Watcher {
         size_class(size_of::<Watcher>()) + PLACE_BYTES + extra + interval
     }
 
-    /// The memory in bytes of the state that waits.
+    /// Returns the bytes of the waiting state.
     fn waiting_bytes(&self) -> usize {
         self.waiting.as_ref().map_or(0, |state| state.memory.bytes())
     }
 
-    /// Takes the state that has waited.
+    /// Takes the waiting state.
     fn take_waiting(&mut self) -> Option<Waited> {
         let is_missed = std::mem::take(&mut self.is_missed);
         let missed = || is_missed.then(|| Waited::Missed(Arc::clone(&self.query)));
         self.waiting.take().map(Waited::State).or_else(missed)
     }
 
-    /// Where the state that it was sent last stands in the stream of replication, if there are replicas.
+    /// Returns the position in the replication stream of the last state sent, if there are replicas.
     pub(crate) fn position(&self) -> Option<Position> {
         self.extra.as_ref()?.position
     }
 
-    /// Whether it was sent nothing yet.
+    /// Returns whether no state was sent yet.
     pub(crate) fn is_new(&self) -> bool {
         self.sent == 0
     }
 
-    /// Whether it waits for this end of its interval, with a state to be sent then.
+    /// Returns whether a state waits for this end of the watcher's interval.
     pub(crate) fn waits_until(&self, at: Instant) -> bool {
         let has_news = self.waiting.is_some() || self.is_missed;
         has_news && self.extra.as_ref().is_some_and(|extra| extra.not_before == Some(at))
     }
 
-    /// Its call that is answered with the first state, as long as it was sent none.
+    /// Takes the call that is answered with the first state, if none was sent yet.
     pub(crate) fn take_first(&mut self) -> Option<AwaitedFirst> {
         self.extra.as_mut()?.first.take()
     }
 
-    /// Receives a state; `is_congested` says that the client has much to read already. One that has to wait is kept if
-    /// `may_keep` says so.
+    /// Receives a state; `is_congested` says that the client has much unread output. A state that has to wait is kept
+    /// if `may_keep` allows it.
     pub(crate) fn receive(
         &mut self,
         state: &Arc<State>,
@@ -340,7 +341,7 @@ impl Watcher {
             return Reception::Known;
         }
         if state.hash == self.hash && !self.wants_equal && !is_new {
-            // One that waits is older.
+            // The waiting state is older.
             self.coalesced += u64::from(self.take_waiting().is_some());
             return Reception::Known;
         }
@@ -359,7 +360,7 @@ impl Watcher {
         not_before.map_or(Reception::Waits, Reception::WaitsUntil)
     }
 
-    /// Notes that it was sent a state; returns by how many bytes it takes more memory.
+    /// Records that a state was sent; returns by how many bytes the watcher's memory has grown.
     pub(crate) fn note_sent(&mut self, state: &State, now: Instant) -> usize {
         let before = self.memory_bytes();
         (self.sequence, self.hash) = (state.sequence, state.hash);
@@ -376,45 +377,46 @@ impl Watcher {
     }
 }
 
-/// All that one connection watches, by the numbers that it knows them by.
+/// All watchers of one connection, by number.
 #[derive(Debug, Default)]
 pub(crate) struct Watchers {
     by_number: BTreeMap<u32, Box<Watcher>>,
-    /// How many have not the number of their call, because others had it.
+    /// The number of watchers that do not have the number of their call, because it was taken.
     displaced: usize,
-    /// Those whose states wait for the socket, in the order they came; some have left since, as many as `gone` says.
+    /// The watchers whose states wait for the socket, in order of arrival; `gone` of them have left since.
     waiting: VecDeque<u32>,
     gone: usize,
-    /// The bytes of the states that wait.
+    /// The bytes of the waiting states.
     waiting_bytes: usize,
-    /// The one whose query is run again, because its state was not kept. Others wait until it has got that.
+    /// The watcher whose query is being evaluated again because its state was discarded. Others wait until it has its
+    /// state.
     asked: Option<u32>,
-    /// Since when a call waits for the server to have what the client has seen of another.
+    /// The start of a call's wait for this server to have what the client has seen on another.
     pub(crate) behind_since: Option<Instant>,
 }
 
 impl Watchers {
-    /// Whether there is none.
+    /// Returns whether there are no watchers.
     pub(crate) fn is_empty(&self) -> bool {
         self.by_number.is_empty()
     }
 
-    /// How many there are.
+    /// Returns the number of watchers.
     pub(crate) fn len(&self) -> usize {
         self.by_number.len()
     }
 
-    /// Those there are, by ascending number.
+    /// Returns the watchers by ascending number.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Watcher)> {
         self.by_number.iter().map(|(&number, watcher)| (number, &**watcher))
     }
 
-    /// The watcher with a number. What changes its states that wait goes through [`Watchers::edit`].
+    /// Returns the watcher with a number. Changes of its waiting state go through [`Watchers::edit`].
     pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut Watcher> {
         self.by_number.get_mut(&number).map(Box::as_mut)
     }
 
-    /// Lets `edit` change the watcher with a number.
+    /// Changes the watcher with a number by `edit`.
     pub(crate) fn edit<R>(&mut self, number: u32, edit: impl FnOnce(&mut Watcher) -> R) -> Option<R> {
         let watcher = self.by_number.get_mut(&number)?;
         let before = watcher.waiting_bytes();
@@ -423,7 +425,8 @@ impl Watchers {
         Some(returned)
     }
 
-    /// The number of the watcher of a query in a form; the forms of commands are alike. `wanted` is the number of the call.
+    /// Returns the number of the watcher of a query in a form; all forms of commands are equivalent. `wanted` is the
+    /// number of the call.
     pub(crate) fn number_of(&self, wanted: u32, query: &Arc<LiveQuery>, form: &Form) -> Option<u32> {
         self.find(wanted, |watcher| {
             Arc::ptr_eq(&watcher.query, query)
@@ -434,8 +437,8 @@ impl Watchers {
         })
     }
 
-    /// The number of a watcher for which `is_it` holds, whose call has the number `wanted`. O(log watchers), unless calls
-    /// have the same number.
+    /// Returns the number of a watcher for which `is_it` holds, whose call has the number `wanted`. O(log watchers),
+    /// unless several calls have that number.
     fn find(&self, wanted: u32, is_it: impl Fn(&Watcher) -> bool) -> Option<u32> {
         if self.by_number.get(&wanted).is_some_and(|watcher| is_it(watcher)) {
             return Some(wanted);
@@ -444,13 +447,13 @@ impl Watchers {
         others.find_map(|(number, watcher)| is_it(watcher).then_some(number))
     }
 
-    /// The first free number from this one on.
+    /// Returns the first free number from `wanted` on.
     pub(crate) fn free_number(&self, wanted: u32) -> u32 {
         let mut numbers = (0..=u32::MAX).map(|step| wanted.wrapping_add(step));
         numbers.find(|number| !self.by_number.contains_key(number)).unwrap_or(wanted)
     }
 
-    /// Enters a watcher whose call has the number `wanted`; returns that which had its number.
+    /// Adds a watcher whose call has the number `wanted`; returns the previous holder of its number.
     pub(crate) fn enter(&mut self, number: u32, wanted: u32, mut watcher: Watcher) -> Option<Box<Watcher>> {
         watcher.is_displaced = number != wanted;
         self.displaced += usize::from(watcher.is_displaced);
@@ -458,13 +461,13 @@ impl Watchers {
         before.inspect(|before| self.forget(number, before))
     }
 
-    /// Takes a watcher out.
+    /// Removes a watcher.
     pub(crate) fn leave(&mut self, number: u32) -> Option<Box<Watcher>> {
         let watcher = self.by_number.remove(&number);
         watcher.inspect(|watcher| self.forget(number, watcher))
     }
 
-    /// Notes that a watcher is no longer among them.
+    /// Updates the counts for a removed watcher.
     fn forget(&mut self, number: u32, watcher: &Watcher) {
         self.displaced -= usize::from(watcher.is_displaced);
         self.waiting_bytes -= watcher.waiting_bytes();
@@ -478,17 +481,17 @@ impl Watchers {
         }
     }
 
-    /// All of them, taken out.
+    /// Returns all watchers, consuming the table.
     pub(crate) fn into_all(self) -> impl Iterator<Item = (u32, Box<Watcher>)> {
         self.by_number.into_iter()
     }
 
-    /// The number of the watcher of a channel, whose call has the number `wanted`.
+    /// Returns the number of the watcher of a channel whose call has the number `wanted`.
     pub(crate) fn of_channel(&self, wanted: u32, channel: &[u8]) -> Option<u32> {
         self.find(wanted, |watcher| watcher.channel().is_some_and(|name| **name == *channel))
     }
 
-    /// Lets the state of a watcher wait for the socket.
+    /// Queues a watcher's state for the socket.
     pub(crate) fn wait(&mut self, number: u32) {
         let Some(watcher) = self.by_number.get_mut(&number) else { return };
         if !std::mem::replace(&mut watcher.is_queued, true) {
@@ -496,18 +499,18 @@ impl Watchers {
         }
     }
 
-    /// Whether states wait for the socket.
+    /// Returns whether states wait for the socket.
     pub(crate) fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// The bytes of the states that wait.
+    /// Returns the bytes of the waiting states.
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.waiting_bytes
     }
 
-    /// The next watcher whose state waits for the socket, and that; not one whose query is to be run again while another's
-    /// is.
+    /// Returns the next watcher whose state waits for the socket, with the state. `None` while the first one's state
+    /// was discarded and another query is being evaluated again.
     pub(crate) fn next_waiting(&mut self) -> Option<(u32, Waited)> {
         while let Some(&number) = self.waiting.front() {
             let watcher = self.by_number.get_mut(&number).filter(|watcher| watcher.is_queued);
@@ -530,19 +533,19 @@ impl Watchers {
         None
     }
 
-    /// Takes the state of a watcher that has waited.
+    /// Takes the waiting state of a watcher.
     pub(crate) fn take_waiting(&mut self, number: u32) -> Option<Waited> {
         self.edit(number, Watcher::take_waiting).flatten()
     }
 
-    /// Notes that a state has come for a watcher; true if that was asked for, and others may be.
+    /// Records that a state has arrived for a watcher; returns true if it was requested, so that the next may be.
     pub(crate) fn end_asking(&mut self, number: u32) -> bool {
         self.asked.take_if(|asked| *asked == number).is_some()
     }
 }
 
 impl Watcher {
-    /// Whether it is told by messages of a channel.
+    /// Returns whether states are sent as messages of a channel.
     pub(crate) fn is_channel(&self) -> bool {
         self.channel().is_some()
     }

@@ -1,4 +1,4 @@
-//! Mailboxes: what other threads want from a worker, and commands on their way between workers.
+//! Mailboxes: requests of other threads to a worker, and commands on their way between workers.
 
 use std::sync::Arc;
 
@@ -13,96 +13,96 @@ use super::round::Round;
 use crate::config::ShutdownOptions;
 use crate::system::driver::Bell;
 
-/// Who waits for values that are away.
+/// What waits for cold values.
 #[derive(Clone, Debug)]
 pub(crate) enum Awaiting {
-    /// The connection with this number and client's id, parked at the command that needs them.
+    /// The connection with this number and client id, parked at the command that needs them.
     Connection(usize, u64),
     /// The commands of another worker that were parked under this number.
     Forwarded(u64),
-    /// Those who are blocked on this key of a database.
+    /// The clients blocked on this key of a database.
     Waiters(usize, Box<[u8]>),
 }
 
-/// Something for a worker to do.
+/// A message to a worker.
 pub(crate) enum Message {
     /// Serve this new connection.
     Accept(Incoming),
-    /// Run these commands on your shards and send them back.
+    /// Run these commands on your shards and return them with replies.
     Run(Box<Forwarded>),
-    /// Here are the replies to what you sent.
+    /// The replies to commands that you forwarded.
     Answer(Box<Forwarded>),
-    /// Apply what is left of these commands of the primary.
+    /// Apply the remaining commands of this round from the primary.
     Apply(Arc<Round>),
-    /// Look at this connection: it was killed, or what it waited for may have come. The second number is the
-    /// client's id.
+    /// Check this connection: it was killed, or what it waited for may have happened. The second number is the client
+    /// id.
     Look(usize, u64),
-    /// The reply to a call that waited, for the connection with this number and client's id. It acknowledges what records of
-    /// the journal up to the last number have changed.
+    /// The reply to a blocked call, for the connection with this number and client id. It acknowledges the changes of
+    /// journal records up to the last number.
     Served(usize, u64, Box<Reply>, u64),
-    /// The waiting of this connection was ended by `CLIENT UNBLOCK`; with an error or as if its time were over.
+    /// `CLIENT UNBLOCK` has ended this connection's wait, with an error or as a timeout.
     Unblock(usize, u64, bool),
-    /// Values are here that were away, all that these have waited for; or one cannot be read, for this reason.
+    /// The cold values that this waits for are fetched, or one cannot be read, for this reason.
     Arrived(Awaiting, Option<Box<str>>),
-    /// Transfers of keys to other servers are over: their calls can be answered.
+    /// Jobs of other threads are complete: their calls can be answered.
     JobsDone,
-    /// Send this to these connections.
+    /// Send this push to these connections.
     Push(Arc<Push>, Vec<Receiver>),
-    /// A key has changed that this live query reads, whose home you are.
+    /// A key of this live query, which you own, has changed.
     Evaluate(Marked),
-    /// Send this to those of your connections that watch its query.
+    /// Send this state to your connections that watch its query.
     State(Arc<State>),
-    /// There is something for the replicas among your connections.
+    /// The replicas among your connections have something to receive.
     Feed,
-    /// Calls that had to wait for a snapshot may be tried again.
+    /// Retry the calls that had to wait for a snapshot.
     TryAgain,
     /// Do this for the link to the primary.
     Primary(PrimaryOrder),
-    /// Accept connections here, and from now on nowhere else over TCP.
+    /// Accept connections on these listeners, and from now on on no others over TCP.
     Listen(Vec<Arc<Listener>>),
-    /// A signal asks for the end with these options.
+    /// A signal requests shutdown with these options.
     Shutdown(ShutdownOptions),
-    /// Stop serving: send what is ready and end.
+    /// Stop serving: send pending output and exit.
     Stop,
 }
 
-/// A worker's mailbox and the bell that ends its waiting.
+/// A worker's mailbox, and the bell that wakes it.
 pub(crate) struct Mailbox {
     messages: emberkv_core::mailbox::Mailbox<Message>,
     bell: Bell,
 }
 
 impl Mailbox {
-    /// An empty mailbox of the worker that `bell` wakes.
+    /// Creates an empty mailbox for the worker that `bell` wakes.
     pub(crate) fn new(bell: Bell) -> Mailbox {
         Mailbox { messages: emberkv_core::mailbox::Mailbox::new(), bell }
     }
 
-    /// Puts a message in and wakes the worker if it sleeps.
+    /// Posts a message and wakes the worker if it sleeps.
     pub(crate) fn send(&self, message: Message) {
         if self.messages.post(message) {
             self.bell.ring();
         }
     }
 
-    /// Wakes the worker if it sleeps, for something that is not in a message.
+    /// Wakes the worker if it sleeps, for something that is not a message.
     pub(crate) fn ring(&self) {
         if self.messages.rouse() {
             self.bell.ring();
         }
     }
 
-    /// The worker is about to wait; false if there is a message, and it must not.
+    /// Marks the worker as about to sleep; returns false if a message is there, so that it must not.
     pub(crate) fn fall_asleep(&self) -> bool {
         self.messages.fall_asleep()
     }
 
-    /// The worker has waited.
+    /// Marks the worker as awake.
     pub(crate) fn wake_up(&self) {
         self.messages.wake_up();
     }
 
-    /// Exchanges the messages for an empty list.
+    /// Swaps the messages with an empty list.
     pub(crate) fn take(&self, into: &mut Vec<Message>) {
         self.messages.take(into);
     }

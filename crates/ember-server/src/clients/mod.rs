@@ -1,4 +1,4 @@
-//! The state of clients and their connections. What is done with it stands on higher storeys.
+//! The state of clients and their connections. Higher storeys act on it.
 
 pub(crate) mod assembly;
 pub(crate) mod blocked;

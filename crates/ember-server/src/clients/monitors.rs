@@ -1,4 +1,4 @@
-//! Which connections are shown the commands of all others as they run.
+//! The connections that receive all commands as they run (MONITOR).
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -28,13 +28,13 @@ impl Monitors {
         self.count.store(addresses.len(), Ordering::Relaxed);
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no monitors.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.count.load(Ordering::Relaxed) == 0
     }
 
-    /// All of them.
+    /// Returns the addresses of all monitors.
     pub(crate) fn addresses(&self) -> Vec<Address> {
         self.addresses.read().clone()
     }

@@ -1,30 +1,30 @@
-//! `CLIENT PAUSE`, FAILOVER and SHUTDOWN: commands that wait for their end.
+//! Pauses of `CLIENT PAUSE`, FAILOVER and SHUTDOWN, during which commands wait.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-/// Commands wait.
+/// The pauses of the server.
 #[derive(Default)]
 pub(crate) struct Pause {
-    /// Whether there is a pause, or one that nobody has ended; without one, nothing else is looked at.
+    /// Whether there is a pause, perhaps one that has run out and was not ended; if false, nothing else is checked.
     is_any: AtomicBool,
     /// Unix time in ms until which commands wait because of `CLIENT PAUSE`; 0 when there is none.
     until_ms: AtomicI64,
-    /// Whether reading commands wait too.
+    /// Whether reads wait, too.
     all: AtomicBool,
-    /// Those that write wait until a replica has taken over.
+    /// Writes wait until a replica has taken over.
     for_failover: AtomicBool,
-    /// Those that write wait until replicas have all, and the server ends.
+    /// Writes wait until the replicas have everything and the server exits.
     for_shutdown: AtomicBool,
 }
 
-/// Why commands wait, which, and for how long.
+/// Why commands wait, which ones, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Paused {
-    /// The word of INFO.
+    /// The reason as INFO shows it.
     pub(crate) reason: &'static str,
-    /// Those that only read wait too.
+    /// Whether reads wait, too.
     pub(crate) all: bool,
-    /// Milliseconds to the end, if it is known.
+    /// Milliseconds until the end, if known.
     pub(crate) left_ms: i64,
 }
 
@@ -62,12 +62,12 @@ impl Pause {
         self.is_any.store(is_any, Ordering::Relaxed);
     }
 
-    /// Whether those that write wait for something that is not over at a known time.
+    /// Returns whether writes wait for something without a known end.
     fn writes_wait(&self) -> bool {
         self.for_failover.load(Ordering::Relaxed) || self.for_shutdown.load(Ordering::Relaxed)
     }
 
-    /// The pause there is.
+    /// Returns the current pause.
     pub(crate) fn current(&self, now_ms: i64) -> Option<Paused> {
         let left_ms = (self.until_ms.load(Ordering::Relaxed) - now_ms).max(0);
         let all = left_ms > 0 && self.all.load(Ordering::Relaxed);
@@ -80,7 +80,7 @@ impl Pause {
         (left_ms > 0).then_some(Paused { reason: "client_pause", all, left_ms })
     }
 
-    /// Whether a command waits: one that writes, or any.
+    /// Returns whether a command waits, by whether it writes.
     #[inline]
     pub(crate) fn holds(&self, now_ms: i64, writes: bool) -> bool {
         self.is_any.load(Ordering::Relaxed) && self.holds_now(now_ms, writes)

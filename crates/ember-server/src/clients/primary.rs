@@ -1,6 +1,6 @@
-//! A connection to this server's primary: its commands are applied as they come, and nothing but acknowledgements is sent.
+//! A connection to this server's primary: its commands are applied as they arrive, and only acknowledgements are sent.
 //!
-//! The thread that made the connection gives it to a worker and waits for its end. The two share a [`PrimaryLink`].
+//! The thread that opened the connection passes it to a worker and waits for its end. Both share a [`PrimaryLink`].
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use parking_lot::{Condvar, Mutex};
 use super::client::Peer;
 use crate::tls::TlsStream;
 
-/// What is known of a connection to a primary, as long as there is one and behind its end.
+/// The state of a connection to a primary, while it exists and after its end.
 pub(crate) struct PrimaryLink {
-    /// The byte of the primary's history up to which its commands are applied.
+    /// The offset in the primary's history up to which commands are applied.
     applied: AtomicU64,
-    /// The byte up to which they were read.
+    /// The offset up to which commands were read.
     read: AtomicU64,
-    /// The database that the next command is for.
+    /// The database of the next command.
     database: AtomicUsize,
-    /// When something was last read, Unix time in ms.
+    /// The time of the last read, Unix time in ms.
     read_ms: AtomicI64,
     state: Mutex<LinkState>,
     changed: Condvar,
@@ -31,20 +31,20 @@ pub(crate) struct PrimaryLink {
 
 #[derive(Default)]
 struct LinkState {
-    /// Nothing more is to be applied.
+    /// Nothing more is applied.
     is_cut: bool,
     /// The connection is closed.
     has_ended: bool,
-    /// Which connection it is: its worker, its number there, the client's id.
+    /// The connection: its worker, its number there, the client id.
     address: Option<(usize, usize, u64)>,
-    /// Why it must not go on, if that is so.
+    /// Why the link must not continue, if so.
     failure: Option<String>,
-    /// Why it has ended.
+    /// Why the connection has ended.
     why: Option<String>,
 }
 
 impl PrimaryLink {
-    /// A link whose first byte is the one behind `offset`, in this database.
+    /// Creates a link whose first byte is the one after `offset`, in this database.
     pub(crate) fn new(offset: u64, database: usize, now_ms: i64) -> PrimaryLink {
         PrimaryLink {
             applied: AtomicU64::new(offset),
@@ -56,66 +56,66 @@ impl PrimaryLink {
         }
     }
 
-    /// The byte up to which commands are applied.
+    /// Returns the offset up to which commands are applied.
     pub(crate) fn applied(&self) -> u64 {
         self.applied.load(Ordering::Relaxed)
     }
 
-    /// The byte up to which commands were read.
+    /// Returns the offset up to which commands were read.
     pub(crate) fn read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// The database that the next command is for.
+    /// Returns the database of the next command.
     pub(crate) fn database(&self) -> usize {
         self.database.load(Ordering::Relaxed)
     }
 
-    /// When something was last read, Unix time in ms.
+    /// Returns the time of the last read, Unix time in ms.
     pub(crate) fn read_ms(&self) -> i64 {
         self.read_ms.load(Ordering::Relaxed)
     }
 
-    /// Notes bytes that were read.
+    /// Records bytes that were read.
     pub(crate) fn note_read(&self, bytes: usize, now_ms: i64) {
         self.read.fetch_add(bytes as u64, Ordering::Relaxed);
         self.read_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// From now on nothing is applied any more. Exact for a worker with exclusive access.
+    /// Stops applying commands. Exact if the calling worker has exclusive access.
     pub(crate) fn cut(&self) {
         self.state.lock().is_cut = true;
         self.changed.notify_all();
     }
 
-    /// Whether nothing is to be applied any more.
+    /// Returns whether no more commands are applied.
     pub(crate) fn is_cut(&self) -> bool {
         self.state.lock().is_cut
     }
 
-    /// Notes which connection it is.
+    /// Records the address of the connection.
     pub(crate) fn note_address(&self, worker: usize, token: usize, client_id: u64) {
         self.state.lock().address = Some((worker, token, client_id));
     }
 
-    /// Its worker, its number there, and the client's id, once it has them.
+    /// Returns the connection's worker, its number there, and the client id, once it has them.
     pub(crate) fn address(&self) -> Option<(usize, usize, u64)> {
         self.state.lock().address
     }
 
-    /// Why it must not go on, if that is so.
+    /// Returns why the link must not continue, if so.
     pub(crate) fn failure(&self) -> Option<String> {
         self.state.lock().failure.clone()
     }
 
-    /// Notes why it must not go on; nothing more is applied.
+    /// Records why the link must not continue; nothing more is applied.
     pub(crate) fn fail(&self, why: String) {
         let mut state = self.state.lock();
         state.is_cut = true;
         state.failure.get_or_insert(why);
     }
 
-    /// Notes that the connection is closed, and why, unless that is known.
+    /// Records that the connection is closed, and why, unless a reason is known.
     pub(crate) fn end(&self, why: Option<String>) {
         let mut state = self.state.lock();
         state.has_ended = true;
@@ -123,22 +123,22 @@ impl PrimaryLink {
         self.changed.notify_all();
     }
 
-    /// Notes why the connection is about to be closed.
+    /// Records why the connection is about to be closed.
     pub(crate) fn note_end(&self, why: &str) {
         self.state.lock().why.get_or_insert_with(|| why.to_owned());
     }
 
-    /// Why it is closed.
+    /// Returns why the connection is closed.
     pub(crate) fn why_it_ended(&self) -> String {
         self.state.lock().why.clone().unwrap_or_else(|| "this server cannot serve it".to_owned())
     }
 
-    /// Whether the connection is closed.
+    /// Returns whether the connection is closed.
     pub(crate) fn has_ended(&self) -> bool {
         self.state.lock().has_ended
     }
 
-    /// Waits for its end, but no longer than `longest`. Whether it has come.
+    /// Waits for the end, at most `longest`. Returns whether the connection has ended.
     pub(crate) fn wait_for_end(&self, longest: Duration) -> bool {
         let mut state = self.state.lock();
         if !state.has_ended {
@@ -148,42 +148,42 @@ impl PrimaryLink {
     }
 }
 
-/// Takes what was applied of a link.
+/// Receives the applied commands of a link.
 pub(crate) trait Relay: Send {
-    /// Takes the commands behind those that it has taken before, as they were sent. Nobody but the caller has exclusive
+    /// Receives the commands after those received before, as the primary sent them. No other thread has exclusive
     /// access meanwhile.
     fn relay(&mut self, commands: &[u8]);
 
-    /// The data are not those of the history at any position any more.
+    /// Declares that the data no longer correspond to any position of the history.
     fn end(&mut self);
 }
 
-/// Bytes of commands that were passed on whose memory is kept.
+/// The capacity in bytes that is kept for commands after they were passed on.
 const PASSED_KEPT_BYTES: usize = 64 * 1024;
 
-/// A connection's end of the link.
+/// The connection's end of the link.
 pub(crate) struct FromPrimary {
     pub(crate) link: Arc<PrimaryLink>,
-    /// The byte up to which commands are applied.
+    /// The offset up to which commands are applied.
     offset: u64,
-    /// Bytes behind it of a transaction that is not complete.
+    /// Bytes after it of an incomplete transaction.
     queued: u64,
-    /// The commands that were read and not passed on; those that are applied end at `applied_bytes`.
+    /// The commands that were read and not passed on; the applied ones end at `applied_bytes`.
     commands: Vec<u8>,
     applied_bytes: usize,
     relay: Box<dyn Relay>,
-    /// Which records of the journal have been made up to which bytes, for what is not known to be on disk.
+    /// Which journal records correspond to which offsets, for those not known to be on disk.
     made: Milestones,
-    /// The number of the last one.
+    /// The number of the last record.
     last_record: u64,
-    /// The primary has asked how far this server is.
+    /// Whether the primary has asked for an acknowledgement.
     pub(crate) is_asked: bool,
-    /// Where replies go that nobody gets; empty between two batches.
+    /// Receives replies that are discarded; empty between two batches.
     pub(crate) unsent: Reply,
 }
 
 impl FromPrimary {
-    /// That of a link; what is applied goes to `relay`.
+    /// Creates the connection's end of a link; applied commands go to `relay`.
     pub(crate) fn new(link: Arc<PrimaryLink>, relay: Box<dyn Relay>) -> FromPrimary {
         let offset = link.applied();
         FromPrimary {
@@ -195,18 +195,18 @@ impl FromPrimary {
             relay,
             made: Milestones::default(),
             last_record: 0,
-            // The primary sends nothing after a copy of its data before it has heard of this server.
+            // After a full sync the primary sends nothing before this server's first acknowledgement.
             is_asked: true,
             unsent: Reply::default(),
         }
     }
 
-    /// The byte up to which commands were run or queued.
+    /// Returns the offset up to which commands were run or queued.
     pub(crate) fn position(&self) -> u64 {
         self.offset + self.queued
     }
 
-    /// Notes that a command was run, or queued as a part of a transaction that is still open.
+    /// Records that a command was run, or queued in a transaction that is still open.
     #[inline]
     pub(crate) fn advance(&mut self, command: Args<'_>, is_open: bool) {
         let before = self.commands.len();
@@ -218,10 +218,10 @@ impl FromPrimary {
         }
     }
 
-    /// Tells others how far it is. `database` is the one that is selected. Exclusive access must not be had by anybody else
-    /// between a command and this.
+    /// Publishes the applied offset. `database` is the selected one. No other thread may get exclusive access between a
+    /// command and this call.
     pub(crate) fn publish(&mut self, database: usize) {
-        // A transaction that is open does not change it, and is sent again from its beginning.
+        // An open transaction has changed neither value yet, and is sent again from its beginning.
         self.link.database.store(database, Ordering::Relaxed);
         self.link.applied.store(self.offset, Ordering::Relaxed);
         if self.applied_bytes > 0 {
@@ -231,18 +231,19 @@ impl FromPrimary {
         }
     }
 
-    /// What is applied is no prefix of the history any more. Exclusive access must not be had by anybody else before this.
+    /// Declares that the applied commands are no longer a prefix of the history. No other thread may get exclusive
+    /// access before this call.
     pub(crate) fn end_relay(&mut self) {
         self.relay.end();
     }
 
-    /// Notes that records up to this number have been made of all that was applied.
+    /// Records that everything applied is in journal records up to this number.
     pub(crate) fn note_record(&mut self, record: u64) {
         self.last_record = self.last_record.max(record);
         self.made.note(self.offset, self.last_record);
     }
 
-    /// Tells the primary how far it is, and if records up to `durable` are on disk, how far it is there.
+    /// Acknowledges the applied offset to the primary, and the offset on disk if records up to `durable` are on disk.
     pub(crate) fn acknowledge(&mut self, output: &mut Reply, durable: Option<u64>) {
         self.is_asked = false;
         let on_disk = durable.map(|durable| {
@@ -265,27 +266,27 @@ pub(crate) struct NewPrimary {
     pub(crate) socket: OwnedFd,
     pub(crate) tls: Option<Box<TlsStream>>,
     pub(crate) peer: Peer,
-    /// What was read already.
+    /// Bytes that were read already.
     pub(crate) input: Vec<u8>,
     pub(crate) link: Arc<PrimaryLink>,
-    /// Gets what is applied.
+    /// Receives the applied commands.
     pub(crate) relay: Box<dyn Relay>,
 }
 
-/// What the thread that sees to the link wants of a worker.
+/// A request of the link's thread to a worker.
 pub(crate) enum PrimaryOrder {
     /// Serve this connection.
     Adopt(Box<NewPrimary>),
-    /// Tell the primary how far the link with this address is.
+    /// Acknowledge to the primary on the link with this address.
     Acknowledge(usize, u64),
-    /// Remove all data to make room for that of the primary, unless there has been a change of the role behind change number
-    /// `change`; says whether there has been none.
+    /// Remove all data to make space for those of the primary, unless the role has changed after change number
+    /// `change`; sends whether it has not.
     Empty { change: Option<u64>, done: SyncSender<bool> },
-    /// Begin the append-only file anew, if there is to be one.
+    /// Begin a new append-only file, if there is to be one.
     BeginAof,
-    /// The server has become a replica: whoever waits for a key is told so.
+    /// The server has become a replica: notify all clients that wait for a key.
     Demote,
-    /// A replica that is waited for may have all by now.
+    /// A replica that is waited for may have everything now.
     LookAtReplicas,
     /// No replica takes over, and this server stays the primary.
     StayPrimary { why: String },

@@ -1,4 +1,4 @@
-//! A push: what a connection is sent that it has not asked for just now.
+//! A push: output that a connection receives without having requested it at that moment.
 
 use std::sync::Arc;
 
@@ -7,23 +7,23 @@ use emberkv_core::keyspace::entry::LARGE_VALUE_MIN_BYTES;
 
 use super::subscriptions::Name;
 
-/// Something for connections that did not ask for it just now.
+/// Output for connections that is no reply.
 #[derive(Debug)]
 pub(crate) enum Push {
     /// A message on a channel.
     Message { channel: Vec<u8>, payload: Arc<Vec<u8>>, is_sharded: bool },
-    /// Keys of which a client may have copies have changed; `None` is all.
+    /// Keys that a client may have cached have changed; `None` is all keys.
     Invalidation(Option<Vec<Box<[u8]>>>),
-    /// A line of its own, for monitors.
+    /// A line of text, for monitors.
     Line(Vec<u8>),
-    /// A push of RESP3 as it is sent.
+    /// An encoded RESP3 push.
     Encoded(Vec<u8>),
-    /// The client that was told of changes in place of the receiver is gone.
+    /// The client that received invalidations instead of the receiver has disconnected.
     RedirectBroken(u64),
 }
 
 impl Push {
-    /// About the memory in bytes that it takes.
+    /// Returns the approximate memory in bytes.
     fn memory_bytes(&self) -> usize {
         size_of::<Push>()
             + match self {
@@ -37,13 +37,13 @@ impl Push {
             }
     }
 
-    /// The same with those on one worker that are to get it.
+    /// Returns the same including the list of receivers on one worker.
     pub(crate) fn message_bytes(&self, receivers: &[Receiver]) -> usize {
         self.memory_bytes() + size_of_val(receivers)
     }
 
-    /// Writes it for one receiver; `pattern` is what the receiver subscribed to, if not the channel itself, and
-    /// `is_subscribed` whether it listens to anything.
+    /// Writes the push for one receiver; `pattern` is what the receiver subscribed to, if not the channel itself, and
+    /// `is_subscribed` says whether it has subscriptions.
     pub(crate) fn write(&self, pattern: Option<&[u8]>, is_subscribed: bool, reply: &mut Reply) {
         match self {
             Push::Invalidation(keys) => write_invalidation(keys.as_deref(), is_subscribed, reply),
@@ -78,16 +78,16 @@ impl Push {
     }
 }
 
-/// A connection that is to get a push.
+/// A receiver of a push.
 #[derive(Debug)]
 pub(crate) struct Receiver {
     pub(crate) token: usize,
     pub(crate) client_id: u64,
-    /// The pattern that it subscribed to, if not the channel itself.
+    /// The pattern it subscribed to, if not the channel itself.
     pub(crate) pattern: Option<Name>,
 }
 
-/// Writes what a client is told: that keys have changed, or all of them.
+/// Writes an invalidation of these keys, or of all of them.
 fn write_invalidation(keys: Option<&[Box<[u8]>]>, is_subscribed: bool, reply: &mut Reply) {
     if reply.is_resp3() {
         reply.push(2);
@@ -109,5 +109,5 @@ fn write_invalidation(keys: Option<&[Box<[u8]>]>, is_subscribed: bool, reply: &m
     }
 }
 
-/// Where a client that speaks RESP2 is told, on behalf of another.
+/// The channel on which a RESP2 client receives invalidations on behalf of another.
 const INVALIDATION_CHANNEL: &[u8] = b"__redis__:invalidate";

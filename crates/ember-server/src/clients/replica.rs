@@ -1,25 +1,25 @@
-//! A client that is a replica: in place of replies it gets what its primary has for it.
+//! A client that is a replica: it receives a feed from its primary instead of replies.
 
 use ember_protocol::Reply;
 
-/// What a replica's connection sends in place of replies.
+/// The source of what a replica's connection sends instead of replies.
 pub(crate) trait Feed: Send {
-    /// Appends what comes next to `output`, which is empty: nothing as long as there is nothing, and not much more at once
-    /// than a socket takes.
+    /// Appends the next part to `output`, which is empty: nothing while there is none, and not much more at a time than
+    /// a socket accepts.
     ///
     /// # Errors
     /// Why the connection is to be closed.
     fn feed(&mut self, output: &mut Reply) -> Result<(), Over>;
 
-    /// Notes why the connection is closed, unless that is known.
+    /// Records why the connection is closed, unless a reason is known.
     fn note_end(&mut self, why: String);
 }
 
-/// Why a replica gets nothing more.
+/// Why a replica's feed ends.
 pub(crate) enum Over {
-    /// It has all that it wanted.
+    /// The replica has everything it requested.
     Served,
-    /// It cannot be given what it needs: the reason.
+    /// The replica cannot get what it needs, for this reason.
     Lost(String),
 }
 
@@ -29,25 +29,25 @@ impl From<String> for Over {
     }
 }
 
-/// What is in a copy of the data.
+/// The contents of a full sync.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Contents {
     /// Everything.
     #[default]
     All,
-    /// Functions, and no keys.
+    /// Functions without keys.
     Functions,
-    /// Neither.
+    /// Neither keys nor functions.
     Nothing,
 }
 
-/// What ember says that it can do, as a replica: all that ember does as a primary.
+/// The capability that ember announces as a replica: it supports everything that ember does as a primary.
 pub(crate) const EMBER_CAPABILITY: &[u8] = b"ember";
 
-/// What kind of server a replica is, as far as it says.
+/// The program that a replica runs, as far as it says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Program {
-    /// It says nothing: Redis, of whatever version.
+    /// Not stated: Redis, of any version.
     #[default]
     Unknown,
     /// Redis 8 or later.
@@ -58,30 +58,30 @@ pub(crate) enum Program {
 }
 
 impl Program {
-    /// That of a server which has said what this is, and so at least that it is this one.
+    /// Combines what a server has said with a further statement; an identified ember stays ember.
     pub(crate) fn or(self, other: Program) -> Program {
-        // ember names a version of Valkey, too, for a primary that is Valkey.
+        // To a Valkey primary, ember names a version of Valkey, too.
         if self == Program::Ember || other == Program::Unknown { self } else { other }
     }
 }
 
-/// What a client says of itself before it becomes a replica, and what it gets then.
+/// What a client says about itself before it becomes a replica, and its feed then.
 #[derive(Default)]
 pub(crate) struct Replica {
-    /// The port that it listens to, and its address if it is another one than its connection's.
+    /// The port that it listens on, and its address if that differs from its connection's.
     pub(crate) port: u16,
     pub(crate) address: Box<str>,
     pub(crate) program: Program,
-    /// It knows that a history may go on under another name.
+    /// Whether it supports a history that continues under another name.
     pub(crate) knows_new_names: bool,
-    /// It takes a copy of the data whose length is not known beforehand: a mark is behind it.
+    /// Whether it accepts a full sync of unknown length, which ends with a mark.
     pub(crate) knows_marks: bool,
-    /// It wants a copy of the data and no stream behind it.
+    /// Whether it wants a full sync without the stream after it.
     pub(crate) wants_copy_only: bool,
-    /// What its copy contains.
+    /// The contents of its full sync.
     pub(crate) contents: Contents,
-    /// What it gets is to be gathered for fewer packets: its socket does not do that yet.
+    /// Whether output is to be combined into fewer packets; the socket does not do that yet.
     pub(crate) gathers: bool,
-    /// What it gets, once it has asked for it.
+    /// The feed, once requested.
     pub(crate) feed: Option<Box<dyn Feed>>,
 }

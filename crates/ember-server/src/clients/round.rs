@@ -16,16 +16,16 @@ pub(crate) struct RoundCall {
     pub(crate) database: usize,
 }
 
-/// Calls that are run as one.
+/// Calls that run as one.
 pub(crate) struct RoundUnit {
-    /// Their numbers.
+    /// Their indexes.
     pub(crate) calls: Range<usize>,
-    /// They stood between MULTI and EXEC.
+    /// Whether they were sent between MULTI and EXEC.
     pub(crate) is_transaction: bool,
 }
 
-/// Commands on keys that the primary has sent one behind the other. What shares a lane keeps its order, and each lane has
-/// the shards of one worker.
+/// Consecutive commands of the primary, all on keys. Commands in the same lane keep their order, and each lane has the
+/// shards of one worker.
 pub(crate) struct Round {
     pub(crate) commands: OwnedBatch,
     pub(crate) calls: Vec<RoundCall>,
@@ -37,7 +37,7 @@ pub(crate) struct Round {
     failure: Mutex<Option<(usize, String)>>,
 }
 
-/// A round that is not complete.
+/// A round under construction.
 pub(crate) struct RoundPlan {
     pub(crate) commands: OwnedBatch,
     pub(crate) calls: Vec<RoundCall>,
@@ -46,13 +46,13 @@ pub(crate) struct RoundPlan {
 }
 
 impl RoundPlan {
-    /// An empty one, for this many workers.
+    /// Creates an empty plan for this many workers.
     pub(crate) fn new(workers: usize) -> RoundPlan {
         let plan = Plan::new(workers);
         RoundPlan { commands: OwnedBatch::new(), calls: Vec::new(), units: Vec::new(), plan }
     }
 
-    /// The round.
+    /// Completes the round.
     pub(crate) fn complete(self, client_id: u64) -> Round {
         let RoundPlan { commands, calls, units, plan } = self;
         Round { commands, calls, units, lanes: Lanes::new(plan), client_id, failure: Mutex::default() }
@@ -60,7 +60,7 @@ impl RoundPlan {
 }
 
 impl Round {
-    /// Notes that a call has failed.
+    /// Records that a call has failed.
     pub(crate) fn fail(&self, call: usize, why: String) {
         let mut failure = self.failure.lock();
         if failure.as_ref().is_none_or(|&(first, _)| call < first) {
@@ -68,7 +68,7 @@ impl Round {
         }
     }
 
-    /// The first call that has failed, and why.
+    /// Returns the first call that has failed, and why.
     pub(crate) fn failure(&self) -> Option<(usize, String)> {
         self.failure.lock().clone()
     }

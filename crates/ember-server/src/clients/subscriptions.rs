@@ -1,4 +1,4 @@
-//! Who listens to which channels and patterns, and what one client listens to.
+//! All subscriptions by channel and pattern, and the subscriptions of one client.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use super::client::ClientView;
 use super::ending::{EndReason, EndingClients};
 use super::live_queries::Watchers;
 
-/// A name of a channel, or a pattern.
+/// The name of a channel, or a pattern.
 pub(crate) type Name = Arc<[u8]>;
 
-/// What a subscription is to.
+/// The target of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A channel.
@@ -26,7 +26,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The words of the replies to subscribing and unsubscribing.
+    /// Returns the words in the replies to subscribing and unsubscribing.
     pub(crate) fn words(self) -> (&'static [u8], &'static [u8]) {
         match self {
             Kind::Channel => (b"subscribe", b"unsubscribe"),
@@ -42,22 +42,22 @@ pub(crate) struct Subscriptions {
     channels: BTreeSet<Name>,
     patterns: BTreeSet<Name>,
     shard_channels: BTreeSet<Name>,
-    /// The live queries.
+    /// The watchers of live queries.
     pub(crate) queries: Watchers,
-    /// About the memory in bytes that they take.
+    /// The approximate memory of the subscriptions, in bytes.
     bytes: usize,
 }
 
-/// About what a subscription takes in the tables of names, in bytes, besides the name.
+/// The approximate bytes of a subscription in the tables of names, without the name.
 const SUBSCRIPTION_BYTES: usize = 200;
 
 impl Subscriptions {
-    /// About the memory in bytes that they take; names count for each who listens.
+    /// Returns the approximate memory in bytes; a name counts for each of its subscribers.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The names of a kind.
+    /// Returns the names of a kind.
     pub(crate) fn of(&self, kind: Kind) -> &BTreeSet<Name> {
         match kind {
             Kind::Channel => &self.channels,
@@ -74,7 +74,7 @@ impl Subscriptions {
         }
     }
 
-    /// The number that replies to subscribing and unsubscribing end with: channels and patterns count together.
+    /// Returns the count at the end of replies to subscribing and unsubscribing: channels and patterns count together.
     pub(crate) fn count(&self, kind: Kind) -> usize {
         match kind {
             Kind::Channel | Kind::Pattern => self.channels.len() + self.patterns.len(),
@@ -82,14 +82,14 @@ impl Subscriptions {
         }
     }
 
-    /// Adds a channel that nobody publishes to: its messages are the states of a live query.
+    /// Adds a channel that no client can publish to: its messages are the states of a live query.
     pub(crate) fn enter_channel(&mut self, name: &Name) {
         if self.channels.insert(Arc::clone(name)) {
             self.bytes += SUBSCRIPTION_BYTES + name.len();
         }
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no subscriptions.
     pub(crate) fn is_empty(&self) -> bool {
         self.channels.is_empty()
             && self.patterns.is_empty()
@@ -98,7 +98,7 @@ impl Subscriptions {
     }
 }
 
-/// Where a connection is: its worker, its number there and its client's id.
+/// The address of a connection: its worker, its number there and its client id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     pub(crate) worker: usize,
@@ -107,13 +107,13 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// The address of a client's connection.
+    /// Returns the address of a client's connection.
     pub(crate) fn of(view: &ClientView) -> Address {
         Address { worker: view.worker, token: view.token, client_id: view.id }
     }
 }
 
-/// Writes that a client listens to a channel or pattern from now on, or no longer; `count` is how many are left.
+/// Writes the reply to a subscription or its end; `count` is the number of subscriptions left.
 pub(crate) fn write_change(reply: &mut Reply, word: &[u8], name: Option<&[u8]>, count: usize) {
     reply.push(3);
     reply.bulk(word);
@@ -126,7 +126,7 @@ pub(crate) fn write_change(reply: &mut Reply, word: &[u8], name: Option<&[u8]>, 
 
 type Topics = HashMap<Name, Vec<Address>>;
 
-/// All subscriptions. Those of clients whose end is decided are there until their connections are closed, and do not count.
+/// All subscriptions. Those of clients being disconnected remain until their connections are closed, but do not count.
 pub(crate) struct PubSub {
     ending: Arc<EndingClients>,
     channels: RwLock<Topics>,
@@ -135,7 +135,7 @@ pub(crate) struct PubSub {
 }
 
 impl PubSub {
-    /// No subscriptions, and the clients whose subscriptions do not count.
+    /// Creates an empty table; the subscriptions of clients in `ending` do not count.
     pub(crate) fn new(ending: Arc<EndingClients>) -> PubSub {
         PubSub {
             ending,
@@ -153,7 +153,7 @@ impl PubSub {
         }
     }
 
-    /// Subscribes a client; false if it was already.
+    /// Subscribes a client; returns false if it was subscribed already.
     pub(crate) fn subscribe(
         &self,
         kind: Kind,
@@ -171,7 +171,7 @@ impl PubSub {
         subscriptions.of_mut(kind).insert(name)
     }
 
-    /// Ends a client's subscription; false if there was none.
+    /// Removes a client's subscription; returns false if there was none.
     pub(crate) fn unsubscribe(
         &self,
         kind: Kind,
@@ -193,7 +193,7 @@ impl PubSub {
         true
     }
 
-    /// Ends all subscriptions of a client.
+    /// Removes all subscriptions of a client.
     pub(crate) fn forget(&self, address: Address, subscriptions: &mut Subscriptions) {
         for kind in [Kind::Channel, Kind::Pattern, Kind::ShardChannel] {
             for name in subscriptions.of(kind).clone() {
@@ -202,7 +202,7 @@ impl PubSub {
         }
     }
 
-    /// The subscribers to names that are meant, each once for each name. O(names).
+    /// Returns the subscribers to the names for which `is_meant` holds, once per name. O(names).
     pub(crate) fn subscribers(&self, is_meant: impl Fn(Kind, &[u8]) -> bool) -> Vec<Address> {
         let mut found = Vec::new();
         for kind in [Kind::Channel, Kind::Pattern, Kind::ShardChannel] {
@@ -213,7 +213,7 @@ impl PubSub {
         found
     }
 
-    /// The number of names with subscribers. O(1), or O(subscriptions) while clients are being disconnected.
+    /// Returns the number of names with subscribers. O(1), or O(subscriptions) while clients are being disconnected.
     pub(crate) fn len(&self, kind: Kind) -> usize {
         let topics = self.topics(kind).read();
         match self.ending.get() {
@@ -222,7 +222,7 @@ impl PubSub {
         }
     }
 
-    /// The names that somebody subscribes to and that match a pattern, if there is one.
+    /// Returns the names with subscribers that match a pattern, if one is given.
     pub(crate) fn names(&self, kind: Kind, pattern: Option<&[u8]>) -> Vec<Name> {
         let topics = self.topics(kind).read();
         let ending = self.ending.get();
@@ -234,7 +234,7 @@ impl PubSub {
         meant.map(|(name, _)| Arc::clone(name)).collect()
     }
 
-    /// The number of subscribers to a name.
+    /// Returns the number of subscribers to a name.
     pub(crate) fn listeners(&self, kind: Kind, name: &[u8]) -> usize {
         let topics = self.topics(kind).read();
         let Some(addresses) = topics.get(name) else { return 0 };
@@ -246,7 +246,7 @@ impl PubSub {
         }
     }
 
-    /// The receivers of a message on a channel.
+    /// Returns the receivers of a message on a channel.
     pub(crate) fn receivers(&self, kind: Kind, channel: &[u8]) -> Vec<(Address, Option<Name>)> {
         let direct = self.topics(kind).read();
         let mut receivers: Vec<_> =
@@ -266,7 +266,7 @@ impl PubSub {
     }
 }
 
-/// Whether some of these subscribers are not being disconnected.
+/// Returns whether any of these subscribers is not being disconnected.
 fn is_awaited(addresses: &[Address], ending: &HashMap<u64, EndReason>) -> bool {
     addresses.iter().any(|address| !ending.contains_key(&address.client_id))
 }

@@ -1,20 +1,20 @@
-//! How many replicas are to have what a client writes, when it wants another number than others.
+//! The number of replicas that must have a client's writes, where the client requests another number than the server's.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many clients want another number.
+/// The number of clients that request another number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SyncWishes(Arc<AtomicUsize>);
 
 impl SyncWishes {
-    /// One more, until it is dropped.
+    /// Counts one more client until the result is dropped.
     pub(crate) fn add(&self, replicas: u32) -> SyncWish {
         self.0.fetch_add(1, Ordering::Relaxed);
         SyncWish { replicas, all: self.clone() }
     }
 
-    /// Whether there are any.
+    /// Returns whether there are any.
     pub(crate) fn has_any(&self) -> bool {
         self.0.load(Ordering::Relaxed) != 0
     }

@@ -1,4 +1,4 @@
-//! Which clients keep copies of what they read, and want to be told when it has changed.
+//! Client-side caching: which clients are notified when what they have read changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,14 +14,14 @@ pub(crate) enum Choice {
     /// All.
     #[default]
     All,
-    /// Those behind `CLIENT CACHING YES`.
+    /// Those after `CLIENT CACHING YES`.
     OptIn,
-    /// All but those behind `CLIENT CACHING NO`.
+    /// All except those after `CLIENT CACHING NO`.
     OptOut,
 }
 
-/// Prefixes in order, none of them the beginning of another: their bytes one after the other, and where each of them ends.
-/// So a short one takes hardly more than its bytes.
+/// Sorted prefixes, none of them a prefix of another: their concatenated bytes, and the end of each. A short prefix
+/// takes hardly more than its bytes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Prefixes {
     bytes: Box<[u8]>,
@@ -29,7 +29,7 @@ pub(crate) struct Prefixes {
 }
 
 impl Prefixes {
-    /// Those of a sequence that is in order.
+    /// Builds the list from a sorted sequence.
     pub(crate) fn from_sorted(prefixes: impl Iterator<Item = Vec<u8>>) -> Prefixes {
         let (mut bytes, mut ends) = (Vec::new(), Vec::new());
         for prefix in prefixes {
@@ -39,7 +39,7 @@ impl Prefixes {
         Prefixes { bytes: bytes.into(), ends: ends.into() }
     }
 
-    /// How many there are.
+    /// Returns the number of prefixes.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
@@ -49,12 +49,12 @@ impl Prefixes {
         &self.bytes[start..self.ends[number]]
     }
 
-    /// All of them, in order.
+    /// Returns the prefixes in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.len()).map(|number| self.get(number))
     }
 
-    /// The number of the prefix of a key. O(log prefixes).
+    /// Returns the number of the prefix of a key. O(log prefixes).
     fn find(&self, key: &[u8]) -> Option<usize> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -65,42 +65,43 @@ impl Prefixes {
                 high = middle;
             }
         }
-        // A prefix of the key stands right before it: what stands between them would begin with it too.
+        // A prefix of the key is directly before it: anything between the two would begin with that prefix, too.
         low.checked_sub(1).filter(|&at| key.starts_with(self.get(at)))
     }
 
-    /// The memory in bytes that they take.
+    /// Returns the memory in bytes.
     fn memory_bytes(&self) -> usize {
         self.bytes.len() + size_of_val(&self.ends[..])
     }
 }
 
-/// How a client tracks; made anew by each `CLIENT TRACKING ON`.
+/// The tracking options of a client; each `CLIENT TRACKING ON` creates new ones.
 #[derive(Debug, Default)]
 pub(crate) struct Tracking {
     /// The prefixes of the tracked keys, in broadcasting mode.
     pub(crate) prefixes: Option<Prefixes>,
     pub(crate) choice: Choice,
-    /// Whether the client is not told of its own changes.
+    /// Whether the client is not notified of its own changes.
     pub(crate) no_loop: bool,
-    /// The client that is told in place of this one.
+    /// The client that is notified instead of this one.
     pub(crate) redirect: Option<u64>,
-    /// Whether that client is gone.
+    /// Whether that client has disconnected.
     pub(crate) is_redirect_broken: AtomicBool,
 }
 
 impl Tracking {
-    /// Whether the client is told of prefixes instead of what it has read.
+    /// Returns whether the client is notified by prefixes instead of by its reads.
     pub(crate) fn is_broadcast(&self) -> bool {
         self.prefixes.is_some()
     }
 
-    /// The number of the prefix for which the client is told of this key in the broadcasting mode. O(log prefixes).
+    /// Returns the number of the prefix by which the client is notified of this key in broadcasting mode. O(log
+    /// prefixes).
     pub(crate) fn prefix_of(&self, key: &[u8]) -> Option<usize> {
         self.prefixes.as_ref()?.find(key)
     }
 
-    /// The memory in bytes that the prefixes take.
+    /// Returns the memory of the prefixes in bytes.
     pub(crate) fn prefixes_bytes(&self) -> usize {
         self.prefixes.as_ref().map_or(0, Prefixes::memory_bytes)
     }
@@ -114,11 +115,11 @@ pub(crate) struct Trackers {
 }
 
 impl Trackers {
-    /// Lets a client track, in place of how it did before.
+    /// Starts a client's tracking, replacing its previous options.
     pub(crate) fn begin(&self, view: &Arc<ClientView>, tracking: Arc<Tracking>) {
         self.end(view);
         if tracking.is_broadcast() {
-            // SeqCst: whoever is asked to write after the client has got its reply must see it.
+            // SeqCst: a write requested after the client has received its reply must see it.
             self.broadcasting.fetch_add(1, Ordering::SeqCst);
         }
         *view.tracking.lock() = Some(tracking);
@@ -135,17 +136,17 @@ impl Trackers {
         }
     }
 
-    /// Whether some client is in the broadcasting mode.
+    /// Returns whether any client is in broadcasting mode.
     pub(crate) fn is_broadcasting(&self) -> bool {
         self.broadcasting.load(Ordering::SeqCst) > 0
     }
 
-    /// The number of tracking clients.
+    /// Returns the number of tracking clients.
     pub(crate) fn len(&self) -> usize {
         self.clients.read().len()
     }
 
-    /// The number of different prefixes.
+    /// Returns the number of distinct prefixes.
     pub(crate) fn prefixes(&self) -> usize {
         let clients = self.clients.read();
         let trackings: Vec<_> = clients.values().filter_map(|view| view.tracking.lock().clone()).collect();

@@ -1,4 +1,4 @@
-//! What MULTI and WATCH leave with a client: queued calls and watched keys.
+//! The client state of MULTI and WATCH: queued calls and watched keys.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,62 +17,62 @@ use super::client::Client;
 #[derive(Default)]
 pub(crate) struct Transaction {
     pub(crate) calls: OwnedBatch,
-    /// For each call the index of its command in the registry.
+    /// The registry index of each call's command.
     pub(crate) commands: Vec<u16>,
-    /// A call was refused: EXEC will refuse too.
+    /// Whether a call was refused, so that EXEC is refused, too.
     pub(crate) is_aborted: bool,
-    /// The flags of all commands together.
+    /// The combined flags of all commands.
     pub(crate) flags: Flags,
-    /// How often EXEC has waited for values that are away.
+    /// How often EXEC has waited for cold values.
     pub(crate) fetches: u32,
 }
 
 impl Transaction {
-    /// Notes that a call was refused.
+    /// Records that a call was refused.
     pub(crate) fn abort(&mut self) {
         self.is_aborted = true;
     }
 
-    /// The flags of all commands together.
+    /// Returns the combined flags of all commands.
     pub(crate) fn flags(&self) -> Flags {
         self.flags
     }
 
-    /// The calls, with the indexes of their commands in the registry.
+    /// Returns the calls with the registry indexes of their commands.
     pub(crate) fn calls(&self) -> impl Iterator<Item = (u16, Args<'_>)> {
         self.commands.iter().enumerate().map(|(number, &index)| (index, self.calls.command(number)))
     }
 
-    /// The number of calls.
+    /// Returns the number of calls.
     pub(crate) fn len(&self) -> usize {
         self.commands.len()
     }
 
-    /// The memory in bytes that the calls take.
+    /// Returns the memory of the calls in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.calls.memory_bytes() + size_of_val(&self.commands[..])
     }
 }
 
-/// About what a watched key takes in the table of a client's keys, in bytes, besides its name.
+/// The approximate bytes of a watched key in the table of a client's keys, without its name.
 const NAME_BYTES: usize = 48;
 
 /// The keys that a client watches.
 #[derive(Default)]
 pub(crate) struct Watched {
     pub(crate) watch: Arc<Watch>,
-    /// The calls of WATCH, whose arguments are the keys, each key of a database once.
+    /// The calls of WATCH, whose arguments are the keys; each key of a database occurs once.
     calls: OwnedBatch,
-    /// The keys with their databases, for finding those that are watched already.
+    /// The keys with their databases, to find those that are watched already.
     names: HashSet<(usize, Box<[u8]>)>,
-    /// The database of each call, and when it was, Unix time in ms.
+    /// The database of each call, and its Unix time in ms.
     moments: Vec<(usize, i64)>,
-    /// About the memory in bytes that the shards' tables take for it.
+    /// The approximate bytes in the shards' tables.
     observed_bytes: usize,
 }
 
 impl Watched {
-    /// Adds the keys of a call of WATCH that are not watched yet. No lock is held.
+    /// Adds the keys of a WATCH call that are not watched yet. The caller holds no lock.
     pub(crate) fn add(
         &mut self,
         keyspace: &'static Keyspace,
@@ -89,30 +89,30 @@ impl Watched {
         self.calls.push(&words);
         let args = self.calls.command(self.moments.len());
         self.moments.push((database, turn.now_ms));
-        // The name stands here twice, and once in the tables.
+        // The name is stored twice here, and once in the tables.
         self.observed_bytes += 2 * args.total_bytes() + args.len() * (OBSERVED_KEY_BYTES + NAME_BYTES);
         with_watched_keys(keyspace, turn, database, args, |keys, arg| {
             keys.watch(arg, &self.watch);
         });
     }
 
-    /// The number of keys.
+    /// Returns the number of keys.
     pub(crate) fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// About the memory in bytes that it takes.
+    /// Returns the approximate memory in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.calls.memory_bytes() + size_of_val(&self.moments[..]) + self.observed_bytes
     }
 
-    /// The calls of WATCH, with the database and the time (Unix time in ms) of each.
+    /// Returns the calls of WATCH, each with its database and Unix time in ms.
     pub(crate) fn calls(&self) -> impl Iterator<Item = (usize, i64, Args<'_>)> {
         let moments = self.moments.iter().enumerate();
         moments.map(|(number, &(database, at_ms))| (database, at_ms, self.calls.command(number)))
     }
 
-    /// Stops watching. No lock is held.
+    /// Stops watching. The caller holds no lock.
     pub(crate) fn end(&self, keyspace: &'static Keyspace, turn: &mut Turn) {
         for (database, _, args) in self.calls() {
             with_watched_keys(keyspace, turn, database, args, |keys, arg| {
@@ -122,7 +122,7 @@ impl Watched {
     }
 }
 
-/// Calls `act` for each key of a call of WATCH, with its shard locked.
+/// Calls `act` for each key of a WATCH call, with its shard locked.
 fn with_watched_keys(
     keyspace: &'static Keyspace,
     turn: &mut Turn,
@@ -139,7 +139,7 @@ fn with_watched_keys(
     guards.release(keyspace, turn);
 }
 
-/// Stops watching the keys of a client. No lock is held.
+/// Stops watching the keys of a client. The caller holds no lock.
 pub(crate) fn unwatch(keyspace: &'static Keyspace, turn: &mut Turn, client: &mut Client) {
     if let Some(watched) = client.watched.take() {
         client.view.watched_keys.store(0, Ordering::Relaxed);
@@ -147,7 +147,7 @@ pub(crate) fn unwatch(keyspace: &'static Keyspace, turn: &mut Turn, client: &mut
     }
 }
 
-/// Forgets a client's queued calls and watched keys. No lock is held.
+/// Discards a client's queued calls and watched keys. The caller holds no lock.
 pub(crate) fn discard(keyspace: &'static Keyspace, turn: &mut Turn, client: &mut Client) {
     client.transaction = None;
     client.view.queued.store(-1, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! Which commands of Redis 7.2 there are, compared with the table of `docs/compatibility.md`, and `docs/commands.md`, which
-//! says of each what it does.
+//! Checks which commands of Redis 7.2 exist against the table of `docs/compatibility.md`, and generates
+//! `docs/commands.md`, which describes each.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -16,12 +16,12 @@ const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/command
 const BEGIN: &str = "<!-- commands: generated -->\n";
 const END: &str = "<!-- end of commands -->";
 
-/// Groups whose commands are for what does not exist yet, or never will.
+/// Groups whose commands are for features that do not exist yet, or never will.
 const ABSENT_GROUPS: [&str; 1] = ["sentinel"];
 
-/// Commands that are absent though their groups are not.
+/// Absent commands of groups that exist.
 const ABSENT: [&str; 1] = [
-    // Valkey's alone.
+    // Only in Valkey.
     "cluster|slot-stats",
 ];
 
@@ -46,12 +46,12 @@ fn table() -> String {
     text
 }
 
-/// A name as clients write it.
+/// Returns a name as clients write it.
 fn shown(name: &str) -> String {
     name.to_uppercase().replace('|', " ")
 }
 
-/// The commands that are not of Redis 7.2. A container among them stands for its subcommands.
+/// Returns the commands that are not in Redis 7.2. A container among them represents its subcommands.
 fn beyond<'r>(registry: &'r Registry, known: &BTreeSet<&str>) -> impl Iterator<Item = &'r Command> {
     registry.all().iter().filter(|command| command.base.is_none()).filter(|command| {
         let name = command.full_name.as_str();
@@ -60,7 +60,7 @@ fn beyond<'r>(registry: &'r Registry, known: &BTreeSet<&str>) -> impl Iterator<I
     })
 }
 
-/// The lines of a table about commands: what they do, what they cost, since when they are there.
+/// Returns the lines of a table of commands: what they do, their cost, and their first version.
 fn lines<'r>(commands: impl IntoIterator<Item = &'r Command>) -> String {
     let mut text = String::from("| command | does | cost | since |\n|---|---|---|---|\n");
     for command in commands {
@@ -119,7 +119,7 @@ fn reference() -> String {
     text
 }
 
-/// The text in lines of the width of documents, those behind the first indented.
+/// Wraps the text to the width of the documents, with later lines indented.
 fn wrapped(text: &str) -> String {
     let mut lines = vec![String::from("\n")];
     let mut width = 0;

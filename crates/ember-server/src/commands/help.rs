@@ -4,7 +4,7 @@ use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::executor::session::{Outcome, ServerCommand, ServerHandler, Session, SessionResult};
 
-/// The HELP subcommand of a container of `group`; `handler` calls [`reply_help`].
+/// Declares the HELP subcommand of a container of `group`; `handler` calls [`reply_help`].
 pub(super) const fn help_subcommand(
     group: Group,
     since: &'static str,
@@ -20,7 +20,7 @@ pub(super) const fn help_subcommand(
             arity: 2,
             flags: Flags::LOADING.union(Flags::STALE),
             example,
-            // Redis has all of them in the category of their group but for PUBSUB HELP.
+            // Redis has all of them in the category of their group except PUBSUB HELP.
             is_in_group_category: !matches!(group, Group::PubSub),
             ..Spec::DEFAULT
         },
@@ -28,7 +28,7 @@ pub(super) const fn help_subcommand(
     )
 }
 
-/// Answers `<container> HELP`: its head, `lines`, and what every container says of HELP itself.
+/// Replies to `<container> HELP`: its head, `lines`, and the common lines about HELP itself.
 pub(super) fn reply_help(session: &mut Session<'_>, lines: &[&str]) -> SessionResult {
     let container = String::from_utf8_lossy(session.args.at(0)).to_ascii_uppercase();
     session.reply.array(lines.len() + 3);

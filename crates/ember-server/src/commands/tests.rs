@@ -1,4 +1,4 @@
-//! The facts of all commands, and their examples against a running server.
+//! Tests of all commands' specifications, and of their examples against a running server.
 
 use std::collections::HashSet;
 use std::net::TcpListener;
@@ -13,7 +13,7 @@ use crate::catalogue::syntax::{self, Argument};
 use crate::config::{Config, ConfigHandle, LogLevel};
 use crate::start;
 
-/// The table of all commands.
+/// Returns the table of all commands.
 pub(super) fn registry() -> Registry {
     Registry::new(super::FAMILIES).0
 }
@@ -43,7 +43,7 @@ fn every_command_is_documented() {
 
 #[test]
 fn the_number_of_arguments_is_that_of_the_syntax() {
-    // Those that are derived from others have their facts.
+    // Derived commands have the specifications of others.
     for command in registry().all().iter().filter(|command| command.base.is_none()) {
         let (spec, name) = (command.spec, &command.full_name);
         let words = 1 + i32::from(command.is_subcommand);
@@ -51,10 +51,10 @@ fn the_number_of_arguments_is_that_of_the_syntax() {
         let required = words + least(&arguments);
         let varies = arguments.iter().any(varies);
         if arguments.is_empty() {
-            // What containers take says the syntax of their subcommands.
+            // The arguments of containers are in the syntax of their subcommands.
             assert!(spec.arity.abs() >= words, "{name}");
         } else if ["geosearch", "geosearchstore"].contains(&name.as_str()) {
-            // The centre may be left out for a polygon, whose vertices are more words than that.
+            // The centre is optional for a polygon, whose vertices are more words than that.
             assert_eq!(spec.arity, -(required + 2), "{name} {}", spec.syntax);
         } else {
             assert_eq!(spec.arity, if varies { -required } else { required }, "{name} {}", spec.syntax);
@@ -63,7 +63,7 @@ fn the_number_of_arguments_is_that_of_the_syntax() {
             if let Begin::Index(first) = keys.begin
                 && !keys.flags.contains(KeyFlags::NOT_KEY)
             {
-                // Only PFMERGE's further keys may be missing.
+                // Only PFMERGE's further keys are optional.
                 let end = spec.arity.unsigned_abs() as usize + usize::from(number > 0);
                 assert!((words as usize..end).contains(&first), "{name}");
             }
@@ -137,13 +137,13 @@ fn every_example_answers_what_it_says() {
     let mut differences = Vec::new();
     for command in registry().all() {
         let example = &command.spec.example;
-        // What these two answer is a file, and empty lines until it is there.
+        // The reply of these two is a file, preceded by empty lines.
         if example.call.is_empty() || matches!(command.spec.name, "psync" | "sync") {
             continue;
         }
         let mut client = connect();
         assert_eq!(client.run("FLUSHALL"), Value::ok());
-        // One snapshot at a time.
+        // Only one snapshot runs at a time.
         while client.run("INFO persistence").text().contains("_in_progress:1") {
             thread::yield_now();
         }

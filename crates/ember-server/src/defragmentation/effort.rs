@@ -1,15 +1,15 @@
-//! How much of a processor defragmentation takes, as Redis's parameters say.
+//! The processor time that defragmentation may take, according to Redis's parameters.
 
 use crate::config::Config;
 
-/// Where pages in use are so many per cent above `maxmemory`, more of them matter: whoever sets a limit gives the machine's
-/// other memory to somebody else.
+/// When pages in use exceed `maxmemory` by this percentage, unused memory matters more: the memory above the limit is
+/// meant for other processes of the machine.
 const EXCESS_LOWER_PERCENT: f64 = 5.0;
 
-/// The effort is at its most when they are so many per cent above it.
+/// The excess in per cent at which the effort reaches its maximum.
 const EXCESS_UPPER_PERCENT: f64 = 25.0;
 
-/// The least memory for which it is worth it to begin, and how the effort grows.
+/// The minimum memory for which defragmentation begins, and how the effort grows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effort {
     ignored_bytes: u64,
@@ -20,7 +20,7 @@ pub(super) struct Effort {
 }
 
 impl Effort {
-    /// What a configuration says.
+    /// Returns the parameters of a configuration.
     pub(super) fn of(config: &Config) -> Effort {
         Effort {
             ignored_bytes: config.active_defrag_ignore_bytes,
@@ -31,11 +31,11 @@ impl Effort {
         }
     }
 
-    /// The effort in per cent of a processor when of `active` bytes `allocated` are in use: the least one at the lower
-    /// threshold, the most at the upper one, in proportion in between. `None` if it is not worth it.
+    /// Returns the effort in per cent of a processor when `allocated` of `active` bytes are in use: the minimum at the
+    /// lower threshold, the maximum at the upper one, in proportion in between. `None` if the fragmentation is too low.
     ///
-    /// While `active` is above a `limit`, which is 0 for none, half of the lower threshold is enough however few bytes that
-    /// is, and the effort grows with the excess too.
+    /// While `active` is above a `limit`, which is 0 for none, half of the lower threshold is enough, however few bytes
+    /// that is, and the effort also grows with the excess.
     pub(super) fn percent(self, active: u64, allocated: u64, limit: u64) -> Option<u64> {
         let unused = active.saturating_sub(allocated);
         let unused_percent = percent(unused, allocated);
@@ -55,12 +55,12 @@ impl Effort {
     }
 }
 
-/// A part in per cent of the whole.
+/// Returns `part` in per cent of `whole`.
 fn percent(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64 * 100.0
 }
 
-/// How far a number has come from the lower to the upper bound, 0 to 1.
+/// Returns the position of a number between the lower and the upper bound, 0 to 1.
 fn share(number: f64, lower: f64, upper: f64) -> f64 {
     if number >= upper { 1.0 } else { ((number - lower) / (upper - lower)).max(0.0) }
 }
@@ -97,11 +97,11 @@ mod tests {
         let above = |limit| effort.percent(11_000, 10_000, limit);
         let limits = [1_000_000, 11_000, 10_500, 10_000, 9_565, 8_800, 1_000];
         assert_eq!(limits.map(above), [1, 1, 1, 7, 13, 25, 25].map(Some));
-        // Above a limit little is worth it.
+        // Above a limit a little fragmentation is enough.
         assert_eq!(effort.percent(10_600, 10_000, 0), None);
         assert_eq!(effort.percent(10_600, 10_000, 10_000), Some(2));
         assert_eq!(effort.percent(10_400, 10_000, 5_000), None);
-        // Parameters that contradict each other mean something still.
+        // Contradictory parameters still have an effect.
         let odd = Effort { upper_percent: 5, most_percent: 1, least_percent: 7, ..effort };
         assert_eq!(odd.percent(20_000, 10_000, 0), Some(7));
     }

@@ -1,15 +1,16 @@
-//! Active defragmentation: while too much of the memory that allocations stand in is unused, a thread moves them together.
+//! Active defragmentation: while too much memory between allocations is unused, a thread moves allocations closer
+//! together.
 //!
 //! ```text
-//! worker 0   with `activedefrag yes`: sees that the thread runs                        (`begin_if_wanted`)
-//! thread     how much is unused → effort in per cent, or a pause                       (`Effort`)
-//!            walks over all keys: works for `active-defrag-cycle-us`, pauses so long that the effort is kept to
-//! worker     after each walk: gives back what the allocator keeps for it               (`flush_if_asked`)
+//! worker 0   with `activedefrag yes`: makes sure that the thread runs                  (`begin_if_wanted`)
+//! thread     reads how much is unused → effort in per cent, or a pause                 (`Effort`)
+//!            walks all keys: works for `active-defrag-cycle-us`, then pauses to keep within the effort
+//! worker     after each walk: flushes its cache of the allocator                       (`flush_if_asked`)
 //! ```
 //!
-//! The thread takes the locks of shards as workers do, for some tens of microseconds each time. It has no cache of the
-//! allocator's: what it moves goes to the fullest slabs at once. While the parameter is `no` there is no thread, and a
-//! worker looks at no more than that, and at one number, with its periodic work.
+//! The thread takes the locks of shards as workers do, for some tens of microseconds each time. It has no allocator
+//! cache: moved allocations go to the fullest slabs immediately. While the parameter is `no` there is no thread, and a
+//! worker reads only the parameter, and one number, in its periodic work.
 
 mod effort;
 
@@ -17,40 +18,40 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use crate::server::Server;
 
-/// How it goes.
+/// The state of active defragmentation.
 #[derive(Default)]
 pub(crate) struct ActiveDefrag {
     is_started: AtomicBool,
-    /// The share of a processor that it takes now, in per cent; 0 while it does not run.
+    /// The share of a processor that it takes at present, in per cent; 0 while it does not run.
     effort_percent: AtomicU64,
-    /// Since when it runs, Unix time in ms; 0 while it does not.
+    /// The start of the present run, Unix time in ms; 0 while it does not run.
     since_ms: AtomicI64,
-    /// How long it ran before.
+    /// The duration of earlier runs.
     total_ms: AtomicU64,
-    /// Walks over all keys that are over: workers give back then what the allocator keeps for them.
+    /// Completed walks over all keys, after which workers flush their caches of the allocator.
     walks: AtomicU64,
-    /// Allocations that were moved, and that were left where they are.
+    /// Allocations that were moved.
     pub(crate) hits: AtomicU64,
-    /// The same.
+    /// Allocations that were left in place.
     pub(crate) misses: AtomicU64,
-    /// Keys of which something was moved, and of which nothing was.
+    /// Keys of which something was moved.
     pub(crate) key_hits: AtomicU64,
-    /// The same.
+    /// Keys of which nothing was moved.
     pub(crate) key_misses: AtomicU64,
 }
 
 impl ActiveDefrag {
-    /// That of a server.
+    /// Returns the state of a server.
     pub(crate) fn of(server: &Server) -> &ActiveDefrag {
         server.services.get()
     }
 
-    /// The share of a processor that it takes now, in per cent; 0 while it does not run.
+    /// Returns the share of a processor that it takes at present, in per cent; 0 while it does not run.
     pub(crate) fn effort_percent(&self) -> u64 {
         self.effort_percent.load(Ordering::Relaxed)
     }
 
-    /// For how many milliseconds it has been running; 0 while it does not.
+    /// Returns the duration of the present run in ms; 0 while it does not run.
     pub(crate) fn current_ms(&self, now_ms: i64) -> u64 {
         match self.since_ms.load(Ordering::Relaxed) {
             0 => 0,
@@ -58,12 +59,12 @@ impl ActiveDefrag {
         }
     }
 
-    /// For how many milliseconds it has ever been running.
+    /// Returns the duration of all runs in ms.
     pub(crate) fn total_ms(&self, now_ms: i64) -> u64 {
         self.total_ms.load(Ordering::Relaxed) + self.current_ms(now_ms)
     }
 
-    /// Takes note of the effort; 0 ends a run.
+    /// Sets the effort; 0 ends a run.
     #[cfg(feature = "jemalloc")]
     fn set_effort(&self, percent: u64, now_ms: i64) {
         self.effort_percent.store(percent, Ordering::Relaxed);
@@ -77,7 +78,7 @@ impl ActiveDefrag {
     }
 }
 
-/// Gives back what the allocator keeps for the calling worker, if a walk is over since the one of number `seen`.
+/// Flushes the allocator cache of the calling worker, if a walk has ended since the one with number `seen`.
 #[cfg(feature = "jemalloc")]
 pub(crate) fn flush_if_asked(server: &Server, seen: &mut u64) {
     let walks = ActiveDefrag::of(server).walks.load(Ordering::Relaxed);
@@ -87,11 +88,11 @@ pub(crate) fn flush_if_asked(server: &Server, seen: &mut u64) {
     }
 }
 
-/// Nobody asks.
+/// Does nothing: no walk runs.
 #[cfg(not(feature = "jemalloc"))]
 pub(crate) fn flush_if_asked(_: &Server, _: &mut u64) {}
 
-/// Starts the thread, if it is wanted and does not run.
+/// Starts the thread, if it is enabled and not running.
 #[cfg(feature = "jemalloc")]
 pub(crate) fn begin_if_wanted(server: &'static Server, config: &crate::config::Config) {
     if config.activedefrag && !ActiveDefrag::of(server).is_started.swap(true, Ordering::Relaxed) {
@@ -99,7 +100,7 @@ pub(crate) fn begin_if_wanted(server: &'static Server, config: &crate::config::C
     }
 }
 
-/// The system's allocator does not say what is worth moving: it cannot be wanted.
+/// Does nothing: the system's allocator does not report what is worth moving, so defragmentation cannot be enabled.
 #[cfg(not(feature = "jemalloc"))]
 pub(crate) fn begin_if_wanted(_: &'static Server, _: &crate::config::Config) {}
 

@@ -16,16 +16,17 @@ use crate::system::allocator::{SlabQuery, leave_thread_cache};
 use crate::system::clock::unix_ms;
 use crate::system::heap;
 
-/// How often the thread looks how much memory is unused, and at the configuration.
+/// How often the thread checks how much memory is unused, and reads the configuration.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A walk that has moved less than one allocation of so many has found nearly all in order: what is unused it cannot help.
+/// A walk that has moved less than one in this number of allocations has found nearly all in order: it cannot reduce
+/// the unused memory.
 const FRUITLESS_SHARE: u64 = 200;
 
-/// The pause behind such a walk.
+/// The pause after such a walk.
 const FRUITLESS_PAUSE: Duration = Duration::from_secs(10);
 
-/// Starts it. It ends when it is not wanted any more.
+/// Starts the thread. It ends when defragmentation is disabled.
 pub(super) fn start(server: &'static Server) {
     let spawned = thread::Builder::new().name("defragmentation".to_owned()).spawn(move || {
         let _guard = AbortOnPanic;
@@ -34,7 +35,7 @@ pub(super) fn start(server: &'static Server) {
             Ok(mut defragmenter) => defragmenter.run(),
             Err(error) => {
                 tracing::error!("memory is not defragmented: {error}");
-                // Without a way to do it there is nothing to be started again, until it is switched off and on.
+                // If it is not possible, it must not be started again until the parameter is set to no and yes.
                 while server.config.snapshot().activedefrag {
                     thread::park_timeout(FRUITLESS_PAUSE);
                 }
@@ -55,9 +56,9 @@ struct Defragmenter {
     query: SlabQuery,
     config: Arc<Config>,
     looked_at: Instant,
-    /// The walk that is under way.
+    /// The current walk.
     walk: Defragmentation,
-    /// What of its counts has been added to the state.
+    /// The part of its counts that was added to the state.
     counted: Counts,
     /// No walk begins before this time.
     rests_until: Option<Instant>,
@@ -93,7 +94,7 @@ impl Defragmenter {
         })
     }
 
-    /// Works as long as it is wanted.
+    /// Works while defragmentation is enabled.
     fn run(&mut self) {
         let mut effort = self.look();
         while self.config.activedefrag {
@@ -107,8 +108,8 @@ impl Defragmenter {
         }
     }
 
-    /// Takes the configuration, and looks how much memory is unused. The effort in per cent of a processor, if there is
-    /// something to do.
+    /// Reads the configuration, and how much memory is unused. Returns the effort in per cent of a processor, if there
+    /// is work.
     fn look(&mut self) -> Option<u64> {
         self.looked_at = Instant::now();
         self.config = self.server.config.snapshot();
@@ -120,7 +121,7 @@ impl Defragmenter {
         effort
     }
 
-    /// Works for one cycle, and pauses so long that it takes no more of a processor than `percent`.
+    /// Works for one cycle, then pauses so that it takes at most `percent` of a processor.
     fn work(&mut self, percent: u64) {
         let begun = Instant::now();
         let cycle = Duration::from_micros(self.config.active_defrag_cycle_us);
@@ -140,7 +141,7 @@ impl Defragmenter {
             self.rests_until = is_fruitless.then(|| Instant::now() + FRUITLESS_PAUSE);
             (self.walk, self.counted) = (Defragmentation::new(), Counts::default());
             self.state.walks.fetch_add(1, Ordering::Relaxed);
-            // A walk that is over has freed what can be freed: look whether another one is worth it.
+            // A completed walk has freed what can be freed: check whether another one is worth it.
             self.looked_at -= LOOK_INTERVAL;
         }
         let pause = begun.elapsed() * (100 - u32::try_from(percent).unwrap_or(99).min(99))
@@ -148,7 +149,7 @@ impl Defragmenter {
         thread::park_timeout(pause.min(LOOK_INTERVAL));
     }
 
-    /// Adds what was done to what everybody may see.
+    /// Adds the new counts to the public state.
     fn count(&mut self) {
         let now = Counts::of(&self.walk);
         let before = std::mem::replace(&mut self.counted, now);

@@ -1,8 +1,8 @@
-//! Applying what the primary of this server sends: its commands are run as they come, in their order, by one worker, or
-//! as far as that can be together with others (`applying_together.rs`).
+//! Applies the stream of this server's primary: commands run in their order as they arrive, on one worker, or together
+//! with other workers where possible (`applying_together.rs`).
 //!
-//! Nobody is answered. What fails here has not failed there: the data would not be the same any more, so nothing behind it
-//! is applied.
+//! No command gets a reply. A command that fails here has succeeded on the primary, so the data would diverge: nothing
+//! after it is applied.
 
 use ember_protocol::{Args, BATCH_COMMANDS_MAX, Batch, Reply};
 use emberkv_core::error::CommandError;
@@ -16,7 +16,7 @@ use crate::clients::client::Client;
 use crate::config::AppendFsync;
 use crate::journal::Reader;
 
-/// What a primary sends beside commands that write.
+/// Commands that a primary sends in addition to writes.
 const BESIDE_WRITES: [&str; 6] = ["ping", "select", "multi", "exec", "script|load", "script|flush"];
 
 impl Executor {
@@ -55,7 +55,7 @@ impl Executor {
 
     /// Runs `act`, whose calls are those of the primary.
     pub(super) fn as_replay<R>(&mut self, act: impl FnOnce(&mut Executor) -> R) -> R {
-        // What has expired the primary says.
+        // The primary decides what has expired.
         let now_ms = std::mem::replace(&mut self.turn.now_ms, REPLAY_TIME_MS);
         self.turn.noted_ms = Some(now_ms);
         let string_bytes_max = std::mem::replace(&mut self.turn.settings.string_bytes_max, usize::MAX);
@@ -67,13 +67,14 @@ impl Executor {
         result
     }
 
-    /// Up to which record all is on disk when the primary is told so; nothing without an append-only file.
+    /// Returns the record up to which everything is on disk by the time the primary receives the acknowledgement;
+    /// `None` without an append-only file.
     pub(crate) fn durable_to_confirm(&self) -> Option<u64> {
         let journal = &self.server.journal;
         journal.is_read_by(Reader::Aof).then(|| {
             let is_held =
                 self.config.appendfsync == AppendFsync::Always && !self.config.no_appendfsync_on_rewrite;
-            // What the primary is told is held until all before it is durable.
+            // The acknowledgement is held until everything before it is durable.
             if is_held { u64::MAX } else { journal.durable() }
         })
     }
@@ -109,7 +110,7 @@ impl Executor {
             if is_long && (number - start).is_multiple_of(FETCHED_TOGETHER) {
                 let hash_of = |at: usize| self.prepared.get(at)?.hash;
                 let end = number - start + 3 * FETCHED_TOGETHER;
-                // What a primary sends are changes.
+                // A primary sends only changes.
                 let asks_queries: Option<&dyn Fn(usize) -> bool> =
                     if self.has_queries { Some(&|_| true) } else { None };
                 fetch_portion(&self.server.keyspace, client.database, end, hash_of, asks_queries);
@@ -118,7 +119,7 @@ impl Executor {
             if self.prepared[number - start].hash.is_none()
                 && let Some(primary) = &mut client.primary
             {
-                // It may wait for exclusive access, which others may have before: they see how far this is.
+                // The call may wait until another worker has had exclusive access, which must see the applied offset.
                 primary.publish(client.database);
             }
             match self.apply_one(client, &mut guards, number - start, args, unsent) {
@@ -181,7 +182,7 @@ impl Executor {
         }
         let flow = self.execute_for(client, guards, args, prepared, unsent);
         if self.is_outside {
-            // A script keeps it from running, for now.
+            // A script prevents it from running at present.
             self.failure = None;
             return Flow::Pause;
         }
@@ -195,7 +196,7 @@ impl Executor {
         }
     }
 
-    /// Notes why a call of the primary has failed. What fails in a script has failed there too.
+    /// Records why a call of the primary has failed. An error inside a script occurred on the primary, too.
     #[cold]
     pub(super) fn note_failure(&mut self, error: &CommandError) {
         if !self.runs_script {
@@ -203,12 +204,12 @@ impl Executor {
         }
     }
 
-    /// Whether calls are those of the primary.
+    /// Returns whether calls are those of the primary.
     pub(crate) fn is_applying(&self) -> bool {
         self.applies
     }
 
-    /// Says whether calls are those of the primary; returns whether they were.
+    /// Sets whether calls are those of the primary; returns the previous value.
     pub(super) fn pause_applying(&mut self, applies: bool) -> bool {
         std::mem::replace(&mut self.applies, applies)
     }
@@ -222,10 +223,10 @@ fn give_up(client: &Client, args: Args<'_>, at: u64, why: &str) {
     }
 }
 
-/// The longest name that the log repeats.
+/// The longest command name that the log shows.
 const NAME_BYTES_MAX: usize = 64;
 
-/// The name of a command for the log.
+/// Returns the name of a command for the log.
 fn shown_name(args: Args<'_>) -> String {
     let name = args.at(0);
     name[..name.len().min(NAME_BYTES_MAX)].escape_ascii().to_string()

@@ -1,10 +1,11 @@
-//! Applying what the primary sends on all cores: a round of commands on keys, which all workers with time apply together.
+//! Applies the primary's stream on all cores: workers with free time apply a round of commands on keys together.
 //!
-//! The worker of the link is inside the gate from a round's beginning to its end, and applies all that nobody else does. So
-//! whoever has exclusive access (a snapshot, a change of the role) meets whole rounds, and a worker that does not come costs
-//! time and nothing else. Commands on keys that share a worker keep their order; MULTI units and commands on several keys
-//! are run whole, when all before them on their keys is (`sync/lanes.rs` of ember-core). All others, and all that may have
-//! to wait for something, are applied in their order by the link's worker alone (`applying.rs`), and end a round.
+//! The link's worker is inside the gate from the beginning of a round to its end, and applies everything that no other
+//! worker does. So a thread with exclusive access (a snapshot, a change of the role) sees whole rounds, and a worker
+//! that does not take part costs only time. Commands on keys that share a worker keep their order; MULTI units and
+//! commands on several keys run whole, after all earlier commands on their keys (`sync/lanes.rs` of ember-core). All
+//! others, and all that may have to wait, are applied in order by the link's worker alone (`applying.rs`), and end a
+//! round.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -25,13 +26,13 @@ use crate::clients::round::{Round, RoundCall, RoundPlan, RoundUnit};
 use crate::config::ReplicaApply;
 use crate::server::conditions::Condition;
 
-/// Fewer units are applied by one worker: waking another takes as long.
+/// Below this number of units one worker applies all: waking another takes as long.
 const UNITS_MIN: usize = 64;
 
-/// One more worker is woken for each of so many units.
+/// One more worker is woken per this number of units.
 const UNITS_A_WORKER: usize = 64;
 
-/// What may keep a command of the primary waiting.
+/// Conditions that may delay a command of the primary.
 const DELAYS: Condition = Condition::SNAPSHOT
     .union(Condition::KEYS_HELD)
     .union(Condition::AOF_BEHIND)
@@ -39,45 +40,45 @@ const DELAYS: Condition = Condition::SNAPSHOT
     .union(Condition::MEMORY_BEHIND)
     .union(Condition::LOADING);
 
-/// What a command of the stream is to a round.
+/// The role of a command in a round.
 enum Part {
-    /// It changes nothing.
+    /// A command that changes nothing.
     Nothing,
-    /// It selects a database.
+    /// A command that selects a database.
     Select(usize),
     Begin,
     End,
     /// A call on keys.
     Call(&'static Command),
-    /// The round ends before it.
+    /// Any other command: the round ends before it.
     Other,
 }
 
-/// How a round has ended.
+/// The result of applying together.
 pub(super) enum Together {
-    /// Too few commands can be applied together: those before this number are to be applied in another way.
+    /// Too few commands can be applied together: those before this number are to be applied by one worker.
     Few(usize),
-    /// Those before this number are applied.
+    /// The commands before this number are applied.
     Applied(usize),
-    /// The command of this number, which begins at this byte of the history, has failed. Some of those before it and
-    /// behind it may be applied.
+    /// The command with this number, which begins at this offset of the history, has failed. Some commands before and
+    /// after it may be applied.
     Failed { number: usize, at: u64, why: String },
 }
 
 impl Executor {
-    /// Whether other workers may apply some of what comes next.
+    /// Returns whether other workers may apply some of the next commands.
     pub(super) fn applies_together(&self, client: &Client) -> bool {
         self.server.workers.len() > 1
             && self.config.replica_apply == ReplicaApply::Parallel
             && client.transaction.is_none()
-            // Values that are away are waited for by one connection.
+            // With cold values, only one connection can wait for them.
             && !self.turn.checks_values
             && self.server.monitors.is_empty()
             && !self.server.conditions.get().intersects(DELAYS)
     }
 
-    /// Applies commands of `batch` from number `from` on together with other workers, as far as that is possible. No lock is
-    /// held.
+    /// Applies commands of `batch` from number `from` on together with other workers, as far as possible. The caller
+    /// holds no lock.
     pub(super) fn apply_together(
         &mut self,
         client: &mut Client,
@@ -92,7 +93,7 @@ impl Executor {
         let mut round = RoundPlan::new(self.server.workers.len());
         let (mut numbers, mut beside) = (Vec::new(), Vec::new());
         let (mut database, mut asks) = (client.database, false);
-        // Where the unit that is open begins: its number, its first call, and the database before it.
+        // The start of the open unit: its number, its first call, and the database before it.
         let mut open: Option<(usize, usize, usize)> = None;
         let mut lanes = Vec::new();
         let mut end = from;
@@ -135,7 +136,7 @@ impl Executor {
         }
         let stopped_at = end;
         if let Some((begun, calls, before)) = open {
-            // The rest of the unit is not here, or cannot be applied like this.
+            // The rest of the unit has not arrived, or cannot be applied together.
             (end, database) = (begun, before);
             round.calls.truncate(calls);
         }
@@ -151,7 +152,7 @@ impl Executor {
             let mut before = Vec::new();
             (from..number).for_each(|number| batch.command(number, input).encode(&mut before));
             let at = primary.position() + before.len() as u64;
-            // The data are no prefix of the history any more.
+            // The data are no longer a prefix of the history.
             primary.end_relay();
             return Together::Failed { number, at, why };
         }
@@ -166,14 +167,14 @@ impl Executor {
                 self.finish(command, Ok(Outcome::Done), args, None, reply);
             }
         }
-        // What others have made records of is on the disk with these.
+        // The records of other workers are on disk when these are.
         if self.server.journal.is_on() {
             self.last_record = self.last_record.max(self.server.journal.last_number());
         }
         Together::Applied(end)
     }
 
-    /// What a command is to a round.
+    /// Returns the role of a command in a round.
     fn part(&self, command: Option<&'static Command>, args: Args<'_>) -> Part {
         let Some(command) = command.filter(|command| command.spec.accepts(args.len())) else {
             return Part::Other;
@@ -206,7 +207,7 @@ impl Executor {
         }
     }
 
-    /// Runs a round to its end, with the help of others.
+    /// Runs a round to its end with the help of other workers.
     fn run_round(&mut self, round: &Arc<Round>) {
         let workers = self.server.workers.len();
         let wanted = (round.units.len() / UNITS_A_WORKER).min(round.lanes.busy_lanes() - 1).min(workers - 1);
@@ -218,7 +219,8 @@ impl Executor {
         round.lanes.lead(first, &mut applier);
     }
 
-    /// Helps the link's worker with a round, if there is still something to do and no script keeps this worker out.
+    /// Helps the link's worker with a round, unless nothing is left of it or a script keeps this worker outside the
+    /// gate.
     pub(crate) fn help_apply(&mut self, round: &Round) {
         self.clock = Instant::now();
         self.sizes.begin_batch(round.commands.wire_bytes_max());
@@ -239,7 +241,7 @@ impl Executor {
     }
 }
 
-/// Whether a command writes, to the keys in its arguments and nothing else, and can be run by any worker.
+/// Returns whether a command writes only to the keys in its arguments and can run on any worker.
 fn is_on_keys(command: &Command) -> bool {
     let flags = command.spec.flags;
     let Handler::Data(data) = command.handler else { return false };
@@ -248,14 +250,14 @@ fn is_on_keys(command: &Command) -> bool {
     runs_on_keys && flags.contains(Flags::WRITE) && !flags.contains(Flags::BLOCKING)
 }
 
-/// Runs units of a round on a worker, which is inside the gate.
+/// Runs units of a round on a worker inside the gate.
 struct Applier<'a> {
     executor: &'a mut Executor,
     round: &'a Round,
     guards: Guards<'static>,
-    /// Where replies go that nobody gets.
+    /// Receives replies that are discarded.
     reply: Reply,
-    /// Units until the next keys are fetched ahead; none in a lane that was begun just now.
+    /// Units until the next prefetch of keys; `None` in a lane that was just begun.
     until_fetch: Option<usize>,
 }
 
@@ -265,7 +267,7 @@ impl Applier<'_> {
         Applier { executor, round, guards: Guards::None, reply, until_fetch: None }
     }
 
-    /// Fetches the keys of units to come into the cache.
+    /// Prefetches the keys of the next units.
     fn fetch_ahead(&mut self, behind: Behind<'_>) {
         if let Some(left) = self.until_fetch.filter(|&left| left > 0) {
             self.until_fetch = Some(left - 1);
@@ -292,7 +294,7 @@ impl Applier<'_> {
         self.until_fetch = Some(FETCHED_TOGETHER - 1);
     }
 
-    /// Runs a call; false if it has failed.
+    /// Runs a call; returns false if it has failed.
     fn call(&mut self, number: usize) -> bool {
         let Applier { executor, round, guards, reply, .. } = self;
         executor.run_applied(round, number, guards, reply)

@@ -1,29 +1,29 @@
-//! Attending to the other connections of a worker while one of them runs a script for long.
+//! Serves the other connections of a worker while one of them runs a long script.
 
 use scoped_tls_hkt::scoped_thread_local;
 
 use super::Executor;
 
-/// What a script's runner asks now and then.
+/// The callbacks of a script's runner at intervals.
 pub(crate) trait Attend {
-    /// Serves the connections for a moment; `executor` is the one that runs the script.
+    /// Serves the connections once; `executor` is the one that runs the script.
     fn attend(&mut self, executor: &mut Executor);
 
-    /// Sends the replies of connections that were served before in the same turn.
+    /// Sends the replies of connections that were served earlier in the same turn.
     fn send_replies(&mut self, executor: &Executor);
 }
 
 scoped_thread_local!(static mut ATTENDANT: for<'a> &'a mut (dyn Attend + 'a));
 
-/// Runs `act`, during which [`attend`] serves the others.
+/// Runs `act`, during which [`attend`] serves the other connections.
 pub(crate) fn beside<R>(others: &mut dyn Attend, act: impl FnOnce() -> R) -> R {
     ATTENDANT.set(others, act)
 }
 
-/// Serves the connections of this thread's worker for a moment, if it has any.
+/// Serves the connections of this thread's worker once, if it has any.
 pub(crate) fn attend(executor: &mut Executor) {
     if ATTENDANT.is_set() {
-        // For them it is now, even if what goes on is a replay.
+        // They use the current time, even if the script is part of a replay.
         let (now_ms, noted_ms) = (executor.turn.now_ms, executor.turn.noted_ms.take());
         executor.turn.now_ms = noted_ms.unwrap_or(now_ms);
         let applies = executor.pause_applying(false);
@@ -33,7 +33,7 @@ pub(crate) fn attend(executor: &mut Executor) {
     }
 }
 
-/// Sends the replies that wait on this thread's worker to be sent together.
+/// Sends the replies that this thread's worker has delayed to send several together.
 pub(crate) fn send_replies(executor: &Executor) {
     if ATTENDANT.is_set() {
         ATTENDANT.with(|others| others.send_replies(executor));

@@ -1,4 +1,4 @@
-//! The check of what a connection asks for against the rules of its user.
+//! Checks the calls of a connection against the rules of its user.
 
 use std::sync::Arc;
 
@@ -15,17 +15,17 @@ use crate::clients::client::{Client, ClientView};
 use crate::server::Server;
 use crate::system::clock::unix_ms;
 
-/// What is answered to who may not use a channel.
+/// The reply to a client without access to a channel.
 const NO_CHANNEL: &str = "NOPERM No permissions to access a channel";
 
-/// Where a call comes from.
+/// The origin of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Context {
     /// A connection.
     TopLevel,
     /// A connection between MULTI and EXEC.
     Transaction,
-    /// What EXEC runs.
+    /// EXEC.
     Exec,
     /// A script.
     Script,
@@ -45,10 +45,10 @@ impl Context {
     }
 }
 
-/// Checks that the client may make a call; one that may not is counted and logged.
+/// Checks that the client may make a call; counts and logs a denied one.
 ///
 /// # Errors
-/// `NOPERM`, with what is not allowed.
+/// `NOPERM`, which names the missing right.
 #[inline]
 pub(crate) fn authorize(
     server: &Server,
@@ -64,7 +64,8 @@ pub(crate) fn authorize(
     check_databases(server, client, command, args, |select, call| authorize(server, client, select, call))
 }
 
-/// Checks that the client may use the databases that a call names besides the selected one: that it may select them.
+/// Checks that the client may use the databases that a call names in addition to the selected one, that is, that it may
+/// select them.
 #[inline]
 fn check_databases<E>(
     server: &Server,
@@ -83,7 +84,7 @@ fn check_databases<E>(
     Ok(())
 }
 
-/// The call that selects a database.
+/// Returns a call that selects a database.
 fn selecting(server: &Server, number: i64) -> (&Command, OwnedBatch) {
     let select = server.registry.find_declared(b"select").expect("every server has it");
     let mut call = OwnedBatch::new();
@@ -91,10 +92,10 @@ fn selecting(server: &Server, number: i64) -> (&Command, OwnedBatch) {
     (select, call)
 }
 
-/// Checks that the client may use a database which it names in another way than by SELECT.
+/// Checks that the client may use a database that it names by other means than SELECT.
 ///
 /// # Errors
-/// `NOPERM`, unless it is the selected one or may be selected.
+/// `NOPERM`, unless the database is selected or the client may select it.
 pub(crate) fn authorize_database(
     server: &Server,
     client: &Client,
@@ -107,7 +108,7 @@ pub(crate) fn authorize_database(
     authorize(server, client, select, call.command(0))
 }
 
-/// Checks that the client may listen to a channel.
+/// Checks that the client may subscribe to a channel.
 ///
 /// # Errors
 /// `NOPERM`.
@@ -116,7 +117,7 @@ pub(crate) fn authorize_channel(client: &Client, channel: &[u8]) -> Result<(), C
     if is_allowed { Ok(()) } else { Err(NO_CHANNEL.into()) }
 }
 
-/// Whether a call that was allowed may read keys which its arguments do not name, if it is of a kind that does.
+/// Returns whether an allowed call may read keys that its arguments do not name, if its command can.
 #[inline]
 pub(crate) fn may_read_any_key(client: &Client, command: &Command, args: Args<'_>) -> bool {
     let Handler::Data(data) = command.handler else { return false };
@@ -125,7 +126,7 @@ pub(crate) fn may_read_any_key(client: &Client, command: &Command, args: Args<'_
         || client.identity.user().reads_any_key(command, args)
 }
 
-/// As [`authorize`], for a call that was allowed when it was queued and is now to be run by EXEC.
+/// Like [`authorize`], for a call that was allowed when queued and is now to be run by EXEC.
 ///
 /// # Errors
 /// `NOPERM`: the rules have changed since.
@@ -157,10 +158,10 @@ pub(crate) fn authorize_queued(
     })
 }
 
-/// As [`authorize`], for a call that a script makes for its caller.
+/// Like [`authorize`], for a call that a script makes for its caller.
 ///
 /// # Errors
-/// What is not allowed, as scripts are told.
+/// The missing right, in the form for scripts.
 #[inline]
 pub(crate) fn authorize_scripted(
     server: &Server,
@@ -183,7 +184,7 @@ pub(crate) fn authorize_scripted(
     })
 }
 
-/// As [`authorize`], for a call that has waited and is run again, by whatever worker.
+/// Like [`authorize`], for a blocked call that is run again, on any worker.
 ///
 /// # Errors
 /// `NOPERM`: the rules have changed since.
@@ -196,7 +197,7 @@ pub(crate) fn authorize_waiter(
     if !server.acl.restricts_anybody() {
         return Ok(());
     }
-    // Who is gone, or whose user is, gets no answer anyway.
+    // A client that has disconnected, or whose user was removed, gets no reply anyway.
     let Some(view) = server.clients.get(client_id) else { return Ok(()) };
     let user = Arc::clone(&view.user.lock());
     let Some(user) = server.acl.find(&user.name).filter(|found| found.is_same(&user)) else { return Ok(()) };
@@ -207,7 +208,7 @@ pub(crate) fn authorize_waiter(
     })
 }
 
-/// Whether [`authorize`] would allow a call, without any trace of the question.
+/// Returns whether [`authorize`] would allow a call, without counting or logging.
 #[inline]
 pub(crate) fn permits(server: &Server, client: &Client, command: &Command, args: Args<'_>) -> bool {
     let check = |command: &Command, call: Args<'_>| client.identity.user().check(command, call);
@@ -221,7 +222,7 @@ fn deny(server: &Server, client: &Client, command: &Command, args: Args<'_>, den
     refusal(client.identity.user(), denial, command, args)
 }
 
-/// What the client is told.
+/// Returns the error for the client.
 fn refusal(user: &User, denial: Denial, command: &Command, args: Args<'_>) -> CommandError {
     match denial {
         Denial::Command => [b"NOPERM ", &*denial.explain(user, command, args)].concat().into(),
@@ -238,7 +239,7 @@ fn reason_and_object<'a>(denial: Denial, command: &'a Command, args: Args<'a>) -
     }
 }
 
-/// Counts and logs that a client was not let in as `user`.
+/// Counts and logs a failed authentication as `user`.
 pub(crate) fn note_failed_login(
     server: &Server,
     client: &Client,

@@ -1,4 +1,4 @@
-//! Beside a script: what a worker does with commands while a script has had exclusive access for long.
+//! Handles a worker's commands while a script has had exclusive access for long.
 
 use std::time::{Duration, Instant};
 
@@ -15,11 +15,11 @@ use crate::catalogue::registry::{Command, Handler, is_http};
 use crate::clients::client::Client;
 use crate::executor::session::Outcome;
 
-/// How long a worker waits outside the gate before it looks whether a script keeps it closed.
+/// How long a worker waits outside the gate before it checks whether a script keeps it closed.
 const GATE_WAIT: Duration = Duration::from_millis(10);
 
 impl Executor {
-    /// Goes inside the gate. False if a script keeps everyone out and has been doing so for long.
+    /// Enters the gate. Returns false if a script has kept it closed for long.
     #[inline]
     pub(crate) fn enter_gate(&mut self) -> bool {
         while !self.server.gate.try_enter(self.index, GATE_WAIT) {
@@ -32,22 +32,22 @@ impl Executor {
         true
     }
 
-    /// Closes the gate for a command of a client. No lock is held.
+    /// Closes the gate for a client's command. The caller holds no lock.
     ///
     /// # Errors
-    /// If a script keeps it closed and has been doing so for long. Then this worker is outside, and so is what it runs
-    /// next, until it enters again.
+    /// A script has kept the gate closed for long. Then this worker is outside and its next commands run there, until
+    /// it enters again.
     pub(crate) fn close_gate(
         &mut self,
         client_id: Option<u64>,
     ) -> Result<ExclusiveAccess<'static>, CommandError> {
-        // What has been evicted for the command is told while this worker is inside.
+        // Notifications of evictions for the command are delivered while this worker is inside.
         self.deliver(&mut Guards::None, client_id);
         let mut has_waited = false;
         let (server, index) = (self.server, self.index);
         let waits_on = || {
             has_waited = true;
-            // What has been evicted for the command is recorded: later records wait for that.
+            // Evictions for the command are in the journal: later records wait for theirs.
             self.publish();
             !self.is_script_busy()
         };
@@ -56,18 +56,18 @@ impl Executor {
             return Err(self.busy_error());
         };
         if has_waited {
-            // It is not the command that took this time.
+            // The command did not spend this time.
             self.clock = Instant::now();
         }
         server.journal.attach(&mut self.turn.journal);
         Ok(access)
     }
 
-    /// The same when the call was about to run. Meanwhile another worker may have had exclusive access, and what it left
-    /// behind may keep the call waiting: nothing is returned then.
+    /// Like [`Executor::close_gate`], when the call was about to run. Returns `None` if another worker has had
+    /// exclusive access meanwhile and has left a condition under which the call must wait.
     ///
     /// # Errors
-    /// Also if the call is refused by now.
+    /// Also if the call must now be refused.
     pub(crate) fn close_gate_to_run(
         &mut self,
         client: &Client,
@@ -82,7 +82,8 @@ impl Executor {
         Ok((!must_wait).then_some(access))
     }
 
-    /// As [`Executor::close_gate`], for what must not fail: the worker's other connections are served while it waits.
+    /// Like [`Executor::close_gate`], for work that must not fail: the worker's other connections are served while it
+    /// waits.
     pub(crate) fn close_gate_serving_others(&mut self) -> ExclusiveAccess<'static> {
         let (server, index) = (self.server, self.index);
         loop {
@@ -95,17 +96,17 @@ impl Executor {
         }
     }
 
-    /// Whether a script has been running for so long that others are told.
+    /// Returns whether a script has run so long that other clients receive `BUSY`.
     pub(crate) fn is_script_busy(&self) -> bool {
         self.server.scripting.running.is_busy(self.config.busy_reply_threshold)
     }
 
-    /// What a command is told that a script keeps from running.
+    /// Returns the error for a command that a script prevents from running.
     pub(super) fn busy_error(&self) -> CommandError {
         self.server.scripting.running.busy_or_ended_error(self.config.busy_reply_threshold)
     }
 
-    /// Runs what may run beside a script of the commands of `batch` from number `start` on, and refuses the others.
+    /// Runs the commands of `batch` from number `start` on that may run during a script, and refuses the others.
     #[cold]
     pub(crate) fn run_beside_script(
         &mut self,
@@ -115,7 +116,7 @@ impl Executor {
         start: usize,
         reply: &mut Reply,
     ) -> Progress {
-        // The script's own time goes on.
+        // The script's own time continues.
         let clock = self.clock;
         let runs_script = std::mem::take(&mut self.runs_script);
         let sees_expired = self.turn.sees_expired;
@@ -146,14 +147,14 @@ impl Executor {
         if let Err(error) = authorization::authorize(self.server, client, command, args) {
             return self.refuse(client, guards, Some(command), error, reply);
         }
-        // What watches keys, or is queued, could come to touch the keyspace.
+        // A command that watches keys or is queued could come to access the keyspace.
         let is_harmless = matches!(command.handler, Handler::Server)
             && command.spec.flags.contains(Flags::ALLOW_BUSY)
             && (command.spec.group != Group::Transactions || command.spec.keys.is_empty())
             && (client.transaction.is_none() || command.spec.is_immediate)
             && client.watched.is_none();
         if !is_harmless {
-            // Also when the script has ended just now: this worker is not inside the gate.
+            // Also when the script has just ended: this worker is not inside the gate.
             let error = self.busy_error();
             return self.refuse(client, guards, Some(command), error, reply);
         }

@@ -1,5 +1,5 @@
-//! What a command meets that does not run at once: data being loaded, a disk that fails, a snapshot that has to save first,
-//! keys that another server is being given.
+//! The conditions under which a command does not run at once: data being loaded, a failing disk, a snapshot that has to
+//! save first, keys being moved to another server.
 
 use ember_protocol::Args;
 use emberkv_core::error::CommandError;
@@ -14,17 +14,17 @@ use crate::server::conditions::{
     Condition, FEW_REPLICAS_ERROR, LINK_DOWN_ERROR, LOADING_ERROR, READ_ONLY_ERROR,
 };
 
-/// What may change keys.
+/// Flags of commands that may change keys.
 const CHANGES: Flags = Flags::WRITE.union(Flags::MAY_REPLICATE);
 
-/// What keeps some keys from being changed.
+/// Conditions that prevent changes of some keys.
 const KEEPS_KEYS: Condition = Condition::SNAPSHOT.union(Condition::KEYS_HELD);
 
 impl Executor {
-    /// Whether a command is to be tried again later: one of a client of this worker, or one that another worker has sent.
+    /// Returns whether a command is to be retried later. It comes from a client of this worker or from another worker.
     ///
     /// # Errors
-    /// If it is refused.
+    /// The command is refused.
     #[cold]
     pub(super) fn must_wait(
         &mut self,
@@ -84,14 +84,14 @@ impl Executor {
         })
     }
 
-    /// How many replicas are to have what a client writes before it is answered.
+    /// Returns how many replicas must have a client's writes before it gets the reply.
     #[inline]
     pub(crate) fn sync_replicas(&self, client: Option<&Client>) -> u32 {
         let own = client.and_then(|client| client.sync_wish.as_ref());
         own.map_or(self.config.sync_replicas, |wish| wish.replicas)
     }
 
-    /// Whether a replica lets a client make a call.
+    /// Checks that a replica may run a client's call.
     ///
     /// # Errors
     /// `READONLY` or `MASTERDOWN`.
@@ -119,7 +119,7 @@ impl Executor {
         Ok(())
     }
 
-    /// Whether one of the keys of a call cannot be changed now: it is held, or a snapshot has to save it first.
+    /// Returns whether a key of the call cannot be changed now: it is held, or a snapshot has to save it first.
     fn is_kept_waiting(&mut self, guards: &mut Guards<'static>, command: &Command, args: Args<'_>) -> bool {
         let keyspace = &self.server.keyspace;
         let holds_keys = self.server.conditions.get().contains(Condition::KEYS_HELD);
@@ -133,7 +133,7 @@ impl Executor {
         })
     }
 
-    /// Whether a command on one key may run on the worker that the key belongs to, which cannot let it wait.
+    /// Returns whether a command on one key may run on the worker that owns the key, which cannot make it wait.
     #[inline]
     pub(super) fn meets_nothing(
         &mut self,

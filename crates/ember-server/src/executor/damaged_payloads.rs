@@ -1,5 +1,5 @@
-//! Lines of the log about payloads that `RESTORE` refuses: they contradict themselves, so the sender has damaged data or
-//! wants to do harm.
+//! Log lines about payloads that `RESTORE` refuses: they are inconsistent, so the sender has damaged data or attacks
+//! the server.
 
 use ember_protocol::Args;
 use emberkv_core::error::CommandError;
@@ -7,23 +7,23 @@ use emberkv_core::error::CommandError;
 use crate::catalogue::registry::Command;
 use crate::clients::client::ClientView;
 
-/// A worker writes at most one line in this time, so that a client cannot fill the disk with them.
+/// A worker writes at most one line per interval, so that a client cannot fill the disk with them.
 const LINE_INTERVAL_MS: i64 = 1000;
 
-/// The place of the payload among the arguments of `RESTORE` and `RESTORE-ASKING`.
+/// The index of the payload among the arguments of `RESTORE` and `RESTORE-ASKING`.
 const PAYLOAD_AT: usize = 3;
 
-/// What a worker has logged of damaged payloads.
+/// A worker's log state of damaged payloads.
 #[derive(Debug, Default)]
 pub(super) struct DamagedPayloads {
-    /// When the last line was written, Unix time in ms.
+    /// The time of the last line, Unix time in ms.
     logged_ms: i64,
     /// Payloads refused since then without a line.
     unlogged: u64,
 }
 
 impl DamagedPayloads {
-    /// Logs that a call has failed, if that is because its payload is damaged. Called for errors alone.
+    /// Logs that a call has failed, if its payload is damaged. Called only for errors.
     pub(super) fn log_if_damaged(
         &mut self,
         command: &Command,
@@ -51,7 +51,7 @@ impl DamagedPayloads {
     }
 }
 
-/// The form of a value whose payload begins with this byte, in the words of Redis's log.
+/// Returns the form of a value whose payload begins with this byte, in the words of Redis's log.
 fn name(kind: u8) -> &'static str {
     match kind {
         9 => "Zipmap",

@@ -1,8 +1,8 @@
 //! Publishing, and pushes on their way to connections.
 //!
-//! A message is sent once to each worker that has receivers, and written by the worker to each of its connections. A
-//! worker handles its messages in order, so what one client publishes arrives in order everywhere. Publishing never
-//! waits for a subscriber: what a slow one does not read counts against its output-buffer limit.
+//! A message is sent once to each worker that has receivers; the worker writes it to each of its connections. A worker
+//! handles its messages in order, so all subscribers receive one client's messages in the order of publication.
+//! Publishing never waits for a subscriber: unread output counts against the subscriber's output-buffer limit.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,16 +16,16 @@ use crate::clients::subscriptions::{Address, Kind, Name};
 use crate::server::conditions::Condition;
 use crate::server::{Server, WorkerHandle};
 
-/// Bytes of pushes that wait for one worker from which on commands wait, until it has taken them: most commands
-/// would make more.
+/// The bytes of pushes queued for one worker above which commands wait until it has taken them: most commands would add
+/// more.
 const DELAYING_BYTES: usize = 16 * 1024 * 1024;
 
-/// Bytes of pushes that wait for one worker from which on no more are kept, and their receivers are disconnected. Only a
-/// script or a transaction comes so far: between its calls nobody can wait.
+/// The bytes of pushes queued for one worker above which further ones are dropped and their receivers disconnected.
+/// Only a script or a transaction reaches it, because its calls cannot wait.
 const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 impl Server {
-    /// Sends a message to all who listen to a channel; returns how many there are.
+    /// Sends a message to all subscribers of a channel; returns their number.
     pub(crate) fn publish(&self, kind: Kind, channel: &[u8], payload: &[u8]) -> usize {
         let receivers = self.pubsub.receivers(kind, channel);
         let count = receivers.len();
@@ -58,13 +58,13 @@ impl Server {
             worker.mailbox.send(Message::Push(Arc::clone(&push), receivers));
             if waiting + bytes > DELAYING_BYTES {
                 self.conditions.set(Condition::PUSHES_BEHIND, true);
-                // It may have taken them before the condition was there to be ended.
+                // The worker may have taken the pushes before the condition was set.
                 worker.mailbox.ring();
             }
         }
     }
 
-    /// Lets a client be disconnected because it misses a push.
+    /// Disconnects a client that misses a push.
     #[cold]
     fn overrun(&self, client_id: u64) {
         if let Some(view) = self.clients.get(client_id) {
@@ -72,12 +72,12 @@ impl Server {
         }
     }
 
-    /// Bytes of pushes that are on their way to connections.
+    /// Returns the bytes of pushes on their way to connections.
     pub(crate) fn push_memory(&self) -> u64 {
         self.workers.iter().map(|worker| worker.push_bytes.load(Ordering::Relaxed) as u64).sum()
     }
 
-    /// Lets commands go on that wait until pushes are taken, if they are.
+    /// Resumes commands that wait until pushes are taken, if they are.
     #[inline]
     pub(crate) fn end_push_delay(&self) {
         let is_short = |worker: &WorkerHandle| worker.push_bytes.load(Ordering::Relaxed) <= DELAYING_BYTES;
@@ -87,7 +87,7 @@ impl Server {
         }
     }
 
-    /// Publishes an event of a key on the channels of the key and of the event, as far as `classes` asks for them.
+    /// Publishes a key event on the channels of the key and of the event, as selected by `classes`.
     pub(crate) fn publish_event(&self, notice: &Notice, classes: EventClass) {
         let Notice { event, database, key } = notice;
         if classes.contains(EventClass::KEYSPACE) {

@@ -1,8 +1,8 @@
-//! Who decides when keys expire and which are evicted: this server, or others, from whom it gets its data (`import-mode`,
-//! or its primary).
+//! Which server decides on expiry and eviction: this one, or the source of its data (`import-mode`, or its primary).
 //!
-//! While others decide, nothing goes by itself. Readers do not find what has expired, but it stays; a writer that meets it
-//! removes it first, since it would build on it otherwise. To the connection of those who decide nothing has expired.
+//! While the source decides, this server removes no key on its own. Readers do not see expired keys, but the keys stay;
+//! a writer removes an expired key first, because its change would build on it. The connection of the source sees
+//! expired keys.
 
 use std::sync::atomic::Ordering;
 
@@ -10,20 +10,20 @@ use super::Executor;
 use crate::clients::client::Client;
 
 impl Executor {
-    /// Whether others decide.
+    /// Returns whether the source of the data decides.
     pub(super) fn leaves_expiry_to_others(&self) -> bool {
         self.config.import_mode || self.is_replica
     }
 
-    /// Notes for commands to come who decides.
+    /// Sets for the next commands which server decides.
     pub(super) fn note_expiry_rules(&mut self) {
         let leaves_expiry = self.leaves_expiry_to_others();
-        // What writes waits for the end of a pause, so expiry does.
+        // Writes wait for the end of a pause, and so does expiry.
         self.turn.keeps_expired = leaves_expiry || self.server.pause.holds(self.turn.now_ms, true);
         self.turn.keeps_past_expiries = leaves_expiry;
     }
 
-    /// Notes whether the client whose commands run is one of those.
+    /// Sets whether the client whose commands run is the source.
     pub(super) fn note_who_decides(&mut self, client: &Client) {
         self.turn.sees_expired =
             self.leaves_expiry_to_others() && client.view.is_import_source.load(Ordering::Relaxed);

@@ -1,7 +1,7 @@
-//! Calls that lack values which are away: their connections are parked until those are here.
+//! Calls with missing values: their connections are parked until the values are fetched.
 //!
-//! A call has all its values or has not begun, so it is run again from its beginning. Before its connection is parked, the
-//! values of the commands behind it in its batch are asked for too: a pipeline waits for the disk once, not once for each
+//! A call has all its values or has not begun, so it is run again from its beginning. Before the connection is parked,
+//! the values of the later commands in its batch are requested, too: a pipeline waits for the disk once, not once per
 //! command.
 
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ use crate::clients::transaction::Transaction;
 use crate::storage::Storage;
 
 impl Executor {
-    /// Asks for the values that a call lacks; the worker is told when all are here, or one cannot be read.
+    /// Requests a call's missing values; the worker is notified when all are fetched, or one cannot be read.
     #[cold]
     pub(super) fn ask_for_lacking(
         &mut self,
@@ -48,7 +48,7 @@ impl Executor {
         Context { keyspace, guards, turn: &mut self.turn, database, waiting: Waiting::Never }
     }
 
-    /// Asks for what the call of number `number` lacks, and what those behind it will need.
+    /// Requests the missing values of the call with number `number`, and those that the later calls will need.
     #[cold]
     pub(super) fn begin_fetching(
         &mut self,
@@ -68,7 +68,7 @@ impl Executor {
             let args = batch.command(number, input);
             let Some(command) = self.prepared[number - first].command else { continue };
             let Handler::Data(_) = command.handler else {
-                // It may select another database, or be MULTI.
+                // The command may select another database, or be MULTI.
                 if command.spec.is_immediate || command.spec.name == "select" {
                     break;
                 }
@@ -82,8 +82,8 @@ impl Executor {
         storage.order(orders);
     }
 
-    /// Whether values are away that the queued calls of a transaction need, as far as that can be told before: what is noted
-    /// as lacking then.
+    /// Returns whether values are missing for the queued calls of a transaction, as far as that is known in advance;
+    /// they are recorded in `lacking`.
     #[cold]
     pub(super) fn lacks_queued(&mut self, database: usize, transaction: &Transaction) -> bool {
         let mut guards = Guards::None;
@@ -102,7 +102,7 @@ impl Executor {
         !self.turn.lacking.is_empty()
     }
 
-    /// Whether values of these keys are away, which a script declares: what is noted as lacking then.
+    /// Returns whether values of a script's declared keys are missing; they are recorded in `lacking`.
     #[cold]
     pub(crate) fn lacks_declared(&mut self, database: usize, keys: &[&[u8]]) -> bool {
         let keyspace = &self.server.keyspace;
@@ -117,14 +117,14 @@ impl Executor {
                 self.turn.lacking.push((database, (*key).into()));
             }
         }
-        // More than fits is read when it is asked for.
+        // If they exceed the memory for values, each is read when the script accesses it.
         !self.turn.lacking.is_empty() && bytes <= self.turn.values_bytes_max
     }
 
-    /// Puts what a call lacks in its place here and now. The locks of its keys are held.
+    /// Reads a call's missing values on this thread. The locks of its keys are held.
     ///
     /// # Errors
-    /// If something cannot be read.
+    /// A value cannot be read.
     #[cold]
     pub(super) fn bring_lacking(
         &mut self,
@@ -135,13 +135,13 @@ impl Executor {
         storage.bring(&mut self.context(guards, database))
     }
 
-    /// Whether a call that lacks values may be parked: others cannot be run again later.
+    /// Returns whether a call with missing values may be parked: some calls cannot be run again later.
     pub(super) fn may_park(&self) -> bool {
         self.section == Section::Shared && !self.runs_script
     }
 
-    /// Asks for what the next command lacks of those that another worker has sent, or that this one runs for a
-    /// connection that waits for answers anyhow; and for what those behind it will need. They are to be parked.
+    /// Requests the missing values of the next command, and those that later ones will need, for commands from another
+    /// worker, or of a connection of this worker that waits for answers anyway. The caller parks them.
     #[cold]
     pub(super) fn ask_for_message(&mut self, message: &mut Forwarded, guards: &mut Guards<'static>) {
         self.last_parked += 1;
@@ -159,7 +159,7 @@ impl Executor {
         storage.order(orders);
     }
 
-    /// Goes on with commands that were parked.
+    /// Continues commands that were parked.
     pub(crate) fn run_parked(&mut self, parked: u64, failure: Option<Box<str>>) {
         let Some(at) = self.fetching.iter().position(|message| message.parked == parked) else { return };
         let mut message = self.fetching.swap_remove(at);
@@ -172,18 +172,19 @@ impl Executor {
         self.run_forwarded(message);
     }
 
-    /// Values that a blocked call lacks: whoever waits for this key is looked at again when they are here.
+    /// Requests the missing values of a blocked call; the clients blocked on this key are tried again when they are
+    /// fetched.
     pub(super) fn look_again(&mut self, guards: &mut Guards<'static>, database: usize, key: &[u8]) {
         self.ask_for_lacking(guards, database, Awaiting::Waiters(database, key.into()));
     }
 
-    /// Looks at those again who wait for a key.
+    /// Tries the clients blocked on a key again.
     pub(crate) fn serve_again(&mut self, database: usize, key: Box<[u8]>) {
         self.turn.notices.ready.push((database, key));
         self.deliver(&mut Guards::None, None);
     }
 
-    /// Stops applying what the primary sends: a value cannot be read.
+    /// Stops applying the primary's stream: a value cannot be read.
     #[cold]
     pub(super) fn leave_unread(&mut self, client: &mut Client) -> super::Progress {
         if let Some(primary) = &client.primary {
@@ -196,7 +197,7 @@ impl Executor {
         super::Progress::Close
     }
 
-    /// Answers the first command of a batch whose values cannot be read.
+    /// Answers the first command of a batch with the error that its values cannot be read.
     #[cold]
     pub(super) fn refuse_unread(
         &mut self,

@@ -1,4 +1,4 @@
-//! Forwarding: in the sharded mode, commands go to the workers that own their keys, and replies are put in order.
+//! Forwarding: in sharded mode, commands are sent to the workers that own their keys, and replies are put in order.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -21,7 +21,7 @@ use crate::clients::client::{Client, ReplyMode};
 use crate::clients::connection::Connection;
 use crate::clients::mailbox::Message;
 
-/// Empty messages kept for their buffers: as many as are on their way at once, usually.
+/// The number of empty messages kept for their buffers: about as many as are usually in flight.
 const SPARE_MAX: usize = 64;
 
 impl Executor {
@@ -32,8 +32,8 @@ impl Executor {
             })
     }
 
-    /// Runs commands here as long as none belongs elsewhere. Then takes those that may run anywhere, up to one that must
-    /// wait for the answers; sends each to its owner; and runs its own meanwhile.
+    /// Runs commands here until one belongs to another worker. Then takes the commands that may run on any worker, up
+    /// to one that must wait for the answers, sends each to its owner, and runs this worker's own meanwhile.
     pub(super) fn run_forwarding(
         &mut self,
         token: usize,
@@ -50,7 +50,7 @@ impl Executor {
                 executor.forward_to(guards, client, prepared, batch.command(number, input))
             };
         let mut from = start;
-        // Each command is asked for once: what keeps it here may be over in the next moment, or begin.
+        // Each command is checked once: a condition that keeps it here may end or begin at any moment.
         let mut owners = Vec::new();
         while from < batch.len() {
             let owner = owner_of(self, &mut guards, client, from).filter(|&owner| owner != self.index);
@@ -115,7 +115,7 @@ impl Executor {
             self.stats.forwarded.add(message.prepared.len() as u64);
             self.server.workers[message.owner].mailbox.send(Message::Run(message));
         }
-        // Not through execute_for: a pause that has begun meanwhile comes too late for commands already under way.
+        // Not through `execute_for`: a pause that has begun meanwhile does not apply to commands already started.
         self.turn.no_touch = client.view.no_touch.load(Ordering::Relaxed);
         let mut lacks = false;
         for number in (from..from + owners.len()).filter(|number| owners[number - from] == local.owner) {
@@ -157,7 +157,8 @@ impl Executor {
         Progress::Awaiting(next, Assembly { owners, local, answers: Vec::new(), outstanding })
     }
 
-    /// The worker to run a command that may run anywhere, or `None` for one that runs here, behind all before it.
+    /// Returns the owner for a command that may run on any worker, or `None` for one that runs here after all earlier
+    /// ones.
     fn forward_to(
         &mut self,
         guards: &mut Guards<'static>,
@@ -169,7 +170,7 @@ impl Executor {
         let may_run_anywhere = matches!(command.handler, Handler::Data(data) if data.run.is_short(args))
             && client.transaction.is_none()
             && client.tracking.is_none()
-            // Who listens and speaks RESP2 may not run it.
+            // A RESP2 client with subscriptions may not run it.
             && (client.subscriptions.is_none() || client.view.is_resp3.load(Ordering::Relaxed))
             && command.spec.accepts(args.len())
             && client.is_authenticated
@@ -202,15 +203,15 @@ impl Executor {
         message.sees_expired = self.turn.sees_expired;
     }
 
-    /// Tries the commands of other workers again that had to wait.
+    /// Retries commands of other workers that had to wait.
     pub(crate) fn run_held(&mut self) {
         for message in std::mem::take(&mut self.held) {
             self.run_forwarded(message);
         }
     }
 
-    /// Runs commands that another worker sent, and sends the replies back. What they meet may have changed since they were
-    /// sent: then they are refused here, or wait here.
+    /// Runs commands from another worker and sends the replies back. Conditions may have changed since they were sent:
+    /// then they are refused here, or wait here.
     pub(crate) fn run_forwarded(&mut self, mut message: Box<Forwarded>) {
         self.last_record = message.last_record;
         self.clock = Instant::now();
@@ -300,7 +301,7 @@ impl Executor {
         self.server.workers[message.origin].mailbox.send(Message::Answer(message));
     }
 
-    /// Appends the replies of all workers in the order of the commands to the connection's.
+    /// Appends the replies of all workers to the connection's output, in the order of the commands.
     pub(crate) fn assemble(&mut self, assembly: Assembly, connection: &mut Connection) {
         let mut parts = assembly.answers;
         let last_record = parts.iter().map(|part| part.last_record).max().unwrap_or(0);
@@ -326,7 +327,7 @@ impl Executor {
         }
     }
 
-    /// Answers commands that another worker sent while a script keeps everyone from the keyspace.
+    /// Refuses commands from another worker while a script keeps all workers from the keyspace.
     #[cold]
     pub(crate) fn refuse_forwarded(&mut self, mut message: Box<Forwarded>) {
         let error = self.busy_error();

@@ -1,4 +1,4 @@
-//! The hottest keys of all workers, for commands and for those who subscribe to them.
+//! The hottest keys of all workers, for commands and subscribers.
 
 use crate::clients::subscriptions::Kind;
 use crate::observability::hot_keys::{Access, Announced, HotKey, Merged};
@@ -6,7 +6,7 @@ use crate::server::Server;
 use crate::system::clock::unix_ms;
 
 impl Server {
-    /// The keys that most accesses of the last seconds went to; `wanted` chooses one kind of access.
+    /// Returns the most accessed keys of the last seconds; `wanted` selects one kind of access.
     pub(crate) fn hottest_keys(&self, wanted: Option<Access>, count: usize) -> Vec<HotKey> {
         let now_ms = unix_ms();
         let mut merged = Merged::default();
@@ -14,7 +14,7 @@ impl Server {
         merged.hottest(self.config.snapshot().hotkeys_sampling, wanted, count)
     }
 
-    /// Publishes which keys have become hot, if anybody listens to anything: on `__hotkeys@<database>__:read` or
+    /// Publishes the keys that have become hot, if any client has subscriptions: on `__hotkeys@<database>__:read` or
     /// `__hotkeys@<database>__:write`, with the key as the message.
     pub(crate) fn announce_hot_keys(&self, announced: &mut Announced) {
         if self.pubsub.len(Kind::Channel) + self.pubsub.len(Kind::Pattern) == 0 {

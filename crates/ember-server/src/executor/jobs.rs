@@ -1,9 +1,9 @@
-//! Jobs: work of calls that is done by other threads while their connections are parked.
+//! Jobs: work of calls that other threads do while the connections are parked.
 //!
 //! ```text
 //! worker   parks the connection ─ begins the job
 //! thread   does the work
-//! worker   settles the job inside the gate ─ answers
+//! worker   settles the job inside the gate ─ replies
 //! ```
 
 use std::io;
@@ -22,45 +22,47 @@ use crate::clients::client::ClientView;
 use crate::clients::mailbox::Message;
 use crate::server::Server;
 
-/// Threads that wait for other servers at the same time. What more there is waits until one of them is done.
+/// The maximum number of threads that wait for other servers. Further jobs wait until one of them is finished.
 const NETWORK_THREADS_MAX: usize = 16;
 
 /// Work of a call.
 pub(crate) trait Job: Send {
-    /// The worker that it is settled by.
+    /// Returns the worker that settles the job.
     fn worker(&self) -> usize;
 
     /// Does the work, on a thread that is no worker.
     fn run(&mut self, server: &'static Server);
 
-    /// Ends the call, and returns its answer if a connection waits for one. Its worker is inside the gate and holds no lock.
+    /// Ends the call, and returns its reply if a connection waits for one. The worker is inside the gate and holds no
+    /// lock.
     fn settle(self: Box<Self>, executor: &mut Executor) -> Option<Settled>;
 }
 
-/// A call that is answered.
+/// A call with its reply.
 pub(crate) struct Settled {
     /// The connection's number at its worker.
     pub(crate) token: usize,
     pub(crate) client_id: u64,
     pub(crate) reply: Box<Reply>,
-    /// The last record of the journal of what the call has changed.
+    /// The last journal record of the call's changes.
     pub(crate) record: u64,
 }
 
-/// A call whose job is done.
+/// A call whose job is finished.
 pub(crate) struct Finished<'c> {
     pub(crate) client: &'c ClientView,
     pub(crate) command: &'static Command,
     pub(crate) args: Args<'c>,
-    /// Bytes of the requests that the call may have come in.
+    /// An upper bound of the bytes of the requests that contained the call.
     pub(crate) wire_bytes_max: usize,
     pub(crate) begun: Instant,
-    /// The keys that were held.
+    /// The held keys.
     pub(crate) keys: &'c [Box<[u8]>],
 }
 
 impl Executor {
-    /// Lets the keys of a call go whose job is done, tells others what it has changed, and counts and times it.
+    /// Releases the keys of a call whose job is finished, delivers the notifications of its changes, and counts and
+    /// times it.
     pub(crate) fn finish_job(
         &mut self,
         call: &Finished<'_>,
@@ -72,7 +74,7 @@ impl Executor {
         self.server.let_keys_go(call.keys);
         self.deliver(&mut Guards::None, Some(client.id));
         self.clock = call.begun;
-        // Its time is its own, however short most calls of the command are.
+        // The call is timed individually, even if most calls of the command are quick.
         let times_each = std::mem::replace(&mut self.times_each, true);
         self.finish(command, result.map(|()| Outcome::Done), args, Some(client), &mut reply);
         self.times_each = times_each;
@@ -82,7 +84,7 @@ impl Executor {
     }
 }
 
-/// What the threads of a job spend their time with.
+/// What limits the threads of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effort {
     /// Waiting for another server.
@@ -95,12 +97,12 @@ pub(crate) enum Effort {
 pub(crate) struct Jobs {
     network: Pool<Box<dyn Job>>,
     processor: Pool<Box<dyn Job>>,
-    /// Those whose work is done.
+    /// Jobs whose work is done.
     done: Mutex<Vec<Box<dyn Job>>>,
 }
 
 impl Jobs {
-    /// None yet. As many threads compute at a time as there are processors.
+    /// Creates the pools without threads. At most `processors` threads compute at a time.
     pub(crate) fn new(processors: usize) -> Jobs {
         Jobs {
             network: Pool::new("job-network", NETWORK_THREADS_MAX, |server| {
@@ -114,15 +116,15 @@ impl Jobs {
         }
     }
 
-    /// Those of a server.
+    /// Returns the jobs of a server.
     pub(crate) fn of(server: &Server) -> &Jobs {
         server.services.get()
     }
 
-    /// Has a job done; a [`Message::JobsDone`] to its worker tells that it is.
+    /// Starts a job; its worker receives [`Message::JobsDone`] when the work is done.
     ///
     /// # Errors
-    /// If the system gives no thread; the job is returned then.
+    /// The system cannot start a thread; the job is returned.
     pub(crate) fn begin<J: Job + 'static>(
         server: &'static Server,
         effort: Effort,
@@ -136,7 +138,7 @@ impl Jobs {
         pool.push(server, job, |job| job)
     }
 
-    /// What a thread of a pool does.
+    /// Runs jobs on a thread of a pool.
     fn run(&self, server: &'static Server, pool: &Pool<Box<dyn Job>>) {
         while let Some(mut job) = pool.next() {
             job.run(server);
@@ -145,19 +147,19 @@ impl Jobs {
         }
     }
 
-    /// Tells the worker of a job that its work is done.
+    /// Notifies the worker of a job that the work is done.
     pub(crate) fn tell(&self, server: &Server, job: Box<dyn Job>) {
         let worker = job.worker();
         self.done.lock().push(job);
         server.workers[worker].mailbox.send(Message::JobsDone);
     }
 
-    /// Whether jobs of a worker are done.
+    /// Returns whether any jobs of a worker are done.
     pub(crate) fn are_done(&self, worker: usize) -> bool {
         self.done.lock().iter().any(|job| job.worker() == worker)
     }
 
-    /// Takes those.
+    /// Takes the finished jobs of a worker.
     pub(crate) fn take_done(&self, worker: usize) -> Vec<Box<dyn Job>> {
         self.done.lock().extract_if(.., |job| job.worker() == worker).collect()
     }

@@ -1,23 +1,25 @@
-//! Linking: threads link the vectors that calls have added to vector sets, while workers go on.
+//! Linking: threads link the vectors that calls have added to vector sets, while workers continue.
 //!
 //! ```text
-//! worker   a call adds a vector: it is found from now on ─ tells the key, now and then
-//! thread   takes some vectors of the key (a moment under the shard's lock) ─ chooses their links, in a view
-//!          ─ makes them (a moment under the lock) ─ and so on, until none is left
+//! worker   a call adds a vector: searches find it from now on ─ queues the key, at intervals
+//! thread   takes some vectors of the key (briefly under the shard's lock) ─ chooses their links, in a view
+//!          ─ adds the links (briefly under the lock) ─ and so on, until none is left
 //! ```
 //!
-//! While files are loaded, commands that are read again tell the threads in the same way, and the loading thread helps above
-//! [`PENDING_HOLD`]. The server serves as soon as all is read: what is not linked by then is found like all new vectors.
+//! While files are loaded, replayed commands queue keys in the same way, and the loading thread helps above
+//! [`PENDING_HOLD`]. The server serves clients as soon as everything is read: vectors that are not linked by then are
+//! found like all new ones.
 //!
-//! A removed vector is not found from then on; the threads mend the graph around it, under the lock, and give its slot back.
+//! Searches no longer find a removed vector; the threads repair the graph around it, under the lock, and free its slot.
 //!
-//! Searches look at each vector that is not linked yet, and at what is left of removed ones, so there may not be many: above
-//! [`PENDING_HOLD`] the key is held (`server/held_keys.rs`), and calls that would change it wait until [`PENDING_GO_ON`].
+//! Searches compare every vector that is not linked yet, and every remainder of a removed one, so their number is
+//! limited: above [`PENDING_HOLD`] the key is held (`server/held_keys.rs`), and calls that would change it wait until
+//! [`PENDING_GO_ON`].
 //!
-//! Lists of vectors are made by the same threads, in steps of about a millisecond between which they link. What changes
-//! meanwhile is caught up with, until so little is left that the new lists can take the place of the old ones.
+//! The same threads build the lists of vectors, in steps of about a millisecond between which they link. Changes made
+//! meanwhile are applied to the new lists until so few are left that the lists can replace the old ones.
 //!
-//! The threads run at a lower priority than workers, and let them go first between two batches.
+//! The threads run at a lower priority than workers, and yield to them between two batches.
 
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
@@ -29,45 +31,45 @@ use parking_lot::Mutex;
 use super::pool::{self, Pool};
 use crate::server::Server;
 
-/// Vectors of a key that are not linked yet, and removed ones whose slots were not given back, from which on calls that
-/// would change it wait.
+/// The limit of pending work per key: vectors that are not linked yet, and removed ones whose slots are not freed. From
+/// this number on, calls that would change the key wait.
 const PENDING_HOLD: usize = 1024;
 
-/// With so many left they go on.
+/// The number of pending vectors at which those calls continue.
 const PENDING_GO_ON: usize = 960;
 
-/// How long a key rests whose value a snapshot has no room for.
+/// How long a key rests when a snapshot has no memory to hold its value.
 const REST_TIME: Duration = Duration::from_millis(2);
 
-/// Batches after which it is the turn of another key.
+/// Batches after which another key is processed.
 const TURN_BATCHES: usize = 64;
 
-/// Distances of a step of a training, and steps after which it is told what has changed, and others have their turn.
+/// Distances per training step, and steps after which the changes are applied and other keys are processed.
 const STEP_DISTANCES: usize = 20_000;
 const TURN_STEPS: usize = 16;
 
 /// A key, with its database.
 type Place = (usize, Box<[u8]>);
 
-/// What a key has left to be linked.
+/// What is left to link for a key.
 enum Left {
     Nothing,
     More,
-    /// A snapshot has no room for the value as it is.
+    /// A snapshot has no memory to hold the present value.
     Later,
 }
 
-/// What has become of a batch of vectors.
+/// The result of linking a batch of vectors.
 enum Batch {
-    /// There is none.
+    /// There was nothing to link.
     None,
-    /// A snapshot has no room for the value as it is.
+    /// A snapshot has no memory to hold the present value.
     Later,
-    /// It is linked; so much is left.
+    /// The batch is linked; this number is left.
     Done { left: usize },
 }
 
-/// Gives some slots of a key back, and links some of its vectors.
+/// Frees some slots of a key, and links some of its vectors.
 fn link_batch(server: &Server, (database, key): &Place) -> Batch {
     let dead = linking::bury(&server.keyspace, *database, key);
     let batch = match linking::begin(&server.keyspace, *database, key) {
@@ -77,24 +79,24 @@ fn link_batch(server: &Server, (database, key): &Place) -> Batch {
         Next::Linking(batch) => batch,
     };
     let plans = linking::plan(&batch);
-    // Nothing is copied for a view that nobody looks at any more.
+    // Dropped first, so that nothing is copied for a view that is no longer used.
     drop(batch);
     let left = linking::commit(&server.keyspace, *database, key, &plans);
     Batch::Done { left: left + dead }
 }
 
-/// A place, and lists that are being made for its index.
+/// A key, and the lists being built for its index.
 type InTraining = (Place, Box<Training>);
 
-/// The threads of a server that link.
+/// The linking threads of a server.
 pub(crate) struct Links {
     pool: Pool<Place>,
-    /// Keys that are held because they have too much to link.
+    /// Keys that are held because too many of their vectors are unlinked.
     held: Mutex<HashSet<Box<[u8]>>>,
 }
 
 impl Links {
-    /// Those that link on so many threads at most.
+    /// Creates the pool with at most `threads_max` threads.
     pub(crate) fn new(threads_max: usize) -> Links {
         let pool = Pool::new("link", threads_max, |server| {
             pool::lower_priority();
@@ -103,19 +105,19 @@ impl Links {
         Links { pool, held: Mutex::default() }
     }
 
-    /// Those of a server.
+    /// Returns the linking threads of a server.
     pub(crate) fn of(server: &Server) -> &Links {
         server.services.get()
     }
 
-    /// Has what a key has to link linked, and keeps its callers away if it is much.
+    /// Queues a key for linking, and holds it if too much is left.
     pub(super) fn link(&self, server: &'static Server, place: Place) {
-        // Before the threads are told: who finds nothing to do any more lets the key go.
+        // Before the threads are notified: the thread that finds nothing left to do releases the key.
         self.hold_with(server, &place.1, linking::left(&server.keyspace, place.0, &place.1));
         self.tell(server, place);
     }
 
-    /// Tells the threads of a key that has something to link.
+    /// Notifies the threads of a key with unlinked vectors.
     fn tell(&self, server: &'static Server, place: Place) {
         if let Err((place, error)) = self.pool.push_once(server, place) {
             tracing::warn!("vectors are linked later: the system gives no thread: {error}");
@@ -123,8 +125,8 @@ impl Links {
         }
     }
 
-    /// Has what a key has to link linked while files are loaded, when nobody can be kept away: the caller helps if it is
-    /// much.
+    /// Queues a key for linking while files are loaded, when no client can be held: the caller helps if too much is
+    /// left.
     pub(crate) fn link_loaded(&self, server: &'static Server, place: Place) {
         self.tell(server, place.clone());
         while linking::left(&server.keyspace, place.0, &place.1) > PENDING_HOLD {
@@ -165,7 +167,7 @@ impl Links {
         }
     }
 
-    /// Goes on with lists for a while; nothing once they are those of the index, or it is gone.
+    /// Continues training lists for a while; returns `None` once the index uses them or no longer exists.
     fn train_some(&self, server: &'static Server, (place, mut training): InTraining) -> Option<InTraining> {
         for _ in 0..TURN_STEPS {
             if training.step(STEP_DISTANCES) {
@@ -177,7 +179,7 @@ impl Links {
         if goes_on {
             return Some((place, training));
         }
-        // New lists may have left some vectors to be put into them.
+        // Some vectors may have to be added to the new lists.
         self.tell(server, place);
         None
     }
@@ -195,7 +197,7 @@ impl Links {
         Left::More
     }
 
-    /// Holds a key with so much to do, or lets it go.
+    /// Holds a key with this number of unlinked vectors, or releases it.
     fn hold_with(&self, server: &Server, key: &[u8], left: usize) {
         if left >= PENDING_HOLD {
             self.hold(server, key);

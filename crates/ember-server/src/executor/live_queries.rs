@@ -1,4 +1,4 @@
-//! Live queries that are to be run again, on their way to the workers that run them.
+//! Marked live queries on their way to the workers that evaluate them.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,14 +13,14 @@ use crate::clients::mailbox::Message;
 use crate::server::Server;
 
 impl Executor {
-    /// Sends the queries that the last command has marked to their homes. No lock is held.
+    /// Sends the queries that the last command has marked to their owners. The caller holds no lock.
     pub(super) fn send_marked(&mut self) {
         let mut queries = std::mem::take(&mut self.turn.notices.queries);
         queries.drain(..).for_each(|query| self.send_home(query));
         self.turn.notices.queries = queries;
     }
 
-    /// Sends a query that is marked to its home. No lock is held.
+    /// Sends a marked query to its owner. The caller holds no lock.
     pub(crate) fn send_home(&mut self, query: Arc<LiveQuery>) {
         let (home, since) = (query.home(), self.clock);
         let marked = Marked { query, since };
@@ -33,14 +33,14 @@ impl Executor {
 }
 
 impl Server {
-    /// Has all live queries run again, because keys may have changed that nobody was notified of: they were loaded. No lock
-    /// is held. O(shards + queries).
+    /// Evaluates all live queries again, because loading may have changed keys without notifications. The caller holds
+    /// no lock. O(shards + queries).
     pub(crate) fn renew_queries(&self) {
         for shard in 0..SHARDS {
             let data = self.keyspace.lock(shard);
             let queries: Vec<Arc<LiveQuery>> =
                 data.observers().into_iter().flat_map(Observers::all_queries).cloned().collect();
-            // One that is marked already may have been forgotten with the notices of who has loaded.
+            // A query that was marked already may have been dropped with the notices of the loading thread.
             queries.iter().for_each(|query| _ = query.mark());
             drop(data);
             let since = Instant::now();

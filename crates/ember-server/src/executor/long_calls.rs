@@ -1,10 +1,10 @@
-//! Long calls: one that looks at more elements than `long-call-elements` runs on a thread of its own, on values that its
-//! keys lend it, while its worker serves the others.
+//! Long-running commands: a call that reads more than `long-call-elements` elements runs on a job thread, on borrowed
+//! values, while its worker serves other clients.
 //!
-//! Its keys are held meanwhile (`server/held_keys.rs`), unless their values are such that a shared one is changed at little
-//! cost: calls that name one and may change it wait, as they would for the long call itself. What changes keys without
-//! naming them copies what was lent. A call that stores something finds that out by a watch of its keys, and is run again on
-//! its worker.
+//! Its keys are held meanwhile (`server/held_keys.rs`), unless a shared value of their kind can be changed at little
+//! cost: calls that name a held key and may change it wait, as they would for the long call itself. A change that does
+//! not name the key copies the borrowed value. A call that stores a result detects such changes by a watch of its keys,
+//! and is run again on its worker.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -25,21 +25,21 @@ use crate::server::Server;
 use crate::server::conditions::{Condition, READ_ONLY_ERROR};
 use crate::storage::Storage;
 
-/// Bytes of values that a call may copy to change them elsewhere. A larger value is changed where it stands: the machine may
-/// not have the memory for it twice.
+/// Bytes of values that an offloaded call may copy to change them. Larger values are changed in place: the machine may
+/// not have the memory for a second copy.
 const COPIED_BYTES_MAX: usize = 1 << 30;
 
-/// Arguments of a call of at least this many bytes are freed in the background with what the call was lent.
+/// Arguments of at least this many bytes are freed in the background together with the borrowed values.
 const FREED_LATER_BYTES: usize = 1 << 20;
 
-/// A call that runs elsewhere.
+/// A call that runs on a job thread.
 struct LongCall {
     client: Arc<ClientView>,
     command: &'static Command,
     begun: Instant,
-    /// How many replicas are to have what it stores.
+    /// The number of replicas that must have what it stores.
     replicas: u32,
-    /// The keys that are held.
+    /// The held keys.
     keys: Vec<Box<[u8]>>,
     loan: Loan,
     reply: Box<Reply>,
@@ -47,11 +47,11 @@ struct LongCall {
 }
 
 impl Executor {
-    /// Has a call run elsewhere, and parks its connection. The locks of its keys are held. One that would copy more than
-    /// there is memory for is run here.
+    /// Offloads a call and parks its connection. The locks of its keys are held. A call that would copy more than
+    /// memory permits runs here.
     ///
     /// # Errors
-    /// What the handler says.
+    /// The handler's error.
     #[cold]
     pub(super) fn offload(
         &mut self,
@@ -118,7 +118,7 @@ impl Job for LongCall {
         let server = executor.server;
         if loan.may_store() {
             let Handler::Data(data) = command.handler else { unreachable!("it runs on keys") };
-            // So that what the call has recorded need not be copied.
+            // So that the call's records need not be copied.
             executor.publish();
             let (keyspace, turn, database) = (&server.keyspace, &mut executor.turn, loan.database());
             let mut guards = Guards::None;
@@ -127,7 +127,7 @@ impl Job for LongCall {
             let waiting = Waiting::Never;
             let mut context = Context { keyspace, guards: &mut guards, turn, database, waiting };
             let is_unchanged = loan.end_watch(&mut context);
-            // The role and the disk may have changed meanwhile.
+            // The role and the state of the disk may have changed meanwhile.
             let is_replica = server.conditions.get().contains(Condition::REPLICA);
             let refusal = is_replica.then(|| READ_ONLY_ERROR.to_owned());
             if let Some(refusal) = refusal.or_else(|| server.conditions.write_refusal(replicas)) {
@@ -148,7 +148,7 @@ impl Job for LongCall {
         let call = Finished { client: &client, command, args, wire_bytes_max, begun, keys: &keys };
         let settled = executor.finish_job(&call, result, reply);
         if wire_bytes_max >= FREED_LATER_BYTES {
-            // Nothing of it is a value that was freed.
+            // No part of it is a freed value.
             reclaim::later(loan, 0);
         }
         Some(settled)

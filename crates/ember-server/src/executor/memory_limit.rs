@@ -1,10 +1,11 @@
-//! Holding to `maxmemory`: keys are evicted before commands run, and by the periodic work.
+//! Enforces `maxmemory`: keys are evicted before commands run, and by the periodic work.
 //!
-//! A command that may need memory has as much freed as it brings, or is refused. Before another command of a connection at
-//! most [`EVICTED_TOGETHER_BYTES`] are freed, so that reads are not held up for long after the limit was lowered.
+//! For a command that may need memory, as much is freed as the command brings, or it is refused. Before any other
+//! command of a connection at most [`EVICTED_TOGETHER_BYTES`] are freed, so that reads are not delayed for long after
+//! the limit was lowered.
 //!
-//! What a snapshot holds back in memory counts. To evict a key that it has still to save makes that more: while it is as
-//! much as may be, calls wait that would have to evict, and nothing else evicts.
+//! The memory that a snapshot holds back counts, and evicting a key that it has still to save adds to it. While that
+//! memory is at its maximum, calls that would have to evict wait, and nothing else evicts.
 
 use std::sync::atomic::Ordering;
 
@@ -18,13 +19,13 @@ use crate::clients::client::Client;
 use crate::server::conditions::Condition;
 use crate::storage::Storage;
 
-/// Growth that is published before the batch ends, so that the memory limit holds to within this much for each worker.
+/// Growth that is published before the batch ends, so that the memory limit is exact to within this size per worker.
 const GROWTH_PUBLISHED_BYTES: i64 = 64 * 1024;
 
-/// Bytes that are freed by one tick, or before one command that needs none: some hundred keys.
+/// Bytes freed per tick, or before one command that needs none: some hundred keys.
 const EVICTED_TOGETHER_BYTES: usize = 1024 * 1024;
 
-/// What a snapshot holds back counts up to this part of the limit.
+/// The memory that a snapshot holds back counts up to this fraction of the limit.
 const HELD_BACK_SHARE: usize = 8;
 
 impl Executor {
@@ -32,19 +33,20 @@ impl Executor {
         usize::try_from(self.config.maxmemory).unwrap_or(usize::MAX)
     }
 
-    /// Whether `incoming` bytes more are more than may be in use. What clients make the server keep counts as the data does,
-    /// but only keys are evicted here.
+    /// Returns whether `incoming` more bytes would exceed the limit. The memory of clients counts like that of the
+    /// data, but only keys are evicted here.
     #[inline]
     fn exceeds_limit(&self, incoming: usize) -> bool {
         self.exceeds(self.limit_bytes(), incoming)
     }
 
-    /// Whether memory is limited and `bytes` more would be more than may be in use.
+    /// Returns whether memory is limited and `bytes` more would exceed the limit.
     pub(super) fn lacks_memory(&self, bytes: usize) -> bool {
         self.config.maxmemory != 0 && self.exceeds_room(bytes)
     }
 
-    /// Whether they are more than there is room for: with values that can go away the limit is one of all that is resident.
+    /// Returns whether `incoming` more bytes exceed the headroom: with demotion, the limit applies to all resident
+    /// memory.
     #[inline]
     fn exceeds_room(&self, incoming: usize) -> bool {
         self.exceeds(self.limit_bytes().min(self.server.room_bytes.load(Ordering::Relaxed)), incoming)
@@ -57,16 +59,16 @@ impl Executor {
         used.saturating_add(incoming) > limit
     }
 
-    /// What counts beside the keys: what clients make the server keep, and what a snapshot holds back. That is a small part
-    /// of the limit, unless the limit is very low.
+    /// Returns the bytes that count in addition to the keys: the memory of clients, and what a snapshot holds back. The
+    /// latter is a small part of the limit, unless the limit is very low.
     #[inline]
     fn beside_keys_bytes(&self) -> usize {
         let held_back = self.server.keyspace.held_back().bytes().min(self.limit_bytes() / HELD_BACK_SHARE);
         self.client_memory.total() + held_back
     }
 
-    /// Whether a call of `incoming` bytes is to wait because keys would have to go for it, of which a snapshot holds back as
-    /// many as it may. It is to be tried again when some of that is written.
+    /// Returns whether a call of `incoming` bytes must wait because it would evict keys while a snapshot holds back its
+    /// maximum. It is retried when some of that is written.
     pub(super) fn waits_to_evict(&self, incoming: usize) -> bool {
         let held_back = self.server.keyspace.held_back();
         self.config.maxmemory != 0
@@ -77,17 +79,17 @@ impl Executor {
             && held_back.awaits_room()
     }
 
-    /// Makes room for a write of `incoming` bytes, if memory is limited and short.
+    /// Frees memory for a write of `incoming` bytes, if memory is limited and short.
     pub(crate) fn make_room(
         &mut self,
         guards: &mut Guards<'static>,
         incoming: usize,
     ) -> Result<(), CommandError> {
-        // A replica leaves eviction to its primary, but values go away here.
+        // A replica leaves eviction to its primary, but demotes values itself.
         if self.is_replica && !self.turn.checks_values {
             return Ok(());
         }
-        // The write may be of a key that may go.
+        // The write may be to a key that can be evicted.
         self.has_nothing_to_evict = false;
         let keyspace = &self.server.keyspace;
         guards.release(keyspace, &mut self.turn);
@@ -97,7 +99,8 @@ impl Executor {
         if !self.exceeds_room(incoming) {
             return Ok(());
         }
-        // Up to the limit a write does not wait where nothing can go; at the limit it is looked again before it is refused.
+        // Below the limit a write does not wait where nothing can be demoted; at the limit that is checked again before
+        // it is refused.
         let waits = |executor: &Executor| {
             executor.turn.checks_values
                 && (!Storage::of(executor.server).is_spent() || executor.exceeds_limit(incoming))
@@ -105,7 +108,7 @@ impl Executor {
         if waits(self) && self.leaves_to_demotion(incoming) {
             return Ok(());
         }
-        // Nothing is refused or evicted for memory that is not counted.
+        // No command is refused and no key evicted because of memory that is not counted.
         if self.is_replica || !self.exceeds_limit(incoming) {
             return Ok(());
         }
@@ -120,8 +123,8 @@ impl Executor {
         if made.is_err() || is_too_much { Err(CommandError::OutOfMemory) } else { Ok(()) }
     }
 
-    /// Whether values are sent away for a call of `incoming` bytes, instead of keys evicted. Those behind it wait until
-    /// there is room.
+    /// Returns whether values are demoted for a call of `incoming` bytes, instead of keys evicted. Later calls wait
+    /// until memory is free.
     #[cold]
     fn leaves_to_demotion(&self, incoming: usize) -> bool {
         let storage = Storage::of(self.server);
@@ -134,7 +137,7 @@ impl Executor {
         leaves
     }
 
-    /// Makes room in the background, after the limit was lowered or while nobody writes.
+    /// Frees memory in the background, after the limit was lowered or while no client writes.
     pub(crate) fn make_room_idly(&mut self) {
         self.has_nothing_to_evict = false;
         if self.config.maxmemory != 0 {
@@ -142,8 +145,8 @@ impl Executor {
         }
     }
 
-    /// Makes room before a command of a connection that needs none itself. Clients are told of what they have read and is
-    /// gone now; the caller is told before it gets its reply.
+    /// Frees memory before a command of a connection that needs none itself. Clients are notified of evicted keys that
+    /// they have read; the caller is notified before it gets its reply.
     #[inline]
     pub(super) fn make_room_before(
         &mut self,
@@ -166,7 +169,8 @@ impl Executor {
         self.deliver_notices(guards, None, Some((client, reply)));
     }
 
-    /// Frees memory, but not much at once, and nothing while writes are paused or others decide. No lock is held.
+    /// Frees a limited amount of memory, and none while writes are paused or another server decides. The caller holds
+    /// no lock.
     fn evict_some(&mut self) {
         if self.turn.keeps_expired {
             return;
@@ -182,7 +186,7 @@ impl Executor {
         let limit = self.limit_bytes().saturating_sub(self.beside_keys_bytes());
         let limit = limit.max(keyspace.used_bytes().saturating_sub(EVICTED_TOGETHER_BYTES));
         let samples = self.config.maxmemory_samples;
-        // Nothing to evict is no error here: the next write will be told.
+        // No error here: the next write receives it.
         self.has_nothing_to_evict = self.evictor.make_room(keyspace, &mut self.turn, limit, samples).is_err();
     }
 }

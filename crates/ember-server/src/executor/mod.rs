@@ -1,12 +1,12 @@
-//! Running batches: looks up commands, fetches their keys ahead, takes locks, counts and times.
+//! Runs batches: finds commands, prefetches their keys, takes locks, counts and times.
 //!
 //! ```text
 //! batch ─ prepare: name → command, key → hash, shard line        (one pass over the batch)
-//!       ─ fetch:   table lines, then entry lines                 (in the same pass, a portion of keys behind it)
+//!       ─ fetch:   table lines, then entry lines                 (in the same pass, one portion of keys later)
 //!       ─ run:     checks → shard lock → handler → reply bytes   (a lock is kept while the next key is on its shard)
 //! ```
 //!
-//! In the sharded mode a command on one key whose shard belongs to another worker goes there, all of a batch in one
+//! In sharded mode a command on one key whose shard belongs to another worker is sent there, all of a batch in one
 //! message; replies are put in order when the answers are back ([`Assembly`]).
 
 mod applying;
@@ -80,22 +80,22 @@ use tracking::AtOnce;
 use crate::clients::blocked::Blocked;
 use crate::observability::stats::WorkerStats;
 
-/// Batches of fewer commands are run without fetching ahead: there is no latency to overlap.
+/// Batches of fewer commands run without prefetching: there is no latency to overlap.
 const FETCH_AHEAD_MIN: usize = 3;
 
-/// Keys whose table lines are asked for at once, and then the entries of as many before them. Fetches of a whole long
-/// batch in one burst take longer than the same in portions.
+/// Keys whose table lines are prefetched at once, and then the entries of the same number before them. Prefetching a
+/// whole long batch in one burst takes longer than in portions.
 const FETCHED_TOGETHER: usize = 16;
 
-/// By how much fewer steps the searches of a turn may take here than one call: then those of many connections run elsewhere,
-/// and the others wait for less than half a millisecond. A search that runs elsewhere costs a tenth more.
+/// A turn may take the search steps of one short call divided by this; further searches are offloaded. So other clients
+/// wait for less than half a millisecond when many connections search. An offloaded search costs a tenth more.
 const SEARCHES_SHARE: usize = 2;
 
-/// When `slowlog-log-slower-than` is below this many µs each command is timed by itself; otherwise quick commands of one
-/// batch share a reading of the clock, which could not tell 1 ms anyway from being scheduled away.
+/// When `slowlog-log-slower-than` is below this number of µs, each command is timed individually; otherwise quick
+/// commands of one batch share a clock reading, which could not distinguish 1 ms from being descheduled anyway.
 const TIME_EACH_BELOW_US: i64 = 1000;
 
-/// What [`Executor::prepare`] found out about a command.
+/// What [`Executor::prepare`] has found for a command.
 #[derive(Clone, Copy)]
 struct Prepared {
     command: Option<&'static Command>,
@@ -103,105 +103,107 @@ struct Prepared {
     hash: Option<KeyHash>,
 }
 
-/// How far a batch got.
+/// How far a batch has run.
 pub(crate) enum Progress {
     /// To its end.
     Done,
-    /// The connection is to be closed when its output is sent; commands behind are not run.
+    /// The connection is to be closed when its output is sent; later commands do not run.
     Close,
-    /// To the command of this number, which waits for `CLIENT PAUSE` to end, or for a snapshot to save what it changes.
+    /// To the command with this number, which waits for the end of `CLIENT PAUSE`, or for a snapshot to save what it
+    /// changes.
     Paused(usize),
-    /// To the command of this number, whose values are being fetched.
+    /// To the command with this number, whose values are being fetched.
     Fetching(usize),
-    /// To the command of this number (maybe the end): answers of other workers come first.
+    /// To the command with this number (perhaps the end): answers of other workers come first.
     Awaiting(usize, Assembly),
-    /// To the command of this number (maybe the end): the one before it waits for a key.
+    /// To the command with this number (perhaps the end): the one before it is blocked.
     Blocked(usize, Box<Blocked>),
 }
 
-/// The client a command runs for, when it is not a connection of this worker.
+/// The caller of a command: its database, and the client if it is connected to this worker.
 pub(crate) struct Caller<'c> {
     database: usize,
     client: Option<&'c mut Client>,
 }
 
-/// Who else may be at the keyspace while a command runs.
+/// Which other threads may access the keyspace while a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
-    /// All workers, as far as shard locks let them.
+    /// All workers, subject to shard locks.
     Shared,
-    /// The same, and the locks of all shards that the command needs are pinned: a transaction's.
+    /// The same, and the locks of all shards that the command needs are pinned (transactions).
     Pinned,
-    /// Nobody: the gate is closed.
+    /// None: the gate is closed.
     Exclusive,
 }
 
-/// What a worker runs commands with.
+/// A worker's state for running commands.
 pub(crate) struct Executor {
     pub(crate) server: &'static Server,
-    /// What runs the server's own commands, by their indexes in the registry.
+    /// The handlers of server commands, by their indexes in the registry.
     handlers: &'static [Option<ServerHandler>],
     pub(crate) index: usize,
     pub(crate) config: Arc<Config>,
     generation: u64,
-    /// The configuration has been read since the worker was last told that it is new.
+    /// Whether the configuration has been read since the worker was last notified of a new one.
     has_new_config: bool,
     pub(crate) turn: Turn,
     pub(crate) stats: &'static WorkerStats,
     evictor: Evictor,
-    /// Live queries whose home this worker is and that are to be run again.
+    /// Marked live queries that this worker owns.
     pub(crate) marked: Vec<Marked>,
-    /// There were live queries when the worker's turn began.
+    /// Whether there were live queries when the worker's turn began.
     pub(crate) has_queries: bool,
-    /// Runs of such queries on other threads that are over.
+    /// Evaluations of such queries on job threads that have ended.
     pub(crate) ended_runs: Vec<EndedRun>,
-    /// Memory was short and no key may go; not tried again before the next write or tick.
+    /// Whether memory was short and no key could be evicted; not retried before the next write or tick.
     has_nothing_to_evict: bool,
     prepared: Vec<Prepared>,
     /// Quick commands run since the clock was read.
     quick: Vec<u16>,
-    /// When the time of a command was last taken.
+    /// The last clock reading for the time of a command.
     pub(crate) clock: Instant,
     times_each: bool,
     pub(crate) sizes: SizeLimits,
     sampling: Sampling,
     pub(crate) section: Section,
-    /// The calls that are run are those of a script.
+    /// Whether the running calls are those of a script.
     pub(crate) runs_script: bool,
-    /// The error of the call that ends was counted as that of a call of its script.
+    /// Whether the error of the ending call was counted as that of a call of its script.
     pub(crate) is_error_counted: bool,
     /// The log state of payloads that RESTORE refused.
     damaged_payloads: DamagedPayloads,
-    /// The calls that are run are those of the primary, and why one has failed.
+    /// Whether the running calls are those of the primary, and why one has failed.
     applies: bool,
     failure: Option<String>,
-    /// The server was a replica when the turn began.
+    /// Whether the server was a replica when the turn began.
     is_replica: bool,
-    /// A script has kept this worker from closing the gate, which left it outside.
+    /// Whether a script has kept this worker from closing the gate, which left it outside.
     is_outside: bool,
-    /// The number of the last record of what the batch under way has changed and that was published; 0 if there is none.
+    /// The number of the last published record of the current batch's changes; 0 if there is none.
     pub(crate) last_record: u64,
     pub(crate) client_memory: ClientMemory,
-    /// Empty messages whose buffers wait to be used again.
+    /// Empty messages kept for their buffers.
     #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
     spare: Vec<Box<Forwarded>>,
     /// Messages of other workers that wait before one of their commands.
     #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
     held: Vec<Box<Forwarded>>,
-    /// The same, for values that are away.
+    /// Such messages that wait for cold values.
     #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
     fetching: Vec<Box<Forwarded>>,
-    /// The number that the last of them was given.
+    /// The number of the last of them.
     last_parked: u64,
-    /// Why the values of the next command to be run cannot be read.
+    /// Why the values of the next command cannot be read.
     pub(crate) unread: Option<Box<str>>,
 }
 
-/// The step after a command that removed all keys, with no lock held: the RDB file is on a higher storey.
+/// The step after a command that removed all keys, with no lock held. It is a hook because the RDB file is on a higher
+/// storey.
 pub(crate) struct AfterEmptying(pub(crate) fn(&mut Executor));
 
 impl Executor {
-    /// The executor of worker `index`.
+    /// Creates the executor of worker `index`.
     pub(crate) fn new(
         server: &'static Server,
         index: usize,
@@ -250,8 +252,8 @@ impl Executor {
         executor
     }
 
-    /// Begins a turn of the loop: reads the clock, and the configuration if it has changed. Whether it has changed since the
-    /// worker was last told so.
+    /// Begins a turn of the loop: reads the clock, and the configuration if it has changed. Returns whether it has
+    /// changed since the worker was last notified.
     pub(crate) fn begin_turn(&mut self) -> bool {
         self.turn.now_ms = unix_ms();
         self.turn.search_steps_left = self.turn.settings.short_call_steps / SEARCHES_SHARE;
@@ -259,18 +261,18 @@ impl Executor {
         self.note_expiry_rules();
         self.turn.settings.payload_checks.checksum =
             !self.server.debug.skips_checksums.load(Ordering::Relaxed);
-        // Also before expiry and eviction, which may come before any batch.
+        // Also before expiry and eviction, which may precede all batches.
         self.turn.notices.collects_changes = self.server.trackers.is_broadcasting();
         self.take_new_config()
     }
 
-    /// Reads the configuration if it has changed. Whether it has changed since the worker was last told so.
+    /// Reads the configuration if it has changed. Returns whether it has changed since the worker was last notified.
     pub(crate) fn take_new_config(&mut self) -> bool {
         self.refresh_config();
         std::mem::take(&mut self.has_new_config)
     }
 
-    /// Reads the configuration if it has changed, in the middle of a batch perhaps.
+    /// Reads the configuration if it has changed, perhaps in the middle of a batch.
     fn refresh_config(&mut self) {
         let generation = self.server.config.generation();
         if generation != self.generation {
@@ -278,7 +280,7 @@ impl Executor {
             self.config = self.server.config.snapshot();
             self.has_new_config = true;
             self.apply_config();
-            // How long the requests are that are left of the batch is not known here: each is looked at.
+            // The sizes of the batch's remaining requests are not known here, so each is checked.
             self.sizes.include(usize::MAX);
         }
     }
@@ -366,7 +368,7 @@ impl Executor {
         self.turn.sees_expired = false;
         self.settle_quick();
         self.publish();
-        // A server command has noted itself, a subcommand under its own name.
+        // A server command has recorded itself; a subcommand has its own name.
         if let Some(Prepared { command: Some(command), .. }) = self.prepared.last()
             && let Handler::Data(_) = command.handler
         {
@@ -376,13 +378,13 @@ impl Executor {
         progress
     }
 
-    /// Finds commands and hashes keys, and fetches shards, table lines and entries into the cache.
+    /// Finds commands, hashes keys, and prefetches shards, table lines and entries.
     fn prepare(&mut self, batch: &Batch, input: &[u8], start: usize, database: usize) {
         let Executor { server, index, prepared, has_queries, .. } = self;
         let keyspace = &server.keyspace;
         let is_concurrent = server.runs_anywhere();
         let is_here = |hash: &KeyHash| is_concurrent || server.owner_of(hash.shard()) == *index;
-        // What is fetched for a command serves those right behind it on the same key.
+        // A prefetch for a command also serves the following commands on the same key.
         let hash_of = |prepared: &[Prepared], at: usize| {
             let hash = prepared.get(at)?.hash.filter(is_here)?;
             (at == 0 || prepared[at - 1].hash != Some(hash)).then_some(hash)
@@ -393,7 +395,7 @@ impl Executor {
                 if *has_queries { Some(&writes) } else { None };
             fetch_portion(keyspace, database, end, |at| hash_of(prepared, at), asks_queries);
         };
-        // Of a longer batch, which only a primary sends, the keys are fetched on the way.
+        // In a longer batch, which only a primary sends, keys are prefetched during the run.
         let fetches_ahead = (FETCH_AHEAD_MIN..=BATCH_COMMANDS_MAX).contains(&(batch.len() - start));
         prepared.clear();
         let mut last: (&[u8], Option<&'static Command>) = (&[], None);
@@ -547,7 +549,7 @@ impl Executor {
             Ok(Outcome::Fetch) => return Flow::Fetch,
             _ => Flow::Next,
         };
-        // That a client listens or no longer does is said as a message is.
+        // Changes of subscriptions are written like messages.
         let mark = mark.filter(|_| result.is_err() || !is_subscribing(command));
         self.finish(command, result, args, Some(&client.view), reply);
         self.note_sizes(command, args, client.view.id, reply.len_bytes() - reply_start);
@@ -579,7 +581,7 @@ impl Executor {
             return result;
         }
         if matches!(command.handler, Handler::Server) {
-            // What CONFIG SET has set holds for the next command, and for whether this one is logged.
+            // A changed parameter applies from the next command on, and to whether this one is logged.
             let tracked_max = self.config.tracking_table_max_keys;
             self.refresh_config();
             if self.config.tracking_table_max_keys != tracked_max {
@@ -598,7 +600,8 @@ impl Executor {
         result
     }
 
-    /// Delivers what the last command has to tell others. Not inside a transaction, which is told of as a whole.
+    /// Delivers the notifications of the last command. Not inside a transaction, whose notifications are delivered
+    /// together.
     #[inline]
     pub(crate) fn deliver(&mut self, guards: &mut Guards<'static>, changed_by: Option<u64>) {
         if !self.turn.notices.is_empty() && self.section == Section::Shared {
@@ -606,7 +609,7 @@ impl Executor {
         }
     }
 
-    /// Delivers it now; what the client of `at_once` is told comes in its replies.
+    /// Delivers notifications now; those to the client of `at_once` are written among its replies.
     #[cold]
     fn deliver_notices(
         &mut self,
@@ -630,7 +633,7 @@ impl Executor {
         }
     }
 
-    /// Has others do what the last command wants to be done. No lock is held.
+    /// Passes the background work that the last command has requested to other threads. The caller holds no lock.
     fn send_on_errands(&mut self) {
         for (errand, database, key) in self.turn.notices.errands.drain(..) {
             match errand {
@@ -646,8 +649,8 @@ impl Executor {
         }
     }
 
-    /// Takes back the reply of a command that the client does not want to see; `mark` is where it begins, unless all replies
-    /// were wanted then. One that the command itself has asked for stays.
+    /// Removes a reply that the client does not want; `mark` is its start, unless all replies were wanted then. The
+    /// reply to the command that changes the mode stays.
     #[inline]
     fn apply_reply_mode(&self, client: &mut Client, mark: Option<Mark>, reply: &mut Reply) {
         if client.reply_mode != ReplyMode::On {
@@ -656,7 +659,7 @@ impl Executor {
         }
     }
 
-    /// Answers a command that is not run.
+    /// Answers a command that does not run.
     #[cold]
     fn refuse(
         &mut self,
@@ -687,7 +690,7 @@ impl Executor {
         Flow::Next
     }
 
-    /// Answers a call of a command that is counted as rejected.
+    /// Answers a call that is counted as rejected.
     fn answer_rejected(&mut self, command: &Command, error: &CommandError, reply: &mut Reply) {
         self.stats.by_command[usize::from(command.index)].rejected.add(1);
         self.answer_error(error, reply);
@@ -699,7 +702,7 @@ impl Executor {
         reply.error_bytes(&text);
     }
 
-    /// Counts an error that a client or a script is told.
+    /// Counts an error that a client or a script receives.
     pub(crate) fn count_error(&mut self, text: &[u8]) {
         self.stats.error_codes.count(text);
         self.stats.errors.add(1);
@@ -731,7 +734,7 @@ impl Executor {
                 let mut exclusive = None;
                 if matches!(data.run, Run::Exclusive(_)) && self.section == Section::Shared {
                     guards.release(&server.keyspace, &mut self.turn);
-                    // Another worker may have exclusive access, and for long.
+                    // Another worker may have exclusive access for long.
                     self.publish();
                     exclusive = match client {
                         None => Some(self.close_gate(None)?),
@@ -778,33 +781,33 @@ impl Executor {
                 let run = self.handlers[usize::from(command.index)].expect("a server command has a handler");
                 guards.release(&self.server.keyspace, &mut self.turn);
                 self.publish();
-                // What EXEC and scripts run is theirs.
+                // EXEC and scripts account for the calls that they run.
                 if self.section == Section::Shared {
                     client.view.note_command(command.index);
                 }
                 let server = self.server;
                 let result = run(&mut Session { args, command, server, client, turn: &mut self.turn, reply });
-                // The command may have changed its caller's own user, or removed it.
+                // The command may have changed or removed its caller's own user.
                 if client.is_user_stale() && !client.refresh_user() { Ok(Outcome::Close) } else { result }
             }
             _ => unreachable!("containers are resolved before, and server commands are not forwarded"),
         }
     }
 
-    /// Lets the requests of a client that run now count as the incoming bytes of their commands, not as the client's memory.
-    /// The end of its part of the turn counts what is left of them.
+    /// Counts the running requests of a client as the incoming bytes of their commands instead of as client memory. The
+    /// rest of them is counted at the end of the client's part of the turn.
     pub(crate) fn count_as_incoming(&mut self, client: &Client) {
         self.client_memory.set(&client.view.query_bytes, 0);
         self.count_left_behind(client);
     }
 
-    /// Counts what a client's calls have left behind.
+    /// Counts the memory of the state that a client's calls have created.
     pub(crate) fn count_left_behind(&mut self, client: &Client) {
         self.client_memory.set(&client.view.multi_bytes, client.multi_bytes());
         self.client_memory.set(&client.view.kept_bytes, client.kept_bytes());
     }
 
-    /// Counts and times a call, and answers its error.
+    /// Counts and times a call, and writes its error.
     #[inline]
     pub(crate) fn finish(
         &mut self,
@@ -845,7 +848,7 @@ impl Executor {
         }
     }
 
-    /// Nanoseconds since the clock was last read.
+    /// Returns the nanoseconds since the clock was last read.
     fn lap(&mut self) -> u64 {
         let now = Instant::now();
         let nanoseconds = now.duration_since(self.clock).as_nanos() as u64;
@@ -853,7 +856,7 @@ impl Executor {
         nanoseconds
     }
 
-    /// Shares the time since the clock was last read among the quick commands run in it.
+    /// Divides the time since the clock was last read among the quick commands run in it.
     fn settle_quick(&mut self) {
         if self.quick.is_empty() {
             return;
@@ -900,7 +903,7 @@ impl Executor {
         self.log_command(LogKind::Slow, command, microseconds, args, client);
     }
 
-    /// Publishes what the keyspace counted and grew by.
+    /// Publishes the counts and the growth of the keyspace.
     pub(crate) fn publish(&mut self) {
         self.server.keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
         self.stats.absorb(&mut self.turn.counters);
@@ -910,7 +913,7 @@ impl Executor {
         }
     }
 
-    /// Notes what the last batch has changed, for the connection that it was of.
+    /// Records the changes of the last batch for its connection.
     #[inline]
     pub(crate) fn note_records(&mut self, connection: &mut Connection) {
         if self.last_record != 0 {
@@ -920,9 +923,9 @@ impl Executor {
     }
 }
 
-/// Fetches the table lines of the portion of keys that ends before number `end`, and the entries of the portion before it.
-/// `hash_of` gives no hash for what is not to be fetched, and for numbers behind the last; `asks_queries` says of the others
-/// which change their key, where there are live queries.
+/// Prefetches the table lines of the portion of keys that ends before number `end`, and the entries of the portion
+/// before it. `hash_of` returns `None` for keys that are not to be prefetched and beyond the last number. Where there
+/// are live queries, `asks_queries` says for each of the others whether it changes its key.
 #[inline]
 fn fetch_portion(
     keyspace: &Keyspace,
@@ -946,8 +949,8 @@ fn fetch_portion(
     }
 }
 
-/// Fetches the elements that commands from number `from` on name, as long as they are of one key. `call` gives a command and
-/// its arguments, and nothing behind the last. Returns the number of the first command that was not looked at.
+/// Prefetches the elements that commands from number `from` on name, as long as they have the same key. `call` returns
+/// a command and its arguments, and `None` beyond the last. Returns the number of the first command not read.
 #[inline(never)]
 fn fetch_elements<'a>(
     (keyspace, guards, turn, database): (&'static Keyspace, &mut Guards<'static>, &mut Turn, usize),
@@ -986,13 +989,13 @@ enum Flow {
     Wait(Box<Blocked>),
 }
 
-/// Whether a client that listens and speaks RESP2, where replies and messages look alike, may call a command.
+/// Returns whether a RESP2 client with subscriptions may call a command; in RESP2, replies and messages look alike.
 #[cold]
 fn is_for_subscribers(command: &Command) -> bool {
     matches!(command.spec.name, "ping" | "quit" | "reset" | "unwatch") || is_subscribing(command)
 }
 
-/// Whether a command begins or ends subscriptions, or the watching of commands.
+/// Returns whether a command begins or ends subscriptions, or the watching of commands.
 fn is_subscribing(command: &Command) -> bool {
     command.base.is_some()
         || (command.spec.group == Group::PubSub && command.spec.flags.contains(Flags::NOSCRIPT))

@@ -1,4 +1,4 @@
-//! Showing monitors the commands of all other connections as they run.
+//! Shows all commands to monitors as they run.
 
 use ember_protocol::Args;
 use emberkv_core::spec::Flags;
@@ -11,7 +11,7 @@ use crate::config::OutputBufferLimit;
 use crate::server::Server;
 use crate::system::clock::unix_us;
 
-/// Who makes a call that monitors are shown.
+/// The caller of a call that monitors are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MonitoredCaller {
     /// The client.
@@ -20,15 +20,15 @@ pub(crate) enum MonitoredCaller {
     Script,
 }
 
-/// Whether monitors are shown calls of a command where it is run. Commands of operators are not shown, and those that run
-/// scripts show themselves, before the calls of the script.
+/// Returns whether monitors are shown calls of a command when it runs. Administrative commands are not shown, and those
+/// that run scripts are shown by their own handlers, before the calls of the script.
 pub(crate) fn is_monitored(command: &Command) -> bool {
     !command.spec.flags.intersects(Flags::SKIP_MONITOR.union(Flags::ADMIN))
 }
 
 impl Server {
-    /// Shows monitors a call, without its secret arguments. A line longer than `limit` allows
-    /// is not made to its end: it is what disconnects those who would get it.
+    /// Shows monitors a call, without its secret arguments. A line longer than `limit` permits is not completed: it
+    /// disconnects its receivers anyway.
     #[cold]
     pub(crate) fn show_to_monitors(
         &self,
@@ -47,7 +47,7 @@ impl Server {
         let mut line = head.into_bytes();
         let bytes_max = match limit.hard_bytes {
             0 => usize::MAX,
-            // Shorter output is only looked at when it is sent.
+            // A smaller output is checked only when it is sent.
             bytes => usize::try_from(bytes).unwrap_or(usize::MAX).max(OUTPUT_HIGH_BYTES),
         };
         for (number, argument) in args.iter().enumerate() {
@@ -61,10 +61,10 @@ impl Server {
     }
 }
 
-/// Bytes that are quoted before the length of the line is looked at.
+/// Bytes that are quoted between two checks of the line's length.
 const QUOTED_TOGETHER: usize = 64 * 1024;
 
-/// Writes bytes in quotes, what is not printable escaped, until the line is longer than `bytes_max`.
+/// Writes bytes in quotes, with unprintable ones escaped, until the line is longer than `bytes_max`.
 fn quote(bytes: &[u8], bytes_max: usize, line: &mut Vec<u8>) {
     line.push(b'"');
     for part in bytes.chunks(QUOTED_TOGETHER) {

@@ -1,4 +1,4 @@
-//! Which calls CLIENT PAUSE holds back.
+//! Which calls wait during CLIENT PAUSE.
 
 use ember_protocol::Args;
 use ember_scripting::sha1;
@@ -10,7 +10,7 @@ use crate::catalogue::registry::Command;
 use crate::clients::client::Client;
 
 impl Executor {
-    /// Whether a call waits for a pause to end.
+    /// Returns whether a call waits for a pause to end.
     #[inline]
     pub(super) fn is_paused(&self, client: &Client, command: &Command, args: Args<'_>) -> bool {
         self.server.pause.holds(self.turn.now_ms, true) && self.is_held_back(client, command, args)
@@ -30,7 +30,7 @@ impl Executor {
             })
     }
 
-    /// Whether a call may write, and replicas have to know.
+    /// Returns whether a call may write, or otherwise has to reach replicas.
     fn may_write(&self, command: &Command, args: Args<'_>) -> bool {
         let flags = command.spec.flags;
         flags.contains(Flags::WRITE)
@@ -38,8 +38,8 @@ impl Executor {
                 && (command.spec.group != Group::Scripting || self.script_may_write(command, args)))
     }
 
-    /// Whether the script or the function that is called may write, as it says itself. If there is none, the call fails
-    /// without a wait.
+    /// Returns whether the called script or function may write, according to its flags. If it does not exist, the call
+    /// fails without a wait.
     fn script_may_write(&self, command: &Command, args: Args<'_>) -> bool {
         let scripting = &self.server.scripting;
         let flags = match command.spec.name {

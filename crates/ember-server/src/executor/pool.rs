@@ -1,4 +1,4 @@
-//! Threads for one kind of work, started when there is some and ended when there has been none for a while.
+//! Thread pools for one kind of work: threads start when there is work and end after some time without.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,19 +10,19 @@ use parking_lot::{Condvar, Mutex};
 use crate::server::Server;
 use crate::system::abort_on_panic::AbortOnPanic;
 
-/// For how long a thread is kept that has nothing to do.
+/// How long an idle thread is kept.
 const KEPT_TIME: Duration = Duration::from_secs(10);
 
-/// By how much the priority of threads that compute is lower than that of workers.
+/// How much lower the priority of computing threads is than that of workers.
 const NICENESS: i32 = 10;
 
-/// Lowers the priority of a thread that computes. Where that is not allowed, it takes what it is given.
+/// Lowers the priority of a computing thread. Where that is not permitted, the priority stays.
 pub(super) fn lower_priority() {
     let _ = rustix::process::setpriority_process(None, NICENESS);
 }
 
-/// Lets workers that have come to have something to do go first. Between two pieces of work, since Linux has a thread go on
-/// for some milliseconds, whatever its priority (from 6.6 on).
+/// Yields to workers that have work. Called between two pieces of work, because Linux (from 6.6 on) lets a thread
+/// continue for some milliseconds, whatever its priority.
 pub(super) fn give_way() {
     thread::yield_now();
 }
@@ -30,11 +30,11 @@ pub(super) fn give_way() {
 struct Work<T> {
     waiting: VecDeque<T>,
     threads: usize,
-    /// Those of them that wait for work.
+    /// The number of threads waiting for work.
     idle: usize,
 }
 
-/// The work, and the threads that do it.
+/// Work, and the threads that do it.
 pub(super) struct Pool<T> {
     name: &'static str,
     threads_max: usize,
@@ -44,20 +44,20 @@ pub(super) struct Pool<T> {
     has_work: Condvar,
 }
 
-/// What a thread does: it takes work, as long as there is some.
+/// The body of a thread: takes work as long as there is some.
 type Body = fn(&'static Server);
 
 impl<T: Send + 'static> Pool<T> {
-    /// None yet; so many at most.
+    /// Creates a pool without threads, which starts at most `threads_max`.
     pub(super) fn new(name: &'static str, threads_max: usize, body: Body) -> Pool<T> {
         let work = Work { waiting: VecDeque::new(), threads: 0, idle: 0 };
         Pool { name, threads_max, body, work: Mutex::new(work), has_work: Condvar::new() }
     }
 
-    /// Has work done.
+    /// Queues work.
     ///
     /// # Errors
-    /// If there is no thread, and the system gives none; the work is returned then.
+    /// The pool has no thread, and the system cannot start one; the work is returned.
     pub(super) fn push<U>(
         &self,
         server: &'static Server,
@@ -73,7 +73,7 @@ impl<T: Send + 'static> Pool<T> {
             });
             match spawned {
                 Ok(_) => work.threads += 1,
-                // One that is there does it later.
+                // An existing thread does it later.
                 Err(_) if work.threads > 0 => {}
                 Err(error) => return Err((one, error)),
             }
@@ -83,10 +83,10 @@ impl<T: Send + 'static> Pool<T> {
         Ok(())
     }
 
-    /// The same, unless it waits already.
+    /// Queues work, unless it is queued already.
     ///
     /// # Errors
-    /// The same.
+    /// As for `push`.
     pub(super) fn push_once(&self, server: &'static Server, one: T) -> Result<(), (T, io::Error)>
     where
         T: PartialEq,
@@ -94,7 +94,7 @@ impl<T: Send + 'static> Pool<T> {
         if self.work.lock().waiting.contains(&one) { Ok(()) } else { self.push(server, one, |one| one) }
     }
 
-    /// Puts back what one of the threads has taken and is to be done later, and lets that thread rest for a time or until
+    /// Puts back work that the calling thread has taken, to be done later; the thread then rests for `rest` or until
     /// there is other work.
     pub(super) fn put_back(&self, one: T, rest: Duration) {
         let mut work = self.work.lock();
@@ -102,12 +102,12 @@ impl<T: Send + 'static> Pool<T> {
         work.waiting.push_back(one);
     }
 
-    /// The next work, if there is some.
+    /// Takes the next work, if there is some.
     pub(super) fn try_next(&self) -> Option<T> {
         self.work.lock().waiting.pop_front()
     }
 
-    /// The next work; nothing after a while without any, when the thread is to end.
+    /// Takes the next work; returns `None` after some time without any, when the thread is to end.
     pub(super) fn next(&self) -> Option<T> {
         let mut work = self.work.lock();
         loop {

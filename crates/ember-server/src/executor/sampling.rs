@@ -1,4 +1,4 @@
-//! Sampling: HOTKEYS looks at one of `hotkeys-sampling` commands. The others cost one comparison a batch.
+//! Sampling: HOTKEYS samples one of `hotkeys-sampling` commands. The others cost one comparison per batch.
 
 use ember_protocol::Batch;
 use emberkv_core::dispatch::Access as Locks;
@@ -8,16 +8,16 @@ use super::Executor;
 use crate::clients::client::Client;
 use crate::observability::hot_keys::{Access, Sample};
 
-/// The commands to come until the next one that is looked at.
+/// The distance to the next sampled command.
 #[derive(Debug)]
 pub(super) struct Sampling {
-    /// Commands of which one is looked at; 0 for none.
+    /// One command in this number is sampled; 0 for none.
     interval: u32,
     left: usize,
 }
 
 impl Sampling {
-    /// No command is looked at.
+    /// No command is sampled.
     pub(super) const OFF: Sampling = Sampling { interval: 0, left: usize::MAX };
 
     /// Changes the interval.
@@ -27,7 +27,7 @@ impl Sampling {
         }
     }
 
-    /// Whether one of the next `count` commands is to be looked at; else they are passed over.
+    /// Returns whether one of the next `count` commands is to be sampled; otherwise skips them.
     #[inline]
     fn is_due_within(&mut self, count: usize) -> bool {
         if self.left >= count {
@@ -39,7 +39,7 @@ impl Sampling {
 }
 
 impl Executor {
-    /// Passes the batch that is about to run from command `start` on, and looks at what is to be looked at of it.
+    /// Advances past the batch that is about to run from command `start` on, and samples its commands that are due.
     #[inline]
     pub(super) fn sample(&mut self, client: &Client, batch: &Batch, input: &[u8], start: usize) {
         if self.sampling.is_due_within(batch.len() - start) {
@@ -59,13 +59,13 @@ impl Executor {
             if client.is_authenticated {
                 self.sample_one(client.database, batch.command(at, input));
             }
-            // The distance is random, with the interval as its mean: a periodic load has no blind spots.
+            // The distance is random, with the interval as its mean: a periodic load cannot evade sampling.
             at += 1 + self.turn.random.below(2 * interval - 1);
         }
         self.sampling.left = at - batch.len();
     }
 
-    /// Counts an access of one key of a command, in the place of all accesses of those it stands for.
+    /// Counts an access to one key of a command, on behalf of all accesses that the sample represents.
     fn sample_one(&mut self, database: usize, args: ember_protocol::Args<'_>) {
         let Ok(command) = self.server.registry.resolve(args) else { return };
         let spec = command.spec;
@@ -88,7 +88,7 @@ impl Executor {
     }
 }
 
-/// Whether a command that may write only reads its key with this number.
+/// Returns whether a command that may write only reads its key with this number.
 fn reads_key(spec: &Spec, args: ember_protocol::Args<'_>, number: usize) -> bool {
     let flags = match Locks::of(spec) {
         Locks::One(_) => spec.keys.first().map(|keys| keys.flags),

@@ -1,4 +1,4 @@
-//! A call of a command that the server itself runs: about the connection, the configuration, the process.
+//! Calls of server commands: those about the connection, the configuration and the process.
 
 use ember_protocol::{Args, Reply};
 use emberkv_core::dispatch::{self, Access, Context, Waiting};
@@ -21,30 +21,30 @@ pub(crate) enum Outcome {
     Close,
     /// Parks it; nothing is written.
     Wait(Box<Blocked>),
-    /// Nothing yet, and nothing is written: the call goes on with the means to run other calls.
+    /// Continues the call with an [`Execution`], which can run other calls; nothing is written yet.
     Continue(fn(&mut Execution<'_>) -> SessionResult),
-    /// Keeps it waiting; nothing is written or done, and the call is tried again later.
+    /// Makes the call wait; nothing is written or done, and the call is retried later.
     Again,
-    /// The same, until values are here that are away ([`Turn::lacking`]).
+    /// The same, until cold values are fetched ([`Turn::lacking`]).
     Fetch,
 }
 
 /// A call that runs other calls: EXEC, EVAL.
 pub(crate) struct Execution<'c> {
-    /// What runs calls.
+    /// Runs the calls.
     pub(crate) executor: &'c mut Executor,
-    /// Who calls.
+    /// The caller.
     pub(crate) client: &'c mut Client,
-    /// What is called.
+    /// The called command.
     pub(crate) command: &'static Command,
     /// The arguments; 0 is the name.
     pub(crate) args: Args<'c>,
-    /// Where the reply goes.
+    /// Receives the reply.
     pub(crate) reply: &'c mut Reply,
 }
 
 impl Execution<'_> {
-    /// Shows monitors the call, before those that it makes itself.
+    /// Shows the call to monitors, before the calls that it makes itself.
     pub(crate) fn show_to_monitors(&self) {
         let Executor { server, config, .. } = &*self.executor;
         if !server.monitors.is_empty() {
@@ -54,33 +54,33 @@ impl Execution<'_> {
     }
 }
 
-/// What a server command's handler returns: its reply is written, or an error and nothing is written.
+/// The result of a server command's handler: the reply is written, or there is an error and nothing is written.
 pub(crate) type SessionResult = Result<Outcome, CommandError>;
 
-/// What runs a server command.
+/// The handler of a server command.
 pub(crate) type ServerHandler = fn(&mut Session<'_>) -> SessionResult;
 
 /// A server command; a container has no handler.
 pub(crate) type ServerCommand = emberkv_core::spec::Command<Option<ServerHandler>>;
 
-/// A call of a server command. No shard lock is held.
+/// A call of a server command. The caller holds no shard lock.
 pub(crate) struct Session<'c> {
     /// The arguments; 0 is the name.
     pub(crate) args: Args<'c>,
-    /// What is called.
+    /// The called command.
     pub(crate) command: &'static Command,
     /// The process.
     pub(crate) server: &'static Server,
-    /// Who calls.
+    /// The caller.
     pub(crate) client: &'c mut Client,
     /// The worker's state.
     pub(crate) turn: &'c mut Turn,
-    /// Where the reply goes.
+    /// Receives the reply.
     pub(crate) reply: &'c mut Reply,
 }
 
 impl Session<'_> {
-    /// Runs `look` with the shards of the keys locked that the command's specification names.
+    /// Runs `look` with the shards locked of the keys that the command's specification names.
     pub(crate) fn with_keys<R>(&mut self, look: impl FnOnce(&mut Keys<'_, 'static>) -> R) -> R {
         let keyspace = &self.server.keyspace;
         let mut guards = Guards::None;

@@ -1,4 +1,4 @@
-//! Large requests and replies: which calls enter their logs, at the price of one comparison for each call.
+//! Large requests and replies: which calls enter their logs, at the cost of one comparison per call.
 
 use ember_protocol::Args;
 
@@ -9,13 +9,13 @@ use crate::config::Config;
 use crate::observability::command_log::{LogKind, LoggedCall};
 use emberkv_core::spec::Flags;
 
-/// From how many bytes on requests and replies are large; `usize::MAX` where they never are.
+/// The sizes from which on requests and replies are large; `usize::MAX` where they never are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SizeLimits {
     request_bytes: usize,
     reply_bytes: usize,
-    /// The shortest reply in the present batch that asks for a closer look: none is too short when the batch is so long
-    /// that a request in it may be large.
+    /// The size of a reply in the current batch from which on the call is checked; 0 when the batch is long enough to
+    /// contain a large request.
     looked_at_bytes: usize,
 }
 
@@ -25,7 +25,8 @@ impl Default for SizeLimits {
     }
 }
 
-/// From how many bytes on something enters its log: a negative number switches that off, and so does a log without room.
+/// Returns the size from which on a call enters its log: a negative number disables the log, and so does a log of
+/// length 0.
 pub(super) fn limit(bytes: i64, kept: u64) -> usize {
     match usize::try_from(bytes) {
         Ok(bytes) if kept > 0 => bytes,
@@ -34,7 +35,7 @@ pub(super) fn limit(bytes: i64, kept: u64) -> usize {
 }
 
 impl SizeLimits {
-    /// The limits of this configuration.
+    /// Returns the limits of this configuration.
     pub(super) fn of(config: &Config) -> SizeLimits {
         let reply_bytes = limit(config.commandlog_reply_larger_than, config.commandlog_large_reply_max_len);
         SizeLimits {
@@ -47,14 +48,14 @@ impl SizeLimits {
         }
     }
 
-    /// A batch begins, of at most this many bytes.
+    /// Begins a batch of at most this many bytes.
     #[inline]
     pub(super) fn begin_batch(&mut self, bytes: usize) {
         self.looked_at_bytes = self.reply_bytes;
         self.include(bytes);
     }
 
-    /// Calls that come from elsewhere, of at most this many bytes, belong to the present batch.
+    /// Adds calls from another source, of at most this many bytes, to the current batch.
     #[inline]
     pub(crate) fn include(&mut self, bytes: usize) {
         if bytes >= self.request_bytes {
@@ -62,7 +63,7 @@ impl SizeLimits {
         }
     }
 
-    /// Whether a call of the present batch with such a reply must be looked at.
+    /// Returns whether a call of the current batch with a reply of this size must be checked.
     #[inline]
     pub(super) fn may_be_large(&self, reply_bytes: usize) -> bool {
         reply_bytes >= self.looked_at_bytes
@@ -70,7 +71,7 @@ impl SizeLimits {
 }
 
 impl Executor {
-    /// Enters a call into the logs of what is large, if it belongs there.
+    /// Enters a call into the logs of large requests and replies, if it belongs there.
     #[inline]
     pub(crate) fn note_sizes(
         &mut self,
@@ -133,7 +134,7 @@ impl Executor {
     }
 }
 
-/// The bytes of a request as an array of bulk strings.
+/// Returns the bytes of a request as an array of bulk strings.
 fn wire_bytes(args: Args<'_>) -> usize {
     /// A type byte and a line end.
     const LINE_BYTES: usize = 3;

@@ -1,9 +1,9 @@
-//! Client-side caching: which clients keep copies of what they read, and telling them when it has changed.
+//! Client-side caching: records what clients read, and notifies them when it has changed.
 //!
-//! A client in the default mode is told of keys that it has read: the shard's observers note them under the lock of the
-//! read, so no change slips in between. A client in the broadcasting mode is told of all keys with certain prefixes.
-//! What it is told may stand behind the reply of the read, never before it: a tracked client's reads are not forwarded to
-//! another worker, and what another worker has to tell comes as a message, after the batch.
+//! A client in default mode is notified of keys that it has read: the shard's observers record them under the lock of
+//! the read, so no change goes unnoticed. A client in broadcasting mode is notified of all keys with certain prefixes.
+//! An invalidation may follow the reply to the read, but never precede it: a tracking client's reads are not forwarded
+//! to another worker, and notifications from another worker arrive as a message, after the batch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -21,12 +21,12 @@ use crate::clients::subscriptions::Address;
 use crate::clients::tracking::Choice;
 use crate::server::Server;
 
-/// A client that is told before its next reply, and its replies.
+/// A client that is notified before its next reply, and its replies.
 pub(super) type AtOnce<'a> = (&'a Client, &'a mut Reply);
 
 impl Server {
-    /// Tells a tracking client, or who is told in its place, that keys have changed; `None` is all of them. The client of
-    /// `at_once` is told in its replies, before the next one.
+    /// Notifies a tracking client, or the client it redirects to, that keys have changed; `None` is all keys. The
+    /// client of `at_once` is notified among its replies, before the next one.
     fn invalidate(
         &self,
         view: &ClientView,
@@ -60,7 +60,7 @@ impl Server {
 }
 
 impl Executor {
-    /// Notes what a tracking client has read; the locks of the command's keys are still held.
+    /// Records what a tracking client has read; the locks of the command's keys are still held.
     #[cold]
     pub(crate) fn track(
         &mut self,
@@ -71,7 +71,7 @@ impl Executor {
     ) {
         let Some(tracking) = &client.tracking else { return };
         let caching = client.caching;
-        // What was said of a transaction holds to its end.
+        // In a transaction, CLIENT CACHING applies until its end.
         let is_transaction = client.transaction.is_some() || self.section != Section::Shared;
         if !is_transaction && !command.full_name.starts_with("client|") {
             client.caching = None;
@@ -96,18 +96,19 @@ impl Executor {
         }
     }
 
-    /// Holds to `tracking-table-max-keys` for the sum of all shards, each of which holds to its share by itself.
+    /// Enforces `tracking-table-max-keys` for the sum of all shards, each of which enforces its own share.
     pub(crate) fn limit_tracked(&mut self) {
         let keys_max = usize::try_from(self.config.tracking_table_max_keys).unwrap_or(usize::MAX);
         if keys_max != 0 && self.server.trackers.len() > 0 {
-            // The client that has set a lower limit is notified as others are.
+            // The client that has set a lower limit is notified, too.
             let is_server_change = std::mem::replace(&mut self.turn.notices.is_server_change, true);
             self.server.keyspace.limit_tracked(keys_max, &mut self.turn);
             self.turn.notices.is_server_change = is_server_change;
         }
     }
 
-    /// Tells tracking clients what the last command has changed, or what has happened before one. No lock is held.
+    /// Notifies tracking clients of the changes of the last command, or of what has happened before one. The caller
+    /// holds no lock.
     pub(super) fn send_invalidations(
         &mut self,
         changed_by: Option<u64>,
@@ -124,7 +125,8 @@ impl Executor {
         for (key, clients) in std::mem::take(&mut notices.invalidated) {
             let changed_by = changed_by.filter(|_| !key.is_server_change);
             for view in clients.into_iter().filter_map(|id| server.trackers.get(id)) {
-                // What it has read before it began to broadcast is told with all that changes.
+                // In broadcasting mode, keys that the client read before are covered by the notifications of all
+                // changes.
                 if !view.tracking.lock().as_ref().is_some_and(|tracking| tracking.is_broadcast()) {
                     server.invalidate(
                         &view,
@@ -142,7 +144,7 @@ impl Executor {
         for view in server.trackers.all() {
             let Some(tracking) = view.tracking.lock().clone() else { continue };
             let skips_own = tracking.no_loop && changed_by == Some(view.id);
-            // As in Redis, a message for each prefix, with all of its keys.
+            // As in Redis: one message per prefix, with all of its keys.
             let mut by_prefix: BTreeMap<usize, BTreeSet<&[u8]>> = BTreeMap::new();
             for key in changed.iter().filter(|key| key.is_server_change || !skips_own) {
                 if let Some(prefix) = tracking.prefix_of(&key.name) {

@@ -1,7 +1,7 @@
-//! Transactions: calls queued by MULTI, run by EXEC as if at one moment, unless a watched key has changed.
+//! Transactions: calls queued by MULTI that EXEC runs atomically, unless a watched key has changed.
 //!
-//! A transaction whose calls name all their keys runs with the locks of just those shards held from its first call to
-//! its last, beside others on other shards. Any other runs with exclusive access: it closes the gate.
+//! A transaction whose calls name all their keys holds the locks of just those shards from its first call to its last,
+//! and runs in parallel with other commands on other shards. Any other runs with exclusive access: it closes the gate.
 
 use std::sync::atomic::Ordering;
 
@@ -17,14 +17,14 @@ use crate::catalogue::registry::Command;
 use crate::clients::client::Client;
 use crate::clients::transaction::{Transaction, Watched, discard};
 
-/// What EXEC answers when it is itself refused.
+/// Returns the reply of EXEC when it is itself refused.
 pub(crate) fn aborted_because_of(error: &CommandError) -> CommandError {
     let text = error.text();
     let reason = text.strip_prefix(b"ERR ").unwrap_or(&text);
     CommandError::Bytes([b"EXECABORT Transaction discarded because of: ", reason].concat())
 }
 
-/// So often EXEC waits for values that are away; after that what is missing is read when it runs.
+/// How often EXEC waits for cold values; after that, missing values are read while it runs.
 const FETCHES_MAX: u32 = 3;
 
 impl Executor {
@@ -44,11 +44,11 @@ impl Executor {
         if command.spec.flags.contains(Flags::NO_MULTI) {
             return Err("ERR Command not allowed inside a transaction".into());
         }
-        // Whatever is queued takes memory, even a call that never would.
+        // Any queued call takes memory, even one that would not when it runs.
         if self.config.maxmemory != 0 {
             self.make_room(guards, args.total_bytes())?;
         }
-        // What EXEC will refuse, or not run, is not kept.
+        // Calls that EXEC will refuse or not run are not kept.
         let will_run = !transaction.is_aborted
             && client.watched.as_ref().is_none_or(|watched| !watched.watch.is_broken());
         if will_run {
@@ -62,7 +62,7 @@ impl Executor {
         Ok(())
     }
 
-    /// EXEC: runs the client's queued calls. No lock is held.
+    /// Runs the client's queued calls for EXEC. The caller holds no lock.
     pub(crate) fn run_transaction(
         &mut self,
         client: &mut Client,
@@ -130,14 +130,14 @@ impl Executor {
         if let Some(watched) = watched {
             watched.end(keyspace, &mut self.turn);
         }
-        // What the calls have stored is counted with the data from now on.
+        // What the calls have stored counts as data from now on.
         drop(transaction);
         self.client_memory.set(&client.view.multi_bytes, 0);
         Ok(outcome)
     }
 
-    /// Runs `act` with the locks of `shards` held throughout; commands in it may touch keys on those shards only. No lock is
-    /// held before.
+    /// Runs `act` with the locks of `shards` held throughout; commands in it may access keys on those shards only. The
+    /// caller holds no lock.
     pub(crate) fn with_pinned<R>(
         &mut self,
         mut shards: Vec<usize>,
@@ -155,7 +155,7 @@ impl Executor {
         result
     }
 
-    /// Runs `act` with nobody else at the keyspace. No lock is held before. Inside such a section it just goes on.
+    /// Runs `act` with exclusive access. The caller holds no lock. Inside such a section it simply continues.
     pub(crate) fn with_exclusive_access<R>(
         &mut self,
         act: impl FnOnce(&mut Executor, &mut Guards<'static>) -> R,
@@ -164,10 +164,10 @@ impl Executor {
         self.run_exclusively(access, act)
     }
 
-    /// The same for a command of a client.
+    /// Runs `act` with exclusive access for a client's command.
     ///
     /// # Errors
-    /// If a script has had exclusive access for long.
+    /// A script has had exclusive access for long.
     pub(crate) fn with_exclusive_access_for<R>(
         &mut self,
         client_id: u64,
@@ -178,7 +178,7 @@ impl Executor {
         Ok(self.run_exclusively(access, act))
     }
 
-    /// Runs `act` with exclusive access, the one given or that of the section around.
+    /// Runs `act` with exclusive access, either `access` or that of the enclosing section.
     pub(crate) fn run_exclusively<R>(
         &mut self,
         access: Option<ExclusiveAccess<'static>>,
@@ -191,7 +191,8 @@ impl Executor {
         self.turn.end_unit();
         self.section = outer;
         guards.release(&self.server.keyspace, &mut self.turn);
-        // Readers may have come or gone. What is left of a unit around is for those that have come.
+        // Readers of the journal may have been added or removed. The remaining records of an enclosing unit are for the
+        // added ones.
         if access.is_some() || !self.turn.journal.is_on() {
             self.server.journal.attach(&mut self.turn.journal);
         }
@@ -213,7 +214,7 @@ impl Executor {
         shards
     }
 
-    /// Whether a watched key has changed or expired since it is watched.
+    /// Returns whether a watched key has changed or expired since it was watched.
     fn is_broken(&mut self, watched: &Watched, guards: &mut Guards<'static>) -> bool {
         let keyspace = &self.server.keyspace;
         for (database, since_ms, args) in watched.calls() {
@@ -229,7 +230,8 @@ impl Executor {
         watched.watch.is_broken()
     }
 
-    /// Runs the calls. Once their replies are more than may wait for the client they are not kept, and it is disconnected.
+    /// Runs the calls. When the replies exceed the client's output limit they are discarded, and the client is
+    /// disconnected.
     fn run_queued(
         &mut self,
         client: &mut Client,
@@ -251,7 +253,7 @@ impl Executor {
             self.turn.no_touch = client.view.no_touch.load(Ordering::Relaxed);
             let result = authorization::authorize_queued(self.server, client, command, args)
                 .and_then(|()| self.complete(command, None, client, guards, args, reply));
-            // It may have killed its own client, whose connection is closed after the reply.
+            // The call may have killed its own client, whose connection is closed after the reply.
             closes |= matches!(result, Ok(Outcome::Close));
             self.finish(command, result, args, Some(&client.view), reply);
             self.note_sizes(command, args, client.view.id, reply.len_bytes() - reply_start);
@@ -274,7 +276,7 @@ impl Executor {
     }
 }
 
-/// Takes back the reply of a queued call, from `mark` on, if the client wants to see none by now.
+/// Removes the reply of a queued call, from `mark` on, if the client now wants no replies.
 fn take_back_if_silent(client: &Client, mark: Mark, reply: &mut Reply) {
     if client.reply_mode.is_silent() {
         reply.truncate_to(mark);

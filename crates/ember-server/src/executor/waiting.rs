@@ -1,16 +1,16 @@
-//! Waiting for keys: a call that cannot be answered yet, and serving it when one of its keys has changed.
+//! Blocking commands: parks a call that cannot be answered yet, and serves it when one of its keys has changed.
 //!
 //! ```text
 //! BLPOP finds nothing ─ its waiter joins the queues of its keys, under their locks ─ the connection is parked
-//! RPUSH changes a key ─ the shard's observers note it as ready
-//! after the command   ─ who ran it runs the first waiter's call, under the locks of all the waiter's keys
-//!                     ─ the reply goes to the waiter's worker, which sends it and goes on with the connection
+//! RPUSH changes a key ─ the shard's observers record it as ready
+//! after the command   ─ the worker that ran it runs the first waiter's call, under the locks of all the waiter's keys
+//!                     ─ the reply goes to the waiter's worker, which sends it and continues with the connection
 //! ```
 //!
-//! A waiter is only ever claimed under the lock of a key it waits for, by whoever finds it first in that key's queue, so
-//! waiters are served in the order they came. A claim and its end from outside (time-out, `CLIENT UNBLOCK`, a
-//! connection that is closed) exclude each other ([`Waiter`]): a call is answered once, and what it took is never lost.
-//! The decision to close a connection, on whichever worker, ends its waiter in the same step (`clients/ending.rs`).
+//! A waiter is claimed only under the lock of a key it waits for, by the worker that first finds it at the head of that
+//! key's queue, so waiters are served in order of arrival. A claim and an end from outside (timeout, `CLIENT UNBLOCK`,
+//! a closed connection) exclude each other ([`Waiter`]): a call is answered once, and what it took is never lost. The
+//! decision to close a connection, on whichever worker, ends its waiter in the same step (`clients/ending.rs`).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -32,10 +32,11 @@ use crate::clients::client::{Client, ClientView};
 use crate::clients::mailbox::Message;
 use crate::server::Server;
 
-/// Time-outs further away than this are for ever, as far as anybody can tell.
+/// Longer timeouts are treated as infinite.
 const TIMEOUT_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// The type of value that commands of a group take their elements from, and that is gone when it has none.
+/// Returns the type of value that commands of a group take their elements from, if such a value is removed when it is
+/// empty.
 fn awaited_type(group: Group) -> Option<ValueType> {
     match group {
         Group::List => Some(ValueType::List),
@@ -45,7 +46,8 @@ fn awaited_type(group: Group) -> Option<ValueType> {
 }
 
 impl Server {
-    /// Lets a claimed waiter wait on. The worker of a client that was disconnected meanwhile learns that it is not served.
+    /// Returns a claimed waiter to its queues. If its client was disconnected meanwhile, the client's worker is
+    /// notified that it is not served.
     fn let_wait_on(&self, waiter: &Waiter) {
         if !waiter.unclaim() {
             self.look_at(waiter.worker, waiter.token, waiter.client_id);
@@ -54,7 +56,7 @@ impl Server {
 }
 
 impl Executor {
-    /// Puts a call that found nothing into the queues of its keys, whose locks are held.
+    /// Adds a call that found nothing to the queues of its keys, whose locks are held.
     pub(crate) fn enlist(
         &mut self,
         command: &'static Command,
@@ -94,10 +96,10 @@ impl Executor {
         })
     }
 
-    /// Parks a call whose work another thread does: nothing ends its waiting but the answer.
+    /// Parks a call whose work another thread does: only the answer ends its wait.
     pub(crate) fn park(&self, command: &'static Command, client: &Client, reply: &Reply) -> Box<Blocked> {
         let view = &client.view;
-        // It waits for no key.
+        // The waiter waits for no key.
         let mut call = OwnedBatch::new();
         call.push(&[command.spec.name.as_bytes()]);
         let address = (view.worker, view.token, view.id);
@@ -118,8 +120,8 @@ impl Executor {
         })
     }
 
-    /// Calls `act` for each key that a waiter waits for: those it takes something from, not the one BLMOVE moves it to.
-    /// `guards` holds their locks.
+    /// Calls `act` for each key that a waiter waits for: those it takes something from, not the one that BLMOVE moves
+    /// it to. `guards` holds their locks.
     fn with_waiter_keys(
         &mut self,
         waiter: &Waiter,
@@ -135,13 +137,13 @@ impl Executor {
         awaited.flat_map(|keys| keys.positions(args)).for_each(|arg| act(&mut keys, arg));
     }
 
-    /// The shards of the keys of a waiter's call.
+    /// Returns the shards of the keys of a waiter's call.
     fn shards_of_waiter(&self, waiter: &Waiter, spec: &Spec) -> Vec<usize> {
         let args = waiter.call.command(0);
         spec.key_positions(args).map(|arg| self.server.keyspace.hash(args.at(arg)).shard()).collect()
     }
 
-    /// Takes a waiter whose waiting was ended from outside out of all queues.
+    /// Removes a waiter whose wait was ended from outside from all queues.
     pub(crate) fn withdraw(&mut self, blocked: &Blocked) {
         let spec = self.server.registry.get(blocked.waiter.command).spec;
         let mut guards = Guards::None;
@@ -152,8 +154,8 @@ impl Executor {
         guards.release(&self.server.keyspace, &mut self.turn);
     }
 
-    /// Serves those who wait for the keys that have changed, as long as there is something for them. Further keys may change
-    /// by that (BLMOVE), which then are ready too. No lock is held.
+    /// Serves the waiters of the changed keys as long as there is something for them. That may change further keys
+    /// (BLMOVE), which are then ready, too. The caller holds no lock.
     pub(crate) fn serve_ready(&mut self) {
         let sees_expired = std::mem::take(&mut self.turn.sees_expired);
         for (database, key) in std::mem::take(&mut self.turn.notices.ready) {
@@ -197,7 +199,7 @@ impl Executor {
                 Ok(Attempt::Wait(Wait { timeout_ms: None, empty_reply: Reply::null, instead: None }))
             };
             if let Ok(Attempt::Fetch) = attempt {
-                // Those behind it wait too: they came later.
+                // Later waiters of the key wait, too.
                 self.server.let_wait_on(&waiter);
                 self.look_again(&mut guards, database, key);
                 guards.unpin(&self.server.keyspace, &mut self.turn);
@@ -225,8 +227,8 @@ impl Executor {
         }
     }
 
-    /// Counts and times a call of a client that waits no longer and is not run again, and the error that it is answered
-    /// with, if any. As in Redis its time is that of its run: it waits without keeping the server busy.
+    /// Counts and times a blocked call that ends without being run again, and its error, if any. As in Redis, its time
+    /// is its run time: waiting does not occupy the server.
     pub(crate) fn count_unserved(&mut self, blocked: &Blocked, client: &ClientView, error: Option<&str>) {
         let command = self.server.registry.get(blocked.waiter.command);
         self.stats.commands.add(1);
@@ -252,7 +254,7 @@ impl Executor {
         self.note_sizes(command, args, waiter.client_id, reply.len_bytes());
     }
 
-    /// The first in a key's queue who has not been tried without success.
+    /// Returns the first waiter in a key's queue that has not been tried yet.
     fn first_waiter(
         &self,
         database: usize,
@@ -292,7 +294,8 @@ impl Executor {
         first.is_some_and(|first| Arc::ptr_eq(first, waiter))
     }
 
-    /// Whether a key has the type of value that commands of the group wait for; of streams also their end is waited for.
+    /// Returns whether a key has the type of value that commands of the group wait for; a stream's waiters wait for its
+    /// removal, too.
     fn has_something_for(
         &self,
         guards: &mut Guards<'static>,

@@ -1,7 +1,8 @@
-//! The lock of the data directory: two servers that write to one would destroy what either keeps there.
+//! The lock of the data directory: two servers that write to one directory would destroy each other's files.
 //!
-//! A server takes it before it reads anything if it is to write: with an AOF or save rules. Any other may run beside it, as
-//! it keeps nothing; it takes the lock when it is told to write after all, and keeps it then.
+//! A server that is to write (with an AOF or save rules) takes the lock before it reads anything. Any other may run at
+//! the same time, because it writes nothing; it takes the lock when a command makes it write after all, and keeps it
+//! then.
 
 use std::io;
 use std::path::Path;
@@ -11,7 +12,7 @@ use parking_lot::Mutex;
 
 use crate::config::Config;
 
-/// The directory: the server's own.
+/// The server's working directory.
 const DIRECTORY: &str = ".";
 
 /// Whether this server may write to its data directory.
@@ -25,16 +26,16 @@ enum State {
     #[default]
     Free,
     Held(#[expect(dead_code, reason = "it is released when it is dropped")] DirectoryLock),
-    /// The file system has no locks, which has been said.
+    /// The file system has no locks; the log says so already.
     Unsupported,
 }
 
 impl DataLock {
-    /// Takes the lock if the server is to write by itself. A directory that cannot be written only gives a warning: later
-    /// writes there fail.
+    /// Takes the lock if the configuration makes the server write. A directory that cannot be written only causes a
+    /// warning: later writes there fail.
     ///
     /// # Errors
-    /// One line that says who holds it, and what to do.
+    /// One line that names the holder and the solution.
     pub(crate) fn take_if_writing(&self, config: &Config) -> Result<(), String> {
         if !config.appendonly && config.save.is_empty() {
             return Ok(());
@@ -49,10 +50,10 @@ impl DataLock {
         }
     }
 
-    /// Takes the lock if this server does not hold it: before anything is written.
+    /// Takes the lock if this server does not hold it. Called before anything is written.
     ///
     /// # Errors
-    /// One line that says who holds it, or why it cannot be taken, and what to do.
+    /// One line that names the holder, or why the lock cannot be taken, and the solution.
     pub(crate) fn take(&self, config: &Config) -> Result<(), String> {
         match self.try_take(config) {
             Err(LockError::Held(holder)) => Err(held(&holder)),
@@ -61,16 +62,16 @@ impl DataLock {
         }
     }
 
-    /// Whether nobody else writes to the directory.
+    /// Returns whether no other process writes to the directory.
     pub(crate) fn is_nobody_elses(&self) -> bool {
         let is_free = matches!(*self.state.lock(), State::Free);
         !is_free || DirectoryLock::holder(Path::new(DIRECTORY)).is_none()
     }
 
-    /// Makes `to` the data directory, and locks it if the former one is locked.
+    /// Makes `to` the data directory, and locks it if the previous one is locked.
     ///
     /// # Errors
-    /// One line that says why not; the directory is the former one then.
+    /// One line with the reason; the directory is unchanged then.
     pub(crate) fn change_directory(&self, to: &Path, config: &Config) -> Result<(), String> {
         let mut state = self.state.lock();
         let shown = |error: io::Error| shown(&error);
@@ -117,7 +118,7 @@ impl DataLock {
     }
 }
 
-/// What others are told of this server.
+/// Returns the description of this server for other processes.
 fn holder(config: &Config) -> String {
     match [config.port, config.tls_port].into_iter().find(|&port| port != 0) {
         Some(port) => format!("process {}, port {port}", std::process::id()),
@@ -125,7 +126,7 @@ fn holder(config: &Config) -> String {
     }
 }
 
-/// The system's words, without the number of the error.
+/// Returns the system's error text without its number.
 fn shown(error: &io::Error) -> String {
     let text = error.to_string();
     text.split_once(" (os error").map_or(text.clone(), |(words, _)| words.to_owned())

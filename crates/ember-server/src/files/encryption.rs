@@ -1,8 +1,8 @@
-//! Encryption at rest: the keys that files are written and read with, and where they come from.
+//! Encryption at rest: the keys with which files are written and read, and their source.
 //!
-//! Whoever writes or reads a file asks for [`FileEncryption::current`] when it begins with it. Keys are read at the start,
-//! by each CONFIG SET that names the key file, and at SIGHUP. A key that files were written with so far must be among those
-//! read again; the next file is written with the first of them.
+//! A thread calls [`FileEncryption::current`] when it begins to write or read a file. Keys are read at startup, by each
+//! CONFIG SET that names the key file, and at SIGHUP. The key in use must be among the keys read again; the next file
+//! is written with the first of them.
 
 use std::path::Path;
 
@@ -11,21 +11,21 @@ use parking_lot::Mutex;
 
 use crate::config::Config;
 
-/// With which keys files are written and read.
+/// The keys with which files are written and read.
 pub(crate) struct FileEncryption(Mutex<Current>);
 
 #[derive(Default)]
 struct Current {
     encryption: Encryption,
-    /// What the key that files are written with is called; it says nothing else about it.
+    /// The fingerprint of the key with which files are written; it reveals nothing else about the key.
     fingerprint: Option<String>,
 }
 
 impl FileEncryption {
-    /// With the keys of a configuration.
+    /// Reads the keys of a configuration.
     ///
     /// # Errors
-    /// One line that says where there should be a key, what is wrong there, and what to do.
+    /// One line that says where a key is expected, the problem, and the solution.
     pub(crate) fn new(config: &Config) -> Result<FileEncryption, String> {
         let current = keys::read(config, None)?;
         if let Some(fingerprint) = &current.fingerprint {
@@ -34,11 +34,10 @@ impl FileEncryption {
         Ok(FileEncryption(Mutex::new(current)))
     }
 
-    /// Reads the keys again, for files to come.
+    /// Reads the keys again, for later files.
     ///
     /// # Errors
-    /// As [`FileEncryption::new`], and when the key is missing that files have been written with so far; nothing is changed
-    /// then.
+    /// As [`FileEncryption::new`], and if the key in use is missing; nothing is changed then.
     pub(crate) fn reload(&self, config: &Config) -> Result<(), String> {
         let mut current = self.0.lock();
         let next = keys::read(config, current.fingerprint.as_deref())?;
@@ -51,19 +50,19 @@ impl FileEncryption {
         Ok(())
     }
 
-    /// What the next file is written with, and files are read with.
+    /// Returns the keys for the next file to be written, and for reading files.
     pub(crate) fn current(&self) -> Encryption {
         self.0.lock().encryption.clone()
     }
 
-    /// Warns of a file that is about to be read if it is plain although files are to be encrypted.
+    /// Warns of a file about to be read that is not encrypted although files are to be.
     pub(crate) fn warn_of_plain(&self, opened: &FileSource, path: &Path) {
         if matches!(opened, FileSource::Plain(_)) && self.fingerprint().is_some() {
             tracing::warn!("{} is not encrypted; the next save or rewrite encrypts it", path.display());
         }
     }
 
-    /// What the key that files are written with is called; `None` if they are not encrypted.
+    /// Returns the fingerprint of the key with which files are written; `None` if they are not encrypted.
     pub(crate) fn fingerprint(&self) -> Option<String> {
         self.0.lock().fingerprint.clone()
     }
@@ -80,7 +79,7 @@ mod keys {
     use crate::config::Config;
     use crate::system::full_path::full_path;
 
-    /// The keys of a configuration, among which `used` is to be.
+    /// Reads the keys of a configuration, which must include `used`.
     pub(super) fn read(config: &Config, used: Option<&str>) -> Result<Current, String> {
         let path = &config.encryption_key_file;
         let (place, ring) = if !path.is_empty() {
@@ -116,7 +115,7 @@ mod keys {
     use super::Current;
     use crate::config::Config;
 
-    /// No keys: encryption was left out of the program.
+    /// Returns no keys: the program was built without encryption.
     pub(super) fn read(config: &Config, _used: Option<&str>) -> Result<Current, String> {
         if config.encryption_key_file.is_empty() && std::env::var_os(KEY_VARIABLE).is_none() {
             return Ok(Current::default());

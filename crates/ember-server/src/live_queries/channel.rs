@@ -2,15 +2,15 @@
 
 use ember_protocol::client::split_arguments;
 
-/// What the names of such channels begin with.
+/// The prefix of the names of such channels.
 const PREFIX: &[u8] = b"__watch@";
 
-/// Whether a channel is one of those, well formed or not: nobody may publish there.
+/// Returns whether a channel is one of those, well-formed or not: clients cannot publish there.
 pub(crate) fn is_watching(channel: &[u8]) -> bool {
     channel.starts_with(PREFIX)
 }
 
-/// The number of the database and the words of the call that the name of a channel says.
+/// Returns the database number and the words of the call in the name of a channel.
 pub(crate) fn parse(channel: &[u8]) -> Option<(usize, Vec<Vec<u8>>)> {
     let rest = channel.strip_prefix(PREFIX)?;
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();

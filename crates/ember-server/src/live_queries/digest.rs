@@ -1,12 +1,12 @@
-//! The hash of a result, which tells whether it has changed: XXH3 of 128 bits (Yann Collet).
+//! The hash of a result, which shows whether it has changed: XXH3 of 128 bits (Yann Collet).
 //!
-//! What stands in the order of a hash table is hashed as a sum over its elements, so that a table that has grown is no
+//! Replies in the order of a hash table are hashed as a sum over their elements, so that growth of the table is not a
 //! change.
 
 use emberkv_core::spec::Spec;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// The hash of what a command has replied.
+/// Returns the hash of a command's reply.
 pub(super) fn of_result(spec: &Spec, result: &[u8]) -> u128 {
     if spec.tips.contains(&"nondeterministic_output_order") {
         of_unordered(spec.replies_pairs, result).unwrap_or_else(|| xxh3_128(result))
@@ -15,7 +15,7 @@ pub(super) fn of_result(spec: &Spec, result: &[u8]) -> u128 {
     }
 }
 
-/// The hash of an aggregate whose elements have no order; none if it is no aggregate.
+/// Returns the hash of an aggregate without order; `None` if it is no aggregate.
 fn of_unordered(is_pairs: bool, result: &[u8]) -> Option<u128> {
     let head = line_end(result, 0)?;
     let is_map = result[0] == b'%';
@@ -36,13 +36,13 @@ fn of_unordered(is_pairs: bool, result: &[u8]) -> Option<u128> {
     Some(sum)
 }
 
-/// Where the line that begins at `at` ends, behind its line end.
+/// Returns the position after the line that begins at `at`, including its line end.
 fn line_end(bytes: &[u8], at: usize) -> Option<usize> {
     let found = memchr::memchr(b'\n', bytes.get(at..)?)?;
     Some(at + found + 1)
 }
 
-/// Where the value ends that begins at `at`.
+/// Returns the end of the value that begins at `at`.
 fn value_end(bytes: &[u8], at: usize) -> Option<usize> {
     let (mut at, mut left) = (at, 1_usize);
     while left > 0 {

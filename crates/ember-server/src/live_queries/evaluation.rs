@@ -1,4 +1,4 @@
-//! Running a live query: its result at one moment, and the number of that moment.
+//! Evaluation of a live query: its result at one moment, and the number of that moment.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use crate::clients::live_queries::{Marked, News, State, StateMemory};
 use crate::executor::Executor;
 use crate::storage::Storage;
 
-/// A result, and the moment at which it was that.
+/// A result, and its moment.
 pub(super) struct Evaluated {
     pub(super) sequence: u64,
     pub(super) record: Option<u64>,
@@ -23,7 +23,7 @@ pub(super) struct Evaluated {
     pub(super) body: Vec<u8>,
 }
 
-/// What the command of a query is called with.
+/// A call of the command of a query.
 #[derive(Clone, Copy)]
 pub(super) struct Question<'q> {
     pub(super) command: &'static Command,
@@ -41,8 +41,8 @@ impl Question<'_> {
     }
 }
 
-/// What the handler says of a call, and what it has replied. The locks of all its keys stay pinned in `guards`, which held
-/// none. `at_moment` is called under them before it runs. The worker is inside the gate.
+/// Runs the handler; returns its result and its reply. The locks of all keys stay pinned in `guards`, which was empty.
+/// `at_moment` is called under them before the handler runs. The worker is inside the gate.
 fn run(
     executor: &mut Executor,
     guards: &mut Guards<'static>,
@@ -62,15 +62,15 @@ fn run(
     (result, reply)
 }
 
-/// What somebody finds who begins to watch.
+/// The result for a client that begins to watch.
 pub(super) enum Look {
     Found(Evaluated),
-    /// The call takes long, and was not run; the number of this moment.
+    /// The call is long-running and did not run; the number of this moment.
     Long(u64),
 }
 
-/// Runs a call for who begins to watch, unless that takes long. The locks of all its keys stay pinned in `guards`, which
-/// held none. The worker is inside the gate.
+/// Runs a call for a client that begins to watch, unless it is long-running. The locks of all its keys stay pinned in
+/// `guards`, which was empty. The worker is inside the gate.
 pub(super) fn look(executor: &mut Executor, guards: &mut Guards<'static>, question: Question<'_>) -> Look {
     let (result, reply) = run(executor, guards, question, Waiting::Allowed, || ());
     if matches!(result, Ok(Attempt::Offload)) {
@@ -80,20 +80,21 @@ pub(super) fn look(executor: &mut Executor, guards: &mut Guards<'static>, questi
     Look::Found(evaluated(executor, &question, result.map(|_| ()), reply))
 }
 
-/// A result that was found under the locks that are held.
+/// Wraps a result that was found under the held locks.
 fn evaluated(
     executor: &mut Executor,
     question: &Question<'_>,
     result: CommandResult,
     reply: Reply,
 ) -> Evaluated {
-    // What has changed these keys has taken its number under the locks that are held now; what will, takes a higher one.
+    // Changes of these keys so far took their numbers under the locks that are held now; later ones take higher
+    // numbers.
     let (sequence, record) = executor.server.journal.state_number(&executor.turn.journal);
     let (hash, body) = shown(executor.config.watch_max_reply, question.command, result, reply);
     Evaluated { sequence, record, hash, body }
 }
 
-/// The hash of a result and its state to send: an error if it exceeds this many bytes.
+/// Returns the hash of a result, and the state to send: an error if it exceeds `bytes_max`.
 pub(super) fn shown(
     bytes_max: u64,
     command: &Command,
@@ -113,19 +114,19 @@ pub(super) fn shown(
     (hash, error.to_vec())
 }
 
-/// What became of a query that was to be run again.
+/// The result of a new evaluation.
 pub(crate) enum Renewed {
-    /// Nobody is to be told.
+    /// No watcher needs the result.
     Known,
     /// Its new state.
     News(News),
-    /// A thread runs it, because that takes long.
+    /// A job thread runs it, because it is long-running.
     Runs,
-    /// It takes long, and its keys belong to others for the moment: it is marked again, and to be tried again at this time.
+    /// It is long-running, and its keys are in use: it is marked again, to be retried at this time.
     Waits(Instant),
 }
 
-/// Runs a query again that is marked, on its home. The worker is inside the gate and holds no lock.
+/// Evaluates a marked query again, on its owner. The worker is inside the gate and holds no lock.
 pub(crate) fn renew(executor: &mut Executor, marked: &Marked) -> Renewed {
     let Marked { query, since } = marked;
     if !query.is_marked() || query.with_audience(|audience| audience.is_empty()) {

@@ -1,7 +1,7 @@
-//! Queries that wait to be run, so that each user has its turn.
+//! The queue of queries to be evaluated, fair between users.
 //!
-//! Queries are kept in a line for each user, and taken from one line after the other: those of one user wait for one query
-//! of each other user, however many these have. Queries that several users share are a line of their own.
+//! There is one line of queries per user, and the next query is taken from the next line: a user's queries wait for one
+//! query of each other user, however many these have. Queries that several users share have their own line.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,17 +14,17 @@ use crate::clients::live_queries::Marked;
 /// The line of queries that several users share.
 const SHARED: u16 = 0;
 
-/// The number of queued queries, including those that need no run any more.
+/// Below twice this number of queued queries, those without watchers are not removed.
 const KEPT_MIN: usize = 1024;
 
-/// The line of a user's queries. Those of a few users may be one.
+/// Returns the line of a user's queries. Several users may share one.
 pub(crate) fn line_of(user: &[u8]) -> u16 {
     let mut hasher = DefaultHasher::new();
     user.hash(&mut hasher);
     1 + (hasher.finish() % u64::from(u16::MAX)) as u16
 }
 
-/// Notes that a user watches a query.
+/// Records that a user watches a query.
 pub(super) fn enter(query: &LiveQuery, user: &[u8], is_new: bool) {
     let line = line_of(user);
     if is_new {
@@ -34,13 +34,13 @@ pub(super) fn enter(query: &LiveQuery, user: &[u8], is_new: bool) {
     }
 }
 
-/// Queries that are to be run.
+/// Queries to be evaluated.
 #[derive(Default)]
 pub(crate) struct FairQueue {
-    /// None of them is empty; the first is that whose turn it is.
+    /// No line is empty; the first one is next.
     lines: VecDeque<(u16, VecDeque<Marked>)>,
     count: usize,
-    /// How many were to be run when that was last counted.
+    /// How many had watchers at the last count.
     kept: usize,
 }
 
@@ -53,7 +53,7 @@ impl FairQueue {
         self.count == 0
     }
 
-    /// Adds a query as the last one of its line. O(lines), and O(1) for each query that is not to be run any more.
+    /// Adds a query at the end of its line. O(lines), and O(1) per query without watchers.
     pub(crate) fn push(&mut self, marked: Marked) {
         if self.count >= 2 * self.kept.max(KEPT_MIN) {
             self.forget_unwanted();
@@ -66,7 +66,7 @@ impl FairQueue {
         }
     }
 
-    /// Takes the first query of the line whose turn it is.
+    /// Takes the first query of the next line.
     pub(crate) fn pop(&mut self) -> Option<Marked> {
         let (line, mut queries) = self.lines.pop_front()?;
         let marked = queries.pop_front();

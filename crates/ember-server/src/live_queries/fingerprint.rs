@@ -1,15 +1,15 @@
-//! Fingerprints: the numbers that clients know live queries by, equal to those of DiceDB.
+//! Fingerprints: the numbers by which clients identify live queries, equal to those of DiceDB.
 //!
-//! FarmHash's `Fingerprint32` (Geoff Pike, Google, 2014) of the command line: the command in capitals, single spaces. It is
-//! stable for ever; what it says of strings of up to 4, 12, 24 and more bytes comes from four functions over the mixing
-//! steps of MurmurHash3 (Austin Appleby, 2011).
+//! FarmHash's `Fingerprint32` (Geoff Pike, Google, 2014) of the command line: the command in capitals, single spaces.
+//! It never changes; four functions over the mixing steps of MurmurHash3 (Austin Appleby, 2011) hash strings of up to
+//! 4, 12, 24 and more bytes.
 
 use ember_protocol::Args;
 
 const C1: u32 = 0xCC9E_2D51;
 const C2: u32 = 0x1B87_3593;
 
-/// The fingerprint of a call.
+/// Returns the fingerprint of a call.
 pub(crate) fn fingerprint(args: Args<'_>) -> u32 {
     let mut line = args.at(0).to_ascii_uppercase();
     for arg in args.skip(1).iter() {
@@ -19,7 +19,7 @@ pub(crate) fn fingerprint(args: Args<'_>) -> u32 {
     hash(&line)
 }
 
-/// One round of mixing.
+/// Mixes a word into the hash.
 fn mix(word: u32, hash: u32) -> u32 {
     let word = word.wrapping_mul(C1).rotate_right(17).wrapping_mul(C2);
     add_round(hash ^ word)
@@ -29,7 +29,7 @@ fn add_round(hash: u32) -> u32 {
     hash.rotate_right(19).wrapping_mul(5).wrapping_add(0xE654_6B64)
 }
 
-/// The last mixing.
+/// Does the final mixing.
 fn finish(mut hash: u32) -> u32 {
     hash = (hash ^ hash >> 16).wrapping_mul(0x85EB_CA6B);
     hash = (hash ^ hash >> 13).wrapping_mul(0xC2B2_AE35);
@@ -52,7 +52,7 @@ fn hash(bytes: &[u8]) -> u32 {
 fn hash_up_to_4(bytes: &[u8]) -> u32 {
     let (mut sum, mut all) = (0_u32, 9_u32);
     for &byte in bytes {
-        // The reference's characters are signed.
+        // The reference implementation uses signed characters.
         sum = sum.wrapping_mul(C1).wrapping_add(i32::from(byte.cast_signed()).cast_unsigned());
         all ^= sum;
     }

@@ -14,17 +14,17 @@ use base64::engine::general_purpose::STANDARD;
 use ember_protocol::client::{Value, read_value};
 use serde_json::{Map, Value as Json, json};
 
-/// The message of a state whose result is what a command has replied in RESP3.
+/// Returns the message of a state, given its result in RESP3.
 pub(super) fn message(version: &str, result: &[u8]) -> Vec<u8> {
     let result = match read_value(&mut &*result) {
         Ok(value) => of_value(&value),
-        // What the server has written itself is whole.
+        // A reply of the server itself is always complete.
         Err(error) => json!({ "error": format!("ERR {error}") }),
     };
     json!({ "version": version, "result": result }).to_string().into_bytes()
 }
 
-/// A value as the server has replied it.
+/// Converts a value from a reply.
 pub(crate) fn of_value(value: &Value) -> Json {
     match value {
         Value::Bulk(bytes) | Value::Simple(bytes) | Value::Verbatim(_, bytes) | Value::BigNumber(bytes) => {

@@ -1,8 +1,8 @@
-//! A live query that takes long is run by a thread of its own, on values that its keys lend it, as long calls are
-//! (`executor/long_calls.rs`): nobody waits for it but who would change one of its keys.
+//! A long-running live query is evaluated by a job thread on borrowed values, like long calls
+//! (`executor/long_calls.rs`): only writers to its keys wait for it.
 //!
-//! Its number is that of the moment when they were lent. One that is marked meanwhile is run again afterwards, never beside.
-//! `long_runs.rs` says how many run at a time.
+//! Its number is that of the moment when the values were borrowed. If it is marked meanwhile, it is evaluated again
+//! afterwards, never at the same time. `long_runs.rs` limits how many run at a time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,24 +21,25 @@ use crate::executor::Executor;
 use crate::executor::jobs::{Effort, Job, Jobs, Settled};
 use crate::server::Server;
 
-/// A query that runs elsewhere.
+/// An evaluation on a job thread.
 struct LongRun {
     query: Arc<LiveQuery>,
     since: Instant,
-    /// The number of the moment at which its keys have lent their values, and that of the last record then.
+    /// The number of the moment when the values were borrowed, and that of the last record then.
     sequence: u64,
     record: Option<u64>,
-    /// The keys, which are held until it was run.
+    /// The keys, which are held until the evaluation ends.
     keys: Vec<Box<[u8]>>,
     loan: Loan,
     protocol: Protocol,
     reply_bytes_max: u64,
-    /// The hash of the result, and its state to send.
+    /// The hash of the result, and the state to send.
     result: (u128, Vec<u8>),
     took: Duration,
 }
 
-/// Has a query run elsewhere. The locks of all its keys are pinned in `guards`, and its mark was taken back under them.
+/// Starts an evaluation on a job thread. The locks of all its keys are pinned in `guards`, and its mark was cleared
+/// under them.
 pub(super) fn begin(
     executor: &mut Executor,
     marked: &Marked,
@@ -96,7 +97,7 @@ impl Job for LongRun {
         let begun = Instant::now();
         let mut reply = Reply::new(self.protocol);
         let result = self.loan.run(&server.keyspace, &mut reply);
-        // Writers wait for no more than this.
+        // Writers wait only until here.
         self.took = begun.elapsed();
         server.let_keys_go(&self.keys);
         LiveQueries::of(server).long_runs().end(&self.keys, self.took);
@@ -125,7 +126,7 @@ impl LongRun {
             if audience.is_empty() || (audience.known() == Some(hash) && !audience.wants_equal()) {
                 return None;
             }
-            // If a key has changed since, some may have begun to watch with another result.
+            // If a key has changed since, clients may have begun to watch with another result.
             audience.set_known((!query.is_marked()).then_some(hash));
             Some(audience.workers())
         });

@@ -1,33 +1,33 @@
-//! Which live queries may be run by threads at a time, so that neither writers nor other commands wait for many of them.
+//! Limits the live queries on job threads, so that neither writers nor other commands wait for many of them.
 //!
-//! A query that takes long holds its keys while it runs: a call that would change one waits for that. So one query of a key
-//! runs at a time, and then the key rests: all queries of a key together hold it a fifth of the time at most, and a write
-//! waits for one of them at most. Half of the threads that run long commands are left to those.
+//! A long-running query holds its keys while it runs: a call that would change one waits for it. So one query per key
+//! runs at a time, and then the key rests: all queries of a key together hold it at most a fifth of the time, and a
+//! write waits for at most one of them. Half of the threads for long commands are reserved for those.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// How many times as long as a run its keys rest, and the next run of its query is delayed.
+/// The rest of a run's keys, and the delay of the query's next run, as a multiple of the run's time.
 pub(crate) const DELAY_FACTOR: u32 = 4;
 
-/// How soon it is tried again to run a query that waits for others to end.
+/// When a query that waits for other runs is retried.
 pub(crate) const RETRY_TIME: Duration = Duration::from_millis(10);
 
-/// The runs there are.
+/// The present runs.
 #[derive(Default)]
 pub(crate) struct LongRuns(Mutex<Runs>);
 
 #[derive(Default)]
 struct Runs {
     count: usize,
-    /// When keys may be held again that are held, or were a moment ago; `None` while they are.
+    /// When a held or recently held key may be held again; `None` while it is held.
     keys: HashMap<Box<[u8]>, Option<Instant>>,
 }
 
 impl Runs {
-    /// When a query of these keys may be tried again, if it may not run now with at most `others` others.
+    /// Returns when a query of these keys may be retried, if it may not run now with at most `others` others.
     fn busy_until<'k>(
         &self,
         keys: impl IntoIterator<Item = &'k [u8]>,
@@ -42,8 +42,8 @@ impl Runs {
 }
 
 impl LongRuns {
-    /// When a query of these keys may be tried again, if it may not run now. `threads` is how many there are for long
-    /// commands.
+    /// Returns when a query of these keys may be retried, if it may not run now. `threads` is the number of threads for
+    /// long commands.
     pub(crate) fn busy_until<'k>(
         &self,
         keys: impl IntoIterator<Item = &'k [u8]>,
@@ -53,10 +53,10 @@ impl LongRuns {
         self.0.lock().busy_until(keys, others_max(threads), now)
     }
 
-    /// Begins to run a query of these keys.
+    /// Begins an evaluation with these keys.
     ///
     /// # Errors
-    /// When it may be tried again, if it may not run now.
+    /// When it may be retried, if it may not run now.
     pub(super) fn begin(&self, keys: &[Box<[u8]>], threads: usize, now: Instant) -> Result<(), Instant> {
         let mut runs = self.0.lock();
         let until = runs.busy_until(keys.iter().map(|key| &**key), others_max(threads), now);
@@ -68,7 +68,7 @@ impl LongRuns {
         Ok(())
     }
 
-    /// Ends a run that has held its keys for this time. O(keys that are held or rest).
+    /// Ends a run that has held its keys for this time. O(held and resting keys).
     pub(super) fn end(&self, keys: &[Box<[u8]>], took: Duration) {
         let now = Instant::now();
         let until = now.checked_add(took * DELAY_FACTOR);
@@ -83,7 +83,7 @@ impl LongRuns {
     }
 }
 
-/// How many other queries may run beside one.
+/// Returns how many other queries may run at the same time.
 fn others_max(threads: usize) -> usize {
     (threads / 2).max(1) - 1
 }

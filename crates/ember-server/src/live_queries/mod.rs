@@ -1,17 +1,17 @@
-//! Live queries: clients watch commands that read, and are sent the new result whenever it changes.
+//! Live queries: clients watch commands that read, and receive the new result whenever it changes.
 //!
 //! ```text
-//! a key changes       the query is marked and goes to its home               (ember-core, executor/live_queries.rs)
-//! home worker         runs it under the locks of all its keys                (evaluation.rs, worker/live_queries.rs)
-//!                     or has a thread run it, if that takes long             (long.rs, long_runs.rs)
-//!                     queries of one user never keep those of others waiting (fair_queue.rs)
-//!                     another result than before: a state, once to each worker that has watchers
-//! receiving worker    writes the state to its connections that watch the query, or keeps the newest for who is slow
+//! a key changes       the query is marked and sent to its owner              (ember-core, executor/live_queries.rs)
+//! owner               evaluates it under the locks of all its keys           (evaluation.rs, worker/live_queries.rs)
+//!                     or has a job thread do so, if it is long-running       (long.rs, long_runs.rs)
+//!                     queries of one user never delay those of others        (fair_queue.rs)
+//!                     if the result differs: a state, once to each worker with watchers
+//! receiving worker    writes the state to its connections that watch the query, or keeps the newest for slow readers
 //! ```
 //!
-//! The home of a query is the worker of its first key's shard, in both modes: one place gives its states their order, and
-//! merges the changes of all workers. Whoever begins to watch runs the query himself and enters it under the same locks, so
-//! no change falls in between.
+//! The owner of a query is the worker of its first key's shard, in both modes: one worker orders its states and merges
+//! the changes of all workers. A client that begins to watch runs the query on its own worker and registers it under
+//! the same locks, so no change falls in between.
 
 pub(crate) mod channel;
 mod digest;
@@ -31,17 +31,18 @@ use self::long_runs::LongRuns;
 use crate::clients::live_queries::{State, StatesAccount};
 use crate::server::Server;
 
-/// States are kept for clients that do not read while all that live queries take is less than this share of what it may
-/// be, in eighths: the rest is for those who do.
+/// States are kept for slow readers while live queries take less than this many eighths of their memory limit: the rest
+/// is for clients that read.
 const KEPT_EIGHTHS: u64 = 6;
 
-/// Bytes of states that may be under way whatever else live queries take: so those who read are told all the same.
+/// Bytes of states on their way that are always permitted, so that clients that read receive states whatever else live
+/// queries take.
 const UNDER_WAY_MIN: u64 = 1 << 20;
 
-/// What there is of live queries.
+/// The live queries of a server.
 #[derive(Default)]
 pub(crate) struct LiveQueries {
-    /// Queries, watchers, and the bytes that they take.
+    /// The numbers of queries and watchers, and their bytes.
     queries: AtomicI64,
     watchers: AtomicI64,
     bytes: AtomicI64,
@@ -50,56 +51,56 @@ pub(crate) struct LiveQueries {
 }
 
 impl LiveQueries {
-    /// Those of a server.
+    /// Returns the live queries of a server.
     pub(crate) fn of(server: &Server) -> &LiveQueries {
         server.services.get()
     }
 
-    /// How many queries there are.
+    /// Returns the number of queries.
     pub(crate) fn queries(&self) -> u64 {
         self.queries.load(Ordering::Relaxed).max(0).unsigned_abs()
     }
 
-    /// How many watchers there are.
+    /// Returns the number of watchers.
     pub(crate) fn watchers(&self) -> u64 {
         self.watchers.load(Ordering::Relaxed).max(0).unsigned_abs()
     }
 
-    /// The bytes that they take, with the states that are not written yet.
+    /// Returns the bytes of all of them, including states that are not written yet.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed).max(0).unsigned_abs() + self.states.all()
     }
 
-    /// The account of the states.
+    /// Returns the account of the states.
     pub(crate) fn states(&self) -> &StatesAccount {
         &self.states
     }
 
-    /// The queries that threads run.
+    /// Returns the runs on job threads.
     pub(crate) fn long_runs(&self) -> &LongRuns {
         &self.long_runs
     }
 
-    /// Counts what a watcher takes more than before.
+    /// Counts the growth of a watcher's memory.
     pub(crate) fn count_growth(&self, bytes: usize) {
         if bytes > 0 {
             self.count(0, 0, bytes as i64);
         }
     }
 
-    /// Whether a query may be run again, where all together may take so many bytes. What its state takes comes on top: one
-    /// of `watch-max-reply` bytes for each worker.
+    /// Returns whether a query may be evaluated again within a limit of `bytes_max` for all. The bytes of its state
+    /// come on top: one of `watch-max-reply` bytes per worker.
     pub(crate) fn may_run(&self, bytes_max: u64) -> bool {
         self.states.under_way() < UNDER_WAY_MIN || self.memory_bytes() < bytes_max
     }
 
-    /// Whether a state may be kept for a client that does not read.
+    /// Returns whether a state may be kept for a client that does not read.
     pub(crate) fn may_keep(&self, state: &State, bytes_max: u64) -> bool {
         state.memory.is_kept() || self.memory_bytes() < bytes_max / 8 * KEPT_EIGHTHS
     }
 
     fn count(&self, queries: i64, watchers: i64, bytes: i64) {
-        // Plain counters, for display and for a limit.
+        // Simple counters, for display and for a limit.
         self.queries.fetch_add(queries, Ordering::Relaxed);
         self.watchers.fetch_add(watchers, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);

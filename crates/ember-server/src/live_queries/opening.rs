@@ -1,4 +1,4 @@
-//! Beginning and ending to watch.
+//! Starting and ending watches.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,10 +29,10 @@ use crate::replication::primary::Primary;
 use crate::replication::primary::position::Standing;
 use crate::server::Server;
 
-/// How long a call waits for this server to have what the client has seen of another one.
+/// How long a call waits for this server to have what the client has seen on another.
 const BEHIND_MAX: Duration = Duration::from_secs(5);
 
-/// What a client wants to watch, and how.
+/// A request to watch a query.
 pub(crate) struct Wish<'w> {
     /// The call; its first word is the name of the command.
     pub(crate) call: Args<'w>,
@@ -44,7 +44,7 @@ pub(crate) struct Wish<'w> {
     pub(crate) since: Option<&'w [u8]>,
 }
 
-/// The command that a call would watch.
+/// Returns the command that a call would watch.
 ///
 /// # Errors
 /// Why it cannot be watched.
@@ -75,7 +75,7 @@ fn command_of(server: &'static Server, call: Args<'_>) -> Result<&'static Comman
     Ok(command)
 }
 
-/// The call of a command, the same whatever the case of its name, and whatever it is called here.
+/// Returns the call with the canonical name of its command, regardless of case and `rename-command`.
 fn named(command: &Command, call: Args<'_>) -> OwnedBatch {
     let name = command.spec.name.to_ascii_uppercase();
     let mut words = vec![name.as_bytes()];
@@ -85,7 +85,8 @@ fn named(command: &Command, call: Args<'_>) -> OwnedBatch {
     named
 }
 
-/// Whether a client may watch a call of a command: it must be allowed the command, and its form that watches.
+/// Checks that a client may watch a call of a command: it must have the rights to the command, and to its form that
+/// watches.
 pub(crate) fn authorize(
     server: &'static Server,
     client: &Client,
@@ -97,13 +98,13 @@ pub(crate) fn authorize(
     watching.map_or(Ok(()), |watching| authorization::authorize(server, client, watching, call))
 }
 
-/// A client may not see a query any more; the error that it is told.
+/// A client may no longer see a query; the error that it receives.
 pub(crate) struct Refused(pub(crate) Vec<u8>);
 
-/// Looks whether a client may still see the query with a number, if rules of users have changed since that was looked at.
+/// Checks whether a client may still see the query with a number, if ACL rules have changed since the last check.
 ///
 /// # Errors
-/// If it may not.
+/// It may not.
 pub(crate) fn look_at_rights(
     server: &'static Server,
     client: &mut Client,
@@ -124,18 +125,18 @@ pub(crate) fn look_at_rights(
         .map_err(|error| Refused(error.text().into_owned()))
 }
 
-/// Begins to watch, and answers with the state of this moment. If it takes long to find that, the query is run at its home
-/// like one that has changed, and the call waits for the first state that comes from there; who is told by messages of a
-/// channel need not wait. No lock is held; the worker is inside the gate.
+/// Begins a watch, and replies with the present state. If the query is slow, its owner evaluates it like one that has
+/// changed, and the call waits for the first state from there; a watch by a channel need not wait. The caller holds no
+/// lock, and the worker is inside the gate.
 ///
 /// # Errors
-/// What is wrong with the call, what is not allowed, or which limit is reached. Nothing is watched then.
+/// What is wrong with the call, which right is missing, or which limit is reached. No watch exists then.
 pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionResult {
     let Execution { executor, client, command: caller, reply, .. } = execution;
     let server = executor.server;
     let Wish { call, database, form, pace, since } = wish;
     let database = *database;
-    // It is noted again if it has to wait on.
+    // It is set again if the call has to wait longer.
     let behind_since = client.subscriptions.as_mut().and_then(|all| all.queries.behind_since.take());
     client.subscriptions.take_if(|subscriptions| subscriptions.is_empty());
     let since =
@@ -157,7 +158,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
     let first = positions[0];
     let home = server.owner_of(keyspace.hash(call.at(first)).shard());
     let worker = executor.index;
-    // Messages of channels are made of what says most.
+    // Messages of channels are derived from the most expressive protocol.
     let protocol = if matches!(form, Form::Channel(_)) { Protocol::Resp3 } else { reply.protocol() };
     let new = LiveQuery::new(*call, command.index, database, protocol, home);
     let new = Arc::new(new.ok_or("ERR the call is too long to be watched")?);
@@ -171,7 +172,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
     if let Some(position) = since.and_then(|since| since.position)
         && Primary::of(server).is_before(server, position)
     {
-        // What a replica lacks is on its way, if the primary is there.
+        // The missing part is on its way to a replica, if the primary is reachable.
         let behind_since = behind_since.unwrap_or_else(Instant::now);
         if behind_since.elapsed() < BEHIND_MAX {
             client.subscriptions.get_or_insert_default().queries.behind_since = Some(behind_since);
@@ -184,7 +185,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
     let look = look(executor, &mut guards, question);
     let (sequence, hash, position) = match &look {
         Look::Found(found) => match standing_of_own(executor, found.record) {
-            // It is told when it has a place.
+            // The client receives the state when it has a position.
             Standing::NotYet => (found.sequence, None, None),
             Standing::At(position) => (found.sequence, Some(found.hash), Some(position)),
             Standing::Nowhere => (found.sequence, Some(found.hash), None),
@@ -236,7 +237,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
     });
     if hash.is_none() {
         query.mark();
-        // Somebody waits: now, and not when it is due after its last run.
+        // A client waits, so the query is evaluated now, ignoring the delay after its last run.
         query.not_before.store(0, Ordering::Relaxed);
     }
     let replaced = before.as_ref().map(|before| before.memory_bytes() as i64);
@@ -258,7 +259,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
             Form::Watch | Form::Open => Outcome::Wait(executor.park(caller, client, reply)),
         });
     };
-    // The answer is held as the states that follow are.
+    // The reply is held like the states that follow.
     executor.last_record = executor.last_record.max(record.unwrap_or(0));
     let body = Arc::new(body);
     let given = since_text.filter(|(_, since)| since.hash == hash).map(|(text, _)| text);
@@ -268,7 +269,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
     Ok(Outcome::Done)
 }
 
-/// Where a state stands that was found by this worker; the locks of all its keys are held.
+/// Returns the position of a state that this worker has found; the locks of all its keys are held.
 fn standing_of_own(executor: &mut Executor, record: Option<u64>) -> Standing {
     let server = executor.server;
     match Primary::of(server).standing(server, record) {
@@ -281,13 +282,13 @@ fn standing_of_own(executor: &mut Executor, record: Option<u64>) -> Standing {
     }
 }
 
-/// What a query tells a client by that knows it by a number.
+/// Returns the receiver by which a query notifies a client that watches it under a number.
 fn receiver_of(client: &Client, number: u32) -> Receiver {
     let token = u32::try_from(client.view.token).expect("a worker has fewer connections than that");
     Receiver { client_id: client.view.id, token, number }
 }
 
-/// Ends the interest of a connection in a query. No lock is held; the worker need not be inside the gate.
+/// Ends a connection's watch of a query. The caller holds no lock; the worker need not be inside the gate.
 pub(crate) fn leave(server: &'static Server, turn: &mut Turn, receiver: Receiver, watcher: &Watcher) {
     let live = LiveQueries::of(server);
     live.count(0, -1, -(watcher.memory_bytes() as i64));
@@ -313,7 +314,7 @@ pub(crate) fn leave(server: &'static Server, turn: &mut Turn, receiver: Receiver
     guards.unpin(keyspace, turn);
 }
 
-/// UNWATCH and its like: ends the live queries whose fingerprints are the arguments. Those of channels stay.
+/// Handles UNWATCH and the like: ends the watches with the fingerprints in the arguments. Those of channels stay.
 pub(crate) fn unwatch(session: &mut Session<'_>) -> SessionResult {
     let number = |word: &[u8]| parse_u64(word).and_then(|number| u32::try_from(number).ok());
     let numbers: Option<Vec<u32>> = session.args.iter().skip(1).map(number).collect();
@@ -329,7 +330,7 @@ pub(crate) fn unwatch(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Ends the interest that a client has by a channel, if there is one.
+/// Ends a client's watch by a channel, if there is one.
 pub(crate) fn leave_channel(server: &'static Server, turn: &mut Turn, client: &mut Client, name: &[u8]) {
     let Some(subscriptions) = client.subscriptions.as_ref() else { return };
     let Some((_, words)) = channel::parse(name) else { return };
@@ -344,7 +345,7 @@ pub(crate) fn leave_channel(server: &'static Server, turn: &mut Turn, client: &m
     }
 }
 
-/// Ends the interest with a number, if there is one.
+/// Ends the watch with a number, if there is one.
 pub(crate) fn end(server: &'static Server, turn: &mut Turn, client: &mut Client, number: u32) {
     let Some(subscriptions) = &mut client.subscriptions else { return };
     let Some(watcher) = subscriptions.queries.leave(number) else { return };
@@ -355,7 +356,7 @@ pub(crate) fn end(server: &'static Server, turn: &mut Turn, client: &mut Client,
     leave(server, turn, receiver, &watcher);
 }
 
-/// Ends all interests of a client.
+/// Ends all watches of a client.
 pub(crate) fn end_all(server: &'static Server, turn: &mut Turn, client: &mut Client) {
     let numbers: Vec<u32> =
         client.subscriptions.iter().flat_map(|all| all.queries.iter().map(|(number, _)| number)).collect();

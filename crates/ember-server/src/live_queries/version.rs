@@ -1,8 +1,9 @@
-//! The version of a state: `<history>-<sequence>-<hash>`, with replicas `<history>-<sequence>-<hash>-<stream>-<position>`.
+//! The version of a state: `<history>-<sequence>-<hash>`, with replicas
+//! `<history>-<sequence>-<hash>-<stream>-<position>`.
 //!
-//! The history names a run of a server, in which sequences order states; the hash tells whether two states are equal,
-//! whatever their histories. The stream is that of replication: all that the state shows is in it before the position. So
-//! another server with that stream knows whether it is behind.
+//! The history names a run of a server, in which sequences order states; the hash shows whether two states are equal,
+//! whatever their histories. The stream is the replication stream: everything in the state is in the stream before the
+//! position. So another server with that stream knows whether it is behind.
 
 use ember_cluster::replication::position::{NAME_DIGITS, Position};
 use ember_protocol::number::parse_u64;
@@ -15,7 +16,7 @@ const HISTORY_DIGITS: usize = 8;
 /// Hexadecimal digits of a hash.
 const HASH_DIGITS: usize = 32;
 
-/// A version as a client has it.
+/// A version as sent by a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Version<'v> {
     pub(crate) history: &'v [u8],
@@ -25,7 +26,7 @@ pub(crate) struct Version<'v> {
 }
 
 impl<'v> Version<'v> {
-    /// The version that a text says, if it does.
+    /// Parses a version.
     pub(crate) fn parse(text: &'v [u8]) -> Option<Version<'v>> {
         let mut parts = text.split(|&byte| byte == b'-');
         let (history, sequence, hash) = (parts.next()?, parts.next()?, parts.next()?);
@@ -49,12 +50,12 @@ impl<'v> Version<'v> {
     }
 }
 
-/// The history of this run of a server.
+/// Returns the history of this run of a server.
 pub(crate) fn history(server: &Server) -> &str {
     &server.run_id[..HISTORY_DIGITS]
 }
 
-/// The text of a version of this run of a server.
+/// Returns the text of a version of this run of a server.
 pub(crate) fn text(server: &Server, sequence: u64, hash: u128, position: Option<Position>) -> String {
     let mut text = format!("{}-{sequence}-{hash:032x}", history(server));
     if let Some(Position { name, end }) = position {

@@ -1,4 +1,4 @@
-//! How clients are told of a state: as DiceDB does in RESP2, as a push in RESP3, as a message of a channel.
+//! The encoding of states: as DiceDB does in RESP2, as a push in RESP3, as a message of a channel.
 
 use std::sync::Arc;
 
@@ -9,29 +9,29 @@ use super::{json, version};
 use crate::clients::live_queries::{Form, State};
 use crate::server::Server;
 
-/// What is told of a query: the result at one moment, or something in its place.
+/// A message about a query: the result at one moment, or something instead.
 pub(crate) struct Told<'t> {
-    /// The number that the client knows the query by.
+    /// The number by which the client identifies the query.
     pub(crate) number: u32,
     pub(crate) query: &'t LiveQuery,
     pub(crate) version: &'t str,
     pub(crate) result: Result<'t>,
 }
 
-/// What stands in the place of the result.
+/// The result, or what is sent instead.
 pub(crate) enum Result<'t> {
     /// The result.
     Body(&'t Arc<Vec<u8>>),
-    /// Nothing: the result comes behind.
+    /// Nothing: the result follows.
     Apart,
-    /// Nothing: it is the one whose version the client has named.
+    /// Nothing: the client has named the version of this result.
     Unchanged,
     /// An error.
     Error(&'t [u8]),
 }
 
 impl Told<'_> {
-    /// Writes the reply to the call that has begun to watch; to one of a channel the first message.
+    /// Writes the reply to the call that has begun the watch; for a channel, the first message.
     pub(crate) fn reply(&self, form: &Form, reply: &mut Reply) {
         if !reply.is_resp3() || matches!(form, Form::Channel(_)) {
             return self.write_array(form, reply);
@@ -94,7 +94,7 @@ impl Result<'_> {
     }
 }
 
-/// Writes the answer to the call that has begun to watch; `unchanged` is the version that the client has, if that is the
+/// Writes the reply to the call that has begun the watch; `unchanged` is the client's version, if it is that of the
 /// state.
 pub(crate) fn write_first(
     server: &Server,
@@ -109,20 +109,20 @@ pub(crate) fn write_first(
     Told { number, query: &state.query, version: unchanged.unwrap_or(&current), result }.reply(form, reply);
 }
 
-/// A later state as it is written to connections that are told in the same way: they share it.
+/// An encoded later state, shared by connections with the same encoding.
 #[derive(Debug)]
 pub(crate) struct Written {
     number: u32,
     form: Form,
     is_resp3: bool,
-    /// What stands before the result, if that is long enough to be shared; else nothing.
+    /// The bytes before the result, if that is long enough to be shared; otherwise empty.
     head: Vec<u8>,
-    /// That result; else all.
+    /// The result if it is shared; otherwise everything.
     body: Arc<Vec<u8>>,
 }
 
 impl Written {
-    /// A state for connections of `protocol` that know its query by a number and are told in a form.
+    /// Encodes a state for connections of `protocol` that identify its query by a number and receive it in this form.
     pub(crate) fn new(
         server: &Server,
         number: u32,
@@ -143,7 +143,7 @@ impl Written {
         Written { number, form, is_resp3, head, body }
     }
 
-    /// Whether it is for who is told like this.
+    /// Returns whether the encoding is the one for this number, form and protocol.
     pub(crate) fn is_for(&self, number: u32, form: &Form, protocol: Protocol) -> bool {
         self.number == number && self.is_resp3 == (protocol == Protocol::Resp3) && self.form == *form
     }

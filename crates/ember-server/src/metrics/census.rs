@@ -1,4 +1,4 @@
-//! A census of the keyspace: what its databases hold and who watches or awaits keys, in one walk over all shards.
+//! A census of the keyspace: the counts of its databases, and of watched and awaited keys, in one walk over all shards.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use emberkv_core::observers::{Observers, Waiter};
 
 use crate::server::Server;
 
-/// Keys looked at for the mean time to live of a database.
+/// Keys sampled for the mean time to live of a database.
 const TTL_SAMPLES: i64 = 1000;
 
-/// Keys of one shard looked at for that.
+/// Keys of one shard sampled for that.
 const TTL_SAMPLES_OF_SHARD: usize = 64;
 
-/// What a database holds.
+/// The counts of a database.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DatabaseCounts {
     pub(crate) keys: usize,
@@ -27,31 +27,32 @@ pub(crate) struct DatabaseCounts {
 }
 
 impl DatabaseCounts {
-    /// The mean time to live of the keys that expire, from a sample of them, in ms; 0 if there are none.
+    /// Returns the mean time to live in ms of the keys that expire, from a sample; 0 if there are none.
     pub(crate) fn mean_ttl_ms(&self) -> i64 {
         self.ttl_sum_ms / self.sampled.max(1)
     }
 }
 
-/// The counts at one moment; each shard's at a moment of its own.
+/// The counts at one moment; each shard is counted at its own moment.
 #[derive(Debug, Default)]
 pub(crate) struct Census {
     /// By the number of the database.
     pub(crate) databases: Vec<DatabaseCounts>,
     pub(crate) watching_clients: usize,
     pub(crate) watched_keys: usize,
-    /// Keys that somebody waits for.
+    /// Keys that blocked clients wait for.
     pub(crate) awaited_keys: usize,
-    /// Those of them whose waiters are told, too, when the key is there no more.
+    /// Those of them whose waiters are also notified when the key is removed.
     pub(crate) awaited_keys_or_none: usize,
-    /// Keys that clients may have copies of.
+    /// Keys that clients may have cached.
     pub(crate) tracked_keys: usize,
-    /// Those copies.
+    /// The number of such copies.
     pub(crate) tracked_copies: usize,
 }
 
 impl Census {
-    /// Walks over all shards, taking the locks of those that say more than counts, one at a time. O(shards + keys observed).
+    /// Walks all shards, one at a time, locking only those that need more than their published counts. O(shards +
+    /// observed keys).
     pub(crate) fn of(server: &Server, now_ms: i64) -> Census {
         let keyspace = &server.keyspace;
         let mut census =

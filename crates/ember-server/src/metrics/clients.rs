@@ -1,4 +1,4 @@
-//! Metrics of clients, their buffers and what goes over the network.
+//! Metrics of clients, their buffers and network traffic.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

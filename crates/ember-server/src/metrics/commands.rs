@@ -1,12 +1,12 @@
-//! Metrics of commands and scripts: how many, how long, with which outcome.
+//! Metrics of commands and scripts: numbers, durations, outcomes.
 
 use super::exposition::Samples;
 use super::metric::{Kind, Metric, Scene, gauge, labelled};
 use crate::observability::command_log::LogKind;
 use crate::observability::stats::CommandTotals;
 
-/// Bounds of the histograms: powers of two of microseconds up to this one, 17 seconds. Longer calls are counted beyond
-/// the last bound: what took so long is in the slow log.
+/// The last bound of the histograms, which are powers of two of microseconds: 17 seconds. Longer calls are counted
+/// beyond it, and are in the slow log.
 const LAST_BUCKET: usize = 24;
 
 pub(super) const METRICS: &[Metric] = &[
@@ -104,7 +104,8 @@ fn each_called(scene: &Scene<'_>, mut act: impl FnMut(&str, &CommandTotals)) {
     }
 }
 
-/// All is counted from the buckets, so that their sum is the last of them whatever is added meanwhile.
+/// Writes a histogram. All values are derived from the buckets, so that the sum of these equals the last value,
+/// whatever is added meanwhile.
 pub(super) fn durations(labels: &[&str], totals: &CommandTotals, samples: &mut Samples<'_>) {
     let count: u64 = totals.latency.iter().sum();
     if count == 0 {

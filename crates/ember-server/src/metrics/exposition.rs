@@ -1,4 +1,4 @@
-//! The text format 0.0.4 of Prometheus: two lines that say what a metric is, then a line for each sample.
+//! The text format 0.0.4 of Prometheus: two lines that describe a metric, then one line per sample.
 //!
 //! Source: "Exposition formats" in Prometheus's documentation, section "Text-based format".
 
@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use super::metric::{Metric, Scene, Source};
 
-/// Where the samples of one metric go.
+/// The output for the samples of one metric.
 pub(super) struct Samples<'t> {
     metric: &'t Metric,
     text: &'t mut String,
@@ -18,8 +18,8 @@ impl Samples<'_> {
         self.line("", labels, None, value);
     }
 
-    /// Adds a histogram: how many observations did not exceed each of `bounds`, in ascending order, how many there
-    /// were in all, and their sum.
+    /// Adds a histogram: the number of observations up to each of `bounds`, in ascending order, the number of all, and
+    /// their sum.
     pub(super) fn histogram(
         &mut self,
         labels: &[&str],
@@ -52,7 +52,7 @@ impl Samples<'_> {
         if !labels.is_empty() || bound.is_some() {
             text.push('}');
         }
-        // All values are finite; those that are whole are written without a point or exponent.
+        // All values are finite; integers are written without a point or exponent.
         writeln!(text, " {value}").expect("a string takes all");
     }
 }
@@ -75,7 +75,7 @@ pub(super) fn write(metric: &Metric, scene: &Scene<'_>, text: &mut String) {
     }
 }
 
-/// Appends a value with what would end it escaped.
+/// Appends a value, escaping the characters that would end it.
 fn escape(value: &str, is_quoted: bool, text: &mut String) {
     for letter in value.chars() {
         match letter {

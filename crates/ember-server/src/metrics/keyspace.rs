@@ -1,4 +1,4 @@
-//! Metrics of the keyspace: keys, and what became of them.
+//! Metrics of the keyspace: keys, hits and misses, expiry and eviction.
 
 use super::exposition::Samples;
 use super::metric::{Kind, Metric, Scene, counter, gauge, labelled};

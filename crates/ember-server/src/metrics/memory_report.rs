@@ -1,4 +1,4 @@
-//! What memory the process uses: what the allocator says, what the system says, what the keyspace counts.
+//! The memory of the process: as reported by the allocator and the system, and as counted by the keyspace.
 
 use std::fs;
 use std::sync::LazyLock;
@@ -8,31 +8,31 @@ use super::system_figures::SystemFigures;
 use crate::server::Server;
 use crate::system::heap::Allocator;
 
-/// What `INFO memory` and `MEMORY` tell, in bytes.
+/// The figures of `INFO memory` and `MEMORY`, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemoryReport {
-    /// Allocated now, as far as the server counts what has changed since the allocator was asked.
+    /// Bytes allocated at present, from the allocator's last figure and the server's own counts since.
     pub(crate) allocated: u64,
-    /// What the allocator and the system said, at most 100 ms ago.
+    /// The figures of the allocator and the system, at most 100 ms old.
     pub(crate) allocator: Allocator,
-    /// Of the whole process in the machine's memory.
+    /// The resident size of the whole process.
     pub(crate) resident: u64,
-    /// The most that was ever allocated, as far as looked at.
+    /// The maximum of allocated bytes that was measured.
     pub(crate) peak: u64,
-    /// Allocated when the server began to serve.
+    /// The allocated bytes when the server began to serve.
     pub(crate) startup: u64,
-    /// Entries, and what finds and expires them.
+    /// Entries, and the structures that find and expire them.
     pub(crate) dataset: u64,
-    /// What clients make the server keep.
+    /// The memory of clients.
     pub(crate) clients: u64,
-    /// Of that, for replicas.
+    /// The part of it for replicas.
     pub(crate) replicas: u64,
-    /// What a snapshot under way holds back.
+    /// The memory that a running snapshot holds back.
     pub(crate) held_back: u64,
 }
 
 impl MemoryReport {
-    /// The state now.
+    /// Collects the present figures.
     pub(crate) fn of(server: &Server) -> MemoryReport {
         let figures = SystemFigures::recent(server);
         let dataset = server.keyspace.used_bytes() as u64;
@@ -54,43 +54,44 @@ impl MemoryReport {
         }
     }
 
-    /// Allocated for anything but the data.
+    /// Returns the allocated bytes outside the data.
     pub(crate) fn overhead(&self) -> u64 {
         self.allocated.saturating_sub(self.dataset)
     }
 
-    /// What clients make the server keep that are no replicas.
+    /// Returns the memory of clients that are not replicas.
     pub(crate) fn other_clients(&self) -> u64 {
         self.clients.saturating_sub(self.replicas)
     }
 
-    /// Allocated for what `maxmemory` does not limit: neither data, nor kept for clients, nor held back by a snapshot.
+    /// Returns the allocated bytes that `maxmemory` does not limit: neither data, nor client memory, nor held back by a
+    /// snapshot.
     pub(crate) fn not_counted(&self) -> u64 {
         self.allocated.saturating_sub(self.dataset + self.clients + self.held_back)
     }
 
-    /// The data's part of what was allocated since the start.
+    /// Returns the data's percentage of the bytes allocated since startup.
     pub(crate) fn dataset_percentage(&self) -> f64 {
         (100.0 * ratio(self.dataset, self.allocated.saturating_sub(self.startup))).min(100.0)
     }
 
-    /// What is allocated as a part of the peak.
+    /// Returns the allocated bytes as a percentage of the peak.
     pub(crate) fn peak_percentage(&self) -> f64 {
         100.0 * ratio(self.allocated, self.peak)
     }
 }
 
-/// Takes note of how much is allocated now; the most that ever was.
+/// Updates the peak with the bytes allocated at present; returns the peak.
 pub(crate) fn note_peak(server: &Server, allocated: u64) -> u64 {
     server.peak_memory_bytes.fetch_max(allocated, Ordering::Relaxed).max(allocated)
 }
 
-/// A quotient; 0 when there is nothing to divide by.
+/// Returns a quotient, or 0 if the divisor is 0.
 pub(crate) fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// The machine's memory, where the system tells.
+/// Returns the memory of the machine, if the system reports it.
 pub(crate) fn system_bytes() -> Option<u64> {
     static BYTES: LazyLock<Option<u64>> = LazyLock::new(|| {
         let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
@@ -101,7 +102,7 @@ pub(crate) fn system_bytes() -> Option<u64> {
     *BYTES
 }
 
-/// A number of bytes as people read it: `1.50M`.
+/// Formats a number of bytes for people: `1.50M`.
 pub(crate) fn human(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["K", "M", "G", "T", "P"];
     if bytes < 1024 {

@@ -1,4 +1,4 @@
-//! What a metric is, and the look at the server that gives the values of all of them.
+//! A metric, and the snapshot of the server from which the values of all metrics are read.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use crate::storage::Storage;
 use crate::storage::report::Figures;
 use crate::system::clock::unix_ms;
 
-/// What a metric's values mean.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Grows until the process ends or `CONFIG RESETSTAT` sets it to zero.
     Counter,
-    /// Goes up and down.
+    /// Rises and falls.
     Gauge,
-    /// Counts of what did not exceed each of several bounds.
+    /// Counts the observations up to each of several bounds.
     Histogram,
 }
 
 impl Kind {
-    /// The word of the text format.
+    /// Returns the word of the text format.
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::Counter => "counter",
@@ -35,12 +35,12 @@ impl Kind {
     }
 }
 
-/// Where the values of a metric come from.
+/// The source of a metric's values.
 #[derive(Clone, Copy)]
 pub(super) enum Source {
-    /// There is one value.
+    /// A single value.
     One(fn(&Scene<'_>) -> f64),
-    /// There are some, each with labels.
+    /// Several values, each with labels.
     Each(fn(&Scene<'_>, &mut Samples<'_>)),
 }
 
@@ -50,22 +50,22 @@ pub(super) struct Metric {
     pub(super) kind: Kind,
     /// The names of the labels, `le` of a histogram excepted.
     pub(super) labels: &'static [&'static str],
-    /// What it is, as a sentence without its full stop.
+    /// Its description, as a sentence without its full stop.
     pub(super) help: &'static str,
     pub(super) source: Source,
 }
 
-/// A counter without labels.
+/// Declares a counter without labels.
 pub(super) const fn counter(name: &'static str, help: &'static str, value: fn(&Scene<'_>) -> f64) -> Metric {
     Metric { name, kind: Kind::Counter, labels: &[], help, source: Source::One(value) }
 }
 
-/// A gauge without labels.
+/// Declares a gauge without labels.
 pub(super) const fn gauge(name: &'static str, help: &'static str, value: fn(&Scene<'_>) -> f64) -> Metric {
     Metric { name, kind: Kind::Gauge, labels: &[], help, source: Source::One(value) }
 }
 
-/// A metric with labels.
+/// Declares a metric with labels.
 pub(super) const fn labelled(
     kind: Kind,
     name: &'static str,
@@ -76,7 +76,7 @@ pub(super) const fn labelled(
     Metric { name, kind, labels, help, source: Source::Each(write) }
 }
 
-/// One look at the server.
+/// One snapshot of the server's figures.
 pub(super) struct Scene<'s> {
     pub(super) server: &'s Server,
     pub(super) config: Arc<Config>,
@@ -98,7 +98,7 @@ impl Scene<'_> {
         }
     }
 
-    /// The sum of a counter over all workers.
+    /// Returns the sum of a counter over all workers.
     pub(super) fn sum(&self, counter: fn(&WorkerStats) -> &Counter) -> f64 {
         self.server.sum(counter) as f64
     }

@@ -1,8 +1,8 @@
-//! Metrics: what the server counts, for Prometheus.
+//! Metrics of the server for Prometheus.
 //!
-//! [`FAMILIES`] describes every metric once; the text at `/metrics` and the table in `docs/metrics.md` are derived from it.
-//! Nothing is counted for them: a [`Scene`] is one look at what workers count anyway, taken when somebody asks. What is
-//! looked at, and in which order, is the same as for INFO, so that both tell the same.
+//! [`FAMILIES`] describes every metric once; the text at `/metrics` and the table in `docs/metrics.md` are derived from
+//! it. Nothing is counted only for metrics: a [`Scene`] is one snapshot of the counts that workers keep anyway, taken
+//! per request. It reads the same figures in the same order as INFO, so both report the same.
 
 pub(crate) mod census;
 mod clients;
@@ -23,10 +23,10 @@ use metric::{Metric, Scene};
 
 use crate::server::Server;
 
-/// The type of [`render`]'s text.
+/// The content type of the text of [`render`].
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// All metrics, by what they are about, in the order of the text.
+/// All metrics by subject, in the order of the text.
 const FAMILIES: &[(&str, &[Metric])] = &[
     ("Process", process::METRICS),
     ("Workers", workers::METRICS),
@@ -39,8 +39,8 @@ const FAMILIES: &[(&str, &[Metric])] = &[
     ("Replication", replication::METRICS),
 ];
 
-/// The values of all metrics, in the text format 0.0.4 of Prometheus. Takes the lock of each shard once; O(shards +
-/// connections + keys observed).
+/// Returns the values of all metrics, in the text format 0.0.4 of Prometheus. Locks shards one at a time; O(shards +
+/// connections + observed keys).
 pub(crate) fn render(server: &Server) -> String {
     let scene = Scene::of(server);
     let mut text = String::new();

@@ -1,5 +1,5 @@
-//! Metrics of the process: which build runs, since when, and what it takes of the machine. Those without the prefix
-//! have the names that Prometheus's own client libraries give them.
+//! Metrics of the process: its build, its start, and its use of the machine. Those without the prefix have the names
+//! that Prometheus's own client libraries give them.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Metrics of replication: of a primary's stream and replicas, and of the link that a replica has to its primary.
+//! Metrics of replication: a primary's stream and replicas, and a replica's link to its primary.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -124,12 +124,13 @@ pub(super) const METRICS: &[Metric] = &[
     ),
 ];
 
-/// What `value` says of the link of a replica; 0 for a primary.
+/// Returns `value` of the link of a replica; 0 for a primary.
 fn told(scene: &Scene<'_>, value: impl FnOnce(&LinkReport) -> f64) -> f64 {
     Link::report(scene.server).as_ref().map_or(0.0, value)
 }
 
-/// A sample for each replica. Of several with one name, which may have two connections for a while, the largest counts.
+/// Adds a sample for each replica. Of several with one name, such as two connections of a replica for a while, the
+/// largest counts.
 fn each(scene: &Scene<'_>, samples: &mut Samples<'_>, value: impl Fn(&ReplicaView) -> f64) {
     let mut largest: BTreeMap<String, f64> = BTreeMap::new();
     for view in Primary::of(scene.server).replicas() {

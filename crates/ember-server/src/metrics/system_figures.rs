@@ -1,5 +1,5 @@
-//! What the allocator and the system tell of the process, and what takes long to add up. That takes some tens of
-//! microseconds, more than all else that INFO tells; so it is kept for as long as Redis keeps it.
+//! Figures of the process from the allocator and the system, and sums that are slow to compute. Reading them takes some
+//! tens of microseconds, more than everything else in INFO, so they are cached as long as in Redis.
 
 use std::time::{Duration, Instant};
 
@@ -9,32 +9,33 @@ use crate::server::Server;
 use crate::system::heap::{Allocator, allocator, resident_bytes};
 use crate::system::processor_time::ProcessorTime;
 
-/// For so long they are not asked again.
+/// How long the figures are cached.
 const KEPT: Duration = Duration::from_millis(100);
 
-/// What they said at one moment.
+/// The figures at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SystemFigures {
     asked_at: Instant,
     pub(crate) allocator: Allocator,
-    /// Of the whole process in the machine's memory, in bytes, where the system tells.
+    /// The resident size of the whole process in bytes, if the system reports it.
     pub(crate) resident: Option<u64>,
-    /// Of the whole process.
+    /// The processor time of the whole process.
     pub(crate) processor: ProcessorTime,
-    /// Of the process's first thread.
+    /// The processor time of the process's first thread.
     pub(crate) processor_of_main_thread: ProcessorTime,
     /// Bytes that the server itself counted at that moment ([`counted_bytes`]).
     pub(crate) counted_bytes: u64,
-    /// Time in all commands, in ns: to add up hundreds of counters of each worker takes as long as to ask the system.
+    /// The time in all commands, in ns: summing hundreds of counters of each worker takes as long as reading the
+    /// system's figures.
     pub(crate) command_nanoseconds: u64,
 }
 
-/// What they said last.
+/// The cached figures.
 #[derive(Default)]
 pub(crate) struct LastFigures(Mutex<Option<SystemFigures>>);
 
 impl SystemFigures {
-    /// What they say, no older than 100 ms.
+    /// Returns figures that are at most 100 ms old.
     pub(crate) fn recent(server: &Server) -> SystemFigures {
         let mut last = server.services.get::<LastFigures>().0.lock();
         match *last {
@@ -43,7 +44,7 @@ impl SystemFigures {
         }
     }
 
-    /// What they say now, which is what others see for the next 100 ms.
+    /// Reads the figures now; they are cached for the next 100 ms.
     pub(crate) fn renewed(server: &Server) -> SystemFigures {
         *server.services.get::<LastFigures>().0.lock().insert(SystemFigures::ask(server))
     }
@@ -60,8 +61,8 @@ impl SystemFigures {
         }
     }
 
-    /// Bytes allocated now: what the allocator said, and by how much has grown since what the server counts itself. A value
-    /// that was just written is in it at once.
+    /// Returns the bytes allocated at present: the allocator's figure, plus the growth since then of what the server
+    /// itself counts. A value that was just written is included immediately.
     pub(crate) fn allocated_now(&self, server: &Server) -> u64 {
         (self.allocator.allocated + counted_bytes(server)).saturating_sub(self.counted_bytes)
     }
@@ -74,7 +75,7 @@ fn command_nanoseconds(server: &Server) -> u64 {
         .sum()
 }
 
-/// What the server counts itself: the data, what clients make it keep, and what a snapshot under way holds back.
+/// Returns what the server itself counts: the data, the memory of clients, and what a running snapshot holds back.
 fn counted_bytes(server: &Server) -> u64 {
     let keyspace = &server.keyspace;
     keyspace.used_bytes() as u64

@@ -1,4 +1,4 @@
-//! The table of metrics is as Prometheus's conventions want it, and `docs/metrics.md` shows it.
+//! Tests that the table of metrics follows Prometheus's conventions, and that `docs/metrics.md` shows it.
 
 use super::metric::Kind;
 use super::*;
@@ -11,7 +11,7 @@ fn metrics() -> impl Iterator<Item = &'static Metric> {
     FAMILIES.iter().flat_map(|(_, metrics)| *metrics)
 }
 
-/// The metrics in Markdown, a table for each family.
+/// Returns the metrics in Markdown, one table per family.
 fn table() -> String {
     let mut text = String::new();
     for (family, metrics) in FAMILIES {

@@ -1,4 +1,4 @@
-//! Metrics of values that go away when memory has no room for them: where they are, and how many go and come.
+//! Metrics of tiered values: how many are hot and cold, and how many are demoted and fetched.
 
 use super::metric::{Kind, Metric, counter, gauge, labelled};
 use crate::storage::FETCH_TIMES;

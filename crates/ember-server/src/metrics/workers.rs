@@ -1,4 +1,4 @@
-//! Metrics of the worker threads: which of them have how much to do.
+//! Metrics of the worker threads: the load of each.
 
 use std::sync::atomic::Ordering;
 

@@ -1,6 +1,6 @@
-//! The command log: calls that took long, came in many bytes, were answered in many, or made a key large.
+//! The command log: calls that were slow, had a large request or reply, or made a key large.
 //!
-//! One log for each [`LogKind`], with the form and the names of Valkey 8.1, which has none of large keys; SLOWLOG shows that
+//! One log per [`LogKind`], with the form and the names of Valkey 8.1, which has none of large keys; SLOWLOG shows that
 //! of slow calls.
 
 use std::collections::VecDeque;
@@ -11,17 +11,17 @@ use parking_lot::Mutex;
 use crate::catalogue::registry::Command;
 use crate::clients::client::{ClientView, cut_name};
 
-/// Arguments of a call that are kept, and bytes of each; as in Redis.
+/// The number of arguments kept per call, and the bytes of each; as in Redis.
 const ARGUMENTS_MAX: usize = 32;
 const ARGUMENT_BYTES_MAX: usize = 128;
 
-/// What is shown in place of an argument that nobody else may see.
+/// Replaces arguments that other clients must not see.
 const REDACTED: &[u8] = b"(redacted)";
 
-/// Why a call is kept.
+/// Why a call is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogKind {
-    /// It took long.
+    /// It was slow.
     Slow,
     /// Its request was large.
     LargeRequest,
@@ -32,7 +32,7 @@ pub(crate) enum LogKind {
 }
 
 impl LogKind {
-    /// The kinds with the names that clients give them.
+    /// The kinds with their names in commands.
     const NAMED: [(LogKind, &str); 4] = [
         (LogKind::Slow, "slow"),
         (LogKind::LargeRequest, "large-request"),
@@ -40,32 +40,32 @@ impl LogKind {
         (LogKind::LargeKey, "large-key"),
     ];
 
-    /// The kind of this name, in any case.
+    /// Returns the kind with this name, in any case.
     pub(crate) fn find(name: &[u8]) -> Option<LogKind> {
         let found = LogKind::NAMED.iter().find(|(_, known)| name.eq_ignore_ascii_case(known.as_bytes()));
         found.map(|&(kind, _)| kind)
     }
 }
 
-/// A call that is kept.
+/// A logged call.
 #[derive(Clone, Debug)]
 pub(crate) struct LoggedCall {
-    /// Counts all calls of its log since the start.
+    /// The number of the call in its log since startup.
     pub(crate) id: u64,
     /// Unix time in seconds.
     pub(crate) at_seconds: i64,
-    /// How long it took in µs, or the bytes of its request, its reply or the key it made large.
+    /// Its time in µs, or the bytes of its request, its reply or the key that it made large.
     pub(crate) amount: u64,
-    /// The arguments, cut.
+    /// The truncated arguments.
     pub(crate) arguments: Vec<Vec<u8>>,
-    /// The client's address; empty when the client is not known.
+    /// The client's address; empty if the client is unknown.
     pub(crate) address: String,
     /// The client's name.
     pub(crate) name: String,
 }
 
 impl LoggedCall {
-    /// A call that gets its id from the log. Copies no more of the arguments than is shown.
+    /// Creates a call, whose id is set by the log. Copies no more of the arguments than is shown.
     pub(crate) fn new(
         at_seconds: i64,
         amount: u64,
@@ -92,7 +92,7 @@ struct Log {
 pub(crate) struct CommandLog([Mutex<Log>; LogKind::NAMED.len()]);
 
 impl CommandLog {
-    /// Enters a call. Not more than `max` calls are kept.
+    /// Adds a call. At most `max` calls are kept.
     pub(crate) fn enter(&self, kind: LogKind, max: usize, call: LoggedCall) {
         let mut log = self.0[kind as usize].lock();
         let id = log.next_id;
@@ -101,22 +101,22 @@ impl CommandLog {
         log.calls.truncate(max);
     }
 
-    /// The newest `count` calls. O(count).
+    /// Returns the newest `count` calls. O(count).
     pub(crate) fn newest(&self, kind: LogKind, count: usize) -> Vec<LoggedCall> {
         self.0[kind as usize].lock().calls.iter().take(count).cloned().collect()
     }
 
-    /// The number of calls kept.
+    /// Returns the number of calls kept.
     pub(crate) fn len(&self, kind: LogKind) -> usize {
         self.0[kind as usize].lock().calls.len()
     }
 
-    /// The number of calls that were entered since the start.
+    /// Returns the number of calls added since startup.
     pub(crate) fn total(&self, kind: LogKind) -> u64 {
         self.0[kind as usize].lock().next_id
     }
 
-    /// Forgets all calls of a kind.
+    /// Removes all calls of a kind.
     pub(crate) fn clear(&self, kind: LogKind) {
         self.0[kind as usize].lock().calls.clear();
     }

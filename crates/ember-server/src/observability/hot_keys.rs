@@ -1,45 +1,45 @@
-//! Hot keys: which keys most of the recent accesses went to, estimated from a sample of the commands.
+//! Hot keys: the most accessed keys of the last seconds, estimated from a sample of the commands.
 //!
-//! Each worker looks at about one in `hotkeys-sampling` of its commands and counts the accesses that these stand for in
-//! two sketches, one of reads and one of writes. A sketch has a fixed number of counters: an access of a key without one
-//! takes over the smallest, with its count as the possible error (Metwally, Agrawal, El Abbadi: "Efficient Computation of
-//! Frequent and Top-k Elements in Data Streams", ICDT 2005, "Space-Saving"). What is told of a key is its count less that
-//! error, so that keys which are not hot do not look so.
+//! Each worker samples about one in `hotkeys-sampling` of its commands and counts the accesses that these represent in
+//! two sketches, one of reads and one of writes. A sketch has a fixed number of counters: an access of a key without
+//! one takes over the smallest, with its count as the possible error (Metwally, Agrawal, El Abbadi: "Efficient
+//! Computation of Frequent and Top-k Elements in Data Streams", ICDT 2005, "Space-Saving"). The reported count of a key
+//! excludes that error, so that keys that are not hot do not appear hot.
 //!
-//! All counts and the time in which they were made are halved with each second. A rate is therefore that of the last
-//! seconds, and right from the first moment on.
+//! All counts and the time in which they were made are halved every second. So a rate is that of the last seconds, and
+//! correct from the beginning.
 
 use std::collections::HashMap;
 
 use emberkv_core::keyspace::hash::KeyHash;
 
-/// Counters of a sketch: a key with one in 128 accesses is always found. To look them all up is cheap.
+/// The number of counters of a sketch: a key with one in 128 accesses is always found. Scanning all of them is cheap.
 const COUNTERS: usize = 128;
 
-/// Bytes of a key that are kept and shown.
+/// The maximum bytes of a key that are kept and shown.
 const KEY_BYTES_MAX: usize = 1024;
 
-/// A key that was seen fewer times in the last moments is not told.
+/// A key that was sampled fewer times recently is not reported.
 const SAMPLES_MIN: f64 = 4.0;
 
-/// Seconds after which nothing is left of a count.
+/// The number of seconds after which nothing is left of a count.
 const SECONDS_KEPT: i64 = 64;
 
-/// The part of all accesses from which on a key is hot enough to be announced, and below which it is so no more.
+/// The share of all accesses from which on a key is announced as hot, and the share below which it is no longer hot.
 const ANNOUNCED_SHARE: f64 = 0.01;
 const FORGOTTEN_SHARE: f64 = ANNOUNCED_SHARE / 2.0;
 
-/// What was done with a key.
+/// The kind of an access to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Access {
-    /// It was read only.
+    /// The key was only read.
     Read,
-    /// It was, or could have been, changed.
+    /// The key was, or could have been, changed.
     Write,
 }
 
 impl Access {
-    /// `read` or `write`.
+    /// Returns `read` or `write`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Access::Read => "read",
@@ -48,27 +48,27 @@ impl Access {
     }
 }
 
-/// An access of a key.
+/// A sampled access to a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample<'a> {
     pub(crate) access: Access,
     pub(crate) database: usize,
     pub(crate) key: &'a [u8],
     pub(crate) hash: KeyHash,
-    /// How many accesses it stands for.
+    /// The number of accesses it represents.
     pub(crate) weight: u32,
 }
 
-/// What is known of a hot key.
+/// A hot key and its figures.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HotKey {
-    /// The key, cut at [`KEY_BYTES_MAX`].
+    /// The key, truncated to [`KEY_BYTES_MAX`].
     pub(crate) key: Vec<u8>,
     pub(crate) database: usize,
     pub(crate) access: Access,
     /// Accesses per second.
     pub(crate) rate: f64,
-    /// The part of all accesses of all keys, reads and writes, from 0.0 to 1.0.
+    /// The share of all accesses to all keys, reads and writes, from 0.0 to 1.0.
     pub(crate) share: f64,
 }
 
@@ -76,11 +76,11 @@ pub(crate) struct HotKey {
 struct Counter {
     database: usize,
     key: Vec<u8>,
-    /// How much of the count may be another key's.
+    /// How much of the count may belong to another key.
     error: f64,
 }
 
-/// Space-Saving. Hashes and counts stand apart, because they are what is searched.
+/// A Space-Saving sketch. Hashes and counts are separate, because searches read only those.
 #[derive(Debug, Default)]
 struct Sketch {
     hashes: Vec<u64>,
@@ -89,7 +89,8 @@ struct Sketch {
 }
 
 impl Sketch {
-    /// O([`COUNTERS`]). Allocates only for the first [`COUNTERS`] keys, and for keys that are longer than all before.
+    /// Counts a sample. O([`COUNTERS`]). Allocates only for the first [`COUNTERS`] keys, and for keys longer than all
+    /// before.
     fn note(&mut self, sample: &Sample<'_>, weight: f64) {
         let hash = sample.hash.bits();
         let same = |at: &usize| self.counters[*at].database == sample.database;
@@ -126,16 +127,16 @@ impl Sketch {
     }
 }
 
-/// What one worker has seen.
+/// The samples of one worker.
 #[derive(Debug, Default)]
 pub(crate) struct HotKeys {
     reads: Sketch,
     writes: Sketch,
-    /// Accesses of all keys.
+    /// Accesses to all keys.
     total: f64,
-    /// Time in which they were counted, in ms, up to the beginning of the second.
+    /// The time in which they were counted, in ms, up to the beginning of the current second.
     counted_ms: f64,
-    /// Unix time of the present second, or of its part in which something is counted, in ms; 0 for none yet.
+    /// Unix time in ms of the current second, or of the part of it in which accesses are counted; 0 for none yet.
     since_ms: i64,
 }
 
@@ -149,12 +150,12 @@ impl HotKeys {
         sketch.note(sample, weight);
     }
 
-    /// Forgets everything.
+    /// Removes all counts.
     pub(crate) fn clear(&mut self) {
         *self = HotKeys::default();
     }
 
-    /// Halves what is counted for each second that is over.
+    /// Halves the counts for each second that has passed.
     fn age(&mut self, now_ms: i64) {
         if self.since_ms == 0 || now_ms < self.since_ms {
             self.since_ms = now_ms;
@@ -168,7 +169,7 @@ impl HotKeys {
             self.since_ms = now_ms;
             return;
         }
-        // The rest of the second that has begun, then whole ones.
+        // The rest of the second that had begun, then whole ones.
         let mut counted_ms = self.counted_ms + (1000 - self.since_ms % 1000) as f64;
         let mut factor = 0.5;
         for _ in 1..seconds {
@@ -187,7 +188,7 @@ impl HotKeys {
     }
 }
 
-/// What all workers have seen, while it is put together.
+/// The samples of all workers while they are merged.
 #[derive(Debug, Default)]
 pub(crate) struct Merged {
     /// By access, database and hash.
@@ -195,7 +196,7 @@ pub(crate) struct Merged {
     total: f64,
 }
 
-/// What all workers have seen of a key.
+/// The samples of a key from all workers.
 #[derive(Debug)]
 struct Sum {
     key: Vec<u8>,
@@ -204,10 +205,10 @@ struct Sum {
 }
 
 impl Merged {
-    /// Adds what a worker has seen.
+    /// Adds the samples of a worker.
     pub(crate) fn add(&mut self, now_ms: i64, seen: &mut HotKeys) {
         seen.age(now_ms);
-        // A moment after the start there is no rate yet.
+        // Directly after startup there is no rate yet.
         let seconds = ((seen.counted_ms + (now_ms - seen.since_ms) as f64) / 1000.0).max(0.01);
         self.total += seen.total;
         for (access, sketch) in seen.sketches() {
@@ -221,8 +222,8 @@ impl Merged {
         }
     }
 
-    /// The hottest keys, those with the most accesses first; none that was seen but by chance when one in `sampling`
-    /// commands is looked at. `wanted` chooses one kind of access.
+    /// Returns the hottest keys, those with the most accesses first; without keys that may have been sampled by chance
+    /// when one in `sampling` commands is sampled. `wanted` selects one kind of access.
     pub(crate) fn hottest(self, sampling: u32, wanted: Option<Access>, count: usize) -> Vec<HotKey> {
         let count_min = SAMPLES_MIN * f64::from(sampling.max(1));
         let total = self.total;
@@ -246,12 +247,12 @@ impl Merged {
     }
 }
 
-/// Keys whose heat was announced, until they have cooled down.
+/// Keys that were announced as hot, until they are no longer hot.
 #[derive(Debug, Default)]
 pub(crate) struct Announced(Vec<HotKey>);
 
 impl Announced {
-    /// Keys that are hot now and were not so before. `hottest` are those of now. O(keys²) for the few that are hot.
+    /// Returns the keys that have become hot. `hottest` are the present ones. O(keys²) for the few that are hot.
     pub(crate) fn update(&mut self, mut hottest: Vec<HotKey>) -> Vec<HotKey> {
         let same = |one: &HotKey, other: &HotKey| {
             (one.access, one.database, &one.key) == (other.access, other.database, &other.key)

@@ -1,13 +1,13 @@
-//! The latency monitor: what took longer than `latency-monitor-threshold`, by event.
+//! The latency monitor: occurrences of each event that exceeded `latency-monitor-threshold`.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use parking_lot::Mutex;
 
-/// Samples kept for each event, as in Redis.
+/// Samples kept per event, as in Redis.
 const SAMPLES_MAX: usize = 160;
 
-/// What happened in one second: the longest occurrence.
+/// The longest occurrence in one second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sample {
     /// Unix time in seconds.
@@ -30,7 +30,7 @@ pub(crate) struct History {
 pub(crate) struct LatencyMonitor(Mutex<BTreeMap<&'static str, History>>);
 
 impl LatencyMonitor {
-    /// Enters an occurrence of `event`.
+    /// Adds an occurrence of `event`.
     pub(crate) fn enter(&self, event: &'static str, at_seconds: i64, milliseconds: u64) {
         let mut events = self.0.lock();
         let history = events.entry(event).or_default();
@@ -46,19 +46,19 @@ impl LatencyMonitor {
         }
     }
 
-    /// All events and their samples.
+    /// Returns all events and their samples.
     pub(crate) fn all(&self) -> Vec<(&'static str, History)> {
         self.0.lock().iter().map(|(&event, history)| (event, history.clone())).collect()
     }
 
-    /// The samples of an event, named in any case.
+    /// Returns the samples of an event, named in any case.
     pub(crate) fn get(&self, event: &[u8]) -> Option<History> {
         let events = self.0.lock();
         let found = events.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(event));
         found.map(|(_, history)| history.clone())
     }
 
-    /// Forgets the events named, or all; returns how many there were.
+    /// Removes the named events, or all; returns how many there were.
     pub(crate) fn reset(&self, events: Option<&[&[u8]]>) -> usize {
         let mut all = self.0.lock();
         let before = all.len();

@@ -1,4 +1,4 @@
-//! What is counted and logged, for those who watch the server.
+//! Counters and logs, for the operators of the server.
 
 pub(crate) mod command_log;
 pub(crate) mod hot_keys;

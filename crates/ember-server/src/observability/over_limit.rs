@@ -1,18 +1,18 @@
-//! How long the data has taken more than `maxmemory` allows: looked at by worker 0 in its ticks.
+//! How long the data have exceeded `maxmemory`; worker 0 measures in its ticks.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// The time up to now. One thread writes, any reads.
+/// The total time so far. One thread writes, any reads.
 #[derive(Debug, Default)]
 pub(crate) struct OverLimit {
-    /// Unix time in ms since when it does; 0 if it does not.
+    /// The start of the present excess, Unix time in ms; 0 if there is none.
     since_ms: AtomicI64,
-    /// Time in ms of the spells that are over.
+    /// The time in ms of past excesses.
     over_ms: AtomicU64,
 }
 
 impl OverLimit {
-    /// Notes whether it does.
+    /// Records whether the limit is exceeded.
     pub(crate) fn look(&self, now_ms: i64, is_over: bool) {
         let since_ms = self.since_ms.load(Ordering::Relaxed);
         if is_over && since_ms == 0 {
@@ -23,7 +23,7 @@ impl OverLimit {
         }
     }
 
-    /// How long it does already, in ms; 0 if it does not.
+    /// Returns how long the present excess has lasted, in ms; 0 if there is none.
     pub(crate) fn current_ms(&self, now_ms: i64) -> u64 {
         match self.since_ms.load(Ordering::Relaxed) {
             0 => 0,
@@ -31,12 +31,12 @@ impl OverLimit {
         }
     }
 
-    /// How long it has in all, in ms.
+    /// Returns the total time in ms.
     pub(crate) fn total_ms(&self, now_ms: i64) -> u64 {
         self.over_ms.load(Ordering::Relaxed) + self.current_ms(now_ms)
     }
 
-    /// `CONFIG RESETSTAT`.
+    /// Resets the times, for `CONFIG RESETSTAT`.
     pub(crate) fn reset(&self) {
         self.since_ms.store(0, Ordering::Relaxed);
         self.over_ms.store(0, Ordering::Relaxed);

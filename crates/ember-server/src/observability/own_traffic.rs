@@ -1,15 +1,15 @@
-//! What the dashboard itself has the server do, so that it need not show its own shadow.
+//! The load that the dashboard itself causes, which it excludes from its figures.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counted since the start, or since `CONFIG RESETSTAT`.
+/// The counts since startup, or since `CONFIG RESETSTAT`.
 #[derive(Debug, Default)]
 pub(crate) struct OwnTraffic {
     connections: AtomicU64,
     commands: AtomicU64,
     input_bytes: AtomicU64,
     output_bytes: AtomicU64,
-    /// Of the commands, those that a page which is open repeats.
+    /// Commands among them that an open page repeats.
     hello: AtomicU64,
     info: AtomicU64,
 }
@@ -19,13 +19,13 @@ pub(crate) struct OwnTraffic {
 pub(crate) struct OwnCounts {
     pub(crate) connections: u64,
     pub(crate) commands: u64,
-    /// What the server has received.
+    /// Bytes that the server has received.
     pub(crate) input_bytes: u64,
-    /// What it has sent.
+    /// Bytes that the server has sent.
     pub(crate) output_bytes: u64,
-    /// Of the commands, HELLO.
+    /// HELLO commands among them.
     pub(crate) hello: u64,
-    /// And INFO.
+    /// INFO commands among them.
     pub(crate) info: u64,
 }
 
@@ -34,7 +34,7 @@ impl OwnTraffic {
         self.connections.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A command of so many bytes.
+    /// Counts a command of this size.
     pub(crate) fn count_command(&self, name: &[u8], bytes: usize) {
         for (known, counter) in [(&b"hello"[..], &self.hello), (b"info", &self.info)] {
             counter.fetch_add(u64::from(name.eq_ignore_ascii_case(known)), Ordering::Relaxed);
@@ -43,7 +43,7 @@ impl OwnTraffic {
         self.input_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// So many bytes of replies.
+    /// Counts bytes of replies.
     pub(crate) fn count_reply_bytes(&self, bytes: usize) {
         self.output_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }

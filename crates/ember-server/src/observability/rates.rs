@@ -10,7 +10,7 @@ const SAMPLES: usize = 17;
 
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
-/// Sums since the start, at one moment.
+/// Sums since startup, at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub(crate) commands: u64,
@@ -20,11 +20,11 @@ pub(crate) struct Totals {
     pub(crate) replication_output_bytes: u64,
     /// Turns of all workers' loops.
     pub(crate) turns: u64,
-    /// Time they took.
+    /// The time they took.
     pub(crate) busy_nanoseconds: u64,
 }
 
-/// What happens per second.
+/// Rates per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct PerSecond {
     pub(crate) commands: f64,
@@ -41,7 +41,7 @@ pub(crate) struct PerSecond {
 pub(crate) struct Rates(Mutex<VecDeque<(Instant, Totals)>>);
 
 impl Rates {
-    /// Takes a sample, unless the last one is very new; `totals` is called in that case only.
+    /// Takes a sample, unless the last one is recent; `totals` is called only in that case.
     pub(crate) fn sample(&self, now: Instant, totals: impl FnOnce() -> Totals) {
         let mut samples = self.0.lock();
         if samples.back().is_some_and(|(at, _)| now.duration_since(*at) < INTERVAL_MIN) {
@@ -53,7 +53,7 @@ impl Rates {
         }
     }
 
-    /// The mean rates between the oldest sample and the newest.
+    /// Returns the mean rates between the oldest sample and the newest.
     pub(crate) fn per_second(&self) -> PerSecond {
         let samples = self.0.lock();
         let (Some((from, before)), Some((to, after))) = (samples.front(), samples.back()) else {
@@ -74,7 +74,7 @@ impl Rates {
         }
     }
 
-    /// Forgets all samples: the counters were set to zero.
+    /// Removes all samples, because the counters were reset.
     pub(crate) fn reset(&self) {
         self.0.lock().clear();
     }

@@ -1,4 +1,4 @@
-//! Counters: one set for each worker, written by it alone and summed when somebody asks.
+//! Counters: one set per worker, written only by it and summed by readers.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,27 +11,27 @@ use parking_lot::Mutex;
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds; only the counter's own worker may.
+    /// Adds to the counter; only its own worker may.
     #[inline]
     pub(crate) fn add(&self, amount: u64) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
     }
 
-    /// The value.
+    /// Returns the value.
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Back to zero; what is added at the same moment may be lost or kept.
+    /// Resets the counter; a concurrent addition may be lost or kept.
     pub(crate) fn reset(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 }
 
-/// Different error codes that a worker counts by name; those of a script could be any number.
+/// The maximum number of error codes that a worker counts by name; scripts could produce any number.
 const ERROR_CODES_MAX: usize = 128;
 
-/// Answered errors by their code. Its worker takes the lock, and rarely somebody who asks.
+/// Error replies by code. Its worker takes the lock, and rarely a reader.
 #[derive(Debug, Default)]
 pub(crate) struct ErrorCodes(Mutex<BTreeMap<String, u64>>);
 
@@ -48,23 +48,23 @@ impl ErrorCodes {
         }
     }
 
-    /// Adds the counts to those in `sum`.
+    /// Adds the counts to `sum`.
     pub(crate) fn add_to(&self, sum: &mut BTreeMap<String, u64>) {
         for (code, count) in &*self.0.lock() {
             *sum.entry(code.clone()).or_default() += count;
         }
     }
 
-    /// Back to zero.
+    /// Removes all counts.
     pub(crate) fn reset(&self) {
         self.0.lock().clear();
     }
 }
 
-/// Powers of two of microseconds that call times are counted by: up to an hour.
+/// The number of buckets of call times: powers of two of microseconds, up to an hour.
 pub(crate) const LATENCY_BUCKETS: usize = 32;
 
-/// What a worker counts for one command.
+/// One worker's counts for one command.
 #[derive(Debug, Default)]
 pub(crate) struct CommandCounters {
     /// Calls that ran.
@@ -73,16 +73,16 @@ pub(crate) struct CommandCounters {
     pub(crate) nanoseconds: Counter,
     /// Calls refused before they ran.
     pub(crate) rejected: Counter,
-    /// Calls that answered an error.
+    /// Calls with an error reply.
     pub(crate) failed: Counter,
     /// Calls by time: bucket `b` counts those of at most 2^b µs.
     pub(crate) latency: [Counter; LATENCY_BUCKETS],
-    /// The time of those calls that no bucket counts, in ns.
+    /// The time in ns of calls that no bucket counts.
     pub(crate) untracked_nanoseconds: Counter,
 }
 
 impl CommandCounters {
-    /// Counts `calls` that took `nanoseconds` each, in the histogram too if `tracks_latency`.
+    /// Counts `calls` that took `nanoseconds` each, also in the histogram if `tracks_latency`.
     #[inline]
     pub(crate) fn count(&self, calls: u64, nanoseconds: u64, tracks_latency: bool) {
         self.calls.add(calls);
@@ -105,7 +105,7 @@ impl CommandCounters {
     }
 }
 
-/// What all workers have counted for one command.
+/// The counts of all workers for one command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommandTotals {
     pub(crate) calls: u64,
@@ -120,7 +120,7 @@ pub(crate) struct CommandTotals {
 }
 
 impl CommandTotals {
-    /// Adds what one worker counts.
+    /// Adds the counts of one worker.
     pub(crate) fn add(&mut self, counters: &CommandCounters) {
         self.calls += counters.calls.get();
         self.nanoseconds += counters.nanoseconds.get();
@@ -133,7 +133,7 @@ impl CommandTotals {
     }
 }
 
-/// What one worker counts.
+/// The counts of one worker.
 #[derive(Debug)]
 pub(crate) struct WorkerStats {
     pub(crate) connections_received: Counter,
@@ -141,7 +141,7 @@ pub(crate) struct WorkerStats {
     pub(crate) commands: Counter,
     pub(crate) input_bytes: Counter,
     pub(crate) output_bytes: Counter,
-    /// Of those bytes, what the primary has sent, and what went to replicas.
+    /// The part of these bytes from the primary, and the part sent to replicas.
     pub(crate) replication_input_bytes: Counter,
     pub(crate) replication_output_bytes: Counter,
     pub(crate) reads: Counter,
@@ -151,22 +151,22 @@ pub(crate) struct WorkerStats {
     pub(crate) output_limit_closed: Counter,
     pub(crate) query_limit_closed: Counter,
     pub(crate) forwarded: Counter,
-    /// Scripts and functions that ran with nobody else at the keyspace.
+    /// Scripts and functions that ran with exclusive access.
     pub(crate) scripts_exclusive: Counter,
-    /// Scripts and functions that ran beside others, under the locks of their keys.
+    /// Scripts and functions that ran in parallel with other clients, under the locks of their keys.
     pub(crate) scripts_concurrent: Counter,
-    /// Calls that ran on a thread of their own because they take long.
+    /// Long calls that ran on a job thread.
     pub(crate) long_calls: Counter,
     /// Commands of the primary that were applied while other workers applied others.
     pub(crate) applied_together: Counter,
-    /// Live queries that were run again, those of them whose results were the same, states sent to clients, those that newer
-    /// ones have replaced before, and the time of the runs in ns.
+    /// Evaluations of live queries, those with an unchanged result, states sent to clients, states replaced by newer
+    /// ones before they were sent, and the time of evaluations in ns.
     pub(crate) query_evaluations: Counter,
     pub(crate) query_equal: Counter,
     pub(crate) query_sent: Counter,
     pub(crate) query_coalesced: Counter,
     pub(crate) query_nanoseconds: Counter,
-    /// States sent, by the time from the change, and that time.
+    /// States sent, by the time since the change, and that time.
     pub(crate) query_lag: CommandCounters,
     pub(crate) hits: Counter,
     pub(crate) misses: Counter,
@@ -174,31 +174,31 @@ pub(crate) struct WorkerStats {
     pub(crate) expired_fields: Counter,
     /// Time spent on active expiry, in ns.
     pub(crate) expire_nanoseconds: Counter,
-    /// Rounds of active expiry that ended before they had found all.
+    /// Rounds of active expiry that ended before they had found all expired keys.
     pub(crate) expire_cut_short: Counter,
     pub(crate) evicted: Counter,
-    /// Clients closed because of `maxmemory-clients`.
+    /// Clients evicted because of `maxmemory-clients`.
     pub(crate) evicted_clients: Counter,
     /// Not reset by `CONFIG RESETSTAT`.
     pub(crate) changes: Counter,
-    /// Bytes that the worker's clients take now. Not reset either.
+    /// Bytes that the worker's clients take at present. Not reset either.
     pub(crate) client_bytes: Counter,
     /// Turns of the worker's loop.
     pub(crate) turns: Counter,
-    /// Time the worker worked, in ns, added up once a turn.
+    /// Time the worker worked, in ns, added once per turn.
     pub(crate) busy_nanoseconds: Counter,
-    /// Time the worker waited for something to do, in ns, in the same way.
+    /// Time the worker waited for work, in ns, added in the same way.
     pub(crate) idle_nanoseconds: Counter,
-    /// Times that a connection's replies were held with `sync-replicas`, and connections closed because too few replicas
-    /// have confirmed in time.
+    /// Times that a connection's replies were held with `sync-replicas`, and connections closed because too few
+    /// replicas have acknowledged in time.
     pub(crate) sync_waits: Counter,
     pub(crate) sync_timeouts: Counter,
-    /// By the registry's index.
+    /// Indexed like the registry.
     pub(crate) by_command: Vec<CommandCounters>,
 }
 
 impl WorkerStats {
-    /// Zeros for a registry of `commands` commands.
+    /// Creates zeros for a registry of `commands` commands.
     pub(crate) fn new(commands: usize) -> WorkerStats {
         WorkerStats {
             connections_received: Counter::default(),
@@ -244,7 +244,7 @@ impl WorkerStats {
         }
     }
 
-    /// Adds what the keyspace counted since the last time, and zeroes that.
+    /// Adds what the keyspace has counted since the last time, and resets that.
     pub(crate) fn absorb(&self, counters: &mut KeyspaceCounters) {
         if *counters == KeyspaceCounters::default() {
             return;
@@ -259,7 +259,7 @@ impl WorkerStats {
         self.changes.add(changes);
     }
 
-    /// `CONFIG RESETSTAT`.
+    /// Resets the counters, for `CONFIG RESETSTAT`.
     pub(crate) fn reset(&self) {
         self.error_codes.reset();
         self.query_lag.reset();

@@ -1,4 +1,4 @@
-//! Libraries of functions: compiling them, and changing which ones there are, for clients and when the data set is loaded.
+//! Libraries of functions: compiles and changes them, for clients and when the data set is loaded.
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use crate::server::Server;
 /// How long the text of a library may run to declare its functions.
 const LOAD_TIME_MAX: Duration = Duration::from_millis(500);
 
-/// While a library is loaded it can call nothing, and only for so long.
+/// A library being loaded cannot call commands, and its time is limited.
 struct Loading(Instant);
 
 impl CommandRunner for Loading {
@@ -42,7 +42,7 @@ impl CommandRunner for Loading {
     }
 }
 
-/// The library that `code` declares, and what this worker's interpreter has made of it.
+/// Returns the library that `code` declares, compiled by this worker's interpreter.
 pub(crate) fn declared(
     server: &Server,
     config: &Config,
@@ -66,15 +66,16 @@ pub(crate) fn declared(
     Ok((library, compiled))
 }
 
-/// What a subcommand does to the libraries, for a client and again when an AOF is loaded: what it answers, if not OK.
+/// A subcommand's change of the libraries, for a client and again when an AOF is loaded; returns its reply if that is
+/// not OK.
 pub(crate) type Change = fn(&Server, &Config, Args<'_>) -> Result<Option<Vec<u8>>, CommandError>;
 
 /// The changes by the names of their subcommands.
 const CHANGES_BY_NAME: &[(&str, Change)] =
     &[("delete", delete), ("flush", flush), ("load", load), ("restore", restore)];
 
-/// The words of a change that all replicas and old files' readers understand: texts of libraries are in the form of
-/// [`library_for_redis`], and a payload is of a version that Redis 7.0 and Valkey 9 read. O(bytes of the texts).
+/// Returns the words of a change in a form for all replicas and older readers of files: the texts of libraries have the
+/// form of [`library_for_redis`], and payloads have a version that Redis 7.0 and Valkey 9 read. O(bytes of the texts).
 pub(crate) fn recorded<'a>(args: Args<'a>) -> Vec<Cow<'a, [u8]>> {
     let mut words: Vec<Cow<'a, [u8]>> = args.iter().map(Cow::Borrowed).collect();
     if is_word(args, 1, "LOAD") {
@@ -91,7 +92,7 @@ pub(crate) fn recorded<'a>(args: Args<'a>) -> Vec<Cow<'a, [u8]>> {
     words
 }
 
-/// Runs a change of the libraries that an AOF tells of; `None` if the command is none.
+/// Runs a change of the libraries from an AOF; returns `None` if the command is not one.
 pub(crate) fn replay(
     server: &Server,
     config: &Config,

@@ -1,4 +1,4 @@
-//! What runs scripts and functions: which locks, which user, which flags; and the libraries of functions.
+//! Runs scripts and functions: locks, rights and flags; and the libraries of functions.
 
 pub(crate) mod functions;
 pub(crate) mod program;

@@ -1,4 +1,4 @@
-//! Running one script for a client: its locks, its rights, its calls.
+//! Runs one script for a client: its locks, its rights, its calls.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -28,19 +28,19 @@ use ember_scripting::running::RunningCall;
 use ember_scripting::sha1;
 use ember_scripting::shebang::ScriptFlags;
 
-/// Time between two looks at the other connections of a worker that runs a script for long, and what its calls may take
-/// together before it is asked whether it goes on.
+/// The interval at which the worker of a long script serves its other connections, and the time that calls of a script
+/// may take in total before it checks whether to continue.
 const ATTENDANCE_INTERVAL: Duration = Duration::from_millis(1);
 
-/// For how long a program runs beside others, unless it has had effects: then it is ended and run with exclusive access.
-/// Others may wait for the locks that it holds.
+/// The time that a program without effects may run in parallel with other clients; then it is ended and run with
+/// exclusive access. Other clients may wait for the locks that it holds.
 const BESIDE_TIME_MAX: Duration = Duration::from_millis(5);
 
-/// What the caller of a program is told that has written and then wants more than the locks that are held. Nobody should see
-/// it: such a program is not confined.
+/// The error of a program that has written and then needs more than the held locks. It should never occur: such a
+/// program is not confined.
 const ESCAPED: &str = "ERR the script has called a command on a key that it does not declare";
 
-/// What a program is known by, as errors tell it.
+/// The name of a program in errors.
 #[derive(Clone, Copy)]
 pub(crate) enum Name<'p> {
     /// A script, by its digest.
@@ -63,37 +63,38 @@ impl Name<'_> {
 }
 
 thread_local! {
-    /// Where a script's calls are put together, kept for its memory while no script runs.
+    /// The buffer for the words of a script's calls, kept between scripts for its allocation.
     static WORDS: Cell<OwnedBatch> = Cell::default();
 }
 
-/// What is to be run.
+/// A script or function to run.
 pub(crate) struct Program<'p> {
-    /// What it is known by.
+    /// Its name.
     pub(crate) name: Name<'p>,
-    /// What it says of itself.
+    /// Its declared flags.
     pub(crate) flags: ScriptFlags,
     /// Whether it was called with a command that never writes.
     pub(crate) is_read_only: bool,
     /// The keys that the call declares.
     pub(crate) keys: &'p [&'p [u8]],
-    /// What is known of its calls beforehand.
+    /// What was proved about its calls.
     pub(crate) confinement: Option<Confinement>,
 }
 
 impl Program<'_> {
-    /// Whether the program may write.
+    /// Returns whether the program may write.
     fn may_write(&self) -> bool {
         !self.is_read_only && !self.flags.contains(ScriptFlags::NO_WRITES)
     }
 }
 
-/// Runs a program: `run` is called when its locks are held, and told whether the program is confined.
+/// Runs a program: `run` is called once its locks are held, with whether the program is confined.
 ///
-/// A confined program runs with the locks of its keys' shards, beside others; any other runs with exclusive access.
+/// A confined program runs with the locks of its keys' shards, in parallel with other clients; any other runs with
+/// exclusive access.
 ///
 /// # Errors
-/// If the program must not run, or fails.
+/// The program must not run, or it fails.
 pub(crate) fn run_program(
     execution: &mut Execution<'_>,
     program: &Program<'_>,
@@ -167,7 +168,7 @@ pub(crate) fn run_program(
             tracing::error!("a script was taken for confined and is not");
         }
         let (needs_exclusive_access, has_effects) = (host.has_escaped || host.is_too_long, host.has_effects);
-        // A script selects a database for itself only.
+        // A script selects a database only for itself.
         client.database = database;
         if needs_exclusive_access {
             reply.truncate_to(mark);
@@ -217,7 +218,7 @@ pub(crate) fn run_program(
     }
 }
 
-/// A failure with the name of the script and the place, if there is one.
+/// Returns the text of a failure, with the name of the script and the line, if known.
 fn told(failure: &Failure, name: Name<'_>) -> Vec<u8> {
     let mut text = failure.text.clone();
     if let Some((source, line)) = &failure.place {
@@ -238,29 +239,29 @@ struct Host<'h> {
     /// Whether calls that need memory are refused until one has written.
     refuses_growth: bool,
     has_written: bool,
-    /// Whether something was called that must not be called twice.
+    /// Whether a call was made that must not be repeated.
     has_effects: bool,
-    /// Whether a call was refused because it needs more than the locks held.
+    /// Whether a call was refused because it needs more than the held locks.
     has_escaped: bool,
-    /// Whether it was ended because it takes too long to run beside others.
+    /// Whether the program was ended because it takes too long to run in parallel.
     is_too_long: bool,
-    /// The call that runs the script.
+    /// The client's call that runs the script.
     call: Args<'h>,
-    /// The call that the script makes.
+    /// The script's current call.
     words: OwnedBatch,
     started: Instant,
-    /// Whether it has been asked if it goes on.
+    /// Whether it was checked before whether the script continues.
     is_asked: bool,
-    /// The time of the last call when it was asked.
+    /// The time of the last call when that was checked.
     asked: Instant,
-    /// Whether it has been running for so long that others are told.
+    /// Whether the script has run so long that other clients receive `BUSY`.
     is_long: bool,
-    /// When others were last attended to.
+    /// When the other connections were last served.
     attended: Instant,
 }
 
 impl Host<'_> {
-    /// The command that a script calls, if it may call it.
+    /// Returns the command that a script calls, if it may call it.
     fn resolve(&self, words: Args<'_>) -> Result<&'static Command, CommandError> {
         let registry = &self.executor.server.registry;
         let unknown = "ERR Unknown Redis command called from script";
@@ -276,9 +277,8 @@ impl Host<'_> {
         Ok(command)
     }
 
-    /// Whether DEBUG lets scripts call a command that is not for them. What runs other calls, waits, or changes what
-    /// its client
-    /// gets sent is not for them in any case.
+    /// Returns whether DEBUG lets scripts call a command that is not for them. Commands that run other calls, wait, or
+    /// change what their client receives are never permitted.
     #[cold]
     fn is_opened(&self, command: &Command) -> bool {
         let is_fit = matches!(command.spec.group, Group::Server | Group::Connection)
@@ -287,7 +287,7 @@ impl Host<'_> {
         is_fit && self.executor.server.debug.opens_scripts.load(Ordering::Relaxed)
     }
 
-    /// Whether the script may make this call now.
+    /// Checks that the script may make this call now.
     fn check(&self, command: &Command, words: Args<'_>) -> Result<(), CommandError> {
         let flags = command.spec.flags;
         if flags.contains(Flags::NOSCRIPT) && !self.is_opened(command) {
@@ -306,7 +306,7 @@ impl Host<'_> {
         Ok(())
     }
 
-    /// Whether the role of the server and its disk let the script make a call with these flags now.
+    /// Checks that the role of the server and its disk let the script make a call with these flags now.
     #[cold]
     fn check_conditions(&self, flags: Flags) -> Result<(), CommandError> {
         let Executor { server, config, .. } = &*self.executor;
@@ -327,10 +327,10 @@ impl Host<'_> {
         Ok(())
     }
 
-    /// The hash of the one key of a call, if it has one, and runs with pinned locks.
+    /// Returns the hash of the only key of a call, if it has exactly one and runs with pinned locks.
     ///
     /// # Errors
-    /// If the call touches shards that are not locked.
+    /// The call accesses shards that are not locked.
     fn pinned_hash(&mut self, command: &Command, words: Args<'_>) -> Result<Option<KeyHash>, CommandError> {
         if self.executor.section != Section::Pinned {
             return Ok(None);
@@ -358,16 +358,16 @@ impl Host<'_> {
         self.executor.server.scripting.running.end(self.executor.index, self.is_long);
     }
 
-    /// Whether the script is to end, because somebody wants it to or the server ends.
+    /// Returns whether the script is to end, because it was killed or the server shuts down.
     fn is_to_end(&self) -> bool {
         let server = self.executor.server;
         let is_ending = server.is_stopping() || SnapshotState::of(server).is_ending.load(Ordering::Relaxed);
-        // One that has written is cut off only when it is long, and when nothing will be saved any more.
+        // A script that has written is cut off only when it is long, and when nothing will be saved any more.
         let may_be_cut_off = !self.has_written || (self.is_long && server.is_stopping());
         server.scripting.running.is_killed(self.executor.index) || (is_ending && may_be_cut_off)
     }
 
-    /// What follows when the script has been running for so long that others are told.
+    /// Marks the script as long: other clients receive `BUSY` from now on.
     #[cold]
     fn become_long(&mut self) {
         self.is_long = true;
@@ -385,7 +385,7 @@ impl Host<'_> {
         self.release_locks();
     }
 
-    /// Nobody waits for a lock that the script does not need just now.
+    /// Releases the locks, so that no client waits for one that the script does not need at this moment.
     fn release_locks(&mut self) {
         self.guards.release(&self.executor.server.keyspace, &mut self.executor.turn);
     }
@@ -449,7 +449,7 @@ impl CommandRunner for Host<'_> {
     }
 
     fn is_due(&self) -> bool {
-        // The clock was read after the last call that was no quick one.
+        // The clock was read after the last call that was not quick.
         self.executor.clock.saturating_duration_since(self.asked) >= ATTENDANCE_INTERVAL
     }
 
@@ -463,7 +463,7 @@ impl CommandRunner for Host<'_> {
             return !self.is_to_end();
         }
         if !std::mem::replace(&mut self.is_asked, true) {
-            // A script that is asked whether it goes on is no short one.
+            // A script for which this is checked is not short.
             attendance::send_replies(self.executor);
         }
         let elapsed = self.started.elapsed();

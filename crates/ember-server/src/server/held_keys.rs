@@ -1,7 +1,7 @@
-//! Keys that do not change for the moment, because another server is being given them or a long call looks at them.
+//! Keys that must not change at present, because they are being moved to another server or a long call reads them.
 //!
-//! [`Condition::KEYS_HELD`] is there while there are some: whoever comes later sees that, and calls that may change one of
-//! them and name it wait (`executor/conditions.rs`). Who must be sure that nobody comes before holds them with exclusive
+//! [`Condition::KEYS_HELD`] is set while there are any: later calls see it, and those that name a held key and may
+//! change it wait (`executor/conditions.rs`). To be sure that no call came before, the caller holds keys with exclusive
 //! access. A key is held in all databases, whatever that of the call.
 //!
 //! [`Condition::KEYS_HELD`]: super::conditions::Condition::KEYS_HELD
@@ -15,27 +15,28 @@ use super::Server;
 use super::conditions::Condition;
 use crate::clients::mailbox::Message;
 
-/// For how long a key that calls have waited for is theirs before a long call may hold it again. The workers of all of them
-/// look within that time, unless the machine is very busy; then others go first once more.
+/// How long a key that calls have waited for stays reserved for them before a long call may hold it again. The workers
+/// of all of them retry within that time, unless the machine is very busy; then other calls may precede them once more.
 const TURN_TIME: Duration = Duration::from_millis(10);
 
-/// A key that is held, or was until a moment ago.
+/// A key that is held, or was recently.
 #[derive(Default)]
 struct Hold {
-    /// How often it is held.
+    /// The number of its holders.
     count: usize,
-    /// Whether a call waits that would change it.
+    /// Whether a call that would change it waits.
     is_awaited: bool,
-    /// Until when it is the turn of calls that have waited, if nobody holds it.
+    /// The end of the time reserved for calls that have waited, while it is not held.
     turn_until: Option<Instant>,
 }
 
-/// Names of keys that are held.
+/// The names of held keys.
 #[derive(Default)]
 pub(crate) struct HeldKeys(Mutex<HashMap<Box<[u8]>, Hold>>);
 
 impl Server {
-    /// Whether a call that would change a key has to wait. If it has waited, it goes on now, and others after it.
+    /// Returns whether a call that would change a key has to wait. If it has waited, its turn is now, and other calls
+    /// follow.
     pub(crate) fn waits_for_held(&self, key: &[u8]) -> bool {
         let mut held = self.held_keys.0.lock();
         match held.get_mut(key) {
@@ -57,7 +58,8 @@ impl Server {
         self.hold(&mut self.held_keys.0.lock(), keys);
     }
 
-    /// Holds keys, unless calls that would change one of them come first: they wait, or have waited.
+    /// Holds keys and returns true, unless calls that would change one of them have precedence: they wait, or have
+    /// waited.
     pub(crate) fn hold_keys_unless_awaited(&self, keys: &[Box<[u8]>]) -> bool {
         let mut held = self.held_keys.0.lock();
         let are_free = keys.iter().all(|key| {
@@ -80,7 +82,7 @@ impl Server {
         self.note_held(held);
     }
 
-    /// Ends the holding of keys, and lets those go on who wait for that.
+    /// Releases keys, and resumes the calls that wait for them.
     pub(crate) fn let_keys_go(&self, keys: &[Box<[u8]>]) {
         if keys.is_empty() {
             return;
@@ -100,7 +102,7 @@ impl Server {
         self.let_all_try_again();
     }
 
-    /// Forgets the turns of calls that have not come back.
+    /// Removes expired reservations of calls that have not retried.
     pub(crate) fn forget_turns(&self) {
         if self.conditions.get().contains(Condition::KEYS_HELD) {
             let mut held = self.held_keys.0.lock();

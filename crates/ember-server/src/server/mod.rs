@@ -1,4 +1,4 @@
-//! What all threads of the process share.
+//! The state that all threads of the process share.
 
 pub(crate) mod conditions;
 pub(crate) mod debug_switches;
@@ -49,21 +49,21 @@ use crate::system::clock::unix_ms;
 use crate::system::log::LogHandle;
 use crate::tls::Tls;
 
-/// What others know of a worker.
+/// The part of a worker that other threads access.
 pub(crate) struct WorkerHandle {
-    /// For messages to it.
+    /// The mailbox for messages to it.
     pub(crate) mailbox: Mailbox,
-    /// What it counts.
+    /// Its counters.
     pub(crate) stats: WorkerStats,
-    /// The keys it has seen most.
+    /// The keys that it has seen most often.
     pub(crate) hot_keys: Mutex<HotKeys>,
-    /// Its connections.
+    /// The number of its connections.
     pub(crate) connections: AtomicU64,
-    /// Bytes of the pushes in its mailbox and in its hands.
+    /// Bytes of the pushes in its mailbox and of those it is processing.
     pub(crate) push_bytes: AtomicUsize,
 }
 
-/// What a server is made of at the start.
+/// The parts that a server is built from at startup.
 pub(crate) struct Parts {
     pub(crate) config: ConfigHandle,
     pub(crate) tls: Tls,
@@ -77,74 +77,74 @@ pub(crate) struct Parts {
     pub(crate) log: LogHandle,
 }
 
-/// The process.
+/// The state of the process.
 pub(crate) struct Server {
-    // Fixed after the start.
+    // Fixed after startup.
     pub(crate) config: ConfigHandle,
     pub(crate) keyspace: Keyspace,
     pub(crate) registry: Registry,
     pub(crate) workers: Vec<WorkerHandle>,
-    /// Whether any worker runs any command, or each those of its own shards.
+    /// Whether any worker runs any command; otherwise each runs those of its own shards.
     pub(crate) is_concurrent: bool,
     pub(crate) started: Instant,
     pub(crate) started_ms: i64,
     /// 40 random hexadecimal digits that name this run of the program.
     pub(crate) run_id: String,
     pub(crate) log: LogHandle,
-    /// What stands above this, with state of its own.
+    /// Services of higher storeys, with their own state.
     pub(crate) services: Services,
     // Shared.
     pub(crate) acl: Acl,
     pub(crate) tls: Tls,
     pub(crate) encryption: FileEncryption,
     pub(crate) clients: Clients,
-    /// Bytes that all clients take, as far as workers have told
+    /// The approximate bytes of all clients, as published by workers
     /// ([`ClientMemory`](crate::clients::memory::ClientMemory)).
     pub(crate) client_bytes: AtomicI64,
-    /// What keys and clients may take while values can go away: the rest of `maxmemory` is taken by what else is in memory.
+    /// The limit for keys and clients while values can be demoted: other memory takes the rest of `maxmemory`.
     pub(crate) room_bytes: AtomicUsize,
     /// Gives one worker exclusive access to the keyspace.
     pub(crate) gate: Gate,
     /// Clients in a blocking command.
     pub(crate) blocked_clients: AtomicU64,
-    /// Those of them that wait for a limited time.
+    /// Those of them with a timeout.
     pub(crate) waiting_in_time: AtomicU64,
     pub(crate) pubsub: PubSub,
     pub(crate) trackers: Trackers,
     pub(crate) monitors: Monitors,
     pub(crate) pause: Pause,
     pub(crate) conditions: Conditions,
-    /// Keys that calls must not change for the moment.
+    /// Keys that calls must not change at present.
     pub(crate) held_keys: HeldKeys,
     pub(crate) command_log: CommandLog,
     pub(crate) latency: LatencyMonitor,
     pub(crate) debug: DebugSwitches,
-    /// The most that was allocated, as far as somebody looked; worker 0 looks in each of its ticks.
+    /// The maximum of allocated bytes at the times of measurement; worker 0 measures in each of its ticks.
     pub(crate) peak_memory_bytes: AtomicU64,
-    /// What was allocated when the server was ready.
+    /// The allocated bytes when the server was ready.
     pub(crate) startup_memory_bytes: AtomicU64,
     pub(crate) rates: Rates,
     pub(crate) over_limit: OverLimit,
-    /// What the dashboard does.
+    /// The load caused by the dashboard.
     pub(crate) own_traffic: OwnTraffic,
-    /// Bytes of copies of a primary's data that were read; no worker reads them.
+    /// Bytes received in full syncs from a primary; no worker reads them.
     pub(crate) copied_bytes: AtomicU64,
     pub(crate) scripting: Scripting,
-    /// Where all files are.
+    /// The disk with all files.
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) data_lock: DataLock,
-    /// What is written is also told here, for the AOF.
+    /// Receives all changes, for the AOF.
     pub(crate) journal: JournalHub,
-    /// Whether the data set has been read.
+    /// Whether the process is to stop.
     stop: Mutex<bool>,
-    /// Connections of clients that have asked for the end: closed by the end of the process, so that a client that sees this
-    /// can start another server with the same port and the same files.
+    /// Connections of clients that have requested the shutdown: closed by the exit of the process, so that a client
+    /// that sees this can start another server with the same port and the same files.
     kept_to_the_end: Mutex<Vec<OwnedFd>>,
     stop_requested: Condvar,
 }
 
 impl Server {
-    /// The shared state for these workers.
+    /// Creates the shared state from these parts.
     pub(crate) fn new(parts: Parts) -> Server {
         let Parts { config, tls, encryption, keyspace, mailboxes, registry, services, run_id, log } = parts;
         let commands = registry.all().len();
@@ -206,64 +206,64 @@ impl Server {
         }
     }
 
-    /// With which keys the next file is written, and files are read.
+    /// Returns the keys for the next file to be written, and for reading files.
     pub(crate) fn encryption(&self) -> Encryption {
         self.encryption.current()
     }
 
-    /// What rules of users refer to.
+    /// Returns what ACL rules refer to.
     pub(crate) fn grammar(&self) -> Grammar<'_> {
         Grammar::of(&self.registry, &self.config.snapshot())
     }
 
-    /// Whether any worker may run a command on any shard.
+    /// Returns whether any worker may run a command on any shard.
     #[inline]
     pub(crate) fn runs_anywhere(&self) -> bool {
         self.is_concurrent || self.workers.len() == 1
     }
 
-    /// The shards that a worker expires and, in the sharded mode, runs commands on.
+    /// Returns the shards that a worker expires and, in sharded mode, runs commands on.
     pub(crate) fn shards_of(&self, worker: usize) -> std::ops::Range<usize> {
         let first = |worker: usize| (worker * SHARDS).div_ceil(self.workers.len());
         first(worker)..first(worker + 1)
     }
 
-    /// The worker that a shard belongs to.
+    /// Returns the worker that owns a shard.
     #[inline]
     pub(crate) fn owner_of(&self, shard: usize) -> usize {
         shard * self.workers.len() / SHARDS
     }
 
-    /// The sum of a counter over all workers.
+    /// Returns the sum of a counter over all workers.
     pub(crate) fn sum(&self, counter: impl Fn(&WorkerStats) -> &Counter) -> u64 {
         self.workers.iter().map(|worker| counter(&worker.stats).get()).sum()
     }
 
-    /// Bytes that were read from clients, replicas and the primary.
+    /// Returns the bytes read from clients, replicas and the primary.
     pub(crate) fn input_bytes(&self) -> u64 {
         self.sum(|stats| &stats.input_bytes) + self.copied_bytes.load(Ordering::Relaxed)
     }
 
-    /// Of those, what the primary has sent: copies of its data, and its stream.
+    /// Returns the bytes of those that the primary has sent: full syncs and its stream.
     pub(crate) fn replication_input_bytes(&self) -> u64 {
         self.sum(|stats| &stats.replication_input_bytes) + self.copied_bytes.load(Ordering::Relaxed)
     }
 
-    /// What all workers have counted for the command at `index` of the registry.
+    /// Returns the counts of all workers for the command at `index` of the registry.
     pub(crate) fn totals_of(&self, index: u16) -> CommandTotals {
         let mut totals = CommandTotals::default();
         self.workers.iter().for_each(|worker| totals.add(&worker.stats.by_command[usize::from(index)]));
         totals
     }
 
-    /// Answered errors by their code. O(workers × codes).
+    /// Returns the number of error replies by code. O(workers × codes).
     pub(crate) fn errors_by_code(&self) -> BTreeMap<String, u64> {
         let mut sum = BTreeMap::new();
         self.workers.iter().for_each(|worker| worker.stats.error_codes.add_to(&mut sum));
         sum
     }
 
-    /// The worker with the fewest connections, which is to get one more: it is counted already.
+    /// Returns the worker with the fewest connections, which is to receive one more: it is counted already.
     pub(crate) fn reserve_place(&self) -> usize {
         let load = |worker: &usize| self.workers[*worker].connections.load(Ordering::Relaxed);
         let chosen = (0..self.workers.len()).min_by_key(load).expect("there is at least one worker");
@@ -272,7 +272,8 @@ impl Server {
         chosen
     }
 
-    /// Decides that a client's connection is closed, which its worker does soon. False if that was decided before.
+    /// Decides that a client's connection is closed, which its worker does soon. Returns false if that was decided
+    /// before.
     pub(crate) fn kill(&self, view: &ClientView, reason: EndReason) -> bool {
         let is_new = self.begin_ending(view, reason);
         if is_new {
@@ -281,8 +282,8 @@ impl Server {
         is_new
     }
 
-    /// Decides that a client's connection is closed: it takes nothing more from now on. The caller sees to it that its
-    /// worker closes the connection. False if that was decided before.
+    /// Decides that a client's connection is closed: from now on the client receives nothing it waits for. The caller
+    /// makes sure that its worker closes the connection. Returns false if that was decided before.
     pub(crate) fn begin_ending(&self, view: &ClientView, reason: EndReason) -> bool {
         if !view.begin_ending(reason) {
             return false;
@@ -293,7 +294,7 @@ impl Server {
         true
     }
 
-    /// Forgets a client whose connection is closed.
+    /// Removes a client whose connection is closed.
     pub(crate) fn leave(&self, view: &ClientView) {
         if self.clients.leave(view) {
             self.note_ending();
@@ -305,12 +306,12 @@ impl Server {
         self.clients.ending.with_any_immediate(|is_any| conditions.set(Condition::CLIENTS_ENDING, is_any));
     }
 
-    /// Makes worker `worker` look at one of its connections.
+    /// Makes worker `worker` check one of its connections.
     pub(crate) fn look_at(&self, worker: usize, token: usize, client_id: u64) {
         self.workers[worker].mailbox.send(Message::Look(token, client_id));
     }
 
-    /// Lets the connections go on whose commands wait for a pause that is over. O(connections).
+    /// Resumes connections whose commands wait for a pause that has ended. O(connections).
     pub(crate) fn look_at_paused(&self) {
         for view in self.clients.all() {
             if view.is_paused.load(Ordering::Relaxed) {
@@ -319,8 +320,8 @@ impl Server {
         }
     }
 
-    /// Ends the process because of a signal. If data are to be saved, by the options or because there are save rules, or
-    /// replicas to be waited for, worker 0 sees to that first.
+    /// Ends the process because of a signal. If data are to be saved, by the options or because there are save rules,
+    /// or if replicas must be waited for, worker 0 does that first.
     pub(crate) fn end_by_signal(&self, options: ShutdownOptions) {
         let config = self.config.snapshot();
         let saves = options.saves.unwrap_or_else(|| !config.save.is_empty());
@@ -334,33 +335,33 @@ impl Server {
         }
     }
 
-    /// Keeps a connection open until the process has ended.
+    /// Keeps a connection open until the process exits.
     pub(crate) fn keep_to_the_end(&self, socket: OwnedFd) {
         self.kept_to_the_end.lock().push(socket);
     }
 
-    /// Asks the process to stop serving and end; returns at once.
+    /// Requests the process to stop serving and exit; returns immediately.
     pub(crate) fn request_stop(&self) {
         *self.stop.lock() = true;
         self.stop_requested.notify_all();
     }
 
-    /// Whether somebody has called [`Server::request_stop`].
+    /// Returns whether [`Server::request_stop`] was called.
     pub(crate) fn is_stopping(&self) -> bool {
         *self.stop.lock()
     }
 
-    /// Whether the data set is still being read.
+    /// Returns whether the data set is still being loaded.
     pub(crate) fn is_loading(&self) -> bool {
         self.conditions.get().contains(Condition::LOADING)
     }
 
-    /// Bytes that the clients of all workers take. O(workers).
+    /// Returns the bytes of the clients of all workers. O(workers).
     pub(crate) fn client_memory(&self) -> u64 {
         self.sum(|stats| &stats.client_bytes)
     }
 
-    /// Waits until somebody calls [`Server::request_stop`].
+    /// Waits until [`Server::request_stop`] is called.
     pub(crate) fn wait_for_stop(&self) {
         let mut stop = self.stop.lock();
         while !*stop {

@@ -1,23 +1,23 @@
-//! What stands above [`Server`](super::Server) and has state of its own, found by its type: so a new service needs no field.
+//! Services above [`Server`](super::Server) with their own state, found by type: so a new service needs no field.
 
 use std::any::Any;
 
-/// The services of a server. There are few, and none is asked for on the way of a command.
+/// The services of a server. There are few, and none is looked up during a command.
 #[derive(Default)]
 pub(crate) struct Services(Vec<Box<dyn Any + Send + Sync>>);
 
 impl Services {
-    /// Adds a service, at the start.
+    /// Adds a service at startup.
     #[must_use]
     pub(crate) fn with<S: Any + Send + Sync>(mut self, service: S) -> Services {
         self.0.push(Box::new(service));
         self
     }
 
-    /// The service of a type. O(services).
+    /// Returns the service of a type. O(services).
     ///
     /// # Panics
-    /// If it was not added at the start.
+    /// If it was not added at startup.
     pub(crate) fn get<S: Any>(&self) -> &S {
         self.0.iter().find_map(|service| service.downcast_ref()).expect("all services are added at the start")
     }

@@ -1,5 +1,5 @@
-//! What the log says at the start: which program this is, with which configuration, where it listens, what it found on the
-//! disk, and whether the whole network may use it.
+//! The log messages at startup: the program, its configuration, where it listens, the files that it found, and whether
+//! the whole network may use it.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::clients::listener::Listener;
 use crate::config::Config;
 use crate::system::full_path::full_path;
 
-/// Which program this is, and where its settings come from.
+/// Logs the version and the configuration file.
 pub(super) fn process(file: Option<&Path>) {
     tracing::info!("ember {}, PID: {}", ember_version::SHOWN, std::process::id());
     match file {
@@ -20,7 +20,7 @@ pub(super) fn process(file: Option<&Path>) {
     }
 }
 
-/// Where clients are accepted.
+/// Logs where clients are accepted.
 pub(super) fn listeners(listeners: &[Arc<Listener>]) {
     let shown = |is_tls: bool| {
         let chosen = listeners.iter().filter(|listener| listener.is_tls() == is_tls);
@@ -33,7 +33,7 @@ pub(super) fn listeners(listeners: &[Arc<Listener>]) {
     }
 }
 
-/// What is in the directory of the data, and whether it will be read.
+/// Logs the files in the data directory, and whether they will be read.
 pub(super) fn files(config: &Config) {
     let has_rdb = fs::metadata(&config.dbfilename).is_ok_and(|file| file.is_file());
     let has_aof = fs::read_dir(&config.appenddirname).is_ok_and(|mut files| files.next().is_some());
@@ -51,7 +51,7 @@ pub(super) fn files(config: &Config) {
     }
 }
 
-/// Warns if whoever reaches this machine can read and change everything.
+/// Warns if any client that reaches this machine can read and change everything.
 pub(super) fn exposure(config: &Config, listeners: &[Arc<Listener>], needs_password: bool) {
     let is_open =
         |listener: &&Arc<Listener>| listener.is_open_to_others() && !asks_for_certificate(config, listener);
@@ -61,7 +61,7 @@ pub(super) fn exposure(config: &Config, listeners: &[Arc<Listener>], needs_passw
     }
 }
 
-/// What is said of addresses that other machines can connect to, unless something keeps them out.
+/// Returns the warning about addresses that other machines can connect to, unless something keeps them out.
 fn warning(open: &[String], is_guarded: bool) -> Option<String> {
     (!open.is_empty() && !is_guarded).then(|| {
         format!(
@@ -72,7 +72,7 @@ fn warning(open: &[String], is_guarded: bool) -> Option<String> {
     })
 }
 
-/// Whether nobody gets through without a certificate that this server trusts.
+/// Returns whether clients need a certificate that this server trusts.
 fn asks_for_certificate(config: &Config, listener: &Listener) -> bool {
     listener.is_tls() && config.tls_auth_clients == crate::config::TlsAuthClients::Yes
 }

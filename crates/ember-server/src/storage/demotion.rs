@@ -1,8 +1,8 @@
-//! The thread that sends values away while memory is short, and reclaims segments in between (`reclaiming.rs`).
+//! The thread that demotes values while memory is short, and reclaims segments in between (`reclaiming.rs`).
 //!
-//! It begins at nine tenths of `maxmemory`, or earlier if much else is in memory (`memory.rs`). Writes that need memory wait
-//! above the limit until it has made room ([`Condition::MEMORY_BEHIND`]); where it can do nothing, `maxmemory-policy` says
-//! what happens, as without it.
+//! It begins at nine tenths of `maxmemory`, or earlier if much memory is used by other things (`memory.rs`). Above the
+//! limit, writes that need memory wait until it has freed some ([`Condition::MEMORY_BEHIND`]); where it can demote
+//! nothing, `maxmemory-policy` applies, as without tiers.
 
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -23,30 +23,30 @@ use crate::server::conditions::Condition;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::clock::unix_ms;
 
-/// How often the thread looks at memory when nobody wakes it.
+/// How often the thread checks memory when it is not woken.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How often it looks for segments to reclaim.
 const RECLAIM_INTERVAL: Duration = Duration::from_millis(100);
 
-/// After a failed write, and twice that after the next one, up to the second.
+/// The pause after a failed write. It doubles with each further failure, up to the maximum.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// Values that wait to be sent away because somebody wants it.
+/// The maximum number of queued requests to demote a value.
 const WISHES_MAX: usize = 10_000;
 
-/// Those that wait until a store has them. Beyond that they stay in memory until that is short.
+/// The maximum number of such values that wait until a store has them. Further ones stay in memory until it is short.
 const UNSAVED_WISHES_MAX: usize = 100_000;
 
-/// After this time without anything that could go away it is looked again.
+/// The time after which the thread checks again when it found nothing to demote.
 const STUCK_PAUSE: Duration = Duration::from_millis(100);
 
-/// Below this part of `maxmemory` in hundredths writes go on though nothing can be sent away: keys alone may take more than
-/// what else is in memory leaves for values.
+/// Below this percentage of `maxmemory`, writes continue even if nothing can be demoted: keys alone may take more than
+/// other memory leaves for values.
 const STUCK_PERCENT: u64 = 90;
 
-/// After one that has not helped the next checkpoint is asked for so much later: each walks through all keys.
+/// The delay of the next checkpoint request after a checkpoint that did not help: each checkpoint walks all keys.
 const CHECKPOINTS_APART: Duration = Duration::from_secs(1);
 
 /// Starts the thread.
@@ -59,7 +59,7 @@ pub(crate) fn start(server: &'static Server) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What may go away by a configuration.
+/// Returns the demotion rules of a configuration.
 pub(crate) fn rules(config: &Config) -> DemotionRules {
     let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     DemotionRules {
@@ -75,18 +75,18 @@ struct Worker {
     turn: Turn,
     demoter: Demoter,
     reclaimed_at: Instant,
-    /// After a failed write: how long is waited, and until when.
+    /// The pause after a failed write, and its end.
     pause: Duration,
     paused_until: Option<Instant>,
     reclaimer: Reclaimer,
-    /// When a checkpoint was last asked for, and how many had ended by then.
+    /// When a checkpoint was last requested, and how many had ended by then.
     asked: Option<(Instant, u64)>,
-    /// Whether anything could go since then.
+    /// Whether anything could be demoted since then.
     has_helped: bool,
-    /// When nothing was found that could go before a checkpoint, and how many had ended and how many values had come back by
-    /// then.
+    /// When nothing could be demoted before a checkpoint, with the numbers of ended checkpoints and of fetched values
+    /// by then.
     fruitless: Option<(Instant, [u64; 2])>,
-    /// How many checkpoints had ended when that was last tried, and values that are to go away when the store has them.
+    /// The number of ended checkpoints at the last attempt, and the values to demote once the store has them.
     unsaved: (u64, Vec<LackingValue>),
 }
 
@@ -129,7 +129,7 @@ impl Worker {
         }
     }
 
-    /// Sends values away that calls want to be away. One that cannot go stays in memory.
+    /// Demotes values on request. A value that cannot be demoted stays in memory.
     fn fulfil_wishes(&mut self) {
         let mut wishes = std::mem::take(&mut *self.storage.wishes.lock());
         let ended = self.storage.checkpoints.load(Ordering::Relaxed);
@@ -145,7 +145,7 @@ impl Worker {
         }
     }
 
-    /// A value that the store does not have yet can go behind the next checkpoint.
+    /// Keeps the request for a value that the store does not have yet: it can be demoted after the next checkpoint.
     fn wish_when_saved(&mut self, database: usize, key: Box<[u8]>) {
         let hash = self.server.keyspace.hash(&key);
         let data = self.server.keyspace.lock(hash.shard());
@@ -160,17 +160,17 @@ impl Worker {
         }
     }
 
-    /// Whether it is not a while after a failed write.
+    /// Returns whether no pause after a failed write is in progress.
     fn may_write(&self) -> bool {
         self.paused_until.is_none_or(|until| Instant::now() >= until)
     }
 
-    /// Whether values are to go.
+    /// Returns whether values are to be demoted.
     fn is_memory_short(&self) -> bool {
         used_bytes(self.server) as u64 > self.storage.resident.goal_bytes()
     }
 
-    /// Sends values away while memory is short.
+    /// Demotes values while memory is short.
     fn demote(&mut self, config: &Config) {
         let rules = rules(config);
         while self.is_memory_short() {
@@ -209,7 +209,7 @@ impl Worker {
                     continue;
                 }
                 Some(LogFull::Limit) => {
-                    // Nothing can go before that.
+                    // Nothing can be demoted before that.
                     self.reclaimer.look();
                     while self.reclaimer.step() {}
                     self.set_stuck(true);
@@ -248,14 +248,14 @@ impl Worker {
         [&self.storage.checkpoints, &self.storage.counters.fetched].map(|count| count.load(Ordering::Relaxed))
     }
 
-    /// Whether nothing has come that could go since nothing was found. It is looked again now and then: what may go is also
-    /// a matter of the configuration.
+    /// Returns whether nothing can have become demotable since nothing was found. This expires, because what may be
+    /// demoted also depends on the configuration.
     fn is_to_find_nothing(&self) -> bool {
         self.fruitless
             .is_some_and(|(at, counts)| counts == self.ended_and_fetched() && at.elapsed() < STUCK_PAUSE)
     }
 
-    /// Whether a checkpoint will let values go that the store does not have yet; one is asked for.
+    /// Returns whether a checkpoint will make values demotable that the store does not have yet; requests one.
     fn awaits_checkpoint(&mut self) -> bool {
         if self.storage.store().is_none() {
             return false;
@@ -275,7 +275,7 @@ impl Worker {
         true
     }
 
-    /// A value that is too large to be encoded under its shard's lock.
+    /// Demotes a value that is too large to be encoded under its shard's lock.
     fn demote_shared(&mut self, demotion: &SharedDemotion, full: &mut Option<LogFull>) {
         match demotion.append(|encoded| self.storage.records.append(encoded, Room::Demoted)) {
             Ok(record) => {
@@ -292,7 +292,7 @@ impl Worker {
         }
     }
 
-    /// Writes buffers. False after a failure: nothing is lost by that, but demotion pauses.
+    /// Writes buffers. Returns false after a failure: nothing is lost, but demotion pauses.
     fn write(&mut self, which: Which) -> bool {
         match self.storage.records.write(which) {
             Ok(_) => {
@@ -311,7 +311,7 @@ impl Worker {
         }
     }
 
-    /// A slice of reclaiming, if there is something to reclaim.
+    /// Reclaims one slice, if there is something to reclaim.
     fn reclaim(&mut self) {
         if self.reclaimed_at.elapsed() >= RECLAIM_INTERVAL {
             self.reclaimer.look();
@@ -320,7 +320,7 @@ impl Worker {
         self.reclaimer.step();
     }
 
-    /// Notes whether nothing can be sent away: the policy decides then what happens at the limit.
+    /// Records whether nothing can be demoted, so that the policy applies at the limit.
     fn set_stuck(&self, is_stuck: bool) {
         let was_stuck = self.storage.is_stuck.swap(is_stuck, Ordering::Relaxed);
         if is_stuck && !was_stuck {
@@ -329,14 +329,14 @@ impl Worker {
         self.storage.end_waiting_for_room();
     }
 
-    /// Whether values may be written: half of what is between the goal and the limit is free.
+    /// Returns whether clients may write: half of the bytes between the goal and the limit are free.
     fn has_room(&self, config: &Config) -> bool {
         let room = self.server.room_bytes.load(Ordering::Relaxed) as u64;
         let goal = self.storage.resident.goal_bytes();
         config.maxmemory == 0 || used_bytes(self.server) as u64 <= goal + room.saturating_sub(goal) / 2
     }
 
-    /// Lets writes go on that wait for room, when there is some or there will not be.
+    /// Resumes writes that wait for memory, when some is free or none can be freed.
     fn end_waiting(&self, config: &Config) {
         let conditions = &self.server.conditions;
         if !conditions.get().contains(Condition::MEMORY_BEHIND) {
@@ -351,7 +351,8 @@ impl Worker {
     }
 }
 
-/// Has the value of a key sent away, soon. Who wants more than are waited for waits for the disk.
+/// Requests that the value of a key is demoted soon. When the queue is full, the caller demotes it itself and waits for
+/// the disk.
 pub(crate) fn want_away(server: &'static Server, database: usize, key: Box<[u8]>) {
     let storage = Storage::of(server);
     let mut wishes = storage.wishes.lock();
@@ -365,10 +366,10 @@ pub(crate) fn want_away(server: &'static Server, database: usize, key: Box<[u8]>
     }
 }
 
-/// Sends the value of one key away, now.
+/// Demotes the value of one key immediately.
 ///
 /// # Errors
-/// Why it stays.
+/// Why it stays in memory.
 pub(crate) fn demote_key(
     server: &'static Server,
     database: usize,
@@ -412,7 +413,7 @@ pub(crate) fn demote_key(
     Err(STAYS)
 }
 
-/// Where the record of a key's value is, if that is away.
+/// Returns the location of a key's value, if it is cold.
 pub(crate) fn location_of(server: &Server, database: usize, key: &[u8]) -> Option<Location> {
     let hash = server.keyspace.hash(key);
     let data = server.keyspace.lock(hash.shard());

@@ -1,18 +1,19 @@
-//! What `maxmemory` leaves for keys and their values, where values can go away.
+//! The part of `maxmemory` that is left for keys and their values when values can be demoted.
 //!
-//! `maxmemory` limits what is resident, but for what an empty server takes. The account has the keys, their values, and what
-//! is kept for clients; all else counts as soon as it is seen: buffers of segments, values that are read, what a snapshot
-//! holds back, caches of a store, and holes that values have left in slabs of the allocator.
+//! `maxmemory` limits resident memory, except for what an empty server takes. The account has the keys, their values,
+//! and the memory of clients; everything else counts as soon as it is measured: buffers of segments, values being read,
+//! what a snapshot holds back, caches of a store, and holes that values have left in slabs of the allocator.
 //!
 //! ```text
-//! resident = base + counted + beside + unused       unused: pages without allocations, which are given back at the limit
+//! resident = base + counted + beside + unused       unused: pages without allocations, which are returned at the limit
 //! room     = maxmemory - beside                      the account stays below it
 //! ```
 //!
-//! A checkpoint of a store takes memory, and lets nothing go meanwhile: what the last ones took is kept free between them.
+//! A checkpoint of a store takes memory, and nothing can be demoted meanwhile: the amount that recent ones took is kept
+//! free between them.
 //!
-//! Values that go leave holes: what is counted falls then, and `beside` grows. So no more goes after one look than what is
-//! resident above the limit, and holes are filled by what comes next.
+//! Demoted values leave holes: `counted` falls then, and `beside` grows. So after one measurement no more is demoted
+//! than is resident above the limit, and the holes are filled by new values.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -23,55 +24,56 @@ use crate::server::Server;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::heap;
 
-/// How often it is looked while more than half of the limit is resident.
+/// The interval of measurements while more than half of the limit is resident.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// And while less is; the allocator is asked as seldom as long as the system says about the same. It takes up to a
-/// millisecond to add up what each of its arenas has.
+/// The interval while less is. The allocator, too, is read only at this interval while the system reports about the
+/// same size: it takes up to a millisecond to sum its arenas.
 const IDLE_LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What the system says is about the same if it is within one part in so many of the limit.
+/// Two sizes from the system are about the same if they differ by less than this fraction of the limit.
 const SAME_SHARE: u64 = 512;
 
-/// One part in so many of the limit is kept free for what comes between two looks.
+/// The fraction of the limit that is kept free for growth between two measurements.
 const SPARE_SHARE: u64 = 16;
 
-/// Whatever else is in memory, keys and values may have one part in so many: else nothing could be held for a call.
+/// The fraction of the limit that keys and values always have, whatever else is in memory: otherwise nothing could be
+/// kept for a call.
 const ROOM_SHARE_MIN: u64 = 4;
 
-/// With less as `maxmemory` only what is counted is limited: buffers and what files need are as large as for more, and would
-/// leave nothing for values.
+/// With a smaller `maxmemory` only counted bytes are limited: buffers and what files need are as large as with more,
+/// and would leave nothing for values.
 const RESIDENT_LIMIT_MIN: u64 = 48 << 20;
 
-/// A first checkpoint is taken to need one part in so many of the limit.
+/// The fraction of the limit that is assumed for a first checkpoint.
 const FIRST_CHECKPOINT_SHARE: u64 = 8;
 
-/// What was seen last.
+/// The results of the last measurement.
 #[derive(Default)]
 pub(crate) struct Resident {
-    /// In memory without being counted, beyond an empty server's.
+    /// Resident bytes that are not counted, without those of an empty server.
     beside_bytes: AtomicU64,
-    /// Up to this much of what is counted nothing goes away.
+    /// Nothing is demoted while the counted bytes are at most this.
     goal_bytes: AtomicU64,
 }
 
 impl Resident {
-    /// In memory without being counted, beyond an empty server's.
+    /// Returns the resident bytes that are not counted, without those of an empty server.
     pub(crate) fn beside_bytes(&self) -> u64 {
         self.beside_bytes.load(Ordering::Relaxed)
     }
 
-    /// Up to this much of what is counted nothing goes away.
+    /// Returns the counted bytes up to which nothing is demoted.
     pub(crate) fn goal_bytes(&self) -> u64 {
         self.goal_bytes.load(Ordering::Relaxed)
     }
 }
 
-/// Starts the thread that looks. What is in memory now is taken for what an empty server takes. It is a thread of its own:
-/// the one that sends values away waits for the disk.
+/// Starts the measuring thread. The memory in use now is taken for that of an empty server. It is a separate thread
+/// because the demoting thread waits for the disk.
 ///
 /// # Errors
-/// If there is no thread.
+/// The thread cannot be started.
 pub(crate) fn start(server: &'static Server) -> std::io::Result<()> {
     let mut observer = Observer::new(server);
     observer.look();
@@ -87,14 +89,14 @@ pub(crate) fn start(server: &'static Server) -> std::io::Result<()> {
 
 struct Observer {
     server: &'static Server,
-    /// Of an empty server.
+    /// The resident bytes of an empty server.
     base_bytes: u64,
     interval: Duration,
-    /// When the allocator was asked last, and what the system said then.
+    /// When the allocator was last read, and the size that the system reported then.
     asked: Option<(Instant, u64)>,
-    /// While a checkpoint is under way: what was beside when it began, and the most since then.
+    /// During a checkpoint: the uncounted bytes at its beginning, and their maximum since.
     checkpoint: Option<(u64, u64)>,
-    /// What a checkpoint takes; None before the first.
+    /// The memory that a checkpoint takes; `None` before the first.
     checkpoint_bytes: Option<u64>,
 }
 
@@ -110,7 +112,7 @@ impl Observer {
         }
     }
 
-    /// Looks, and sets how much room there is.
+    /// Measures resident memory and sets the headroom.
     fn look(&mut self) {
         let (server, storage) = (self.server, Storage::of(self.server));
         let config = server.config.snapshot();
@@ -130,7 +132,7 @@ impl Observer {
         let without_base = resident_bytes(unused).saturating_sub(self.base_bytes);
         let limits_all = limit >= RESIDENT_LIMIT_MIN;
         if limits_all && without_base + unused > spared(limit) {
-            // Should that fail, the allocator does it by itself a little later.
+            // If that fails, the allocator returns the pages itself a little later.
             let _ = heap::purge();
         }
         self.interval = if without_base > limit / 2 { LOOK_INTERVAL } else { IDLE_LOOK_INTERVAL };
@@ -142,14 +144,14 @@ impl Observer {
         server.room_bytes.store(usize::try_from(room).unwrap_or(usize::MAX), Ordering::Relaxed);
     }
 
-    /// Whether the last look was a moment ago, and the system says about the same.
+    /// Returns whether the last measurement is recent and the system reports about the same size.
     fn is_as_before(&self, anonymous: Option<u64>, limit: u64) -> bool {
         anonymous.zip(self.asked).is_some_and(|(bytes, (at, before))| {
             bytes.abs_diff(before) < limit / SAME_SHARE && at.elapsed() < IDLE_LOOK_INTERVAL
         })
     }
 
-    /// Bytes to keep free for a checkpoint, or what is left of them while one is under way.
+    /// Returns the bytes to keep free for a checkpoint, or the rest of them during one.
     fn for_checkpoint(&mut self, storage: &Storage, limit: u64, beside: u64) -> u64 {
         if storage.store().is_none() {
             return 0;
@@ -161,13 +163,13 @@ impl Observer {
             return needed.saturating_sub(beside.saturating_sub(*begun));
         }
         let Some((begun, most)) = self.checkpoint.take() else { return needed };
-        // One that has little to tell says little of the next.
+        // A checkpoint with few changes says little about the next.
         let needed = (most - begun).max(self.checkpoint_bytes.unwrap_or(0) / 2);
         *self.checkpoint_bytes.insert(needed)
     }
 }
 
-/// In memory, without pages of files and without `unused` bytes that are to be given back.
+/// Returns the resident bytes, without pages of files and without `unused` bytes that are to be returned.
 fn resident_bytes(unused: u64) -> u64 {
     let anonymous = heap::anonymous_bytes().unwrap_or_else(|| heap::allocator().resident);
     anonymous.saturating_sub(unused)
@@ -177,7 +179,8 @@ fn spared(limit: u64) -> u64 {
     limit - limit / SPARE_SHARE
 }
 
-/// What may be counted with so much beside it, and up to where nothing goes away: `goal_max` at most.
+/// Returns the limit of counted bytes when `beside` others are resident, and the size up to which nothing is demoted:
+/// at most `goal_max`.
 fn room_and_goal(limit: u64, goal_max: u64, beside: u64) -> (u64, u64) {
     let least = limit / ROOM_SHARE_MIN;
     let room = limit.saturating_sub(beside).max(least);

@@ -1,18 +1,18 @@
-//! Values away from memory: the threads that bring them back, and what sends them away.
+//! Cold values: the threads that fetch them, and the one that demotes them.
 //!
 //! ```text
-//! worker   a call lacks values: its connection is parked; what the system has in memory is read at once, and the other
-//!          reads wait in one queue                                                          (executor/fetching.rs)
-//! thread   reads the record, builds the value, puts it in its place under the shard's lock
-//! shard    tells all who wait for it, each of them once all it waits for is there
-//! worker   runs the call as if the values had never been away
+//! worker   a call has missing values: its connection is parked; what the system has cached is read at once, and the
+//!          other reads wait in one queue                                                    (executor/fetching.rs)
+//! thread   reads the record, builds the value, stores it in its entry under the shard's lock
+//! shard    notifies all that wait for it, each once all its values are there
+//! worker   runs the call as if the values had never been cold
 //! ```
 //!
-//! Values go to a log of segments that is a cache, or with a store they are its rows: then what the store has not been told
-//! of stays, and memory is short until a checkpoint has told it.
+//! Values go to a log of segments that is a cache, or with a store they are its rows. Then values that the store does
+//! not have yet stay in memory, and memory is short until a checkpoint has written them.
 //!
-//! Nobody waits for a disk on a worker, but for what cannot be run again later: calls of scripts on keys that the script
-//! does not declare ([`Storage::read`], counted).
+//! No worker waits for a disk, except for calls that cannot be run again later: those of scripts on keys that the
+//! script does not declare ([`Storage::read`], counted).
 
 pub(crate) mod demotion;
 pub(crate) mod memory;
@@ -35,84 +35,85 @@ use crate::system::clock::unix_ms;
 use memory::Resident;
 use records::Records;
 
-/// So long values wait for room before they come back, at most: nothing can go away before the next checkpoint, perhaps.
+/// The maximum time for which fetched values wait for memory: perhaps nothing can be demoted before the next
+/// checkpoint.
 const ROOM_WAIT_MAX: Duration = Duration::from_millis(100);
 
-/// Parts of the times that values take to come: powers of two of microseconds up to 8 seconds, and what is longer.
+/// The number of buckets of fetch times: powers of two of microseconds up to 8 seconds, and longer ones.
 pub(crate) const FETCH_TIMES: usize = 25;
 
-/// Bytes that come back in a second, for each thread that reads, while memory is full of what a checkpoint has to save: what
-/// is read can go again, but has to be found among that.
+/// The bytes fetched per second and reading thread while memory is full of values that a checkpoint has to save:
+/// fetched values can be demoted again, but have to be found among those.
 const FULL_BYTES_PER_SECOND: u64 = 32 << 20;
 
-/// What is counted of values that go and come.
+/// Counters of demoted and fetched values.
 #[derive(Default)]
 pub(crate) struct StorageCounters {
-    /// Values that came back.
+    /// Fetched values.
     pub(crate) fetched: AtomicU64,
-    /// Those that nobody wanted any more when they did.
+    /// Values that were no longer needed when they were fetched.
     pub(crate) unwanted: AtomicU64,
-    /// Values that a call lacked and that were being read for another one.
+    /// Missing values of a call that were already being read for another.
     pub(crate) joined: AtomicU64,
-    /// How long they took to come, from being asked for: element b counts those of at most 2^b µs and more than the
-    /// element before, the last one all longer ones. Failed reads count, too.
+    /// Fetch times from the request on: element b counts those of at most 2^b µs that exceed the element before, the
+    /// last one all longer ones. Failed reads count, too.
     pub(crate) fetch_times: [AtomicU64; FETCH_TIMES],
-    /// The same in sum, in µs.
+    /// The sum of fetch times, in µs.
     pub(crate) fetch_us: AtomicU64,
-    /// Keys that TIERING MIGRATE has found or put where they are to be.
+    /// Keys that TIERING MIGRATE has moved, or found in the right tier.
     pub(crate) migrated: AtomicU64,
     /// Values that could not be read.
     pub(crate) read_errors: AtomicU64,
-    /// Values that went away.
+    /// Demoted values.
     pub(crate) demoted: AtomicU64,
-    /// Those for which nothing was written: their records were there still.
+    /// Values demoted without a write, because their records still existed.
     pub(crate) dropped: AtomicU64,
-    /// Records that were moved out of segments with little else.
+    /// Records that were moved out of segments with few live bytes.
     pub(crate) moved: AtomicU64,
-    /// Writes that have failed.
+    /// Failed writes.
     pub(crate) write_errors: AtomicU64,
-    /// How often sending values away has paused: nothing could go, or a write had failed.
+    /// Pauses of demotion: nothing could be demoted, or a write had failed.
     pub(crate) pauses: AtomicU64,
-    /// Reads for which a worker has waited.
+    /// Reads that a worker has waited for.
     pub(crate) script_reads: AtomicU64,
 }
 
-/// Where values are that are away, and the reads that wait.
+/// The tier: the location of cold values, and the queue of reads.
 pub(crate) struct Storage {
     pub(crate) records: Records,
-    /// The reads that wait, and when each was asked for.
+    /// The queued reads, and when each was requested.
     queue: Mutex<VecDeque<(Instant, FetchOrder)>>,
     has_orders: Condvar,
-    /// Nothing is read for now: DEBUG TIER-HOLD-READS.
+    /// Whether reads are held: DEBUG TIER-HOLD-READS.
     holds_reads: AtomicBool,
     pub(crate) counters: StorageCounters,
     pub(crate) resident: Resident,
-    /// Nothing can be sent away for now, and what is counted is near the limit.
+    /// Whether nothing can be demoted at present, and the counted bytes are near the limit.
     pub(crate) is_stuck: AtomicBool,
-    /// Nothing can be sent away for now.
+    /// Whether nothing can be demoted at present.
     is_spent: AtomicBool,
-    /// Keys whose values are to go away, with their databases, whether memory is short or not.
+    /// Keys whose values are to be demoted, with their databases, whether memory is short or not.
     wishes: Mutex<Vec<(usize, Box<[u8]>)>>,
-    /// Memory is full of what can go only when the next checkpoint has been made, which was asked for.
+    /// Whether memory is full of values that can be demoted only after the next checkpoint, which was requested.
     awaits_checkpoint: AtomicBool,
-    /// Values have to be saved before they can be sent away.
+    /// Whether values have to be saved before they can be demoted.
     pub(crate) wants_checkpoint: AtomicBool,
-    /// One is being made.
+    /// Whether a checkpoint is running.
     pub(crate) is_checkpointing: AtomicBool,
-    /// Checkpoints that have ended, well or not.
+    /// The number of checkpoints that have ended, successfully or not.
     pub(crate) checkpoints: AtomicU64,
-    /// When the last one has, or the server has started: Unix time in ms.
+    /// The end of the last checkpoint, or the start of the server: Unix time in ms.
     pub(crate) checkpointed_ms: AtomicI64,
-    /// The thread that sends values away is to look at memory.
+    /// Whether the demoting thread is to check memory.
     is_awaited: Mutex<bool>,
     wakes: Condvar,
-    /// How many threads wait until there is room for the values that they bring.
+    /// The number of threads that wait for memory for the values that they fetch.
     waits_for_room: Mutex<usize>,
     has_room: Condvar,
 }
 
 impl Storage {
-    /// Nothing is away.
+    /// Creates the tier without cold values.
     pub(crate) fn new(records: Records) -> Storage {
         Storage {
             records,
@@ -136,22 +137,22 @@ impl Storage {
         }
     }
 
-    /// Whether values may be away: fixed after the start.
+    /// Returns whether values may be cold: fixed after startup.
     pub(crate) fn is_on(&self) -> bool {
         self.records.is_on()
     }
 
-    /// Whether values can be sent away when memory is short, so that nothing need be evicted or refused.
+    /// Returns whether values can be demoted when memory is short, so that nothing need be evicted or refused.
     pub(crate) fn can_demote(&self) -> bool {
         self.is_on() && !self.is_stuck.load(Ordering::Relaxed)
     }
 
-    /// The store that has the data set, if there is one.
+    /// Returns the store of the data set, if there is one.
     pub(crate) fn store(&self) -> Option<&Store> {
         self.records.store()
     }
 
-    /// Notes that a checkpoint has ended: there may be something to send away.
+    /// Records that a checkpoint has ended, after which values may be demotable.
     pub(crate) fn note_checkpoint(&self) {
         self.checkpointed_ms.store(unix_ms(), Ordering::Relaxed);
         self.checkpoints.fetch_add(1, Ordering::Relaxed);
@@ -160,7 +161,7 @@ impl Storage {
         self.wake_demoter();
     }
 
-    /// Has memory looked at now.
+    /// Wakes the demoting thread to check memory.
     pub(crate) fn wake_demoter(&self) {
         *self.is_awaited.lock() = true;
         self.wakes.notify_one();
@@ -174,7 +175,8 @@ impl Storage {
         *is_awaited = false;
     }
 
-    /// Waits until memory has room for what comes, or can have none soon: values may come as fast as they go.
+    /// Waits until there is memory for further values, or none will be free soon. So values are fetched at most as fast
+    /// as others are demoted.
     fn wait_for_room(&self, server: &Server) {
         if !is_above_limit(server) {
             return;
@@ -191,7 +193,7 @@ impl Storage {
         *waiting -= 1;
     }
 
-    /// Waits behind reading a value of so many bytes, if there is no room before the next checkpoint.
+    /// Waits after reading a value of this many bytes, if no memory can be freed before the next checkpoint.
     fn pace_without_room(&self, server: &Server, bytes: usize) {
         if self.awaits_checkpoint.load(Ordering::Relaxed) && is_above_limit(server) {
             let nanoseconds = bytes as u64 * 1_000_000_000 / FULL_BYTES_PER_SECOND;
@@ -199,42 +201,42 @@ impl Storage {
         }
     }
 
-    /// Whether waiting for room is worth it: values go, and not only when the next checkpoint has been made.
+    /// Returns whether waiting for memory is useful: values are being demoted, and not only after the next checkpoint.
     fn makes_room(&self) -> bool {
         self.can_demote() && !self.awaits_checkpoint.load(Ordering::Relaxed) && !self.is_spent()
     }
 
-    /// Whether nothing can be sent away for now.
+    /// Returns whether nothing can be demoted at present.
     pub(crate) fn is_spent(&self) -> bool {
         self.is_spent.load(Ordering::Relaxed)
     }
 
-    /// Waits until there is room for what is loaded, as far as values can go away. The caller holds no lock.
+    /// Waits until there is memory for loaded data, if values can be demoted. The caller holds no lock.
     pub(crate) fn wait_to_load(&self, server: &Server) {
         while is_above_limit(server) && self.makes_room() && !server.is_stopping() {
             self.wait_for_room(server);
         }
     }
 
-    /// Has those look again who wait for room.
+    /// Wakes the threads that wait for memory to check again.
     fn end_waiting_for_room(&self) {
         if *self.waits_for_room.lock() > 0 {
             self.has_room.notify_all();
         }
     }
 
-    /// That of a server.
+    /// Returns the tier of a server.
     pub(crate) fn of(server: &Server) -> &Storage {
         server.services.get()
     }
 }
 
-/// The bytes that count against `maxmemory`: keys and what is kept for clients.
+/// Returns the bytes that count against `maxmemory`: those of keys and clients.
 fn used_bytes(server: &Server) -> usize {
     server.keyspace.used_bytes() + server.client_bytes.load(Ordering::Relaxed).max(0) as usize
 }
 
-/// Whether what is counted takes more room than there is.
+/// Returns whether the counted bytes exceed the headroom.
 fn is_above_limit(server: &Server) -> bool {
     used_bytes(server) > server.room_bytes.load(Ordering::Relaxed)
 }

@@ -1,4 +1,4 @@
-//! Values that come back.
+//! Fetching values.
 
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -18,7 +18,7 @@ use crate::server::Server;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::full_path::without_directories;
 
-/// How many threads read, if so many are configured.
+/// Returns the number of reading threads, given the configured one.
 pub(crate) fn threads(configured: usize) -> usize {
     match configured {
         0 => (2 * thread::available_parallelism().map_or(1, usize::from)).clamp(4, 16),
@@ -26,7 +26,7 @@ pub(crate) fn threads(configured: usize) -> usize {
     }
 }
 
-/// Starts the threads that read.
+/// Starts the reading threads.
 pub(crate) fn start(server: &'static Server, threads: usize) -> std::io::Result<()> {
     for number in 0..threads {
         let named = thread::Builder::new().name(format!("storage-{number}"));
@@ -47,7 +47,7 @@ pub(crate) fn start(server: &'static Server, threads: usize) -> std::io::Result<
 }
 
 impl Storage {
-    /// Has values read.
+    /// Queues reads.
     pub(crate) fn order(&self, orders: Vec<FetchOrder>) {
         if orders.is_empty() {
             return;
@@ -61,12 +61,12 @@ impl Storage {
         }
     }
 
-    /// How many reads wait.
+    /// Returns the number of queued reads.
     pub(crate) fn waiting(&self) -> usize {
         self.queue.lock().len()
     }
 
-    /// Has reads wait in the queue, or lets those go on that do: for tests.
+    /// Holds queued reads or resumes them, for tests.
     pub(crate) fn hold_reads(&self, is_held: bool) {
         let queue = self.queue.lock();
         self.holds_reads.store(is_held, Ordering::Relaxed);
@@ -104,8 +104,8 @@ impl Storage {
         server.keyspace.publish_bytes(server.keyspace.release(order.hash.shard(), shard));
     }
 
-    /// Reads small values that are away, for a worker: those that the system has in memory, so that nobody waits for the
-    /// disk. While memory is full nothing comes.
+    /// Returns a reader of small cold values for a worker: it reads only what the system has cached, so that no client
+    /// waits for the disk. While memory is full it reads nothing.
     pub(crate) fn reader(
         &'static self,
         server: &'static Server,
@@ -120,7 +120,7 @@ impl Storage {
             }
             let begun = Instant::now();
             let (location, place) = (order.record.location(), (order.database_name, &*order.key));
-            // What is wrong with a record is told by those who can wait.
+            // An error of a record is reported by a thread that may wait.
             let fetched = self.records.read_ready(location, place, &mut bytes, |kind, value| {
                 Fetched::decode(kind, value, order.encoding_name, &limits).ok()
             })??;
@@ -138,10 +138,10 @@ impl Storage {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Reads the value of an order, on the calling thread.
+    /// Reads the value of an order on the calling thread.
     ///
     /// # Errors
-    /// What its clients are told.
+    /// The error for its clients.
     pub(crate) fn read(
         &self,
         order: &FetchOrder,
@@ -160,11 +160,11 @@ impl Storage {
         })
     }
 
-    /// Puts the values that a call lacks in their places here and now. The locks of its keys are held, and its thread
-    /// waits for the disk.
+    /// Reads the missing values of a call and stores them in their entries. The locks of its keys are held, and the
+    /// calling thread waits for the disk.
     ///
     /// # Errors
-    /// If one cannot be read.
+    /// A value cannot be read.
     pub(crate) fn bring(&self, context: &mut Context<'_, '_>) -> CommandResult {
         let limits = context.turn.settings.encoding;
         let mut bytes = Vec::new();
@@ -174,10 +174,10 @@ impl Storage {
         })
     }
 
-    /// Runs a call that cannot be run again later, with [`Storage::bring`] for what it lacks.
+    /// Runs a call that cannot be run again later, using [`Storage::bring`] for its missing values.
     ///
     /// # Errors
-    /// What the handler says, or if something cannot be read.
+    /// The handler's error, or a value cannot be read.
     pub(crate) fn run_bringing(
         &self,
         (command, access): (&DataCommand, Access),
@@ -193,10 +193,10 @@ impl Storage {
         }
     }
 
-    /// The value of an entry, if it is away; the calling thread waits for the disk.
+    /// Returns the value of an entry if it is cold; the calling thread waits for the disk.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// It cannot be read.
     pub(crate) fn value_of(
         &self,
         database_name: usize,

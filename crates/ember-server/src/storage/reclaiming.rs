@@ -1,7 +1,7 @@
-//! Reclaiming segments: those that nobody refers to are removed, and what is left of the worst one is moved, a slice at a
-//! time.
+//! Reclaiming segments: those without references are removed, and the live records of the emptiest one are moved, a
+//! slice at a time.
 //!
-//! The thread that sends values away does it in between, so none of it may take long: a segment has 64 MiB.
+//! The demoting thread does this in between, so no step may take long: a segment has 64 MiB.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -14,17 +14,17 @@ use emberkv_core::rdb::Kind;
 use super::Storage;
 use crate::server::Server;
 
-/// Bytes of a segment that are looked through at a time: a quarter of what a buffer has.
+/// Bytes of a segment that are scanned at a time: a quarter of a buffer.
 const SLICE_BYTES: u64 = 1 << 20;
 
-/// A segment of fewer bytes is not ended early.
+/// A segment with fewer bytes is not sealed early.
 const SEALED_MIN_BYTES: u64 = 4 << 20;
 
 /// A segment whose records are being moved.
 struct Moving {
     number: SegmentNumber,
     records: segments::Records<'static>,
-    /// Whether all that is live was moved so far.
+    /// Whether all live records were moved so far.
     is_complete: bool,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Reclaimer {
     server: &'static Server,
     storage: &'static Storage,
     moving: Option<Moving>,
-    /// Segments whose records were moved; they go when nobody refers to them.
+    /// Segments whose records were moved; they are removed when they have no references.
     moved: HashSet<u32>,
 }
 
@@ -42,8 +42,8 @@ impl Reclaimer {
         Reclaimer { server, storage: Storage::of(server), moving: None, moved: HashSet::new() }
     }
 
-    /// Removes segments that nobody refers to, and begins to move what is left of one that is live by less than half: or of
-    /// the worst one when the files take nine tenths of what they may.
+    /// Removes segments without references, and begins to move the records of the emptiest one if less than half of it
+    /// is live, or less than nine tenths when the files take nine tenths of their limit.
     pub(super) fn look(&mut self) {
         let segments = self.storage.records.segments();
         let mut worst = None;
@@ -52,7 +52,7 @@ impl Reclaimer {
         let is_short = stored >= limit / 10 * 9;
         for segment in segments {
             if segment.is_open {
-                // Little is appended while values leave: it would be kept for what is gone.
+                // While many values become garbage and few are appended, an open segment would keep much dead data.
                 if segment.stored_bytes >= SEALED_MIN_BYTES && segment.live_bytes < segment.stored_bytes / 2 {
                     self.storage.records.seal();
                 }
@@ -80,7 +80,8 @@ impl Reclaimer {
         }
     }
 
-    /// Moves what is live of the next [`SLICE_BYTES`]. False if there is nothing to move, or it cannot be written.
+    /// Moves the live records of the next [`SLICE_BYTES`]. Returns false if there is nothing to move, or it cannot be
+    /// written.
     pub(super) fn step(&mut self) -> bool {
         let Some(mut moving) = self.moving.take() else { return false };
         let mut looked_through = 0;
@@ -97,7 +98,7 @@ impl Reclaimer {
                         }
                     }
                 }
-                // As long as a record can be: it is not known how much is damaged.
+                // Counted as the longest possible record, because the extent of the damage is unknown.
                 Some(Err(error)) => {
                     looked_through += SLICE_BYTES;
                     tracing::warn!("a record is lost that was to be moved: {error}");
@@ -114,10 +115,10 @@ impl Reclaimer {
         true
     }
 
-    /// Moves a record, if somebody refers to it; whether it need not be looked at again.
+    /// Moves a record if it is referenced; returns whether it need not be visited again.
     ///
     /// # Errors
-    /// Those of writing buffers.
+    /// Errors of writing buffers.
     fn move_one(&self, from: Location, record: &segments::Record<'_>) -> Result<bool, WriteFailed> {
         let (storage, keyspace) = (self.storage, &self.server.keyspace);
         let hash = keyspace.hash(record.head.key);
@@ -125,7 +126,7 @@ impl Reclaimer {
         let mut data = keyspace.lock(hash.shard());
         let is_live = data.refers_to(name, hash, record.head.key, from);
         if !is_live {
-            // One that is here need not be kept twice.
+            // A resident value does not need its copy in the segment.
             data.release_copy(name, hash, record.head.key, from);
         }
         keyspace.publish_bytes(keyspace.release(hash.shard(), data));

@@ -1,4 +1,4 @@
-//! The records of values that are away: in a log of segments in the directory `tiered-path`, or the rows of a store.
+//! The records of cold values: in a log of segments in the directory `tiered-path`, or as the rows of a store.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -13,28 +13,28 @@ use emberkv_core::rdb::Kind;
 use crate::config::Config;
 use crate::files::encryption::FileEncryption;
 
-/// The longest value that is appended: a record and its key fit into a segment.
+/// The longest value that is appended: its record, including the key, fits into a segment.
 const VALUE_BYTES_MAX: usize = 60 << 20;
 
 /// The longest record that a worker reads.
 const READY_BYTES_MAX: u64 = 16 << 10;
 
-/// A log of records. Its directory is this server's alone.
+/// A log of records, in a directory that belongs to this server alone.
 pub(crate) struct Log {
     segments: SegmentLog,
-    /// Whatever the working directory is later.
+    /// Absolute, so that it does not depend on the working directory.
     directory: PathBuf,
     #[expect(dead_code, reason = "it is released when it is dropped")]
     lock: Option<DirectoryLock>,
 }
 
-/// Records by their locations, if there is a place for them: fixed after the start.
+/// Records by their locations; the variant is fixed after startup.
 pub(crate) enum Records {
-    /// There is none.
+    /// Values cannot be cold.
     Nowhere,
-    /// A log, which is a cache.
+    /// A log, used as a cache.
     Log(Box<Log>),
-    /// A store, which has the data set. It is opened when its directory is this server's.
+    /// A store, which has the data set. It is opened once its directory belongs to this server.
     Store(OnceLock<Store>),
 }
 
@@ -48,10 +48,11 @@ pub(crate) struct Segment {
 }
 
 impl Records {
-    /// Those in `tiered-path`, which begins empty, or of a store that is still to be opened; none without either.
+    /// Opens the log in `tiered-path`, which starts empty, or prepares a store that is still to be opened; `Nowhere`
+    /// without either.
     ///
     /// # Errors
-    /// One line that says what is wrong with it, and what to do.
+    /// One line that names the problem and its solution.
     pub(crate) fn open(config: &Config, encryption: &FileEncryption) -> Result<Records, String> {
         if config.store.engine().is_some() {
             return Ok(Records::Store(OnceLock::new()));
@@ -86,12 +87,12 @@ impl Records {
         Ok(Records::Log(Box::new(Log { segments, directory, lock })))
     }
 
-    /// Whether there is a place for them.
+    /// Returns whether values can be cold.
     pub(crate) fn is_on(&self) -> bool {
         !matches!(self, Records::Nowhere)
     }
 
-    /// The store, once it is open.
+    /// Returns the store, once it is open.
     pub(crate) fn store(&self) -> Option<&Store> {
         match self {
             Records::Store(store) => store.get(),
@@ -99,7 +100,7 @@ impl Records {
         }
     }
 
-    /// Puts the store in its place, once.
+    /// Sets the store, once.
     pub(crate) fn set_store(&self, store: Store) -> &Store {
         match self {
             Records::Store(place) => place.get_or_init(|| store),
@@ -114,7 +115,7 @@ impl Records {
         }
     }
 
-    /// Keeps a value: in a buffer, without waiting for the disk.
+    /// Appends a value to a buffer, without waiting for the disk.
     pub(crate) fn append(&self, encoded: &Encoded<'_>, room: Room) -> Result<Record, LogFull> {
         let log = self.log().ok_or(LogFull::Limit)?;
         if encoded.bytes.len() > VALUE_BYTES_MAX {
@@ -125,13 +126,13 @@ impl Records {
         let location = log.append(&head, encoded.bytes, room)?;
         match location.stored_bytes() {
             Some(_) => Ok(Record::new(Location::from_bits(location.to_bits()))),
-            // A key of many megabytes: nobody refers to the record, so its segment is removed.
+            // A key of many megabytes. The record has no references, so its segment is removed.
             None => Err(LogFull::TooLarge),
         }
     }
 
-    /// Reads the value of a key and gives it to `take`, as the kind and the bytes of its record. `buffer` is for the whole
-    /// record.
+    /// Reads the value of a key and passes it to `take`, as the kind and the bytes of its record. `buffer` receives the
+    /// whole record.
     ///
     /// # Errors
     /// Why it cannot be read.
@@ -151,7 +152,7 @@ impl Records {
         take_value(&record.map_err(|error| error.to_string())?, database_name, key, take)
     }
 
-    /// As [`Records::read`], if the record is small and comes without waiting for the disk.
+    /// Like [`Records::read`], if the record is small and can be read without waiting for the disk.
     pub(crate) fn read_ready<R>(
         &self,
         location: Location,
@@ -165,7 +166,7 @@ impl Records {
         take_value(&record, database_name, key, take).ok()
     }
 
-    /// Whether a record has not been written yet.
+    /// Returns whether a record has not been written yet.
     pub(crate) fn is_buffered(&self, location: Location) -> bool {
         let location = segments::Location::from_bits(location.bits());
         self.log().is_some_and(|log| log.is_buffered(location))
@@ -174,17 +175,17 @@ impl Records {
     /// Writes buffers.
     ///
     /// # Errors
-    /// Those of the disk; what is in the buffers can be read as before, and is written by the next call.
+    /// Errors of the disk; the contents of the buffers stay readable, and the next call writes them.
     pub(crate) fn write(&self, which: Which) -> Result<u64, WriteFailed> {
         self.log().map_or(Ok(0), |log| log.write_buffers(which))
     }
 
-    /// Whether a buffer waits to be written.
+    /// Returns whether a full buffer is to be written.
     pub(crate) fn has_full_buffer(&self) -> bool {
         self.log().is_some_and(SegmentLog::has_full_buffer)
     }
 
-    /// All segments.
+    /// Returns all segments.
     pub(crate) fn segments(&self) -> Vec<Segment> {
         let all = self.log().map(SegmentLog::segments).unwrap_or_default();
         let segment = |info: segments::SegmentInfo| Segment {
@@ -196,39 +197,39 @@ impl Records {
         all.into_iter().map(segment).collect()
     }
 
-    /// The records of a segment, in order; None if it is gone.
+    /// Returns the records of a segment in order; `None` if it was removed.
     pub(crate) fn of_segment(&self, segment: segments::SegmentNumber) -> Option<segments::Records<'_>> {
         self.log().and_then(|log| log.records(segment).ok())
     }
 
-    /// Ends the segment that records are appended to.
+    /// Seals the open segment.
     pub(crate) fn seal(&self) {
         if let Some(log) = self.log() {
             log.seal();
         }
     }
 
-    /// Removes a segment that nobody refers to.
+    /// Removes a segment without references.
     pub(crate) fn remove(&self, segment: segments::SegmentNumber) {
         if let Some(Err(error)) = self.log().map(|log| log.remove(segment)) {
             tracing::warn!("a segment cannot be removed: {error}");
         }
     }
 
-    /// Sets how much the files may take.
+    /// Sets the size limit of the files.
     pub(crate) fn set_limit(&self, config: &Config) {
         if let Records::Log(log) = self {
             log.segments.set_limit(size_limit(config, &log.directory));
         }
     }
 
-    /// Bytes written and held in buffers so far.
+    /// Returns the log's statistics: bytes written, and bytes in buffers.
     pub(crate) fn statistics(&self) -> Option<segments::LogStatistics> {
         self.log().map(SegmentLog::statistics)
     }
 }
 
-/// Gives the value of a record to `take`, if the record is that of the key.
+/// Passes the value of a record to `take`, if the record is that of the key.
 fn take_value<R>(
     record: &segments::Record<'_>,
     database_name: usize,
@@ -249,7 +250,7 @@ fn read_row(store: &Store, database_name: usize, key: &[u8], bytes: &mut Vec<u8>
     Kind::from_byte(kind).ok_or_else(|| "the row is of an unknown kind".to_owned())
 }
 
-/// How much the files may take: without a limit, nine tenths of what is free on their disk.
+/// Returns the size limit of the files: by default, nine tenths of the free bytes on their disk.
 fn size_limit(config: &Config, directory: &Path) -> u64 {
     if config.tiered_max_size > 0 {
         return config.tiered_max_size;

@@ -1,4 +1,4 @@
-//! What is told of values that go and come: by INFO, TIERING and metrics.
+//! Statistics of cold values, for INFO, TIERING and metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,36 +7,36 @@ use emberkv_core::keyspace::SHARDS;
 use super::{FETCH_TIMES, Storage};
 use crate::server::Server;
 
-/// How it is now, and what has been since the start. All is zero where no values go away.
+/// The present state, and the counts since startup. All are zero where values cannot be cold.
 #[derive(Default)]
 pub(crate) struct Figures {
     pub(crate) is_on: bool,
-    /// Keys whose values are in memory, and those whose values are not.
+    /// Keys with resident values, and keys with cold values.
     pub(crate) hot_keys: u64,
     pub(crate) cold_keys: u64,
-    /// Memory of the data set, and what the values that are away would take of it.
+    /// Memory of the data set, and what the cold values would add to it.
     pub(crate) hot_bytes: u64,
     pub(crate) cold_bytes: u64,
     /// Keys whose values stay in memory.
     pub(crate) pinned_keys: u64,
-    /// Files of tiers, what they or those of a store take, and how much of those of tiers is still referred to.
+    /// Files of tiers, the bytes in them or in those of a store, and the live bytes in those of tiers.
     pub(crate) segments: u64,
     pub(crate) stored_bytes: u64,
     pub(crate) live_bytes: u64,
-    /// What waits to be written, and what files may take.
+    /// Bytes to be written, and the size limit of the files.
     pub(crate) buffered_bytes: u64,
     pub(crate) limit_bytes: u64,
-    /// What is in memory beside what `maxmemory` counts, and from how much of that on values go.
+    /// Resident bytes that `maxmemory` does not count, and the counted bytes above which values are demoted.
     pub(crate) beside_bytes: u64,
     pub(crate) goal_bytes: u64,
     pub(crate) reads_waiting: u64,
-    /// Nothing can be sent away for now.
+    /// Whether nothing can be demoted at present.
     pub(crate) demotion_stuck: bool,
     pub(crate) demotions: u64,
     pub(crate) free_drops: u64,
     pub(crate) fetches: u64,
     pub(crate) fetches_unwanted: u64,
-    /// Calls that have waited for what was being read already, and how long reads took: in sum, and each.
+    /// Calls that joined a read in progress, and the times of reads: their sum, and by bucket.
     pub(crate) fetches_joined: u64,
     pub(crate) fetch_usec: u64,
     pub(crate) fetch_times: [u64; FETCH_TIMES],
@@ -50,7 +50,7 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// Those of a server. O(shards).
+    /// Collects the statistics of a server. O(shards).
     pub(crate) fn of(server: &Server) -> Figures {
         let storage = Storage::of(server);
         let (mut keys, mut away, mut away_bytes, mut pinned) = (0, 0, 0, 0);
@@ -63,7 +63,7 @@ impl Figures {
         }
         let segments = storage.records.segments();
         let log = storage.records.statistics().unwrap_or_default();
-        // Files that are just being replaced are told of the next time.
+        // Files that are being replaced are reported the next time.
         let of_store = storage.store().and_then(|store| store.statistics().ok());
         let in_segments = || segments.iter().map(|segment| segment.stored_bytes).sum::<u64>();
         let stored_bytes = of_store.map_or_else(in_segments, |statistics| statistics.file_bytes);
@@ -102,7 +102,7 @@ impl Figures {
         }
     }
 
-    /// How it is now, by the names of INFO.
+    /// Returns the present state, by the field names of INFO.
     pub(crate) fn now(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("enabled", u64::from(self.is_on)),
@@ -123,7 +123,7 @@ impl Figures {
         ]
     }
 
-    /// What has been since the start, by the names of INFO.
+    /// Returns the counts since startup, by the field names of INFO.
     pub(crate) fn since_start(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("demotions", self.demotions),

@@ -1,4 +1,4 @@
-//! Accepting: sockets become connections of a worker.
+//! Accepting: a worker turns sockets into connections.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::tls::TlsStream;
 impl Worker {
     pub(super) fn accept_waiting(&mut self) {
         self.is_accepting = false;
-        // A flood of new connections must not hold up those already served.
+        // A flood of new connections must not delay existing ones.
         let config = &self.executor.config;
         let (mut plain_left, mut tls_left) =
             (config.max_new_connections_per_cycle, config.max_new_tls_connections_per_cycle);
@@ -47,7 +47,7 @@ impl Worker {
         }
     }
 
-    /// Accepts connections at `listeners`, and at the unix socket.
+    /// Accepts connections from `listeners`, and from the unix socket.
     pub(super) fn listen(&mut self, listeners: Vec<Arc<Listener>>) {
         if self.stop_at.is_some() {
             return;
@@ -69,7 +69,7 @@ impl Worker {
         }
     }
 
-    /// Gives a new connection to the worker with the fewest.
+    /// Assigns a new connection to the worker with the fewest.
     pub(super) fn place(&mut self, incoming: Incoming) {
         let chosen = self.server.reserve_place();
         if chosen == self.executor.index {
@@ -87,7 +87,7 @@ impl Worker {
     }
 
     pub(super) fn try_accept(&mut self, incoming: Incoming) -> Option<()> {
-        // A password set since the turn began is asked for: its CONFIG SET may have been answered already.
+        // A password set since the turn began is required: the reply to its CONFIG SET may have been sent already.
         if self.executor.take_new_config() {
             self.apply_config();
         }
@@ -96,7 +96,7 @@ impl Worker {
 }
 
 impl OtherConnections<'_> {
-    /// Makes a socket a connection; `None` if that is not possible, which the peer is told.
+    /// Creates a connection from a socket; returns `None` if that is not possible, after sending the peer the reason.
     pub(super) fn try_accept(&mut self, executor: &mut Executor, incoming: Incoming) -> Option<()> {
         let config = &executor.config;
         if let Err(error) = listener::prepare(&incoming.socket, &incoming.peer, config.tcp_keepalive) {
@@ -134,8 +134,8 @@ impl OtherConnections<'_> {
         }
     }
 
-    /// Makes a socket a connection that has a place here, but is not in it yet. It is given back if there are `clients_max`
-    /// clients already.
+    /// Creates a connection with a reserved place in this worker's table, not yet stored there. Returns the socket if
+    /// there are `clients_max` clients already.
     pub(super) fn open(
         &mut self,
         executor: &mut Executor,
@@ -208,7 +208,7 @@ impl OtherConnections<'_> {
     }
 }
 
-/// A socket that is to be a connection, and what encrypts it.
+/// A socket that is to become a connection, and its encryption.
 pub(super) struct Socket {
     pub(super) socket: OwnedFd,
     pub(super) tls: Option<Box<TlsStream>>,

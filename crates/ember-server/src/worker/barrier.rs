@@ -1,10 +1,10 @@
-//! The commit barrier: replies are held until what they acknowledge cannot be lost any more.
+//! The commit barrier: replies are held until what they acknowledge is safe.
 //!
-//! The replies of a batch that has changed something are sent when the last record it has made is in the append-only file;
-//! with `appendfsync always` when it is durable. A worker that is about to send tries to append first, so that with the
-//! other policies replies are seldom held (`journal/stream.rs`). With `sync-replicas` so many replicas have confirmed it,
-//! too. A connection whose replies are held runs nothing meanwhile, and all connections that are held together share one
-//! write and one fsync, and one question to the replicas.
+//! The replies to a batch with changes are sent when its last record is in the append-only file; with
+//! `appendfsync always` when it is durable. A worker that is about to send tries to append first, so that with the
+//! other policies replies are seldom held (`journal/stream.rs`). With `sync-replicas`, that many replicas must have
+//! confirmed it, too. A connection whose replies are held runs nothing meanwhile. All connections that are held
+//! together share one write and one fsync, and one request to the replicas.
 
 use std::collections::BTreeSet;
 
@@ -15,18 +15,18 @@ use crate::config::SYNC_REPLICAS_MAX;
 use crate::executor::Executor;
 use crate::journal::JournalHub;
 
-/// What a worker's connections wait for: numbers of records, with the token of the connection.
+/// The records that a worker's connections wait for, each with the token of the connection.
 #[derive(Default)]
 pub(crate) struct Barrier {
-    /// Those whose replies are held, by the number of replicas that are to have the record.
+    /// Connections whose replies are held, by the number of replicas that must have the record.
     held: [BTreeSet<(u64, usize)>; SYNC_REPLICAS_MAX + 1],
-    /// Those whose call waits.
+    /// Connections whose call waits for a record.
     awaited: BTreeSet<(u64, usize)>,
 }
 
 impl Barrier {
-    /// Holds the replies of a connection until the records that they acknowledge are released. Called again when there are
-    /// more of them: a call that waited for a key may be served meanwhile.
+    /// Holds the replies of a connection until the records that they acknowledge are released. Called again when
+    /// replies are added, because a blocked call may be served meanwhile.
     fn hold(&mut self, connection: &mut Connection, token: usize, replicas: u32, now_ms: i64) {
         if !connection.is_held {
             (connection.is_held, connection.held_since_ms) = (true, now_ms);
@@ -34,14 +34,14 @@ impl Barrier {
         self.held[replicas as usize].insert((connection.acknowledges, token));
     }
 
-    /// Notes that a connection's call waits for record `record` to be durable.
+    /// Records that a connection's call waits for `record` to be durable.
     pub(super) fn wait_for(&mut self, record: u64, token: usize) {
         self.awaited.insert((record, token));
     }
 }
 
 impl Worker {
-    /// Whether replies of a connection may be sent now; if not, they are held.
+    /// Returns whether replies of a connection may be sent now; otherwise holds them.
     pub(super) fn may_send(&mut self, token: usize) -> bool {
         let Some(connection) = self.connections[token].as_deref_mut() else { return false };
         let replicas = replicas_for(&self.executor, connection);
@@ -53,7 +53,7 @@ impl Worker {
         may_send
     }
 
-    /// Whether a connection's replies are held for replicas, and have been for too long.
+    /// Returns whether a connection's replies have been held for replicas for too long.
     pub(super) fn waits_too_long_for_replicas(&self, connection: &Connection) -> bool {
         let (executor, journal) = (&self.executor, &self.server.journal);
         connection.is_held
@@ -62,7 +62,7 @@ impl Worker {
             && executor.turn.now_ms - connection.held_since_ms > i64::from(executor.config.sync_timeout)
     }
 
-    /// Looks again at all connections whose replies are held: they may wait for other replicas now.
+    /// Checks all connections with held replies again: they may wait for another number of replicas now.
     pub(super) fn hold_anew(&mut self) {
         for token in self.barrier.held.iter_mut().flat_map(std::mem::take).map(|(_, token)| token) {
             if let Some(connection) = self.connections[token].as_deref_mut() {
@@ -72,7 +72,7 @@ impl Worker {
         }
     }
 
-    /// Whether replies can be sent now that were held. If not, the worker will be woken when they can.
+    /// Returns whether held replies can be sent now. If not, the worker will be woken when they can.
     pub(super) fn can_release(&self) -> bool {
         let Barrier { held, awaited } = &self.barrier;
         if held.iter().all(BTreeSet::is_empty) && awaited.is_empty() {
@@ -85,7 +85,7 @@ impl Worker {
         }) || awaited.first().is_some_and(|&(record, _)| record <= journal.durable())
     }
 
-    /// Lets those connections go on that need not wait any more.
+    /// Resumes the connections that need not wait any more.
     pub(super) fn release_held(&mut self) {
         for (replicas, held) in (0..).zip(&mut self.barrier.held) {
             if held.is_empty() {
@@ -116,14 +116,14 @@ impl Worker {
     }
 }
 
-/// Up to which record replies may be sent that so many replicas are to have.
+/// Returns the record up to which replies may be sent that need this number of replicas.
 fn releasable(journal: &JournalHub, replicas: u32) -> u64 {
     journal.released().min(journal.replicated(replicas))
 }
 
-/// How many replicas are to have what a connection has written before it is answered.
+/// Returns how many replicas must have a connection's writes before the reply is sent.
 pub(super) fn replicas_for(executor: &Executor, connection: &Connection) -> u32 {
-    // What the primary sends others have before.
+    // The primary's stream is safe on the primary already.
     if connection.client.primary.is_some() { 0 } else { executor.sync_replicas(Some(&connection.client)) }
 }
 

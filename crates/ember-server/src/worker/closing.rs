@@ -1,4 +1,4 @@
-//! Closing a connection: everything that knew of it forgets it.
+//! Closing a connection, and removing it from all tables.
 
 use std::sync::atomic::Ordering;
 
@@ -12,7 +12,8 @@ use crate::clients::transaction;
 use crate::server::Server;
 
 impl Worker {
-    /// Decides that a connection is closed, or learns that it is: its client takes nothing more from now on.
+    /// Decides that a connection is closed, or records that decision: its client receives nothing more that it waits
+    /// for.
     pub(super) fn end(&mut self, token: usize, reason: EndReason) {
         let Some(connection) = self.connections[token].as_deref_mut() else { return };
         self.server.begin_ending(&connection.client.view, reason);
@@ -21,8 +22,8 @@ impl Worker {
         self.finish_ending(token);
     }
 
-    /// Closes a connection whose end is decided, unless the reply is on its way that its waiter was served before. What is
-    /// to be sent is sent as far as the socket takes it now.
+    /// Closes a connection whose end is decided, unless its waiter was served before and the reply is still to come.
+    /// Sends as much output as the socket accepts now.
     pub(super) fn finish_ending(&mut self, token: usize) {
         let Some(connection) = self.connections[token].as_deref_mut() else { return };
         if connection.awaits_last_reply() {
@@ -34,7 +35,7 @@ impl Worker {
             is_whole = self.flush(token);
         }
         let Some(connection) = self.connections[token].as_deref_mut() else { return };
-        // A last reply may have to wait until what it has taken is in the append-only file.
+        // A last reply may have to wait until what the call took is in the append-only file.
         if is_whole && connection.has_last_reply && connection.acknowledges != 0 {
             return;
         }
@@ -66,18 +67,18 @@ impl Worker {
         }
     }
 
-    /// Whether the last command of a connection is `SHUTDOWN`.
+    /// Returns whether the last command of a connection is `SHUTDOWN`.
     fn has_asked_for_shutdown(&self, connection: &Connection) -> bool {
         let last = connection.client.view.command.load(Ordering::Relaxed);
         let last = (last as usize).checked_sub(1).and_then(|index| self.server.registry.all().get(index));
         last.is_some_and(|command| command.full_name == "shutdown")
     }
 
-    /// Takes back what the keyspace knows of a connection: what it waits for and watches.
+    /// Removes a connection's state in the keyspace: waits and watches.
     pub(super) fn forget(&mut self, connection: &mut Connection, token: usize) {
         if let Some(blocked) = connection.blocked.take() {
             forget_waiting(&mut self.deadlines, self.server, connection, &blocked, token);
-            // If somebody serves it just now, he takes it out of the queues himself; the reply is for nobody.
+            // A worker that is serving it at this moment removes it from the queues; that reply is discarded.
             blocked.waiter.end();
             self.withdraw(&blocked);
         }
@@ -100,11 +101,11 @@ impl Worker {
         if view.is_monitor.load(Ordering::Relaxed) {
             self.server.monitors.remove(Address::of(view));
         }
-        // Not inside the gate, as in `Worker::withdraw`.
+        // Not inside the gate; see `Worker::withdraw`.
         transaction::unwatch(&self.server.keyspace, &mut self.executor.turn, &mut connection.client);
     }
 
-    /// One connection less; tells the other workers when they may wait for that.
+    /// Counts a closed connection; wakes the other workers when they may wait for the last one.
     pub(super) fn discount(&self) {
         let workers = &self.server.workers;
         workers[self.executor.index].connections.fetch_sub(1, Ordering::SeqCst);
@@ -114,9 +115,9 @@ impl Worker {
     }
 }
 
-/// Whether no worker has a connection.
+/// Returns whether no worker has a connection.
 pub(super) fn is_drained(server: &Server) -> bool {
-    // SeqCst pairs with the subtraction in `Worker::discount`: of two workers that close their last connections at once
-    // at least one sees that there are none left.
+    // SeqCst pairs with the subtraction in `Worker::discount`: if two workers close their last connections at once, at
+    // least one sees that none is left.
     server.workers.iter().all(|worker| worker.connections.load(Ordering::SeqCst) == 0)
 }

@@ -1,4 +1,4 @@
-//! Evicting clients: when all of them together take more than `maxmemory-clients`, those that take most are disconnected.
+//! Evicting clients: when all of them together take more than `maxmemory-clients`, the largest ones are disconnected.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,14 +8,14 @@ use super::Worker;
 use crate::clients::client::ClientView;
 use crate::clients::ending::EndReason;
 
-/// Time between two searches: those who are evicted from other workers are there until these close them.
+/// The interval of searches: evicted clients of other workers exist until those close them.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Time between two searches when one has found too few clients to evict.
+/// The interval after a search that found too few clients to evict.
 const VAIN_SEARCH_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Worker {
-    /// Evicts clients, on any worker, as long as all of them take too much. O(workers) while they do not.
+    /// Evicts clients, on any worker, as long as their total exceeds the limit. O(workers) while it does not.
     #[inline]
     pub(super) fn evict_clients(&mut self) {
         if let Some(limit) = self.executor.config.client_memory_max()
@@ -32,12 +32,12 @@ impl Worker {
             return;
         }
         self.evicts_at = now + SEARCH_INTERVAL;
-        // The limit of this moment: it may have been raised since the turn began.
+        // The current limit, which may have been raised since the turn began.
         let Some(limit) = self.server.config.snapshot().client_memory_max() else { return };
         let mut total = self.server.client_memory();
         let mut views: Vec<(u64, Arc<ClientView>)> =
             self.server.clients.all().into_iter().map(|view| (view.memory_bytes(), view)).collect();
-        // What is being closed, on whichever worker, is as good as gone.
+        // Clients that are being closed, on any worker, count as closed.
         views.retain(|(bytes, view)| {
             let is_closing = view.is_cut();
             total = total.saturating_sub(if is_closing { *bytes } else { 0 });

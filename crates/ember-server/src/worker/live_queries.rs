@@ -1,6 +1,6 @@
-//! A worker's part in live queries: it runs those whose home it is, and tells its connections of new states.
+//! A worker's part in live queries: it evaluates the queries that it owns, and sends new states to its connections.
 //!
-//! What is done in one turn is bounded: other connections wait meanwhile.
+//! The work per turn is limited, because other connections wait meanwhile.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -32,76 +32,77 @@ use crate::replication::primary::Primary;
 use crate::replication::primary::position::Standing;
 use crate::server::Server;
 
-/// Time in which queries are run in one turn, give or take one of them.
+/// The time for evaluations in one turn, to within one evaluation.
 const EVALUATION_SLICE: Duration = Duration::from_micros(200);
 
-/// A run that takes this long or longer delays the next one of its query by four times as long: so a query takes a fifth of
-/// a worker's time at most. Shorter ones come once in a turn.
+/// An evaluation that takes at least this long delays the next one of its query by four times its duration, so a query
+/// takes at most a fifth of a worker's time. Shorter ones run once per turn.
 const DELAYING_RUN: Duration = Duration::from_micros(50);
 
-/// Queries that take long and are looked at in one turn, whether one of them may run.
+/// The number of long queries checked per turn for one that may run.
 const LONG_TRIED_MAX: usize = 64;
 
-/// How soon a state is looked at again that is not in the stream of replication.
+/// The interval of checks for a state that is not in the replication stream yet.
 const PLACE_AWAITED: Duration = Duration::from_micros(500);
 
-/// How soon queries are run again that wait for states to be written, because all together take the memory they may.
+/// The delay of queries that wait for states to be sent because all together use up their memory limit.
 const ROOM_AWAITED: Duration = Duration::from_millis(5);
 
-/// Connections that are told of states in one turn.
+/// Connections that receive states in one turn.
 const TOLD_MAX: usize = 256;
 
-/// Ended interests that are taken back in one turn.
+/// Watchers of closed connections that are removed in one turn.
 const LEFT_MAX: usize = 256;
 
-/// Ends of intervals that are kept, whoever waits for them.
+/// Below twice this number of interval ends, those of removed watchers are kept.
 const INTERVALS_MIN: usize = 1024;
 
-/// Unsent bytes of a connection from which on the newest state of each query waits for it.
+/// Unsent bytes of a connection from which on only the newest state of each query is kept for it.
 const CONGESTED_BYTES: usize = 64 * 1024;
 
-/// What there is to do.
+/// Pending work.
 #[derive(Default)]
 pub(super) struct QueryWork {
-    /// Queries to be run.
+    /// Queries to be evaluated.
     marked: FairQueue,
-    /// When they are tried again, if they wait for memory.
+    /// When they are retried, if they wait for memory.
     room_at: Option<Instant>,
-    /// Those that are not to be run before a time.
+    /// Queries that are not to be evaluated before a time.
     delayed: BTreeMap<(Instant, usize), Marked>,
-    /// Those that take long, and wait for others of their keys or for a thread; and when they are tried again.
+    /// Long queries that wait for others of their keys or for a thread, and when they are retried.
     long: FairQueue,
     long_at: Option<Instant>,
-    /// Queries that run on other threads, by their addresses, and those of them that were marked meanwhile.
+    /// Queries being evaluated on job threads, by address, and their marks since.
     running: HashMap<usize, Option<Marked>>,
-    /// The newest states that are not in the stream of replication yet, by the query's address, and when they are looked at
+    /// The newest states that are not in the replication stream yet, by the query's address, and when they are checked
     /// again.
     unplaced: HashMap<usize, News>,
     placed_at: Option<Instant>,
-    /// The state that is told now.
+    /// The state that is being sent.
     telling: Option<Telling>,
-    /// The newest state of each query that is to be told, by the query's address, and these, the oldest first.
+    /// The newest state of each query that is to be sent, by the query's address, and the addresses, the oldest first.
     untold: HashMap<usize, Arc<State>>,
     untold_order: VecDeque<usize>,
     intervals: Intervals,
-    /// Interests of closed connections.
+    /// Watchers of closed connections.
     left: Vec<(Receiver, Box<Watcher>)>,
 }
 
-/// When a watcher with an interval may be told again: the time, its connection's number, its client's id, its own number.
+/// The end of a watcher's interval: the time, its connection's number, its client id, its own number.
 type IntervalEnd = (Instant, usize, u64, u32);
 
-/// The ends of intervals. Those of watchers that are gone stay until their time, which may be a day, unless there are many.
+/// The ends of intervals. Those of removed watchers stay until their time, which may be a day away, unless there are
+/// many.
 #[derive(Default)]
 struct Intervals {
     ends: BTreeSet<IntervalEnd>,
-    /// How many there were of watchers that are still there, when that was last counted.
+    /// How many had an existing watcher at the last count.
     kept: usize,
 }
 
 impl Intervals {
-    /// Notes an end. When there are twice as many as were last kept, those that `is_awaited` does not hold for are
-    /// forgotten.
+    /// Adds an end. When there are twice as many as were last kept, those for which `is_awaited` does not hold are
+    /// removed.
     fn insert(&mut self, end: IntervalEnd, is_awaited: impl FnMut(&IntervalEnd) -> bool) {
         if self.ends.len() >= 2 * self.kept.max(INTERVALS_MIN) {
             self.ends.retain(is_awaited);
@@ -114,33 +115,33 @@ impl Intervals {
         self.ends.first().map(|&(at, ..)| at)
     }
 
-    /// Takes one out whose time has come.
+    /// Removes and returns an end that is due.
     fn pop_due(&mut self, now: Instant) -> Option<IntervalEnd> {
         self.first().filter(|&at| at <= now)?;
         self.ends.pop_first()
     }
 }
 
-/// A state, and how far it is told.
+/// A state, and how many receivers it was sent to.
 struct Telling {
     state: Arc<State>,
-    /// Who is to be told. Who begins to watch later has seen the state, or a newer one, under the locks.
+    /// The receivers. Clients that begin to watch later have seen this state or a newer one, under the locks.
     receivers: Vec<Receiver>,
-    /// How many of them were.
+    /// How many of them it was sent to.
     told: usize,
-    /// The state as it was written last.
+    /// The state as last encoded.
     written: Option<Written>,
 }
 
 impl QueryWork {
-    /// Whether there is something to do at once.
+    /// Returns whether there is immediate work.
     pub(super) fn is_due(&self, server: &Server) -> bool {
         let has_states = self.telling.is_some() || !self.untold_order.is_empty();
         let runs = !self.marked.is_empty() && self.room_at.is_none() && !server.is_loading();
         has_states || !self.left.is_empty() || runs
     }
 
-    /// When there is something to do next.
+    /// Returns when there is work next.
     pub(super) fn next_at(&self) -> Option<Instant> {
         let delayed = self.delayed.first_key_value().map(|(&(at, _), _)| at);
         let times = [self.intervals.first(), self.placed_at, self.room_at, self.long_at];
@@ -153,18 +154,18 @@ impl QueryWork {
         is_empty && !has_states && self.long.is_empty() && self.left.is_empty() && self.unplaced.is_empty()
     }
 
-    /// Enters a query that is to be run again.
+    /// Adds a query to be evaluated.
     pub(super) fn mark(&mut self, marked: Marked) {
         self.marked.push(marked);
     }
 
-    /// Notes a query that takes long, and is to be tried again at a time.
+    /// Queues a long query that is to be retried at a time.
     fn wait(&mut self, marked: Marked, until: Instant) {
         self.long.push(marked);
         self.long_at = Some(self.long_at.map_or(until, |at| at.min(until)));
     }
 
-    /// Takes up the next query that takes long and may run now.
+    /// Takes the next long query that may run now.
     fn take_up_long(&mut self, server: &Server, now: Instant) {
         let runs = LiveQueries::of(server).long_runs();
         self.long_at = None;
@@ -177,7 +178,7 @@ impl QueryWork {
                 Some(until) => self.wait(marked, until),
                 None => {
                     self.marked.push(marked);
-                    // The others are looked at when it runs.
+                    // The others are checked when it runs.
                     self.long_at = (!self.long.is_empty()).then_some(now);
                     return;
                 }
@@ -187,7 +188,7 @@ impl QueryWork {
 }
 
 impl Worker {
-    /// Does what there is to do in this turn.
+    /// Does the work of this turn.
     pub(super) fn work_on_queries(&mut self) {
         if self.executor.marked.is_empty() && self.queries.is_idle() {
             return;
@@ -216,14 +217,14 @@ impl Worker {
         }
     }
 
-    /// Runs queries, for a slice of time.
+    /// Evaluates queries for a slice of time.
     fn run_marked(&mut self, begun: Instant) {
         if !self.executor.enter_gate() {
             return; // a script runs for long; the next turn tries again
         }
         let mut states = Vec::new();
         let mut now = begun;
-        // Those that are marked meanwhile come in the next turn.
+        // Queries that are marked meanwhile are evaluated in the next turn.
         for _ in 0..self.queries.marked.len() {
             if !LiveQueries::of(self.server).may_run(self.executor.config.watch_max_memory) {
                 self.queries.room_at = Some(now + ROOM_AWAITED);
@@ -261,7 +262,7 @@ impl Worker {
         states.into_iter().for_each(|news| self.send_news(news));
     }
 
-    /// Counts the time of a run, and delays the next one of its query.
+    /// Counts the time of an evaluation, and delays the next one of its query.
     fn note_run(&self, query: &LiveQuery, took: Duration, ended: Instant) {
         self.executor.stats.query_nanoseconds.add(took.as_nanos() as u64);
         if took >= DELAYING_RUN {
@@ -270,15 +271,15 @@ impl Worker {
         }
     }
 
-    /// Sends a state to the workers whose connections are to be told, with its place in the stream of replication: later, if
-    /// it has none yet.
+    /// Sends a state to the workers with watchers, with its position in the replication stream; if it has none yet, it
+    /// is sent later.
     fn send_news(&mut self, (mut state, workers): News) {
         state.position = match Primary::of(self.server).standing(self.server, state.record) {
             Standing::Nowhere => None,
             Standing::At(position) => Some(position),
             Standing::NotYet => {
                 self.server.journal.pass_on_published();
-                // One that is here already is older.
+                // A state that is here already is older.
                 self.queries.unplaced.insert(Arc::as_ptr(&state.query).addr(), (state, workers));
                 self.queries.placed_at.get_or_insert_with(|| Instant::now() + PLACE_AWAITED);
                 return;
@@ -294,7 +295,7 @@ impl Worker {
         }
     }
 
-    /// Takes what other threads have found, and lets those queries be run again that were marked meanwhile.
+    /// Accepts the results of job threads, and queues those queries that were marked meanwhile.
     pub(super) fn end_evaluations(&mut self) {
         let now = Instant::now();
         for EndedRun { query, took, news } in std::mem::take(&mut self.executor.ended_runs) {
@@ -308,7 +309,7 @@ impl Worker {
         }
     }
 
-    /// Notes a state of which this worker's connections are to be told, in the place of an older one of the same query.
+    /// Adds a state to be sent to this worker's connections, replacing an older one of the same query.
     pub(super) fn accept_state(&mut self, state: Arc<State>) {
         let QueryWork { untold, untold_order, .. } = &mut self.queries;
         match untold.entry(Arc::as_ptr(&state.query).addr()) {
@@ -321,7 +322,7 @@ impl Worker {
         }
     }
 
-    /// Tells connections of states, a slice of them.
+    /// Sends states to connections, a slice at a time.
     fn tell_some(&mut self) {
         let mut left = TOLD_MAX;
         while left > 0
@@ -341,7 +342,7 @@ impl Worker {
         }
     }
 
-    /// The state that is told now, or the next one.
+    /// Returns the state that is being sent, or the next one.
     fn next_telling(&mut self) -> Option<Telling> {
         if let Some(telling) = self.queries.telling.take() {
             return Some(telling);
@@ -353,7 +354,7 @@ impl Worker {
         Some(Telling { state, receivers, told: 0, written: None })
     }
 
-    /// Tells one connection of a state, now or later; `written` is the state as it was written last.
+    /// Passes a state to one connection, which receives it now or later; `written` is the state as last encoded.
     fn tell(&mut self, state: &Arc<State>, receiver: Receiver, now: Instant, written: &mut Option<Written>) {
         let Receiver { token, client_id, number } = receiver;
         let token = token as usize;
@@ -362,7 +363,7 @@ impl Worker {
         let (live, bytes_max) = (LiveQueries::of(self.server), self.executor.config.watch_max_memory);
         let Some(watchers) = watchers_of(connection) else { return };
         let received = watchers.edit(number, |watcher| {
-            // Another query may have the number by now.
+            // Another query may have the number now.
             Arc::ptr_eq(&watcher.query, &state.query).then(|| {
                 let coalesced = watcher.coalesced;
                 let may_keep = |state: &State| live.may_keep(state, bytes_max);
@@ -400,7 +401,7 @@ impl Worker {
         }
     }
 
-    /// Writes a state to a connection, if its client may still see it.
+    /// Writes a state to a connection, if its client still has the right to see it.
     fn write_state(
         &mut self,
         state: &Arc<State>,
@@ -450,7 +451,7 @@ impl Worker {
         connection.acknowledges = connection.acknowledges.max(state.record.unwrap_or(0));
     }
 
-    /// Answers the call with which a client has begun to watch, and that has waited for the first state.
+    /// Answers a call that has begun to watch and has waited for the first state.
     fn answer_first(
         &mut self,
         state: &State,
@@ -486,7 +487,7 @@ impl Worker {
         self.end_waiting(token, client_id, Ending::Served(reply, state.record.unwrap_or(0)));
     }
 
-    /// Tells watchers whose interval is over.
+    /// Sends states to watchers whose interval has ended.
     fn end_intervals(&mut self, now: Instant) {
         while let Some((_, token, client_id, number)) = self.queries.intervals.pop_due(now) {
             let Some(connection) = connection_of(&mut self.connections, token, client_id) else { continue };
@@ -496,7 +497,8 @@ impl Worker {
         }
     }
 
-    /// Writes states that have waited for a connection's socket, as far as it takes them; whether there was something.
+    /// Writes states that have waited for a connection's socket, as long as it accepts them; returns whether there were
+    /// any.
     pub(super) fn write_waiting(&mut self, token: usize) -> bool {
         let mut has_written = false;
         while let Some(connection) = self.connections[token].as_deref_mut()
@@ -511,12 +513,12 @@ impl Worker {
         has_written
     }
 
-    /// Tells one connection of a state that has waited, or has its query run again if that was not kept.
+    /// Sends a waiting state to one connection, or has its query evaluated again if the state was discarded.
     fn tell_waited(&mut self, waited: Waited, receiver: Receiver) {
         match waited {
             Waited::State(state) => self.tell(&state, receiver, Instant::now(), &mut None),
             Waited::Missed(query) => {
-                // All are told, whatever they know.
+                // The next state is sent to all watchers, whatever they have.
                 query.with_audience(|audience| audience.set_known(None));
                 if query.mark() {
                     self.executor.send_home(query);
@@ -525,7 +527,7 @@ impl Worker {
         }
     }
 
-    /// Lets the interests of a connection that closes be taken back, in this turn and those that follow.
+    /// Removes the watchers of a closing connection, in this turn and the following ones.
     pub(super) fn leave_queries(&mut self, connection: &mut Connection, token: usize) {
         let (client_id, token) = (connection.client.view.id, token as u32);
         let Some(watchers) = watchers_of(connection) else { return };
@@ -557,7 +559,7 @@ mod tests {
             .map(|(.., number)| number)
             .collect();
         assert_eq!(due, (0..10).collect::<Vec<_>>(), "who waits is still told");
-        // Where all of them wait, looking costs no more than a share of what was entered since.
+        // If all of them wait, the checks cost no more than a fraction of what was added since.
         let mut looks = 0;
         for number in 0..100_000 {
             intervals.insert(end(number), |_| {

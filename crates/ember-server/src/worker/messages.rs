@@ -1,4 +1,4 @@
-//! Letters: what other workers and threads want of this one.
+//! Messages: requests of other workers and threads to this one.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ impl Worker {
     pub(super) fn handle_messages(&mut self) {
         let mut messages = std::mem::take(&mut self.messages);
         self.server.workers[self.executor.index].mailbox.take(&mut messages);
-        // Those that were postponed are older than those that are still in the mailbox.
+        // Postponed messages are older than those in the mailbox.
         if !self.postponed.is_empty() {
             let newer = std::mem::replace(&mut messages, std::mem::take(&mut self.postponed));
             messages.extend(newer);
@@ -74,7 +74,7 @@ impl Worker {
         }
     }
 
-    /// Writes a push to connections; those who do not read fast enough are closed when they are served next.
+    /// Writes a push to connections; those that do not read fast enough are closed when they are served next.
     pub(super) fn push(&mut self, push: &Push, receivers: &[Receiver]) {
         for Receiver { token, client_id, pattern } in receivers {
             let Some(connection) = connection_of(&mut self.connections, *token, *client_id) else { continue };
@@ -83,7 +83,7 @@ impl Worker {
             if !connection.is_closing() && is_wanted {
                 connection.push(push, pattern.as_deref());
                 list(&mut self.ready, connection, *token);
-                // The others are looked at when they are served.
+                // Smaller outputs are checked when the connection is served.
                 let is_much = connection.output.len_bytes() > OUTPUT_HIGH_BYTES;
                 if is_much && !self.is_within_limits(*token) {
                     self.end(*token, EndReason::Over);
@@ -104,7 +104,7 @@ impl Worker {
             }
             self.end(token, reason);
         } else if connection.is_closing() {
-            // Its waiter was being served, and there was nothing for it.
+            // Its waiter was being served, but there was nothing for it.
             list(&mut self.ready, connection, token);
         } else if connection.client.view.is_paused.load(Ordering::Relaxed)
             && !self.server.pause.holds(self.executor.turn.now_ms, true)
@@ -123,13 +123,14 @@ impl Worker {
         for token in 0..self.connections.len() {
             if let Some(connection) = self.connections[token].as_deref_mut() {
                 connection.readable = true;
-                // A pause may last longer than the process will: its commands are not run, which their clients see.
+                // A pause may outlast the process. The commands do not run, which their clients see by the closed
+                // connection.
                 let was_paused = connection.parked.take_if(|parked| parked.is_paused).is_some();
-                // What the primary sends does not end.
+                // The primary's stream does not end.
                 if was_paused || connection.client.primary.is_some() {
                     connection.begin_closing();
                 }
-                // A client that waits for a key is not served any more, as in Redis.
+                // A blocked client is not served any more, as in Redis.
                 if connection.blocked.is_some() {
                     self.end(token, EndReason::Over);
                     continue;

@@ -1,15 +1,15 @@
-//! A worker: a thread with an event loop of its own that serves its connections and runs commands.
+//! A worker: a thread with its own event loop that serves its connections and runs commands.
 //!
-//! One turn: wait for readiness, read the clock, handle the messages of other threads, then give every connection that has
-//! something to do one read, its commands and one write; the writes of several connections are made in a row. A connection
-//! that could go on is served again in the next turn, after the others: a deep pipeline costs everybody else
+//! One turn: wait for readiness, read the clock, handle the messages of other threads, then give every connection with
+//! work one read, its commands and one write; the writes of several connections are made in a row. A connection that
+//! could continue is served again in the next turn, after the others: a deep pipeline costs other connections
 //! [`SLICE`](serving) of time, not its whole length.
 //!
-//! A connection that waits (for answers of other workers, for `CLIENT PAUSE` to end, for the peer to read replies) runs
-//! nothing, but what its peer sends is taken in up to a bound. At the end of a peer's requests its connection lives on
-//! until all of them are answered.
+//! A connection that waits (for answers of other workers, for the end of `CLIENT PAUSE`, for the peer to read replies)
+//! runs nothing, but requests of its peer are received up to a limit. After the end of a peer's requests, its
+//! connection stays open until all of them are answered.
 
-/// The parts of a worker that can be attended to while the connection of this token runs something.
+/// The parts of a worker that can be served while the connection of this token runs something.
 macro_rules! other_connections {
     ($worker:expr, $token:expr) => {
         OtherConnections {
@@ -66,7 +66,7 @@ use closing::is_drained;
 use live_queries::QueryWork;
 use other_connections::OtherConnections;
 
-/// The token of all listeners; connections' are counted up from zero.
+/// The token of all listeners; those of connections count up from zero.
 const LISTENER_TOKEN: usize = usize::MAX / 2;
 
 /// The token of no connection.
@@ -80,74 +80,74 @@ pub(crate) struct Worker {
     barrier: Barrier,
     listeners: Vec<Arc<Listener>>,
     connections: Vec<Option<Box<Connection>>>,
-    /// Numbers in `connections` that are free.
+    /// Free numbers in `connections`.
     vacant: Vec<usize>,
-    /// Connections with something to do.
+    /// Connections with work.
     ready: Vec<usize>,
-    /// Those of the last turn; kept for its memory.
+    /// The connections of the last turn; kept for the allocation.
     served: Vec<usize>,
-    /// Those whose replies are to be sent together, and since when.
+    /// Connections whose replies are to be sent together, and since when.
     unsent: Vec<usize>,
     unsent_since: Instant,
-    /// Listeners may have more connections to accept.
+    /// Whether listeners may have more connections to accept.
     is_accepting: bool,
-    /// Accepting failed, for lack of descriptors most likely: the next tick tries again.
+    /// Whether accepting has failed, most likely for lack of descriptors: the next tick retries.
     accepts_at_tick: bool,
-    /// Connections that wait for `CLIENT PAUSE` to end.
+    /// Connections that wait for the end of `CLIENT PAUSE`.
     paused: Vec<usize>,
-    /// When connections in blocking commands stop waiting.
+    /// The timeouts of connections in blocking commands.
     deadlines: BTreeSet<(Instant, usize)>,
     messages: Vec<Message>,
-    /// Messages that came while a script ran.
+    /// Messages that arrived while a script ran.
     postponed: Vec<Message>,
-    /// What any connection without leftovers reads into.
+    /// The read buffer of connections without leftovers.
     scratch: Vec<u8>,
-    /// What encrypted bytes are read into.
+    /// The read buffer for encrypted bytes.
     wire: Vec<u8>,
-    /// What connections without leftovers answer into.
+    /// The reply buffers of connections without leftovers.
     buffers: Vec<Reply>,
     batch: Batch,
     limits: RequestLimits,
-    /// Requests taken in while replies wait, in bytes.
+    /// Requests received while replies wait, in bytes.
     absorbed_max: usize,
     next_tick: Instant,
-    /// Before this there is no use in looking for clients to evict.
+    /// Before this time no search for clients to evict is made.
     evicts_at: Instant,
-    /// Where the search for idle connections goes on.
+    /// Where the search for idle connections continues.
     timeout_cursor: usize,
-    /// Time that handshakes have taken in this turn.
+    /// The time that handshakes have taken in this turn.
     handshake_time: Duration,
-    /// Active expiry did not finish in its budget.
+    /// Whether active expiry did not finish within its budget.
     is_expiring: bool,
-    /// Scripts have left garbage that is not collected yet.
+    /// Whether scripts have left garbage that is not collected yet.
     is_collecting: bool,
-    /// Counts the rounds of active expiry.
+    /// The number of rounds of active expiry.
     expire_turn: usize,
-    /// Hot keys that worker 0 has announced, and when it looks for more.
+    /// Hot keys that worker 0 has announced, and when it checks again.
     announced: Announced,
     announces_at: Instant,
-    /// The number of the last walk of defragmentation for which the allocator's cache was given back.
+    /// The number of the last defragmentation walk for which the allocator's cache was flushed.
     flushed_for: u64,
-    /// When worker 0 has the files of TLS looked at.
+    /// When worker 0 checks the TLS files next.
     looks_at_tls_at: Instant,
-    /// What there is to do for live queries.
+    /// The work for live queries.
     queries: QueryWork,
-    /// A signal has asked for the end with these options, and it has not begun.
+    /// The options of a shutdown that a signal has requested and that has not begun.
     ending: Option<ShutdownOptions>,
     stop_at: Option<Instant>,
     /// When it last began to work.
     woke_at: Instant,
     live: &'static LiveQueries,
-    /// When replicas are given what there is for them, if there is something.
+    /// When replicas are fed, if there is something for them.
     feeds_at: Option<Instant>,
-    /// When they were last given something.
+    /// When they were last fed.
     fed_at: Instant,
-    /// The alarm is set for the next time.
+    /// Whether the alarm is set for the next feed.
     is_alarm_set: bool,
 }
 
 impl Worker {
-    /// Worker `index`; the one that gets listeners accepts connections for all.
+    /// Creates worker `index`; the one with listeners accepts connections for all.
     pub(crate) fn new(
         server: &'static Server,
         index: usize,
@@ -215,8 +215,8 @@ impl Worker {
         self.executor.publish();
     }
 
-    /// Whether it is time to end: when all connections of all workers are drained, because commands of the others may
-    /// need this worker's shards until then, or when draining took too long.
+    /// Returns whether the worker is to exit: all connections of all workers are drained, because until then commands
+    /// of others may need this worker's shards, or draining took too long.
     fn is_done(&self) -> bool {
         let Some(stop_at) = self.stop_at else { return false };
         is_drained(self.server) || Instant::now() >= stop_at
@@ -239,8 +239,8 @@ impl Worker {
         let mut timeout = if is_busy { Duration::ZERO } else { wake_at.saturating_duration_since(now) };
         let server = self.server;
         let mailbox = &server.workers[self.executor.index].mailbox;
-        // The last of the others to be drained rings, and who waits for replicas; they may have rung before this worker fell
-        // asleep.
+        // The last worker to drain rings the bell, and so does a thread that waits for replicas; they may have done so
+        // before this worker fell asleep.
         if !timeout.is_zero()
             && (!mailbox.fall_asleep()
                 || self.can_release()
@@ -285,7 +285,8 @@ impl Worker {
         }
     }
 
-    /// Counts the turn before, and the time waited since it ended. To look at what is there without waiting is work.
+    /// Counts the time of the previous turn, and the time waited since it ended. Checking for events without waiting
+    /// counts as work.
     fn count_time(&mut self, ended: Instant, timeout: Duration) {
         let stats = &self.executor.stats;
         let mut worked = ended.saturating_duration_since(self.woke_at);

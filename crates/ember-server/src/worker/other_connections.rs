@@ -1,8 +1,7 @@
 //! The other connections of a worker while one of them runs batches.
 //!
-//! A worker that runs a script for long attends to them from inside the script: it accepts connections, runs the few
-//! commands that may run beside a script, SCRIPT KILL among them, and tells everybody else that the server is busy. What
-//! else there is to do waits for the script's end.
+//! A worker serves them from inside a long script: it accepts connections, runs the few commands that may run during a
+//! script, SCRIPT KILL among them, and answers all others with `BUSY`. Other work waits for the end of the script.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +19,7 @@ use crate::executor::{Executor, Progress};
 use crate::server::Server;
 use crate::system::driver::{Driver, Readiness};
 
-/// Full batches that one connection gets run in one round.
+/// Full batches that run for one connection in one round.
 const ROUND_BATCHES_MAX: usize = 16;
 
 /// Parts of a worker.
@@ -28,17 +27,17 @@ pub(crate) struct OtherConnections<'w> {
     pub(super) server: &'static Server,
     pub(super) driver: &'w mut Driver,
     pub(super) listeners: &'w mut [Arc<Listener>],
-    /// All connections but the one that runs something.
+    /// All connections except the running one.
     pub(super) connections: &'w mut Vec<Option<Box<Connection>>>,
     pub(super) vacant: &'w mut Vec<usize>,
     pub(super) ready: &'w mut Vec<usize>,
     /// Connections whose replies wait to be sent.
     pub(super) unsent: &'w [usize],
     pub(super) is_accepting: &'w mut bool,
-    /// Messages for later.
+    /// Messages that are handled after the script.
     pub(super) postponed: &'w mut Vec<Message>,
     pub(super) limits: &'w RequestLimits,
-    /// The connection that runs something, and what has become of its socket.
+    /// The running connection, and the readiness of its socket meanwhile.
     pub(super) token: usize,
     pub(super) missed: Vec<Readiness>,
 }
@@ -55,7 +54,7 @@ impl Attend for OtherConnections<'_> {
             let is_client = connection.client.primary.is_none();
             if has_something && is_client && connection.may_run() && !connection.is_handshaking() {
                 serve(connection, self.limits, executor, &mut scratch);
-                // What is left to do is the worker's, after the script.
+                // The worker does the rest after the script.
                 list(self.ready, connection, token);
             }
         }
@@ -71,7 +70,7 @@ impl Attend for OtherConnections<'_> {
 }
 
 impl OtherConnections<'_> {
-    /// Waits at most so long for something to happen, and notes it.
+    /// Waits for events for at most `timeout`, and records them.
     pub(super) fn look_around(&mut self, timeout: Duration) {
         let OtherConnections { driver, connections, ready, is_accepting, token, missed, .. } = self;
         let waited = driver.wait(timeout, |readiness| {
@@ -101,12 +100,12 @@ impl OtherConnections<'_> {
         }
     }
 
-    /// Takes the answer to calls that were sent to another worker before the script began.
+    /// Accepts the answer to commands that were sent to another worker before the script began.
     fn accept_answer(&mut self, executor: &mut Executor, message: Box<Forwarded>) {
         let token = message.token;
         let Some(connection) = connection_of(self.connections, token, message.client_id) else { return };
         if connection.parked.is_some() {
-            // The rest of its batch is to be run behind the answer: the worker's work, after the script.
+            // The rest of its batch is to run after the answer: the worker does that after the script.
             self.postponed.push(Message::Answer(message));
             return;
         }
@@ -127,12 +126,12 @@ impl OtherConnections<'_> {
                 self.accept(executor, incoming);
             }
         }
-        // If a listener failed, the next turn finds out.
+        // If a listener failed, the next turn handles it.
         *self.is_accepting = true;
     }
 
     fn accept(&mut self, executor: &mut Executor, incoming: Incoming) {
-        // One that is refused is counted out again when the worker handles the next message.
+        // A refused connection is subtracted when the worker handles the next message.
         if self.try_accept(executor, incoming).is_none() {
             executor.stats.connections_rejected.add(1);
             let connections = &self.server.workers[executor.index].connections;
@@ -179,10 +178,11 @@ fn serve(
     flush(executor, connection);
 }
 
-/// Sends a connection's replies, unless they are to be held: then the worker does, after the script.
+/// Sends a connection's replies, unless they are to be held: then the worker sends them after the script.
 fn flush(executor: &Executor, connection: &mut Connection) {
     if connection.may_send(&executor.server.journal, replicas_for(executor, connection)) {
-        // The worker finds a broken connection too. It is not listed to go on, so all that the socket takes is sent.
+        // The worker detects a broken connection, too. This connection is not listed to continue, so all that the
+        // socket accepts is sent.
         while let Ok((bytes, _)) = connection.flush() {
             connection.client.view.sent_bytes.add(bytes as u64);
             if !connection.has_to_flush() {

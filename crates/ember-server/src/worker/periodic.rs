@@ -1,4 +1,4 @@
-//! Periodic work: expiry, eviction, timeouts, limits of buffers, and what INFO tells the course of.
+//! Periodic work: expiry, eviction, timeouts, buffer limits, and samples for INFO.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -22,20 +22,21 @@ use crate::snapshot::background::begin_bgsave;
 use crate::snapshot::state::SnapshotState;
 use crate::system::heap;
 
-/// References that active expiry looks at in one turn with the least effort: about 0.1 ms, so that a million keys due at
-/// once delay no batch by more; what is left goes on in the next turn.
+/// References that active expiry checks per turn with the least effort: about 0.1 ms, so that a million keys due at
+/// once delay no batch by more; the rest follows in the next turn.
 const EXPIRE_BUDGET: usize = 1000;
 
-/// Shards between the beginnings of two rounds of active expiry: a prime, so that each is the first at some time.
+/// The distance in shards between the starts of two rounds of active expiry: a prime, so that each shard is the first
+/// at some time.
 const EXPIRE_STRIDE: usize = 61;
 
-/// Time between two searches for keys that have become hot.
+/// The interval of searches for keys that have become hot.
 const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Connections looked at for timeouts in one tick.
+/// Connections checked for timeouts per tick.
 const TIMEOUT_CHECKS_MAX: usize = 1000;
 
-/// After this time a connection is closed whose handshake is not over.
+/// The time in ms after which a connection with an incomplete handshake is closed.
 const HANDSHAKE_TIMEOUT_MS: i64 = 10_000;
 
 impl Worker {
@@ -71,7 +72,7 @@ impl Worker {
             self.observed("tracking-table-limit", |worker| worker.executor.limit_tracked());
             self.observed("replication", |worker| upkeep::work(&mut worker.executor));
             if SnapshotState::of(self.server).background.is_due(self.server, &self.executor.config) {
-                // What keeps it from beginning is on the log; it is tried again.
+                // The reason that it cannot begin is in the log; it is retried.
                 self.observed("snapshot", |worker| _ = begin_bgsave(&mut worker.executor));
             }
             if rewriting::is_due(self.server, &self.executor.config) {
@@ -84,8 +85,8 @@ impl Worker {
         }
     }
 
-    /// Lets the connections go on that wait for the end of a pause, for a snapshot or for keys that are held, and the
-    /// commands of other workers, unless they are to wait on.
+    /// Resumes the connections that wait for the end of a pause, for a snapshot or for held keys, and the commands of
+    /// other workers, unless they must still wait.
     pub(super) fn resume_paused(&mut self) {
         self.executor.run_held();
         if !self.paused.is_empty() && !self.server.pause.holds(self.executor.turn.now_ms, true) {
@@ -95,7 +96,7 @@ impl Worker {
         }
     }
 
-    /// Begins to end the server, because a signal asks for that.
+    /// Begins the shutdown that a signal has requested.
     #[cold]
     pub(super) fn begin_shutdown(&mut self, options: ShutdownOptions) {
         if !self.executor.enter_gate() {
@@ -125,7 +126,7 @@ impl Worker {
         }
     }
 
-    /// Looks at what INFO tells the course of: counters for rates, memory for its peak.
+    /// Samples what INFO reports over time: counters for rates, memory for its peak.
     pub(super) fn sample(&self) {
         let server = self.server;
         memory_report::note_peak(server, heap::allocator().allocated);
@@ -162,10 +163,10 @@ impl Worker {
         stats.expire_nanoseconds.add(begun.elapsed().as_nanos() as u64);
     }
 
-    /// Expires what is due; false if there may be more.
+    /// Expires keys that are due; returns false if there may be more.
     fn expire_within_budget(&mut self) -> bool {
         let shards = self.server.shards_of(self.executor.index);
-        // Begin elsewhere each time, so that no shard waits for ever behind a busy one.
+        // Each round begins at another shard, so that no shard waits for ever after a busy one.
         self.expire_turn = self.expire_turn.wrapping_add(1);
         let from = shards.start + self.expire_turn * EXPIRE_STRIDE % shards.len();
         let mut left = EXPIRE_BUDGET * self.executor.config.active_expire_effort;
@@ -191,7 +192,7 @@ impl Worker {
                 self.executor.turn.now_ms - connection.client.view.active_ms.load(Ordering::Relaxed);
             let timeout_ms = i64::from(self.executor.config.timeout) * 1000;
             let is_late = connection.is_handshaking() && idle_ms > HANDSHAKE_TIMEOUT_MS;
-            // Who listens is told things without saying any, as in Redis.
+            // A subscriber receives messages without sending any, as in Redis.
             let is_client = connection.client.primary.is_none()
                 && connection.client.replica.is_none()
                 && connection.client.subscriptions.is_none();
@@ -222,7 +223,7 @@ impl Worker {
         }
     }
 
-    /// Whether a connection keeps its limits; says why not.
+    /// Returns whether a connection is within its limits; logs the reason if not.
     pub(super) fn is_within_limits(&mut self, token: usize) -> bool {
         let Some(connection) = self.connections[token].as_deref_mut() else { return false };
         let Executor { config, client_memory, stats, turn, .. } = &mut self.executor;

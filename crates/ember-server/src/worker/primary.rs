@@ -1,4 +1,4 @@
-//! What a worker does for the link to the primary.
+//! A worker's part in the link to the primary.
 
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -20,7 +20,7 @@ use crate::replication::link::role;
 use crate::replication::{failover, shutdown};
 
 impl Worker {
-    /// Does what the thread of the link wants.
+    /// Handles a request of the link's thread.
     pub(super) fn follow(&mut self, order: PrimaryOrder) {
         match order {
             PrimaryOrder::Adopt(new) => self.adopt(*new),
@@ -73,10 +73,10 @@ impl Worker {
         Some(())
     }
 
-    /// Tells the primary how far this server is.
+    /// Acknowledges the applied offset to the primary.
     fn acknowledge(&mut self, token: usize, client_id: u64) {
         let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
-        // What is held back for the disk would be confirmed by what is said now.
+        // An acknowledgement sent now would confirm what is still held for the disk.
         let durable = self.executor.durable_to_confirm().filter(|_| !connection.is_held);
         lend_buffer(&mut self.buffers, connection);
         if !connection.is_closing()
@@ -89,23 +89,23 @@ impl Worker {
 
     fn empty(&mut self, change: Option<u64>, done: SyncSender<bool>) {
         if !self.executor.enter_gate() {
-            // After the script that runs.
+            // Handled after the running script.
             return self.postponed.push(Message::Primary(PrimaryOrder::Empty { change, done }));
         }
         let emptied = role::empty(&mut self.executor, change);
         self.executor.deliver(&mut Guards::None, None);
         self.server.gate.leave(self.executor.index);
         self.executor.publish();
-        // Whoever asked may have gone.
+        // The requester may have stopped waiting.
         let _ = done.send(emptied);
     }
 
     fn stay_primary(&mut self, why: String) {
         if !self.executor.enter_gate() {
-            // After the script that runs.
+            // Handled after the running script.
             return self.postponed.push(Message::Primary(PrimaryOrder::StayPrimary { why }));
         }
-        // It can only fail for the lack of random numbers, and is tried again when the link is.
+        // It can fail only for lack of random numbers, and is retried when the link is.
         if let Err(error) = failover::abort(&mut self.executor, None, &why) {
             tracing::error!("this server cannot become a primary again: {}", error.text().escape_ascii());
         }
@@ -127,12 +127,12 @@ impl Worker {
         }
     }
 
-    /// Ends the waiting of all connections, which are closed then.
+    /// Ends all blocked calls and closes their connections.
     fn demote(&mut self) {
         for token in 0..self.connections.len() {
             let Some(connection) = self.connections[token].as_deref_mut() else { continue };
             let client_id = connection.client.view.id;
-            // Who is served just now gets that reply.
+            // A client that is being served at this moment gets that reply.
             if connection.blocked.as_ref().is_some_and(|blocked| blocked.waiter.cancel()) {
                 connection.begin_closing();
                 connection.parked = None;

@@ -1,4 +1,4 @@
-//! Serving: a connection's part of a turn, from its socket to its socket.
+//! Serving: a connection's part of a turn, from reading its socket to writing to it.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -19,34 +19,34 @@ use crate::executor::attendance;
 use crate::replication::primary::Primary;
 use crate::server::Server;
 
-/// After this time a connection with more to run lets others go first. Looked at between batches.
+/// The time after which a connection with more to run yields to others. Checked between batches.
 const SLICE: Duration = Duration::from_millis(1);
 
-/// Connections whose replies wait to be sent together, at most.
+/// The maximum number of connections whose replies are sent together.
 const UNSENT_MAX: usize = 16;
 
-/// For how long replies wait for those of other connections, give or take the commands of one connection.
+/// How long replies wait for those of other connections, to within the commands of one connection.
 const UNSENT_TIME_MAX: Duration = Duration::from_micros(200);
 
-/// Bytes of one connection's replies from which on they wait for nobody's.
+/// Bytes of one connection's replies from which on they are sent without waiting for others.
 const UNSENT_BYTES_MAX: usize = 16 * 1024;
 
-/// The time between two portions of the stream for the replicas of a worker. To give them one takes as long as a command
-/// from the socket and back: the first after a while is theirs at once, later ones are gathered.
+/// The interval of feeding a worker's replicas from the stream. Feeding takes as long as a command from the socket and
+/// back: after a longer gap the first portion is sent at once, later ones are collected.
 pub(super) const FEED_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Bytes that one replica is given in a turn, give or take a portion.
+/// Bytes sent to one replica in a turn, to within one portion.
 const FED_MAX: usize = 1024 * 1024;
 
-/// Time that all handshakes of one turn may take, give or take one step of one: their signatures are slow, and those who
-/// are connected already are not to wait for them.
+/// The time for all handshakes of one turn, to within one step of one: their signatures are slow, and existing
+/// connections must not wait for them.
 const HANDSHAKE_SLICE: Duration = Duration::from_millis(2);
 
 impl Worker {
-    /// Gives the connections that have something to do their parts of the turn.
+    /// Serves the connections with work.
     ///
-    /// Replies are sent to several connections in a row: a client who has answers of many of its connections to read is
-    /// woken once, not for each of them, which on the same machine costs more than sending.
+    /// Replies are sent to several connections in a row: a client that reads replies from many of its connections is
+    /// woken once, not once per connection, which on the same machine costs more than sending.
     pub(super) fn serve_all(&mut self) {
         std::mem::swap(&mut self.ready, &mut self.served);
         for at in 0..self.served.len() {
@@ -62,7 +62,7 @@ impl Worker {
         self.served.clear();
     }
 
-    /// Gives one connection its part of the turn, but for replies that may wait for those of others.
+    /// Serves one connection, except for replies that may wait for those of others.
     fn serve(&mut self, token: usize, is_last: bool) {
         let Some(connection) = self.connections[token].as_deref_mut() else { return };
         connection.is_listed = false;
@@ -93,15 +93,15 @@ impl Worker {
         connection.is_some_and(|connection| (1..UNSENT_BYTES_MAX).contains(&connection.unsent_bytes()))
     }
 
-    /// Whether states of live queries have waited for this connection's socket.
+    /// Returns whether states of live queries wait for this connection's socket.
     fn has_waiting_states(&self, token: usize) -> bool {
         let subscriptions =
             self.connections[token].as_deref().and_then(|it| it.client.subscriptions.as_ref());
         subscriptions.is_some_and(|subscriptions| subscriptions.queries.has_waiting())
     }
 
-    /// Ends a connection's part of the turn: sends its replies, and sees what becomes of it. `goes_on` is false when it is
-    /// broken.
+    /// Ends a connection's part of the turn: sends its replies, and decides what happens next. `goes_on` is false when
+    /// it is broken.
     fn settle(&mut self, token: usize, goes_on: bool) {
         let mut goes_on = goes_on && self.flush(token) && self.feed(token);
         while goes_on && self.has_waiting_states(token) && self.write_waiting(token) {
@@ -133,7 +133,8 @@ impl Worker {
         }
     }
 
-    /// What is unsent of earlier turns, one read, and the commands it completed; false when the connection is broken.
+    /// Sends unsent output of earlier turns, reads once, and runs the commands that are complete; returns false when
+    /// the connection is broken.
     fn advance(&mut self, token: usize) -> bool {
         if !self.flush(token) {
             return false;
@@ -146,13 +147,13 @@ impl Worker {
             return !connection.readable || !connection.may_absorb(self.absorbed_max) || self.absorb(token);
         }
         if !connection.has_unparsed {
-            // What the last wait has not told of may be behind messages that are still in the mailbox.
+            // Bytes that the last wait did not report may have been sent after messages that are still in the mailbox.
             if !connection.readable {
                 return true;
             }
             match self.read(token) {
                 Fill::Bytes(_) => {}
-                // The next part of a handshake may have become ready.
+                // The next part of a handshake may be ready.
                 Fill::Nothing | Fill::End => return true,
                 Fill::Broken => return false,
             }
@@ -161,7 +162,8 @@ impl Worker {
         true
     }
 
-    /// Takes bytes in for later; false when the connection is broken. It is closed when it is over although it waits.
+    /// Receives bytes for later; returns false when the connection is broken. A connection that has ended is closed
+    /// although it waits.
     pub(super) fn absorb(&mut self, token: usize) -> bool {
         match self.read(token) {
             Fill::Bytes(_) => {
@@ -174,7 +176,7 @@ impl Worker {
             }
             Fill::Nothing => true,
             Fill::End => {
-                // A pause can be long: who has gone is not kept for its end, as in Redis.
+                // A pause can be long: a disconnected client is not kept until its end, as in Redis.
                 let connection = self.connections[token].as_deref();
                 let waits_on = connection.is_none_or(|connection| {
                     connection.blocked.as_ref().is_none_or(|blocked| blocked.is_under_way)
@@ -204,9 +206,10 @@ impl Worker {
         fill
     }
 
-    /// Parses and runs what the connection has read, until it is used up, the connection must wait, or its time is.
+    /// Parses and runs the input of a connection, until it is used up, the connection must wait, or its time slice
+    /// ends.
     fn run_input(&mut self, token: usize) {
-        // It is out of its place while it runs something, so that the others can be attended to from inside a script.
+        // The connection is out of the table while it runs, so that the others can be served from inside a script.
         let Some(mut connection) = self.connections[token].take() else { return };
         self.executor.count_as_incoming(&connection.client);
         let (mut batch, limits) = (std::mem::take(&mut self.batch), self.limits);
@@ -235,7 +238,7 @@ impl Worker {
         self.connections[token] = Some(connection);
     }
 
-    /// Runs a batch from its command number `start` on; parks what is left of it when the connection must wait.
+    /// Runs a batch from command number `start` on; parks the rest of it when the connection must wait.
     fn run_batch(
         &mut self,
         token: usize,
@@ -250,7 +253,7 @@ impl Worker {
             self.executor.run(token, client, batch, input, start, output)
         });
         bystanders.missed.iter().for_each(|readiness| connection.note(readiness));
-        // Before the replies are sent: what the client knows to be gone is not counted any more.
+        // Before the replies are sent: what the client knows to be released must not count any more.
         self.executor.count_left_behind(&connection.client);
         self.executor.note_records(connection);
         let (deadlines, barrier) = (&mut self.deadlines, &mut self.barrier);
@@ -266,7 +269,7 @@ impl Worker {
         }
     }
 
-    /// Sends a connection's output, unless it is to be held; false when the connection is broken.
+    /// Sends a connection's output, unless it is to be held; returns false when the connection is broken.
     pub(super) fn flush(&mut self, token: usize) -> bool {
         if !self.may_send(token) {
             return self.connections[token].is_some();
@@ -291,7 +294,7 @@ impl Worker {
         true
     }
 
-    /// Gives a replica what there is for it, as far as its socket takes it; false when the connection is broken.
+    /// Feeds a replica as much as its socket accepts; returns false when the connection is broken.
     fn feed(&mut self, token: usize) -> bool {
         let is_replica = |connection: &Connection| connection.client.replica.is_some();
         !self.connections[token].as_deref().is_some_and(is_replica) || self.feed_replica(token)
@@ -333,8 +336,8 @@ impl Worker {
         self.connections[token].is_some()
     }
 
-    /// Gives replicas what there is for them, when somebody waits for them or their last portion is a while ago: what comes
-    /// together costs one call of the system, and wakes a replica once.
+    /// Feeds replicas when a client waits for them or their last portion was sent some time ago: records collected
+    /// meanwhile cost one system call, and wake a replica once.
     pub(super) fn feed_if_due(&mut self) {
         let Some(at) = self.feeds_at else { return };
         let now = Instant::now();
@@ -344,12 +347,12 @@ impl Worker {
         }
     }
 
-    /// Whether there is something for replicas, and somebody waits for them.
+    /// Returns whether there is something for replicas, and a client waits for them.
     pub(super) fn is_to_feed_at_once(&self) -> bool {
         self.feeds_at.is_some() && Primary::of(self.server).is_awaited(self.server)
     }
 
-    /// Serves the replicas among the connections in this turn.
+    /// Lists the replicas among the connections to be served in this turn.
     pub(super) fn list_replicas(&mut self) {
         for (token, client_id) in Primary::of(self.server).replicas_of(self.executor.index) {
             if let Some(connection) = connection_of(&mut self.connections, token, client_id) {
@@ -358,7 +361,7 @@ impl Worker {
         }
     }
 
-    /// Goes on with a connection whose waiting is over: the rest of its batch, then its input.
+    /// Continues a connection whose wait has ended: the rest of its batch, then its input.
     pub(super) fn resume(&mut self, token: usize) {
         let Some(mut connection) = self.connections[token].take() else { return };
         let is_free = connection.awaiting.is_none() && connection.blocked.is_none();
@@ -377,7 +380,8 @@ impl Worker {
     }
 }
 
-/// Whoever applies what a primary sends counts commands by their usual form; they are to be in that form.
+/// Checks the position in the primary's stream. Commands are counted by their canonical form, so they must arrive in
+/// that form.
 fn check_position(connection: &mut Connection, input: &[u8]) {
     let Some(primary) = &connection.client.primary else { return };
     let is_all = connection.parked.is_none() && connection.parser.is_between_commands(input);
@@ -389,7 +393,7 @@ fn check_position(connection: &mut Connection, input: &[u8]) {
     }
 }
 
-/// Lets a connection without unsent replies answer into one of the worker's buffers.
+/// Lends one of the worker's buffers to a connection without unsent replies.
 pub(super) fn lend_buffer(buffers: &mut Vec<Reply>, connection: &mut Connection) {
     if connection.output.is_empty()
         && connection.output.memory_bytes() == 0
@@ -405,7 +409,7 @@ fn take_buffer_back(buffers: &mut Vec<Reply>, connection: &mut Connection) {
     if connection.output.is_empty() && connection.output.memory_bytes() > 0 {
         let empty = Reply::new(connection.output.protocol());
         let output = std::mem::replace(&mut connection.output, empty);
-        // One of them may be large.
+        // One large buffer may be kept.
         let is_welcome = output.memory_bytes() <= 2 * UNSENT_BYTES_MAX && buffers.len() < UNSENT_MAX;
         if is_welcome || buffers.is_empty() {
             buffers.push(output);
@@ -413,7 +417,7 @@ fn take_buffer_back(buffers: &mut Vec<Reply>, connection: &mut Connection) {
     }
 }
 
-/// Notes that a connection waits for a pause to end, or no longer: until then it is a blocked client.
+/// Records whether a connection waits for a pause to end: until then it counts as a blocked client.
 pub(super) fn set_paused(server: &Server, view: &ClientView, is_paused: bool) {
     match (view.is_paused.swap(is_paused, Ordering::Relaxed), is_paused) {
         (false, true) => _ = server.blocked_clients.fetch_add(1, Ordering::Relaxed),
@@ -422,7 +426,7 @@ pub(super) fn set_paused(server: &Server, view: &ClientView, is_paused: bool) {
     }
 }
 
-/// Writes down how the commands of a batch ended; returns where it goes on, and whether after a pause, if it must wait.
+/// Records how the commands of a batch ended; returns where it continues, and whether after a pause, if it must wait.
 fn note_progress(
     server: &Server,
     progress: Progress,
@@ -433,7 +437,7 @@ fn note_progress(
     token: usize,
 ) -> Option<(usize, bool)> {
     let Range { start, end } = commands;
-    // One that has to be tried again counts when it has run.
+    // A command that has to be retried counts when it has run.
     let ran_to = match &progress {
         Progress::Done | Progress::Close => end,
         Progress::Paused(next) | Progress::Fetching(next) => *next,

@@ -1,7 +1,7 @@
-//! Reading the files of TLS again when they have changed (`tls-auto-reload-interval`).
+//! Reloading the TLS files when they have changed (`tls-auto-reload-interval`).
 //!
-//! Looking at files may take long where they are on another machine, and so may reading keys: a thread does both, one at a
-//! time.
+//! Checking files may take long when they are on another machine, and so may reading keys: one thread at a time does
+//! both.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -15,7 +15,7 @@ use crate::system::abort_on_panic::AbortOnPanic;
 static IS_LOOKING: AtomicBool = AtomicBool::new(false);
 
 impl Worker {
-    /// Has the files looked at, if it is time to.
+    /// Starts a check of the files, if one is due.
     pub(super) fn look_at_tls_files(&mut self) {
         let interval = Duration::from_secs(u64::from(self.executor.config.tls_auto_reload_interval));
         if interval.is_zero() || Instant::now() < self.looks_at_tls_at {
@@ -38,14 +38,14 @@ impl Worker {
     }
 }
 
-/// Files that cannot be used are tried again when they have changed once more: a certificate and its key come one after the
-/// other.
+/// Reloads the files if they have changed. Files that cannot be used are retried after the next change: a certificate
+/// and its key are replaced one after the other.
 fn reload_if_changed(server: &Server) {
     if !server.tls.has_new_files(&server.config.snapshot()) {
         return;
     }
     let mut reloaded = Ok(());
-    // A CONFIG SET at the same time comes before or after that, not in between.
+    // A concurrent CONFIG SET takes effect before or after this, not in between.
     let kept = server.config.set_if(&[], true, |_, config| {
         reloaded = server.tls.reload(config);
         Ok(())

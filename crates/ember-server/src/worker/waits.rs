@@ -1,4 +1,4 @@
-//! The end of waiting: calls that waited for a key are answered, and their connections go on.
+//! The end of blocked calls: they are answered, and their connections continue.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use crate::clients::mailbox::Awaiting;
 use crate::executor::jobs::{Jobs, Settled};
 use crate::server::Server;
 
-/// What CLIENT UNBLOCK … ERROR lets a call be answered.
+/// The error of a call ended by CLIENT UNBLOCK … ERROR.
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
-/// What a call is answered that waits when the server becomes a replica.
+/// The error of a call that is blocked when the server becomes a replica.
 const DEMOTED: &str =
     "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
-/// After this time a call that is being served when its time is over is looked at again.
+/// When a call that is being served times out, it is checked again after this time.
 const SERVING_MAX: Duration = Duration::from_millis(1);
 
 impl Worker {
-    /// Answers a call that has waited, and goes on with its connection.
+    /// Answers a blocked call, and continues its connection.
     pub(super) fn end_waiting(&mut self, token: usize, client_id: u64, mut ending: Ending) {
         let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
         let Some(blocked) = connection.blocked.take() else { return };
@@ -56,7 +56,7 @@ impl Worker {
         if let Ending::Served(_, record) = ending {
             connection.note_record(record);
         }
-        // A call that was run again for a key, or by a job, is counted where that was done; WAIT is not.
+        // A call that was run again for a key, or by a job, was counted there; WAIT was not.
         let spec = self.server.registry.get(blocked.waiter.command).spec;
         if !is_served || (spec.keys.is_empty() && !blocked.is_under_way) {
             let view = Arc::clone(&connection.client.view);
@@ -74,7 +74,7 @@ impl Worker {
         }
     }
 
-    /// Goes on with who has waited for values that were away.
+    /// Continues the connection or commands that have waited for cold values.
     pub(super) fn go_on(&mut self, awaiting: Awaiting, failure: Option<Box<str>>) {
         match awaiting {
             Awaiting::Connection(token, client_id) => {
@@ -85,13 +85,13 @@ impl Worker {
                 }
             }
             Awaiting::Forwarded(parked) => self.executor.run_parked(parked, failure),
-            // One that cannot be read is waited for on, until it is changed or deleted.
+            // For a value that cannot be read, clients keep waiting until it is changed or deleted.
             Awaiting::Waiters(database, key) if failure.is_none() => self.executor.serve_again(database, key),
             Awaiting::Waiters(..) => {}
         }
     }
 
-    /// Answers calls whose jobs are done.
+    /// Answers calls whose jobs are finished.
     pub(super) fn settle_jobs(&mut self) {
         let (server, worker) = (self.server, self.executor.index);
         let jobs = Jobs::of(server);
@@ -108,13 +108,13 @@ impl Worker {
         self.end_evaluations();
     }
 
-    /// Takes a waiter whose waiting was ended out of the queues of its keys. Not inside the gate, which a script may keep
-    /// closed for long: it changes no data, and shard locks are taken with exclusive access too.
+    /// Removes a waiter whose wait has ended from the queues of its keys. Not inside the gate, which a script may keep
+    /// closed for long: it changes no data, and shard locks are also taken during exclusive access.
     pub(super) fn withdraw(&mut self, blocked: &Blocked) {
         self.executor.withdraw(blocked);
     }
 
-    /// Ends the waiting of connections whose time is over.
+    /// Ends the waits that have timed out.
     pub(super) fn expire_waiting(&mut self) {
         let now = Instant::now();
         while let Some(&(deadline, token)) = self.deadlines.first()
@@ -127,7 +127,8 @@ impl Worker {
                 let client_id = connection.client.view.id;
                 self.end_waiting(token, client_id, Ending::TimedOut);
             } else {
-                // It is served just now: its reply is on its way, or it will wait on and be asked again.
+                // It is being served at this moment: its reply will arrive, or it will keep waiting and be checked
+                // again.
                 let again = now + SERVING_MAX;
                 blocked.deadline = Some(again);
                 self.deadlines.insert((again, token));
@@ -136,19 +137,19 @@ impl Worker {
     }
 }
 
-/// How the waiting of a call ends.
+/// How a blocked call ends.
 pub(super) enum Ending {
-    /// With this reply, which acknowledges what records up to this number have changed.
+    /// With this reply, which acknowledges the changes of records up to this number.
     Served(Box<Reply>, u64),
     TimedOut,
-    /// The record that was waited for is durable.
+    /// The awaited record is durable.
     Durable,
     WithError,
     /// The server has become a replica.
     Demoted,
 }
 
-/// Notes that a connection does not wait any more.
+/// Records that a connection no longer waits.
 pub(super) fn forget_waiting(
     deadlines: &mut BTreeSet<(Instant, usize)>,
     server: &Server,

@@ -1,4 +1,4 @@
-//! CLUSTER, READONLY, READWRITE and ASKING, as Redis answers them on a server that is no node of a cluster: all the same.
+//! CLUSTER, READONLY, READWRITE and ASKING: all reply what Redis replies on a server that is not part of a cluster.
 
 use emberkv_core::spec::{Category, Command, Example, Flags, Group, Spec};
 
@@ -6,10 +6,10 @@ use crate::executor::session::ServerCommand;
 
 const DISABLED: &str = "ERR This instance has cluster support disabled";
 
-/// What every example answers.
+/// The reply in all examples.
 const SHOWN: &str = "(error) ERR This instance has cluster support disabled";
 
-/// A command that no server outside of a cluster can run.
+/// Declares a command that runs only in a cluster.
 const fn refused(spec: Spec) -> ServerCommand {
     Command::new(spec, Some(|_| Err(DISABLED.into())))
 }
@@ -18,7 +18,7 @@ const fn example(call: &'static str) -> Example {
     Example { given: &[], call, reply: SHOWN }
 }
 
-/// What all have in common.
+/// The common part of all specifications.
 const TEMPLATE: Spec = Spec {
     since: "3.0.0",
     group: Group::Cluster,
@@ -28,16 +28,16 @@ const TEMPLATE: Spec = Spec {
     ..Spec::DEFAULT
 };
 
-/// What asks for what may differ from node to node.
+/// Commands that ask for facts that may differ between nodes.
 const ASKS: Spec = Spec { tips: &["nondeterministic_output"], ..TEMPLATE };
 
-/// What changes this node's view of the cluster.
+/// Commands that change the node's view of the cluster.
 const CHANGES: Spec =
     Spec { flags: Flags::ADMIN.union(Flags::STALE).union(Flags::NO_ASYNC_LOADING), ..TEMPLATE };
 
 const LOADING: Flags = Flags::LOADING.union(Flags::STALE);
 
-/// What is said about the connection.
+/// Commands about the connection.
 const CONNECTION: Spec =
     Spec { arity: 1, flags: Flags::FAST.union(LOADING), categories: Category::CONNECTION, ..TEMPLATE };
 

@@ -1,4 +1,4 @@
-//! AUTH: a name and a password make the connection a user.
+//! AUTH: authenticates the connection as a user by name and password.
 
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Group, Spec};
@@ -41,10 +41,10 @@ fn auth(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Makes the connection `user` when `password` is one of its passwords.
+/// Authenticates the connection as `user` if `password` is one of its passwords.
 ///
 /// # Errors
-/// `WRONGPASS`, which is counted and logged; the connection is as it was.
+/// `WRONGPASS`, which is counted and logged; the connection is unchanged.
 pub(super) fn authenticate(
     session: &mut Session<'_>,
     user: &[u8],

@@ -1,8 +1,8 @@
-//! What commands have in common that a client may call before it is known.
+//! The common flags of commands that a client may call before authentication.
 
 use emberkv_core::spec::Flags;
 
-/// The flags of what a client may do before it is known.
+/// The flags of commands that a client may call before authentication.
 pub(super) const HANDSHAKE: Flags = Flags::NOSCRIPT
     .union(Flags::LOADING)
     .union(Flags::STALE)

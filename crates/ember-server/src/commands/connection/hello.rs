@@ -1,4 +1,4 @@
-//! HELLO: the protocol's version, and who both sides are.
+//! HELLO: the protocol version, authentication, and facts about the server.
 
 use std::sync::atomic::Ordering;
 
@@ -32,7 +32,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Some(hello),
 )];
 
-/// The name and the password behind AUTH.
+/// Returns whether an argument is the name or password after AUTH.
 fn is_secret(args: Args<'_>, arg: usize) -> bool {
     (1..=2).any(|before| arg >= before + 2 && is_word(args, arg - before, "AUTH"))
 }
@@ -85,7 +85,8 @@ fn hello(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Client libraries look at `server` and `version`: they get the name and version whose behaviour they will see.
+/// Replies the facts about the server. Client libraries read `server` and `version`: they receive the name and version
+/// whose behaviour ember follows.
 fn reply_about(session: &mut Session<'_>) {
     let config = session.server.config.snapshot();
     let zone = &config.availability_zone;

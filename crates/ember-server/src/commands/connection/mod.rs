@@ -1,4 +1,4 @@
-//! Commands about the client's own connection, and CLIENT about those of others.
+//! Commands about the client's own connection, and CLIENT for other connections.
 
 mod auth;
 mod client;

@@ -40,8 +40,8 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
 ];
 
 fn ping(session: &mut Session<'_>) -> SessionResult {
-    // In RESP2 a reply to a subscriber has the shape of a message. What counts is the client's protocol, not that of the
-    // replies that a script gets.
+    // In RESP2 a reply to a subscriber has the form of a message. The client's protocol decides, not that of the
+    // replies that a script receives.
     let has_messages =
         session.client.subscriptions.is_some() && !session.client.view.is_resp3.load(Ordering::Relaxed);
     if has_messages && session.args.len() <= 2 {

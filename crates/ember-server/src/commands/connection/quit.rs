@@ -1,4 +1,4 @@
-//! QUIT: the client says goodbye.
+//! QUIT: closes the client's connection.
 
 use emberkv_core::spec::{Command, Example, Group, Spec};
 

@@ -1,4 +1,4 @@
-//! RESET: the connection becomes what it was when it was made.
+//! RESET: returns the connection to its initial state.
 
 use std::sync::atomic::Ordering;
 

@@ -1,4 +1,4 @@
-//! WATCH.LIST: what the connection watches.
+//! WATCH.LIST: the watches of the connection.
 
 use emberkv_core::spec::{Command, Example, Flags, Spec};
 

@@ -1,4 +1,4 @@
-//! Live queries: watching commands that read.
+//! Live queries: commands that watch commands that read.
 
 mod list;
 mod open;

@@ -1,4 +1,4 @@
-//! WATCH.OPEN: watching any command that reads keys, with all there is to choose.
+//! WATCH.OPEN: watches any command that reads keys, with all options.
 
 use std::time::Duration;
 
@@ -32,12 +32,12 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Some(|_| Ok(Outcome::Continue(open))),
 )];
 
-/// What stands before the command.
+/// The options before the watched command.
 #[derive(Default)]
 struct Options<'o> {
     pace: Pace,
     since: Option<&'o [u8]>,
-    /// The argument that is the name of the command.
+    /// The index of the argument that names the watched command.
     command_at: usize,
 }
 
@@ -83,8 +83,8 @@ fn open(execution: &mut Execution<'_>) -> SessionResult {
     opening::open(execution, &wish)
 }
 
-/// The arguments that are keys of the command behind the options. One that has another name here (`rename-command`) is not
-/// found; rights to its keys are looked at again when it is known.
+/// Returns the arguments that are keys of the command after the options. A command renamed by `rename-command` is not
+/// found; the rights to its keys are checked later, when it is known.
 fn keys_of(args: Args<'_>) -> Vec<usize> {
     let Ok(Options { command_at, .. }) = Options::parse(args) else { return Vec::new() };
     let is_it =

@@ -1,4 +1,4 @@
-//! PUBSUB: who listens to what.
+//! PUBSUB: channels, patterns and their subscribers.
 
 use emberkv_core::spec::{Command, Example, Group, Spec};
 

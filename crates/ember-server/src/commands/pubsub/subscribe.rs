@@ -143,7 +143,7 @@ fn subscribe(session: &mut Session<'_>, kind: Kind) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// SUBSCRIBE with channels of live queries among those of messages.
+/// Handles SUBSCRIBE with channels of live queries among the arguments.
 fn subscribe_watching(execution: &mut Execution<'_>) -> SessionResult {
     if execution.executor.section != Section::Shared {
         return Err("ERR live queries cannot be watched inside of a transaction".into());
@@ -155,7 +155,7 @@ fn subscribe_watching(execution: &mut Execution<'_>) -> SessionResult {
                 if number == 1 {
                     return Err(error);
                 }
-                // The channels before it are answered already.
+                // The channels before it have their replies already.
                 execution.executor.count_error(&error.text());
                 execution.reply.error_bytes(&error.text());
             }
@@ -171,7 +171,7 @@ fn subscribe_watching(execution: &mut Execution<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Watches the query that a channel's name says.
+/// Watches the query in a channel's name.
 fn watch(execution: &mut Execution<'_>, name: &[u8]) -> Result<(), CommandError> {
     let wrong = "ERR the name of the channel is not __watch@<database>__:<command line>";
     let (database, words) = channel::parse(name).ok_or(wrong)?;
@@ -197,7 +197,7 @@ fn unsubscribe(session: &mut Session<'_>, kind: Kind) -> SessionResult {
     unsubscribe_all(session, kind)
 }
 
-/// UNSUBSCRIBE with channels of live queries among those of messages.
+/// Handles UNSUBSCRIBE with channels of live queries among the arguments.
 fn unsubscribe_watching(execution: &mut Execution<'_>) -> SessionResult {
     if execution.executor.section != Section::Shared {
         return Err("ERR live queries cannot be left inside of a transaction".into());
@@ -236,7 +236,7 @@ fn unsubscribe_all(session: &mut Session<'_>, kind: Kind) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Lets others see how much the client subscribes to.
+/// Publishes the client's subscription counts in its view.
 fn note_counts(client: &Client) {
     let view = &client.view;
     let count = |kind: Kind| {

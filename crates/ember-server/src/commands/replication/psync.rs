@@ -1,4 +1,4 @@
-//! PSYNC, SYNC and REPLCONF: what a replica says to its primary.
+//! PSYNC, SYNC and REPLCONF: requests of a replica to its primary.
 
 use ember_protocol::Args;
 use ember_protocol::number::parse_i64;
@@ -71,7 +71,7 @@ fn psync(execution: &mut Execution<'_>) -> SessionResult {
     let args = execution.args;
     let offset = parse_i64(args.at(2)).ok_or("ERR value is not an integer or out of range")?;
     let id = std::str::from_utf8(args.at(1)).ok().filter(|id| id.len() == ID_BYTES);
-    // The offset is that of the first byte that the replica lacks.
+    // The offset is that of the first byte that the replica needs.
     let position = offset.checked_sub(1).and_then(|position| u64::try_from(position).ok());
     let held = id.zip(position).map(|(id, position)| Held { id, position });
     if args.get(3).is_some_and(|word| word.eq_ignore_ascii_case(b"failover")) {
@@ -92,7 +92,7 @@ fn replconf(session: &mut Session<'_>) -> SessionResult {
             acknowledge(session, arg)?;
             return Ok(Outcome::Done);
         } else if is_word(args, arg, "GETACK") {
-            // A primary says it to its replicas only.
+            // Only a primary sends this to its replicas.
             return Ok(Outcome::Done);
         }
         let replica = session.client.replica.get_or_insert_default();
@@ -125,23 +125,23 @@ fn replconf(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// The program that says what it can do with this word.
+/// Returns the program that announces this capability.
 fn program_with(capability: &[u8]) -> Program {
     match capability {
         EMBER_CAPABILITY => Program::Ember,
-        // Copies over a connection of their own came with Redis 8.
+        // Full syncs over a separate connection were introduced by Redis 8.
         b"rdb-channel-repl" => Program::Redis8,
         _ => Program::Unknown,
     }
 }
 
-/// The program that says its version: Valkey does, from 8.0 on.
+/// Returns the program that announces its version: Valkey does, from 8.0 on.
 fn program_of_version(version: &[u8]) -> Program {
     let major = version.split(|&byte| byte == b'.').next().and_then(parse_i64);
     if major.is_some_and(|major| major >= 9) { Program::Valkey9 } else { Program::Unknown }
 }
 
-/// What REPLCONF rdb-filter-only leaves of a copy: the parts that are named, of which there is one.
+/// Returns the contents that REPLCONF rdb-filter-only selects for a full sync: the named parts, of which there is one.
 fn contents(parts: &[u8]) -> Result<Contents, CommandError> {
     let mut contents = Contents::Nothing;
     for part in parts.split(u8::is_ascii_whitespace).filter(|part| !part.is_empty()) {
@@ -153,7 +153,7 @@ fn contents(parts: &[u8]) -> Result<Contents, CommandError> {
     Ok(contents)
 }
 
-/// REPLCONF ACK offset [FACK offset], which is not answered.
+/// Handles REPLCONF ACK offset [FACK offset], which has no reply.
 fn acknowledge(session: &mut Session<'_>, arg: usize) -> Result<(), CommandError> {
     let args: Args<'_> = session.args;
     let number = |at: usize| parse_i64(args.at(at)).and_then(|number| u64::try_from(number).ok());

@@ -1,4 +1,4 @@
-//! REPLICAOF and SLAVEOF: of which server this one is a replica.
+//! REPLICAOF and SLAVEOF: make this server a replica of another, or a primary.
 
 use ember_protocol::Args;
 use ember_protocol::number::parse_i64;
@@ -60,7 +60,7 @@ fn replicaof(session: &mut Session<'_>) -> SessionResult {
     }))
 }
 
-/// The primary that a call names.
+/// Returns the primary that a call names.
 fn primary_of(args: Args<'_>) -> Result<PrimaryAddress, CommandError> {
     if is_word(args, 1, "NO") && is_word(args, 2, "ONE") {
         return Ok(PrimaryAddress::NONE);
@@ -71,7 +71,7 @@ fn primary_of(args: Args<'_>) -> Result<PrimaryAddress, CommandError> {
     Ok(PrimaryAddress::new(host.ok_or("ERR Invalid master host")?.to_owned(), port))
 }
 
-/// Whether a text may be the name or the address of a host, and a word of a configuration file.
+/// Returns whether a text may be a host name or address, and a word of a configuration file.
 fn is_host(text: &str) -> bool {
     let is_fit = |letter: char| !letter.is_whitespace() && !letter.is_control() && !"\"'\\#".contains(letter);
     !text.is_empty() && text.len() <= HOST_BYTES_MAX && text.chars().all(is_fit)

@@ -1,7 +1,7 @@
-//! WAIT and WAITAOF: until enough replicas, or disks, have what the connection has written.
+//! WAIT and WAITAOF: wait until enough replicas, or disks, have what the connection has written.
 //!
-//! What replicas have is what they have confirmed; those who wait have them asked. The disk of this server is that of its
-//! append-only file.
+//! Replicas have what they have acknowledged; a waiting call requests acknowledgements from them. The disk of this
+//! server is that of its append-only file.
 
 use ember_protocol::Reply;
 use emberkv_core::call::Wait;
@@ -16,7 +16,7 @@ use crate::replication::primary::Primary;
 use crate::replication::primary::waiting::{NO_AOF, Wanted};
 use crate::server::conditions::Condition;
 
-/// In Redis they are documented with the commands on keys.
+/// Redis documents them among the commands on keys.
 const TEMPLATE: Spec = Spec {
     group: Group::Generic,
     complexity: "O(1)",
@@ -77,8 +77,8 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     ),
 ];
 
-/// Waits until so many replicas have what the client has written, in memory or on disk (`on_disk`, with `Some(true)` on this
-/// server's too).
+/// Waits until this number of replicas have what the client has written, in memory or on disk (`on_disk`; with
+/// `Some(true)` on this server's disk, too).
 fn wait(
     execution: &mut Execution<'_>,
     replicas: u64,

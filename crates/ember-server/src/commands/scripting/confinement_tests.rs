@@ -1,4 +1,4 @@
-//! Which programs are confined. Each source that is not is a way out that somebody could take.
+//! Tests which programs are confined. Each source that is not confined is a possible escape.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ fn is_confined(text: &str) -> bool {
     confined_script(&*REGISTRY, text.as_bytes()).is_some_and(|confinement| confinement.holds_for(10))
 }
 
-/// The confined functions of a library, by name.
+/// Returns the confined functions of a library, by name.
 fn functions(text: &str) -> Vec<String> {
     let found = confined_functions(&*REGISTRY, text.as_bytes());
     found.into_keys().map(|name| String::from_utf8(name).unwrap()).collect()
@@ -68,7 +68,7 @@ fn programs_that_keep_to_their_keys_and_are_short_are_confined() {
 #[test]
 fn programs_that_could_touch_other_keys_are_not() {
     for text in [
-        // Keys that are not declared.
+        // Undeclared keys.
         "return redis.call('GET', 'key')",
         "return redis.call('GET', ARGV[1])",
         "return redis.call('GET', KEYS[1] .. ':x')",
@@ -101,7 +101,7 @@ fn programs_that_could_touch_other_keys_are_not() {
         "redis.call('ZUNION', KEYS[1], 'a', 'b')",
         "redis.call('XREAD', KEYS[2], 'x', 'STREAMS', KEYS[1], '0')",
         "redis.call('XREAD', ARGV[1], 'STREAMS', KEYS[1], '0')",
-        // Commands that touch more than their keys, or are not known.
+        // Commands that access more than their keys, or are unknown.
         "return redis.call('KEYS', '*')",
         "return redis.call('FLUSHALL')",
         "return redis.call('SCAN', 0)",
@@ -119,7 +119,7 @@ fn programs_that_could_touch_other_keys_are_not() {
         "return redis.call('\\71ET', KEYS[1])",
         "return redis.call(unpack(ARGV))",
         "return redis.call()",
-        // Other names for the tables, or other things under their names.
+        // Other names for the tables, or other values under their names.
         "local call = redis.call return call('GET', 'x')",
         "local r = redis return r.call('GET', 'x')",
         "return redis['call']('GET', 'x')",
@@ -153,7 +153,7 @@ fn programs_that_could_touch_other_keys_are_not() {
         "local next = redis return next.call('GET', 'x')",
         "local unpack = next return redis.call('DEL', unpack(KEYS))",
         "local ipairs = next for _, key in ipairs(KEYS) do redis.call('DEL', key) end",
-        // What comments and strings seem to hide.
+        // Code that comments and strings seem to hide.
         "--[[ ]] redis.call('SET', 'x', 1) --]]",
         "--[=[ ]] ]=] redis.call('SET', 'x', 1)",
         "-- [[\nredis.call('SET', 'x', 1) -- ]]",
@@ -256,7 +256,7 @@ fn no_broken_text_is_confined() {
     ] {
         assert!(!is_confined(text), "{text}");
     }
-    // Whatever is cut out of a confined text: it is read to the end, without a panic.
+    // Any part of a confined text is parsed to its end, without a panic.
     let text = "local k, t = KEYS[1], {1, a = 'x'} for i = 1, #ARGV do redis.call('HSET', k, ARGV[i], t.a) end return #k";
     for from in 0..text.len() {
         for to in from..text.len() {
@@ -277,7 +277,7 @@ fn functions_are_confined_like_scripts() {
           callback=function(keys) if keys[1] then return redis.call('GET', keys[1]) end end}\n\
         redis.register_function({function_name='loop', callback=function(k, a) while true do end end})";
     assert_eq!(functions(library), ["add", "none", "read"]);
-    // The names of scripts mean nothing in functions, nor does the order of the parameters.
+    // The variable names of scripts mean nothing in functions, nor does the order of the parameters.
     for text in [
         "redis.register_function('f', function(keys, args) return redis.call('GET', KEYS[1]) end)",
         "redis.register_function('f', function(keys, args) return redis.call('GET', args[1]) end)",
@@ -324,7 +324,7 @@ fn what_needs_no_keys_is_all_of_the_server_that_is_contained() {
 #[test]
 fn programs_with_effects_do_not_nest_tables_without_bounds() {
     let nest = "local t = {} for i = 1, 24 do t = {t, t} end";
-    // Without effects they are ended and run alone when they take long.
+    // Without effects they can be ended and run again with exclusive access when they take long.
     assert!(is_confined(&format!("{nest} return cjson.encode(t)")));
     assert!(is_confined(&format!("{nest} return redis.call('GET', KEYS[1])")));
     for text in [

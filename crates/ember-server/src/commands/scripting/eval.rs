@@ -17,7 +17,7 @@ const READS: KeyFlags = KeyFlags::RO.union(KeyFlags::ACCESS);
 const READ_ONLY: Flags = RUNNING.flags.union(Flags::READONLY);
 const COMPLEXITY: &str = "Depends on the script.";
 
-/// What is said of a digest of no script.
+/// The error for a digest of no script.
 pub(super) const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
 
 pub(super) const COMMANDS: &[ServerCommand] = &[
@@ -124,7 +124,7 @@ fn eval_sha(execution: &mut Execution<'_>, is_read_only: bool) -> SessionResult 
     run(execution, &script, &words, is_read_only)
 }
 
-/// Compiles a script in this worker's interpreter, for its errors.
+/// Compiles a script in this worker's interpreter, to find its errors.
 pub(super) fn compile(execution: &Execution<'_>, script: &Script) -> Result<(), CommandError> {
     let executor = &execution.executor;
     executor.server.scripting.with_interpreter(executor.config.script_memory_limit, |interpreter| {

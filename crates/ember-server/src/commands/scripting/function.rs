@@ -218,7 +218,7 @@ const HELP: &[&str] = &[
     "    * REPLACE: those in the payload replace them.",
 ];
 
-/// The text of a library as the server of `rdb-target` loads it.
+/// Returns the text of a library in the form that the server of `rdb-target` loads.
 fn written<'t>(session: &Session<'_>, code: &'t [u8]) -> Cow<'t, [u8]> {
     match session.server.config.snapshot().rdb_target() {
         Target::Valkey9 => Cow::Borrowed(code),
@@ -226,7 +226,7 @@ fn written<'t>(session: &Session<'_>, code: &'t [u8]) -> Cow<'t, [u8]> {
     }
 }
 
-/// The function of a library, in this worker's interpreter.
+/// Returns the function of a library, compiled by this worker's interpreter.
 pub(super) fn compiled(
     execution: &Execution<'_>,
     library: Arc<Library>,
@@ -249,8 +249,8 @@ pub(super) fn compiled(
     function.ok_or_else(|| "ERR Function not found".into())
 }
 
-/// Changes the libraries for a client, and tells the journal. Nobody else is at the keyspace, so that the libraries and the
-/// journal have one order.
+/// Changes the libraries for a client, and records the change in the journal. It has exclusive access, so that the
+/// libraries and the journal have the same order.
 fn change(execution: &mut Execution<'_>, change: functions::Change) -> SessionResult {
     let Execution { executor, client, args, reply, .. } = execution;
     let answer = executor.with_exclusive_access_for(client.view.id, |executor, _| {
@@ -331,7 +331,7 @@ fn stats(session: &mut Session<'_>) -> SessionResult {
     if busy.as_ref().is_some_and(|busy| !busy.is_function) {
         return Err(scripting.running.busy_or_ended_error(threshold_ms));
     }
-    // One that has not been asked yet has not said what it is; it will be within moments.
+    // A script that was not checked yet has not published its call; it will within moments.
     let running = busy.and_then(|busy| Some((busy.call?, busy.duration)));
     reply.map(2);
     reply.bulk(b"running_script");

@@ -1,4 +1,4 @@
-//! Scripts and functions: EVAL and its like, SCRIPT, FUNCTION, FCALL.
+//! Scripts and functions: EVAL and the like, SCRIPT, FUNCTION, FCALL.
 
 #[cfg(test)]
 mod confinement_tests;
@@ -19,7 +19,7 @@ use crate::server::Server;
 pub(super) const COMMANDS: &[&[ServerCommand]] =
     &[eval::COMMANDS, fcall::COMMANDS, script::COMMANDS, function::COMMANDS];
 
-/// What all commands that run a script have in common.
+/// The common part of all commands that run a script.
 const RUNNING: Spec = Spec {
     group: Group::Scripting,
     arity: -3,
@@ -34,16 +34,16 @@ const RUNNING: Spec = Spec {
 /// The flags of those that may write.
 const WRITING: Flags = RUNNING.flags.union(Flags::MAY_REPLICATE);
 
-/// What subcommands of SCRIPT and FUNCTION have in common.
+/// The common part of the subcommands of SCRIPT and FUNCTION.
 const TEMPLATE: Spec = Spec { group: Group::Scripting, flags: Flags::NOSCRIPT, ..Spec::DEFAULT };
 
-/// The redis remark on the keys of a script that may write.
+/// Redis's note on the keys of a script that may write.
 const WRITES_NOTE: &str = "We cannot tell how the keys will be used so we assume the worst, RW and UPDATE";
 
-/// The same of one that does not.
+/// Redis's note on the keys of a script that does not write.
 const READS_NOTE: &str = "We cannot tell how the keys will be used so we assume the worst, RO and ACCESS";
 
-/// Keys of a script that are fetched ahead; as many as the processor fetches at once.
+/// Keys of a script that are prefetched; as many as the processor fetches at once.
 const FETCHED_MAX: usize = 10;
 
 /// The keys and the arguments of a call that runs a script.
@@ -57,7 +57,8 @@ impl<'a> KeysAndArguments<'a> {
         &self.words[..self.keys]
     }
 
-    /// Asks the processor to fetch what searches for the keys read first. What is to be done before them takes as long.
+    /// Prefetches the memory that lookups of the keys read first. The work before those lookups takes as long as the
+    /// prefetch.
     fn fetch_ahead(&self, server: &Server) {
         for key in self.keys().iter().take(FETCHED_MAX) {
             server.keyspace.prefetch_group(server.keyspace.hash(key));
@@ -70,10 +71,11 @@ impl<'a> KeysAndArguments<'a> {
     }
 }
 
-/// The keys and the arguments of a call that runs a script: both behind the number of keys, which is argument 2.
+/// Returns the keys and the arguments of a call that runs a script: both follow the number of keys, which is argument
+/// 2.
 ///
 /// # Errors
-/// If that number is none, is negative, or there are fewer arguments; `not_a_number` in the first case.
+/// That number is invalid or negative, or there are fewer arguments; `not_a_number` in the first case.
 fn keys_and_arguments(
     args: Args<'_>,
     not_a_number: CommandError,
@@ -86,10 +88,10 @@ fn keys_and_arguments(
     Ok(KeysAndArguments { words: args.iter().skip(3).collect(), keys })
 }
 
-/// Ends what has been running for long and has not written.
+/// Ends a script that has been running for long and has not written.
 ///
 /// # Errors
-/// If there is nothing that can be ended.
+/// There is none that can be ended.
 fn kill(server: &Server, functions: bool) -> Result<(), CommandError> {
     server.scripting.running.kill(functions, server.config.snapshot().busy_reply_threshold)
 }

@@ -36,7 +36,7 @@ fn rewrite(execution: &mut Execution<'_>) -> SessionResult {
     if aof.is_rewriting() {
         return Err("ERR Background append only file rewriting already in progress".into());
     }
-    // In a transaction it is its end that the file is to hold.
+    // In a transaction, the file is to contain the state at its end.
     if executor.section != Section::Shared {
         aof.is_rewrite_scheduled.store(true, Ordering::Relaxed);
         reply.simple("Background append only file rewriting scheduled");

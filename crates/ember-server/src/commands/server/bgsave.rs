@@ -36,7 +36,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
 fn bgsave(execution: &mut Execution<'_>) -> SessionResult {
     let Execution { executor, args, reply, .. } = execution;
     let state = SnapshotState::of(executor.server);
-    // In a transaction it is its end that the snapshot is to show.
+    // In a transaction, the snapshot is to contain the state at its end.
     let taken = state.claims.purpose();
     if taken != Some(Purpose::Save) && executor.section != Section::Shared {
         state.background.schedule();

@@ -1,4 +1,4 @@
-//! CONFIG: the configuration, told and changed at run time.
+//! CONFIG: reads and changes the configuration at run time.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -120,8 +120,9 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
     ],
 )];
 
-/// Whether an argument of CONFIG SET is the value of a secret parameter. Where names and values do not pair up, a value with
-/// blanks may have been given without quotes: then all words after the name of a secret parameter may be parts of it.
+/// Returns whether an argument of CONFIG SET is the value of a secret parameter. If names and values do not pair up, a
+/// value with spaces may have been given without quotes: then all words after the name of a secret parameter may be
+/// parts of it.
 fn is_secret_value(args: Args<'_>, arg: usize) -> bool {
     let is_name = |at: usize| is_secret_parameter(args.at(at));
     if args.len().is_multiple_of(2) {
@@ -153,7 +154,7 @@ fn get(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// The parameters that Redis does not let change while it loads.
+/// Parameters that Redis does not change while it loads.
 const REFUSED_WHILE_LOADING: [&[u8]; 3] = [b"appendonly", b"dir", b"repl-diskless-load"];
 
 fn set(execution: &mut Execution<'_>) -> SessionResult {
@@ -200,7 +201,7 @@ fn set(execution: &mut Execution<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Begins or ends an AOF. Its files are created before anybody waits for that.
+/// Turns the AOF on or off. Its files are created before any client waits for them.
 fn switch_aof(execution: &mut Execution<'_>, config: &Config) -> Result<(), CommandError> {
     let failed = |error: &str| {
         let error = without_directories(error);
@@ -220,7 +221,7 @@ fn switch_aof(execution: &mut Execution<'_>, config: &Config) -> Result<(), Comm
     Ok(())
 }
 
-/// Puts into effect what is kept elsewhere too, if all of it can be; otherwise what was there before.
+/// Applies parameters that are also stored elsewhere, if all can be applied; otherwise restores the previous ones.
 fn put_into_effect_or_back(
     server: &Server,
     pairs: &[(&[u8], &[u8])],
@@ -230,7 +231,7 @@ fn put_into_effect_or_back(
     let directory = std::env::current_dir();
     put_into_effect(server, pairs, before, after).inspect_err(|_| {
         let changes = |is_its: fn(&[u8]) -> bool| pairs.iter().any(|(name, _)| is_its(name));
-        // Each of these was in effect a moment ago; files may have changed since.
+        // Each of these was in effect before; only files may have changed since.
         let back = [
             if changes(|name| tls_parameter(name).is_some()) { server.tls.reload(before) } else { Ok(()) },
             if changes(is_key_file_parameter) { server.encryption.reload(before) } else { Ok(()) },
@@ -241,7 +242,7 @@ fn put_into_effect_or_back(
     })
 }
 
-/// Puts into effect what is kept elsewhere too.
+/// Applies parameters that are also stored elsewhere.
 fn put_into_effect(
     server: &Server,
     pairs: &[(&[u8], &[u8])],
@@ -277,7 +278,7 @@ fn put_into_effect(
             ("unixsocketgroup", format!("Unable to change the group of the Unix socket: {error}"))
         })?;
     }
-    // Behind all that may fail: who waits to be accepted elsewhere is turned away.
+    // After everything else that may fail: a client waiting to be accepted on a removed address is refused.
     if (&before.bind, before.port, before.tls_port) != (&after.bind, after.port, after.tls_port) {
         let listeners = server.services.get::<Listening>().change(after).map_err(|error| {
             tracing::warn!("CONFIG SET: {error}");
@@ -291,13 +292,14 @@ fn put_into_effect(
     Ok(())
 }
 
-/// Why a parameter cannot be put into effect: for the log, and for the client without what the log only may say.
+/// Logs why a parameter cannot be applied, and returns the error for the client without the parts that are for the log
+/// only.
 fn for_client(parameter: &'static str, error: &str) -> (&'static str, String) {
     tracing::warn!("CONFIG SET {parameter}: {error}");
     (parameter, without_directories(error))
 }
 
-/// Makes the server work in another directory, if nothing is written in the former one.
+/// Changes the working directory of the server, if no files are written in the present one.
 fn change_directory(server: &Server, config: &Config) -> Result<(), String> {
     if config.appendonly || server.journal.is_read_by(Reader::Aof) {
         return Err("the files of the AOF are in the directory: set appendonly to no before".to_owned());
@@ -308,7 +310,7 @@ fn change_directory(server: &Server, config: &Config) -> Result<(), String> {
     server.data_lock.change_directory(Path::new(&config.dir), config)
 }
 
-/// What Redis says when the server cannot listen where it should.
+/// Returns Redis's error when the server cannot listen on the new addresses.
 fn listening_failed(before: &Config, after: &Config) -> (&'static str, String) {
     let port = "Unable to listen on this port. Check server logs.";
     let (name, error) = if before.bind != after.bind {
@@ -321,15 +323,15 @@ fn listening_failed(before: &Config, after: &Config) -> (&'static str, String) {
     (name, error.to_owned())
 }
 
-/// The parameter to blame when the system does not take the value.
+/// Returns the parameter to name when the system does not accept the value.
 fn oom_parameter(pairs: &[(&[u8], &[u8])]) -> &'static str {
     let is_choice = |(name, _): &(&[u8], &[u8])| name.eq_ignore_ascii_case(b"oom-score-adj");
     if pairs.iter().any(is_choice) { "oom-score-adj" } else { "oom-score-adj-values" }
 }
 
-/// Makes sure that the system lets this many connections be open.
+/// Checks that the system permits this number of open connections.
 fn check_maxclients(value: &[u8], streams: u64) -> Result<(), CommandError> {
-    // What is no number, or out of range, is refused in its own words later.
+    // A value that is not a number, or out of range, is refused later with its own error.
     let Some(wanted) = parse_i64(value).and_then(|wanted| u32::try_from(wanted).ok()) else { return Ok(()) };
     let possible = open_files::clients_possible(wanted, streams);
     if possible >= wanted {
@@ -350,13 +352,13 @@ fn rewrite(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Why the configuration file was not rewritten: for the log, and for the client.
+/// Logs why the configuration file was not rewritten, and returns the error for the client.
 fn not_rewritten(error: &str) -> String {
     tracing::warn!("CONFIG REWRITE: {error}");
     without_directories(error)
 }
 
-/// DEBUG CONFIG-REWRITE-FORCE-ALL.
+/// Handles DEBUG CONFIG-REWRITE-FORCE-ALL.
 pub(super) fn rewrite_in_full(session: &mut Session<'_>) -> SessionResult {
     let server = session.server;
     server.config.rewrite_in_full(&users_of_file(server)?).map_err(|error| not_rewritten(&error))?;
@@ -365,7 +367,7 @@ pub(super) fn rewrite_in_full(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// The users that belong into the configuration file: none, if they have a file of their own.
+/// Returns the users that belong in the configuration file: none if there is an ACL file.
 fn users_of_file(server: &Server) -> Result<Vec<StoredUser>, CommandError> {
     let config = server.config.snapshot();
     if !config.aclfile.is_empty() {

@@ -1,4 +1,4 @@
-//! HOTKEYS: the keys that most of the recent accesses went to, with their rates and shares.
+//! HOTKEYS: the most accessed keys of the last seconds, with their rates and shares.
 
 use ember_protocol::number::parse_i64;
 use emberkv_core::error::CommandError;
@@ -8,7 +8,7 @@ use crate::commands::help::{help_subcommand, reply_help};
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::observability::hot_keys::Access;
 
-/// The version of Redis whose command has this name, though it works otherwise.
+/// The version of Redis that has a command of this name, with different behaviour.
 const SINCE: &str = "8.6.0";
 
 const TEMPLATE: Spec = Spec {
@@ -85,7 +85,7 @@ const HELP: &[&str] = &[
     "    Forget all accesses so far.",
 ];
 
-/// Keys told when no count is given.
+/// Keys in the reply when no count is given.
 const COUNT_DEFAULT: usize = 10;
 
 fn get(session: &mut Session<'_>) -> SessionResult {

@@ -1,4 +1,4 @@
-//! LATENCY: the latency monitor's events, and the histograms of commands.
+//! LATENCY: the events of the latency monitor, and the histograms of commands.
 
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
@@ -182,10 +182,11 @@ const GRAPH_ROWS: u64 = 4;
 /// Columns of a graph: the newest samples.
 const GRAPH_COLUMNS: usize = 80;
 
-/// Marks of a bar's topmost row: how far it reaches into it.
+/// The characters of a bar's topmost row, by how far the bar reaches into it.
 const GRAPH_TIPS: [char; 4] = ['_', '.', 'o', '#'];
 
-/// One column for each sample, oldest first, the bars scaled between lowest and highest, and below how long ago it was.
+/// Draws one column per sample, the oldest first, with bars scaled between the lowest and the highest, and its age
+/// below.
 fn draw(event: &str, history: &History, now_seconds: i64) -> String {
     let skipped = history.samples.len().saturating_sub(GRAPH_COLUMNS);
     let samples: Vec<Sample> = history.samples.iter().skip(skipped).copied().collect();
@@ -276,7 +277,7 @@ fn histogram(session: &mut Session<'_>) -> SessionResult {
         commands.extend(registry.all());
     }
     for name in names.iter() {
-        // A container stands for all its subcommands.
+        // A container represents all its subcommands.
         let Some(command) = registry.find_full(name) else { continue };
         commands.push(command);
         commands.extend(command.subcommands.iter().map(|&index| registry.get(index)));
@@ -304,7 +305,7 @@ fn histogram(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// For each bucket that has calls: its bound in µs, and the calls up to it.
+/// Returns the bound in µs of each bucket with calls, and the number of calls up to it.
 fn cumulative(counts: &[u64; LATENCY_BUCKETS]) -> Vec<(u64, u64)> {
     let mut sum = 0;
     let mut points = Vec::new();

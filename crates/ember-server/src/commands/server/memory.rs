@@ -1,4 +1,4 @@
-//! MEMORY: what keys and the process take.
+//! MEMORY: the memory of keys and of the process.
 
 use ember_protocol::Reply;
 use emberkv_core::commands::arguments::{integer, is_word};
@@ -184,7 +184,7 @@ fn stats(session: &mut Session<'_>) -> SessionResult {
         reply.bulk(format!("db.{database}").as_bytes());
         reply.map(3);
         reply_field(reply, "overhead.hashtable.main", &Count(table_bytes as u64));
-        // Expiries stand in the entries, and there is no table of slots.
+        // Expiries are stored in the entries, and there is no table of slots.
         reply_field(reply, "overhead.hashtable.expires", &Count(0));
         reply_field(reply, "overhead.hashtable.slot-to-keys", &Count(0));
         fields += 1;
@@ -215,7 +215,7 @@ fn stats(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Bytes of the tables that find the entries of a database.
+/// Returns the bytes of the tables that find the entries of a database.
 fn table_bytes(keyspace: &Keyspace, database: usize) -> usize {
     (0..SHARDS).map(|shard| keyspace.lock(shard).database(database).table().slots_bytes()).sum()
 }
@@ -228,7 +228,7 @@ fn reply_field(reply: &mut Reply, name: &str, field: &Field) {
     }
 }
 
-/// Below this, ratios say nothing.
+/// The memory below which ratios mean nothing.
 const DIAGNOSED_MIN_BYTES: u64 = 5 * 1024 * 1024;
 
 fn doctor(session: &mut Session<'_>) -> SessionResult {
@@ -273,7 +273,7 @@ fn malloc_stats(session: &mut Session<'_>) -> SessionResult {
 
 fn purge(session: &mut Session<'_>) -> SessionResult {
     heap::purge().map_err(|error| format!("ERR Error purging dirty pages: {error}"))?;
-    // Whoever asks now wants to see what it has brought.
+    // The next reader wants to see the effect.
     SystemFigures::renewed(session.server);
     session.reply.ok();
     Ok(Outcome::Done)

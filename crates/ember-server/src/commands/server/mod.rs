@@ -1,4 +1,4 @@
-//! Commands about the server: what it can do, how it is set up, how it is.
+//! Commands about the server: its commands, its configuration, its state.
 
 mod acl;
 mod bgrewriteaof;

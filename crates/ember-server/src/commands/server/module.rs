@@ -1,4 +1,4 @@
-//! MODULE: there are none, and none can be loaded.
+//! MODULE: modules do not exist and cannot be loaded.
 
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 

@@ -1,4 +1,4 @@
-//! MONITOR: shows a connection the commands of all others as they run.
+//! MONITOR: shows the commands of all other connections as they run.
 
 use std::sync::atomic::Ordering;
 

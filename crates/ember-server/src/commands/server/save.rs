@@ -53,7 +53,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
 /// Saves the data set, with exclusive access.
 ///
 /// # Errors
-/// Says what the disk said.
+/// The error of the disk.
 fn save(execution: &mut Execution<'_>) -> Result<(), CommandError> {
     if SnapshotState::of(execution.executor.server).claims.purpose() == Some(Purpose::Save) {
         return Err("ERR Background save already in progress".into());

@@ -56,7 +56,7 @@ fn shutdown(session: &mut Session<'_>) -> SessionResult {
     }
     tracing::info!("client {} asked for the shutdown", session.client.view.id);
     if server.is_loading() || busy_error.is_some() {
-        // There is nothing to save, or a script keeps everybody from it.
+        // There is nothing to save, or a script keeps all workers from saving.
         server.request_stop();
         return Ok(Outcome::Close);
     }
@@ -68,13 +68,13 @@ fn begin(execution: &mut Execution<'_>) -> SessionResult {
     let Some(options) = options(*args)? else { return Err(CommandError::Syntax) };
     let waiting = Wait { timeout_ms: None, empty_reply: Reply::null, instead: None };
     let mut blocked = executor.enlist(command, waiting, *args, client, &mut Guards::None, reply);
-    // It goes on, whatever becomes of the client.
+    // It continues, whatever happens to the client.
     blocked.is_under_way = true;
     shutdown::begin(executor, options, Some(&blocked.waiter));
     Ok(Outcome::Wait(blocked))
 }
 
-/// What is asked for; nothing if it is the end of what is under way.
+/// Returns the options; `None` if the call is to abort a shutdown in progress.
 fn options(args: Args<'_>) -> Result<Option<ShutdownOptions>, CommandError> {
     let (mut options, mut aborts) = (ShutdownOptions::default(), false);
     for arg in 1..args.len() {

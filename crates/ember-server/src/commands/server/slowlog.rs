@@ -98,7 +98,7 @@ const HELP: &[&str] = &[
     "    Empty the slow log.",
 ];
 
-/// Calls told when no count is given.
+/// Calls in the reply when no count is given.
 const COUNT_DEFAULT: usize = 10;
 
 fn get(session: &mut Session<'_>) -> SessionResult {

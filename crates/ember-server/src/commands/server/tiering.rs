@@ -1,4 +1,4 @@
-//! TIERING: where values are when memory has no room for all of them, and who says so.
+//! TIERING: which values are hot or cold, and how clients change that.
 
 use std::sync::atomic::Ordering;
 
@@ -12,7 +12,7 @@ use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::storage::report::Figures;
 use crate::storage::{Storage, demotion};
 
-/// The version of ember that has it first.
+/// The version of ember that introduced it.
 const SINCE: &str = "0.1.0";
 
 const ABOUT_ALL: Spec = Spec {
@@ -174,7 +174,7 @@ fn pairs(session: &mut Session<'_>, figures: fn(&Figures) -> Vec<(&'static str, 
     Ok(Outcome::Done)
 }
 
-/// Whether a key is there.
+/// Returns whether a key exists.
 fn exists(session: &mut Session<'_>, key: &[u8]) -> bool {
     let (keyspace, database) = (&session.server.keyspace, session.client.database);
     let hash = keyspace.hash(key);
@@ -227,7 +227,7 @@ fn migrate(session: &mut Session<'_>) -> SessionResult {
     if is_cold && !is_away {
         demotion::demote_key(server, database, key, &DemotionRules::ANY)?;
     } else if !is_cold && is_away {
-        // Until it is here: the connection waits, nobody else does.
+        // Until the value is fetched: only this connection waits.
         session.turn.lacking.clear();
         session.turn.lacking.push((database, key.into()));
         return Ok(Outcome::Fetch);

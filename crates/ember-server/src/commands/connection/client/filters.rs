@@ -1,4 +1,4 @@
-//! The filters by which CLIENT LIST and CLIENT KILL choose connections: those of Redis, and those of Valkey 9.
+//! The filters by which CLIENT LIST and CLIENT KILL select connections: those of Redis, and those of Valkey 9.
 
 use std::mem::discriminant;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use crate::acl::user::User;
 use crate::clients::client::{ClientView, FLAG_LETTERS};
 use crate::executor::session::Session;
 
-/// The letter of `CLIENT CAPA redirect`, the only capability there is.
+/// The letter of `CLIENT CAPA redirect`, the only capability.
 const REDIRECT_LETTER: u8 = b'r';
 
-/// Which connections are meant: those that fulfil every condition.
+/// A selection of connections: those that fulfil every condition.
 pub(super) struct Filters<'a> {
-    /// Conditions, and whether each is wanted: `false` if a `NOT-` stands before it.
+    /// Conditions, and whether each is wanted: `false` if it has the prefix `NOT-`.
     conditions: Vec<(Condition<'a>, bool)>,
-    /// Whether the caller's own connection is left out.
+    /// Whether the caller's own connection is excluded.
     pub(super) spares_caller: bool,
 }
 
-/// What a connection may be.
+/// A condition on a connection.
 pub(super) enum Condition<'a> {
     /// It has one of these IDs.
     Ids(Vec<u64>),
@@ -33,7 +33,7 @@ pub(super) enum Condition<'a> {
     Type(ClientType),
     /// It comes from this address and port.
     Address(&'a [u8]),
-    /// It was made to this address and port of ours.
+    /// It was made to this address and port of the server.
     LocalAddress(&'a [u8]),
     /// It comes from this address, whatever the port.
     Ip(&'a [u8]),
@@ -43,17 +43,17 @@ pub(super) enum Condition<'a> {
     Flags(&'a [u8]),
     /// It follows redirections.
     FollowsRedirects,
-    /// It has given itself this name.
+    /// Its client has set this name.
     Name(&'a [u8]),
     /// Its library has this name.
     LibraryName(&'a [u8]),
     /// Its library has this version.
     LibraryVersion(&'a [u8]),
-    /// It has chosen this database.
+    /// It has selected this database.
     Database(i64),
     /// It has not called anything for this number of seconds.
     Idle(i64),
-    /// It was made so many seconds ago or earlier.
+    /// It was made at least this number of seconds ago.
     Age(i64),
 }
 
@@ -85,16 +85,16 @@ impl Condition<'_> {
 }
 
 impl<'a> Filters<'a> {
-    /// Those that fulfil one condition, the caller among them.
+    /// Selects the connections that fulfil one condition, the caller's included.
     pub(super) fn one(condition: Condition<'a>) -> Filters<'a> {
         Filters { conditions: vec![(condition, true)], spares_caller: false }
     }
 
-    /// Reads the filters behind the name of the subcommand. A later one replaces an earlier one of its kind.
-    /// `bad_id` tells what is wrong with an ID that is none.
+    /// Parses the filters after the name of the subcommand. A later one replaces an earlier one of its kind. `bad_id`
+    /// is the error for an invalid ID.
     ///
     /// # Errors
-    /// About a filter that is unknown or has no value or one that cannot be.
+    /// A filter is unknown, lacks its value, or has an invalid one.
     pub(super) fn parse(
         session: &Session<'a>,
         spares_caller: bool,
@@ -170,8 +170,8 @@ impl<'a> Filters<'a> {
         Ok(filters)
     }
 
-    /// The connections that are meant: in the order of the IDs if they are listed, else from the oldest on. One that its
-    /// worker has still to close is gone already.
+    /// Returns the selected connections: in the order of the IDs if they are listed, else the oldest first. Connections
+    /// that their workers are about to close do not count.
     pub(super) fn choose(&self, session: &Session<'_>) -> Vec<Arc<ClientView>> {
         let clients = &session.server.clients;
         let mut views = match self
@@ -193,7 +193,7 @@ impl<'a> Filters<'a> {
     }
 }
 
-/// Reads IDs from `first` on, up to the first argument that is no number: another filter.
+/// Reads IDs from `first` on, up to the first argument that is not a number, which is another filter.
 fn read_ids(args: Args<'_>, first: usize, bad_id: &'static str) -> Result<Vec<u64>, CommandError> {
     let mut ids = Vec::new();
     for value in args.skip(first).iter() {

@@ -47,10 +47,10 @@ fn kill(session: &mut Session<'_>) -> SessionResult {
     Ok(outcome)
 }
 
-/// Returns how many connections are closed, and what becomes of the caller's own, which is closed after the reply.
+/// Returns how many connections are closed, and the outcome for the caller's own, which is closed after the reply.
 fn kill_chosen(session: &Session<'_>, filters: &Filters<'_>) -> (i64, Outcome) {
     let (mut killed, mut outcome) = (0, Outcome::Done);
-    // An ID that is listed twice is one connection.
+    // An ID that is listed twice counts once.
     for view in filters.choose(session) {
         let is_new = if view.id == session.client.view.id {
             outcome = Outcome::Close;

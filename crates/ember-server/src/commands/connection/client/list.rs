@@ -72,21 +72,21 @@ pub(super) const LIST: ServerCommand = Command::new(
     Some(list),
 );
 
-/// The types of connections that commands name.
+/// The types of connections that commands can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientType {
-    /// Runs commands.
+    /// A client that runs commands.
     Normal,
-    /// Listens to channels.
+    /// A client with subscriptions.
     Subscriber,
-    /// Is the primary of this server.
+    /// The primary of this server.
     Primary,
-    /// Is a replica of this server.
+    /// A replica of this server.
     Replica,
 }
 
 impl ClientType {
-    /// The type of a connection.
+    /// Returns the type of a connection.
     pub(super) fn of(view: &ClientView) -> ClientType {
         match view {
             _ if view.is_primary => ClientType::Primary,
@@ -97,10 +97,10 @@ impl ClientType {
     }
 }
 
-/// The type that `name` names in any case.
+/// Returns the type with this name, in any case.
 ///
 /// # Errors
-/// That there is no such type.
+/// There is no such type.
 pub(super) fn client_type(name: &[u8]) -> Result<ClientType, CommandError> {
     let is_one_of = |names: &[&str]| names.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
     if is_one_of(&["normal"]) {

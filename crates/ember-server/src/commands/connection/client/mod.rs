@@ -1,4 +1,4 @@
-//! CLIENT: what connections are called, how they are treated, who closes them.
+//! CLIENT: names and modes of connections, and closing them.
 
 mod filters;
 mod kill;

@@ -1,4 +1,4 @@
-//! CLIENT REPLY, NO-EVICT, NO-TOUCH, IMPORT-SOURCE, SYNC-REPLICAS and CAPA: how the connection is treated.
+//! CLIENT REPLY, NO-EVICT, NO-TOUCH, IMPORT-SOURCE, SYNC-REPLICAS and CAPA: the modes of a connection.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -108,7 +108,7 @@ pub(super) const CAPA: ServerCommand = Command::new(
     Some(capa),
 );
 
-/// A capability may be of a newer server, so that those that are not known are no errors.
+/// Handles CLIENT CAPA. Unknown capabilities are no errors, because they may be those of a newer server.
 fn capa(session: &mut Session<'_>) -> SessionResult {
     if session.args.iter().skip(2).any(|capability| capability.eq_ignore_ascii_case(b"redirect")) {
         session.client.view.follows_redirects.store(true, Ordering::Relaxed);
@@ -125,7 +125,7 @@ fn reply(session: &mut Session<'_>) -> SessionResult {
     } else if is_word(session.args, 2, "OFF") {
         *mode = ReplyMode::Off;
     } else if is_word(session.args, 2, "SKIP") {
-        // A connection that gets no replies at all stays so.
+        // A connection without any replies stays so.
         if *mode != ReplyMode::Off {
             *mode = ReplyMode::SkipNext;
         }

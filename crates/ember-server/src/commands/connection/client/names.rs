@@ -1,4 +1,4 @@
-//! CLIENT GETNAME, SETNAME and SETINFO: what clients call themselves.
+//! CLIENT GETNAME, SETNAME and SETINFO: names that clients set for themselves.
 
 use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
@@ -45,10 +45,10 @@ pub(super) const SETINFO: ServerCommand = Command::new(
     Some(setinfo),
 );
 
-/// A name that fits into a line of `CLIENT LIST`: visible ASCII characters without spaces.
+/// Returns a name that fits into a line of `CLIENT LIST`: visible ASCII characters without spaces.
 ///
 /// # Errors
-/// That `what` may not be so.
+/// `what` contains other characters.
 pub(in crate::commands::connection) fn valid_name(name: &[u8], what: &str) -> Result<Box<str>, CommandError> {
     match std::str::from_utf8(name) {
         Ok(text) if name.iter().all(u8::is_ascii_graphic) => Ok(text.into()),

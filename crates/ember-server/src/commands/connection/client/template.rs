@@ -1,8 +1,8 @@
-//! What subcommands of CLIENT have in common.
+//! The common parts of the specifications of CLIENT's subcommands.
 
 use emberkv_core::spec::{Category, Flags, Group, Spec};
 
-/// What subcommands about the own connection have in common.
+/// Subcommands about the caller's connection.
 pub(super) const OWN: Spec = Spec {
     group: Group::Connection,
     complexity: "O(1)",
@@ -10,6 +10,6 @@ pub(super) const OWN: Spec = Spec {
     ..Spec::DEFAULT
 };
 
-/// What subcommands about others' connections have in common.
+/// Subcommands about other connections.
 pub(super) const ADMIN: Spec =
     Spec { flags: OWN.flags.union(Flags::ADMIN), categories: Category::CONNECTION, ..OWN };

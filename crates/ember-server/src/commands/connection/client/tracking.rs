@@ -85,7 +85,7 @@ fn tracking(session: &mut Session<'_>) -> SessionResult {
         let tracking = Arc::new(agree(wanted, session.client.tracking.as_deref())?);
         session.server.trackers.begin(&session.client.view, Arc::clone(&tracking));
         session.client.tracking = Some(tracking);
-        // What comes next in the batch is told too.
+        // The next commands of the batch notify the client, too.
         session.turn.notices.collects_changes = session.server.trackers.is_broadcasting();
     } else {
         return Err(CommandError::Syntax);
@@ -94,7 +94,7 @@ fn tracking(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// What a call asks for.
+/// The options of a call.
 #[derive(Default)]
 struct Options {
     is_broadcast: bool,
@@ -137,7 +137,8 @@ fn options(args: Args<'_>, server: &Server) -> Result<Options, CommandError> {
     Ok(options)
 }
 
-/// How the client tracks from now on, if what it asks for goes together with itself and with what holds now.
+/// Returns the client's new tracking options, if the requested ones are consistent with each other and with the present
+/// ones.
 fn agree(wanted: Options, now: Option<&Tracking>) -> Result<Tracking, CommandError> {
     if !wanted.prefixes.is_empty() && !wanted.is_broadcast {
         return Err("ERR PREFIX option requires BCAST mode to be enabled".into());
@@ -179,23 +180,23 @@ fn agree(wanted: Options, now: Option<&Tracking>) -> Result<Tracking, CommandErr
     })
 }
 
-/// The prefixes that the client has and those it wants, in order, none of which may begin with another. The empty prefix,
-/// which stands for all keys, is what none given means.
+/// Merges the client's prefixes with the requested ones in order; none may begin with another. Without any, the empty
+/// prefix is used, which matches all keys.
 fn join(wanted: Vec<Vec<u8>>, now: Option<&Tracking>) -> Result<Prefixes, CommandError> {
     let known = now.and_then(|now| now.prefixes.as_ref()).into_iter().flat_map(Prefixes::iter);
-    // With each whether the client has it already.
+    // Each with whether the client has it already.
     let mut all: BTreeMap<Vec<u8>, bool> = known.map(|prefix| (prefix.to_vec(), true)).collect();
     let wanted = if wanted.is_empty() && now.is_none() { vec![Vec::new()] } else { wanted };
     for prefix in wanted {
         if all.get(&prefix) == Some(&true) {
             continue;
         }
-        // Of prefixes that do not overlap only the neighbours of another can overlap it.
+        // Among prefixes that do not overlap, only the adjacent ones can overlap another.
         let before = all.range(..=prefix.clone()).next_back().filter(|(other, _)| prefix.starts_with(other));
         let behind = || all.range(prefix.clone()..).next().filter(|(other, _)| other.starts_with(&prefix));
         if let Some((other, &is_known)) = before.or_else(behind) {
             let which: &[u8] = if is_known { b"an existing" } else { b"another provided" };
-            // Of two that are provided Redis names the earlier one first.
+            // Of two provided ones, Redis names the earlier one first.
             let (first, second) = if is_known { (&prefix, other) } else { (other, &prefix) };
             let text = [
                 b"ERR Prefix '",

@@ -24,7 +24,7 @@ pub(super) const LOG: ServerCommand = Command::new(
     Some(log),
 );
 
-/// Entries told when no count is given.
+/// Entries in the reply when no count is given.
 const COUNT_DEFAULT: usize = 10;
 
 fn log(session: &mut Session<'_>) -> SessionResult {

@@ -1,4 +1,4 @@
-//! ACL: users, what they may do, and what was denied to them.
+//! ACL: users, their rights, and what was denied to them.
 
 mod category;
 mod file;
@@ -44,7 +44,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
     ],
 )];
 
-/// What subcommands that anybody may call have in common.
+/// The common part of subcommands that any client may call.
 const TEMPLATE: Spec = Spec {
     since: "6.0.0",
     group: Group::Server,
@@ -52,7 +52,7 @@ const TEMPLATE: Spec = Spec {
     ..Spec::DEFAULT
 };
 
-/// What subcommands about other users have in common.
+/// The common part of subcommands about other users.
 const ADMIN: Spec = Spec { flags: TEMPLATE.flags.union(Flags::ADMIN), ..TEMPLATE };
 
 const HELP: ServerCommand = help_subcommand(
@@ -93,7 +93,7 @@ const HELP_LINES: &[&str] = &[
     "    Tell which user this connection is.",
 ];
 
-/// Closes the connections of users that are no more. The caller's own, if it is one, is closed when its reply is sent.
+/// Closes the connections of removed users. The caller's own, if it is one of them, is closed after its reply.
 fn close_connections(session: &Session<'_>, users: &[Arc<User>]) {
     if users.is_empty() {
         return;

@@ -21,10 +21,10 @@ pub(super) const GENPASS: ServerCommand = Command::new(
     Some(genpass),
 );
 
-/// Bits when no number is given.
+/// The number of bits when none is given.
 const BITS_DEFAULT: usize = 256;
 
-/// The longest password.
+/// The longest password, in bits.
 const BITS_MAX: usize = 4096;
 
 const BITS_WRONG: &str = "ERR ACL GENPASS argument must be the number of bits for the output password, a positive \

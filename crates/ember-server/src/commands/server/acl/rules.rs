@@ -77,7 +77,7 @@ fn setuser(session: &mut Session<'_>) -> SessionResult {
     Ok(revocation.map_or(Outcome::Done, |revocation| close_listeners(session, &revocation)))
 }
 
-/// Closes the connections that listen to what their user may no longer; the caller's own after its reply.
+/// Closes the connections with subscriptions that their user may no longer have; the caller's own after its reply.
 fn close_listeners(session: &Session<'_>, revocation: &Revocation) -> Outcome {
     let server = session.server;
     let is_revoked = |kind, name: &[u8]| !revocation.allows(name, kind == Kind::Pattern);

@@ -1,4 +1,4 @@
-//! ACL DELUSER, LIST, USERS and WHOAMI: which users there are.
+//! ACL DELUSER, LIST, USERS and WHOAMI: the set of users.
 
 use emberkv_core::spec::{Command, Example, Spec};
 

@@ -1,4 +1,4 @@
-//! COMMAND and COMMAND INFO: the facts that clients and proxies route by.
+//! COMMAND and COMMAND INFO: the facts that clients and proxies use for routing.
 
 use ember_protocol::Reply;
 use emberkv_core::spec::{Begin, Category, Command, Example, Find, KeySpec, Spec};
@@ -23,7 +23,7 @@ pub(super) const INFO: ServerCommand = Command::new(
     Some(info),
 );
 
-/// COMMAND without a subcommand.
+/// Handles COMMAND without a subcommand.
 pub(super) fn all(session: &mut Session<'_>) -> SessionResult {
     let registry = &session.server.registry;
     session.reply.array(registry.available().count());
@@ -68,7 +68,7 @@ fn reply_facts(reply: &mut Reply, registry: &Registry, command: &Registered) {
     reply.set(spec.keys.len());
     spec.keys.iter().for_each(|keys| reply_key_spec(reply, keys));
     match command.subcommands.len() {
-        // As in Redis: only none are a set.
+        // As in Redis: an empty list is a set.
         0 => reply.set(0),
         count => reply.array(count),
     }
@@ -77,7 +77,7 @@ fn reply_facts(reply: &mut Reply, registry: &Registry, command: &Registered) {
     }
 }
 
-/// A set of simple strings.
+/// Writes a set of simple strings.
 pub(super) fn reply_words<'w>(reply: &mut Reply, words: impl Iterator<Item = &'w str>) {
     let words: Vec<&str> = words.collect();
     reply.set(words.len());

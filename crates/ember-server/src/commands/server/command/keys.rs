@@ -41,7 +41,7 @@ pub(super) const GETKEYSANDFLAGS: ServerCommand = Command::new(
 
 const NO_COMMAND: &str = "ERR Invalid command specified";
 
-/// The keys of the call in the arguments, and what is done with each.
+/// Returns the keys of the call in the arguments, with their flags.
 fn keys_of<'c>(session: &Session<'c>) -> Result<Vec<(&'c [u8], KeyFlags)>, CommandError> {
     let call = session.args.skip(2);
     let registry = &session.server.registry;

@@ -56,7 +56,7 @@ fn list(session: &mut Session<'_>) -> SessionResult {
         Some(_) if is_word(args, 3, "PATTERN") => {
             glob::matches(filter_value, command.full_name.as_bytes(), Case::Insensitive)
         }
-        // There are no modules.
+        // Modules do not exist.
         Some(_) => false,
     };
     if args.len() == 5 && !["ACLCAT", "PATTERN", "MODULE"].iter().any(|word| is_word(args, 3, word)) {

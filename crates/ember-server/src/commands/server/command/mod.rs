@@ -1,4 +1,4 @@
-//! COMMAND: what the server can do, told from the specifications.
+//! COMMAND: the commands of the server, as described by their specifications.
 
 mod docs;
 mod info;
@@ -33,7 +33,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command {
     ],
 }];
 
-/// What all of them have in common.
+/// The common part of the subcommands.
 const TEMPLATE: Spec = Spec {
     group: Group::Server,
     categories: Category::CONNECTION,

@@ -10,7 +10,7 @@ use crate::server::Server;
 use crate::storage::Storage;
 use crate::system::full_path::without_directories;
 
-/// The number of a database that has keys comes before them; the order of the keys says nothing.
+/// Handles DEBUG DIGEST. The number of a database with keys precedes them; the order of the keys does not matter.
 pub(super) fn digest(session: &mut Session<'_>) -> SessionResult {
     let keyspace = &session.server.keyspace;
     let now_ms = session.turn.now_ms;
@@ -40,7 +40,7 @@ pub(super) fn digest(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Adds the value of an entry, read if it is away.
+/// Adds the value of an entry, fetched if it is cold.
 fn add_value(
     server: &Server,
     digest: &mut Digest,

@@ -1,4 +1,4 @@
-//! DEBUG OBJECT, SDSLEN, HTSTATS, HTSTATS-KEY and POPULATE: how keys are kept, and many of them at once.
+//! DEBUG OBJECT, SDSLEN, HTSTATS, HTSTATS-KEY and POPULATE: how keys are stored, and creation of many keys.
 
 use ember_protocol::number::parse_i64;
 use emberkv_core::commands::arguments::is_word;
@@ -14,7 +14,7 @@ use emberkv_core::types::{Aggregate, Collection};
 use crate::executor::session::{Outcome, Session, SessionResult};
 use crate::storage::{Storage, demotion};
 
-/// Looks at the entry of a key that is there, also one that has expired and that nobody has asked for since.
+/// Calls `look` with the entry of a key, even an expired one that was not accessed since.
 pub(super) fn with_entry<R>(
     session: &Session<'_>,
     key: &[u8],
@@ -27,10 +27,10 @@ pub(super) fn with_entry<R>(
     data.find(database, hash, key).map(|at| look(data.entry(database, at)))
 }
 
-/// As [`with_entry`], with the value in its place, if it was away. The worker waits for the disk: this is for tools.
+/// Like [`with_entry`], with a cold value fetched first. The worker waits for the disk: this is for tools.
 ///
 /// # Errors
-/// If it cannot be read.
+/// It cannot be read.
 pub(super) fn with_value<R>(
     session: &Session<'_>,
     key: &[u8],
@@ -49,13 +49,13 @@ pub(super) fn with_value<R>(
             }
         }
     }
-    // Under the same lock, or the value could have gone away again.
+    // Under the same lock, because the value could be demoted again.
     let found = data.find(database, hash, key).map(|at| look(data.entry(database, at)));
     server.keyspace.publish_bytes(server.keyspace.release(hash.shard(), data));
     Ok(found)
 }
 
-/// The bytes of a payload of DUMP that are not the value's: its kind, version and checksum.
+/// The bytes of a DUMP payload that are not the value's: its kind, version and checksum.
 const PAYLOAD_FRAME_BYTES: usize = 11;
 
 pub(super) fn tier(session: &mut Session<'_>) -> SessionResult {
@@ -88,7 +88,7 @@ pub(super) fn object(session: &mut Session<'_>) -> SessionResult {
     let key = session.args.at(2);
     let hash = session.server.keyspace.hash(key);
     let line = with_value(session, key, |entry| {
-        // Where Redis tells an address, this tells shard and tag: enough to see whether two keys are neighbours.
+        // Redis shows an address here. Shard and tag are enough to see whether two keys are adjacent.
         format!(
             "Value at:0x{:03x}{:05x} refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}{}",
             hash.shard(),
@@ -104,7 +104,7 @@ pub(super) fn object(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// What more there is to tell of a list of several nodes.
+/// Returns the additional fields for a list of several nodes.
 fn nodes_line(entry: EntryRef<'_>, limits: &EncodingLimits) -> String {
     let Some(Aggregate::List(list)) = entry.aggregate() else { return String::new() };
     if list.encoding_name() != "quicklist" {
@@ -165,7 +165,7 @@ pub(super) fn htstats_key(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Keys that one POPULATE makes at most: more than fit into any machine.
+/// The maximum number of keys of one POPULATE: more than fit into any machine.
 const POPULATE_MAX: i64 = 1 << 36;
 
 pub(super) fn populate(session: &mut Session<'_>) -> SessionResult {
@@ -201,9 +201,8 @@ pub(super) fn populate(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// The lengths of a key and of the string that is its value. Neither has room to grow without moving; what both take
-/// together
-/// is told of the value.
+/// Handles DEBUG SDSLEN: the lengths of a key and of its string value. Neither has spare capacity; the size of both
+/// together is reported for the value.
 pub(super) fn sdslen(session: &mut Session<'_>) -> SessionResult {
     let key = session.args.at(2);
     let found = with_value(session, key, |entry| {

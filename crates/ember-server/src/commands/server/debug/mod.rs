@@ -1,4 +1,4 @@
-//! DEBUG: what tests and developers need, closed unless `enable-debug-command` opens it.
+//! DEBUG: for tests and developers, disabled unless `enable-debug-command` allows it.
 
 mod digest;
 mod keys;
@@ -107,7 +107,7 @@ const HELP: &[&str] = &[
     "    Tell where the record of <key>'s value is; DEMOTE sends the value away before, whatever its size.",
 ];
 
-/// A subcommand, the least and the greatest number of arguments after it, and what runs it.
+/// A subcommand, the minimum and maximum number of its arguments, and its handler.
 type Subcommand = (&'static str, usize, usize, fn(&mut Session<'_>) -> SessionResult);
 
 const SUBCOMMANDS: &[Subcommand] = &[
@@ -165,7 +165,7 @@ fn debug(session: &mut Session<'_>) -> SessionResult {
     }
 }
 
-/// A longer sleep is a mistake: nothing but a signal would end it.
+/// The longest sleep. A longer one is a mistake: only a signal would end it.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
 
 fn sleep(session: &mut Session<'_>) -> SessionResult {
@@ -175,7 +175,7 @@ fn sleep(session: &mut Session<'_>) -> SessionResult {
     let guards = keyspace.lock_all();
     thread::sleep(duration);
     keyspace.release_all(guards);
-    // What has expired meanwhile has expired for those who are served next, too.
+    // Keys that have expired meanwhile have expired for the clients served next, too.
     session.turn.catch_up(unix_ms());
     session.reply.ok();
     Ok(Outcome::Done)

@@ -1,7 +1,7 @@
-//! DEBUG RELOAD and LOADAOF: the data set as the files hold it, in the place of that in memory.
+//! DEBUG RELOAD and LOADAOF: replace the data set in memory by that in the files.
 //!
-//! Nobody else is at the keyspace meanwhile. What the files hold is not journaled: after a RELOAD that has changed something
-//! a rewrite gives the AOF the data of now.
+//! They have exclusive access. The contents of the files are not journaled: after a RELOAD that has changed something,
+//! a rewrite brings the AOF up to date.
 
 use std::sync::atomic::Ordering;
 
@@ -19,7 +19,7 @@ use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
 use crate::system::full_path::without_directories;
 
-/// What RELOAD does beside reading the file.
+/// What RELOAD does in addition to reading the file.
 #[derive(Clone, Copy)]
 struct Options {
     saves: bool,
@@ -44,7 +44,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Whether the keys may be others afterwards.
+    /// Returns whether the keys may differ afterwards.
     fn changes_data(self) -> bool {
         !self.saves || !self.empties
     }
@@ -76,7 +76,7 @@ pub(super) fn loadaof(_: &mut Session<'_>) -> SessionResult {
     }))
 }
 
-/// Runs `act` with exclusive access, which a call inside of a transaction or a script has not for itself alone.
+/// Runs `act` with exclusive access, which a call inside a transaction or a script does not have for itself alone.
 fn alone(
     execution: &mut Execution<'_>,
     act: impl FnOnce(&mut Executor) -> Result<(), CommandError>,

@@ -1,7 +1,7 @@
-//! Redis's digests of data: the same data has the same digest on every server.
+//! Redis's digests of data: the same data have the same digest on every server.
 //!
-//! A part is *mixed in* where order matters: xor with its SHA-1, then the SHA-1 of the result takes the place. Where it does
-//! not matter, digests are combined by xor alone.
+//! A part is *mixed in* where order matters: the digest is xored with the SHA-1 of the part and replaced by the SHA-1
+//! of the result. Where order does not matter, digests are combined by xor alone.
 //!
 //! The algorithm: Redis, `debug.c` by S. Sanfilippo.
 
@@ -11,12 +11,12 @@ use emberkv_core::types::{Aggregate, Collection};
 
 use ember_scripting::sha1;
 
-/// What tells contents apart; all zero for nothing.
+/// A digest; all zero for nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Digest([u8; 20]);
 
 impl Digest {
-    /// Adds a part wherever it stands.
+    /// Adds a part without regard to order.
     fn combine(&mut self, part: &[u8]) {
         let hash = sha1::digest(part);
         self.0.iter_mut().zip(hash).for_each(|(byte, other)| *byte ^= other);
@@ -28,12 +28,12 @@ impl Digest {
         self.0 = sha1::digest(&self.0);
     }
 
-    /// Adds the digest of a whole wherever it stands.
+    /// Adds the digest of a whole without regard to order.
     pub(super) fn combine_digest(&mut self, other: &Digest) {
         self.combine(&other.0);
     }
 
-    /// Adds type, value and whether it expires. Fields that have expired at `now_ms` are left out.
+    /// Adds the type, the value and whether it expires. Fields that have expired at `now_ms` are omitted.
     pub(super) fn add_value(&mut self, entry: EntryRef<'_>, value: ValueRef<'_>, now_ms: i64) {
         let number: u32 = match entry.value_type() {
             ValueType::String => 0,
@@ -41,7 +41,7 @@ impl Digest {
             ValueType::Set => 2,
             ValueType::SortedSet => 3,
             ValueType::Hash => 4,
-            // What types of modules have in common.
+            // The number that all module types share.
             ValueType::VectorSet => 5,
             ValueType::Stream => 6,
         };
@@ -80,7 +80,7 @@ impl Digest {
                 self.combine_digest(&one);
             }),
             Aggregate::VectorSet(set) => {
-                // The parts are gathered apart first, as Redis does for all types of modules.
+                // The parts are collected in a separate digest first, as Redis does for all module types.
                 let mut all = Digest::default();
                 let mut one = Digest::default();
                 one.mix(digits.format(set.len()).as_bytes());
@@ -107,7 +107,7 @@ impl Digest {
         }
     }
 
-    /// In hexadecimal digits.
+    /// Returns the digest in hexadecimal digits.
     pub(super) fn text(&self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
@@ -121,7 +121,7 @@ fn bytes_of<'a>(value: StringValue<'a>, digits: &'a mut itoa::Buffer) -> &'a [u8
     }
 }
 
-/// A number as C's `%.17g` prints it.
+/// Formats a number like C's `%.17g`.
 fn seventeen_digits(number: f64) -> String {
     if !number.is_finite() {
         return if number > 0.0 { "inf".to_owned() } else { "-inf".to_owned() };

@@ -1,4 +1,4 @@
-//! What DEBUG switches on and off, or sets, for tests: it holds until the server ends.
+//! DEBUG switches and settings for tests, in effect until the server exits.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,7 +11,7 @@ use crate::server::debug_switches::DebugSwitches;
 use crate::storage::Storage;
 use crate::system::random_name::random_name;
 
-/// Above this Redis takes no size of large elements.
+/// Redis accepts no larger threshold for large elements.
 const PACKED_THRESHOLD_MAX: u64 = (1 << 32) - (1 << 20);
 
 fn switch(
@@ -39,7 +39,7 @@ pub(super) fn set_disable_deny_scripts(session: &mut Session<'_>) -> SessionResu
 
 pub(super) fn set_skip_checksum_validation(session: &mut Session<'_>) -> SessionResult {
     let outcome = switch(session, |switches| &switches.skips_checksums, false);
-    // For the next command of the same pipeline too.
+    // For the next command of the same pipeline, too.
     session.turn.settings.payload_checks.checksum =
         !session.server.debug.skips_checksums.load(Ordering::Relaxed);
     outcome
@@ -83,7 +83,7 @@ pub(super) fn quicklist_packed_threshold(session: &mut Session<'_>) -> SessionRe
     Ok(Outcome::Done)
 }
 
-/// A size in bytes, with or without one of the units of the configuration.
+/// Parses a size in bytes, with or without a unit of the configuration.
 fn size(text: &[u8]) -> Option<u64> {
     let unit_at = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(unit_at);

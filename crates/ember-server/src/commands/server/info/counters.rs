@@ -1,4 +1,4 @@
-//! The sections of INFO that tell what was counted: stats, commandstats, errorstats, latencystats.
+//! The sections of INFO with counters: stats, commandstats, errorstats, latencystats.
 
 use std::sync::atomic::Ordering;
 
@@ -107,7 +107,7 @@ pub(super) fn stats(report: &mut Report<'_>) {
     report.line("ember_keyspace_changes", sum(|stats| &stats.changes));
 }
 
-/// Turns of all workers' loops, their time in µs, and that of the commands in them.
+/// Writes the turns of all workers' loops, their time in µs, and that of the commands in them.
 fn event_loop(report: &mut Report<'_>) {
     let server = report.server;
     let per_second = server.rates.per_second();
@@ -162,7 +162,7 @@ pub(super) fn latencystats(report: &mut Report<'_>) {
     }
 }
 
-/// The time in µs that `percent` of the calls did not exceed: the upper bound of the bucket where that call lies.
+/// Returns the time in µs that `percent` of the calls did not exceed: the upper bound of the bucket of that call.
 fn percentile(counts: &[u64; LATENCY_BUCKETS], percent: f64) -> f64 {
     let total: u64 = counts.iter().sum();
     let wanted = (total as f64 * percent / 100.0).ceil().max(1.0) as u64;

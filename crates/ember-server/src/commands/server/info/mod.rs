@@ -32,19 +32,19 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Some(info),
 )];
 
-/// What sections are written from: one look at the server.
+/// The data from which sections are written, collected once.
 struct Report<'r> {
     server: &'static Server,
     config: &'r Config,
     now_ms: i64,
-    /// Taken for the first section that needs it.
+    /// Collected for the first section that needs it.
     census: Option<Rc<Census>>,
     /// The lines of the section being written.
     text: String,
 }
 
 impl Report<'_> {
-    /// What all sections tell the same of.
+    /// Returns the census that all sections share.
     fn census(&mut self) -> Rc<Census> {
         let take = || Rc::new(Census::of(self.server, self.now_ms));
         Rc::clone(self.census.get_or_insert_with(take))
@@ -52,14 +52,14 @@ impl Report<'_> {
 
     /// Adds a line `name:value`.
     fn line(&mut self, name: &str, value: impl std::fmt::Display) {
-        // Appended piece by piece: formatting machinery for all of it takes twice as long.
+        // Appended piece by piece: formatting everything with `write!` takes twice as long.
         self.text += name;
         self.text += ":";
         _ = write!(self.text, "{value}");
         self.text += "\r\n";
     }
 
-    /// Adds lines whose value is zero: of features that are not there, for those who look for the field.
+    /// Adds lines whose value is zero: fields of features that do not exist here, for clients that expect the fields.
     fn zeros(&mut self, names: &[&str]) {
         names.iter().for_each(|name| self.line(name, 0));
     }
@@ -68,7 +68,7 @@ impl Report<'_> {
 struct Section {
     name: &'static str,
     title: &'static str,
-    /// Whether INFO without arguments has it.
+    /// Whether INFO without arguments includes it.
     is_default: bool,
     write: fn(&mut Report<'_>),
 }
@@ -101,7 +101,7 @@ const SECTIONS: &[Section] = &[
     section("keyspace", "Keyspace", true, system::keyspace),
 ];
 
-/// More than INFO without arguments takes.
+/// More bytes than INFO without arguments needs.
 const USUAL_BYTES: usize = 8 * 1024;
 
 fn info(session: &mut Session<'_>) -> SessionResult {

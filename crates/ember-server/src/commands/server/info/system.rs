@@ -1,4 +1,4 @@
-//! The sections of INFO that tell what the server is and has: server, clients, memory, persistence, replication, cpu,
+//! The sections of INFO about the state of the server: server, clients, memory, persistence, replication, cpu,
 //! keyspace.
 
 use std::fs;
@@ -76,7 +76,7 @@ pub(super) fn server(report: &mut Report<'_>) {
     }
 }
 
-/// The certificates of the server and of its authority. There are none for connections that the server makes.
+/// Writes the certificates of the server and of its authority. Connections that the server opens have none.
 pub(super) fn tls(report: &mut Report<'_>) {
     let facts = report.server.tls.certificate_facts();
     for (name, fact) in
@@ -95,7 +95,7 @@ fn bind(report: &Report<'_>) -> String {
 static EXECUTABLE: LazyLock<String> =
     LazyLock::new(|| std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default());
 
-/// Its name and release, and the processor.
+/// The name and release of the system, and the processor.
 static OPERATING_SYSTEM: LazyLock<String> = LazyLock::new(|| {
     let read = |name: &str| {
         let text = fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
@@ -133,7 +133,8 @@ pub(super) fn clients(report: &mut Report<'_>) {
     report.line("paused_timeout_milliseconds", pause.map_or(0, |pause| pause.left_ms));
 }
 
-/// Scripts and functions run in the same interpreters: all their memory is told as that of scripts.
+/// Writes the memory of scripts. Scripts and functions share the interpreters: all their memory is reported as that of
+/// scripts.
 fn scripts(report: &mut Report<'_>) {
     let scripting = &report.server.scripting;
     let interpreters = scripting.interpreter_bytes();
@@ -202,7 +203,7 @@ pub(super) fn memory(report: &mut Report<'_>) {
     report.line("lazyfreed_objects", reclaim::freed());
 }
 
-/// What is on disk; the fields of what does not exist here say so.
+/// Writes the state of persistence; fields of features that do not exist here have fixed values.
 pub(super) fn persistence(report: &mut Report<'_>) {
     let snapshots = SnapshotState::of(report.server);
     let number = |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
@@ -236,7 +237,7 @@ pub(super) fn persistence(report: &mut Report<'_>) {
     loading(report);
 }
 
-/// How far loading is, as long as it lasts.
+/// Writes the progress of loading, while it lasts.
 fn loading(report: &mut Report<'_>) {
     if !report.server.is_loading() {
         return;
@@ -266,7 +267,7 @@ fn aof(report: &mut Report<'_>) {
     report.line("aof_last_cow_size", SnapshotState::of(report.server).claims.handed_bytes());
 }
 
-/// What Redis tells only while there is an AOF.
+/// Writes fields that Redis has only while there is an AOF.
 fn aof_files(report: &mut Report<'_>) {
     let aof = &Aof::of(report.server).state;
     if !report.server.journal.is_read_by(Reader::Aof) {
@@ -316,7 +317,7 @@ pub(super) fn replication(report: &mut Report<'_>) {
     let (before, before_end) = history.before.unzip();
     report.line("master_replid2", before.unwrap_or_else(|| "0".repeat(40)));
     report.line("master_repl_offset", end);
-    // As in Redis the offset of the first byte that is not in both.
+    // As in Redis, the offset of the first byte that is not in both.
     report.line("second_repl_offset", before_end.map_or(-1, |end| end as i64 + 1));
     let first = primary.first_kept();
     report.line("repl_backlog_active", u8::from(first.is_some()));
@@ -326,11 +327,11 @@ pub(super) fn replication(report: &mut Report<'_>) {
     report.line("repl_backlog_histlen", first.map_or(0, |first| primary.end() - first));
 }
 
-/// What a replica tells of its link.
+/// Writes the state of a replica's link.
 fn replica(report: &mut Report<'_>, link: &LinkReport) {
     let seconds_since = |then_ms: i64| (report.now_ms - then_ms).max(0) / 1000;
     let is_up = link.phase == Phase::Connected;
-    // As in Redis, which counts from 1 where there is nothing.
+    // As in Redis, where offsets without a stream are 1.
     let (read, applied) = link.offsets.unwrap_or((1, 1));
     let last_io = link.read_ms.map_or(-1, seconds_since);
     let copied_s = seconds_since(link.copy.read_ms);
@@ -391,7 +392,7 @@ pub(super) fn keyspace(report: &mut Report<'_>) {
     }
 }
 
-/// Values that are away from memory.
+/// Writes the statistics of cold values.
 pub(super) fn tiers(report: &mut Report<'_>) {
     let figures = Figures::of(report.server);
     for (name, figure) in figures.now().into_iter().chain(figures.since_start()) {
