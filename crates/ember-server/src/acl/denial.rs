@@ -5,8 +5,8 @@ use ember_protocol::Args;
 use super::user::User;
 use crate::catalogue::registry::Command;
 
-/// Why a call is not allowed. The positions are those of arguments. Later reasons count for more, because a selector with
-/// an earlier one came less far.
+/// Why a call is not allowed, with the index of the argument. Later variants have precedence: a selector that denies
+/// with an earlier one allowed less of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Denial {
     /// The command.
@@ -18,7 +18,7 @@ pub(crate) enum Denial {
 }
 
 impl Denial {
-    /// The sentence about a call of `user` that ACL DRYRUN answers, which names the key or channel too.
+    /// Returns the sentence of ACL DRYRUN about a call of `user`, which names the key or channel, too.
     pub(crate) fn explain(self, user: &User, command: &Command, args: Args<'_>) -> Vec<u8> {
         let (verb, what, kind) = match self {
             Denial::Command => (&b"run"[..], command.full_name.as_bytes(), &b"command"[..]),

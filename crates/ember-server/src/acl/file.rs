@@ -1,4 +1,4 @@
-//! The file with users that `aclfile` names: one user a line, `user name rule …`, no comments.
+//! The `aclfile` with users: one user per line, `user name rule …`, no comments.
 
 use std::collections::HashSet;
 use std::io;
@@ -7,14 +7,14 @@ use super::rule::{RuleError, has_spaces, join_selectors};
 use super::selector::Grammar;
 use super::user::User;
 
-/// What ACL LOAD says at the end of all it found wrong.
+/// The end of an ACL LOAD error, after all mistakes.
 const NOTHING_CHANGED: &[u8] =
     b"WARNING: ACL errors detected, no change to the previously active ACL rules was performed";
 
-/// The users in `text`, the file at `path`; `make` makes a user that may do nothing.
+/// Returns the users in `text`, the file at `path`; `make` creates a user without permissions.
 ///
 /// # Errors
-/// All that is wrong with it, in Redis's words, in one line.
+/// All mistakes, in Redis's words, in one line.
 pub(super) fn parse(
     text: &[u8],
     path: &str,
@@ -54,7 +54,8 @@ pub(super) fn parse(
     Err(errors)
 }
 
-/// Applies the rules of a line. Of what may be secret only the place of the first mistake is told, of unknown commands all.
+/// Applies the rules of a line. Rules may contain secrets, so only the place of the first mistake is reported, but all
+/// unknown commands.
 fn apply<'l>(
     user: &mut User,
     words: impl Iterator<Item = &'l [u8]>,
@@ -84,7 +85,7 @@ fn apply<'l>(
     }
 }
 
-/// What the system says of an error, as C's `strerror` words it.
+/// Returns the system's error text in the wording of C's `strerror`.
 pub(super) fn system_reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.rsplit_once(" (os error").map_or(text.as_str(), |(reason, _)| reason).to_owned()

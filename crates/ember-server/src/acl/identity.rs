@@ -1,4 +1,4 @@
-//! Which user a connection is.
+//! The user of a connection.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::user::{DEFAULT_NAME, User};
 use super::users::{Acl, Standing};
 
-/// The user that a connection is.
+/// The user of a connection.
 pub(crate) struct Identity {
     pub(crate) acl: &'static Acl,
     pub(crate) user: Arc<User>,
-    /// The generation of the users when `user` was looked up.
+    /// The generation of the user table when `user` was looked up.
     pub(crate) generation: u64,
-    /// It was right about a password, or none was needed when it came.
+    /// The connection has authenticated, or needed no password when it connected.
     pub(crate) has_authenticated: bool,
 }
 
@@ -23,14 +23,14 @@ impl fmt::Debug for Identity {
 }
 
 impl Identity {
-    /// What a connection is that has not said who it is: the default user.
+    /// Returns the identity of a connection that has not authenticated: the default user.
     pub(crate) fn unknown(acl: &'static Acl) -> Identity {
         let Standing { user, is_open, generation } = acl.look_up(DEFAULT_NAME);
         let user = user.expect("the default user cannot be removed");
         Identity { acl, user, generation, has_authenticated: is_open }
     }
 
-    /// The user.
+    /// Returns the user.
     pub(crate) fn user(&self) -> &Arc<User> {
         &self.user
     }
@@ -40,7 +40,7 @@ impl Identity {
         self.user.is_unrestricted()
     }
 
-    /// Whether a login has succeeded, or none was needed when the connection was made.
+    /// Whether the connection has authenticated, or needed no password when it connected.
     pub(crate) fn has_authenticated(&self) -> bool {
         self.has_authenticated
     }

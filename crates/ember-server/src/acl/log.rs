@@ -1,4 +1,4 @@
-//! The newest denials, newest first: what ACL LOG tells, and the counters of INFO.
+//! The newest denials, newest first: the entries of ACL LOG, and the counters of INFO.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,22 +8,22 @@ use parking_lot::Mutex;
 /// Denials of the same kind within this time are one entry.
 const GROUPING_MS: i64 = 60_000;
 
-/// Entries looked at for one of the same kind.
+/// Entries compared when searching for one of the same kind.
 const GROUPING_ENTRIES_MAX: usize = 10;
 
-/// Bytes of a key or channel that an entry keeps, so that the log cannot be made to hold the largest arguments.
+/// Bytes of a key or channel that an entry keeps, so that large arguments do not fill the log.
 const OBJECT_BYTES_MAX: usize = 16 * 1024;
 
-/// What was denied.
+/// The kind of a denial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// To run a command.
+    /// Running a command.
     Command,
-    /// To use a key.
+    /// Using a key.
     Key,
-    /// To use a channel.
+    /// Using a channel.
     Channel,
-    /// To become a user.
+    /// Authenticating as a user.
     Auth,
 }
 
@@ -31,7 +31,7 @@ impl Reason {
     /// All reasons, in the order of the counters.
     const ALL: [Reason; 4] = [Reason::Auth, Reason::Command, Reason::Key, Reason::Channel];
 
-    /// The name in ACL LOG.
+    /// Returns the name in ACL LOG.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Reason::Command => "command",
@@ -45,22 +45,22 @@ impl Reason {
 /// A denial, or several of the same kind.
 #[derive(Clone, Debug)]
 pub(crate) struct LogEntry {
-    /// Counts the entries since the start.
+    /// The number of the entry since startup.
     pub(crate) id: u64,
     /// The number of denials.
     pub(crate) count: u64,
     pub(crate) reason: Reason,
-    /// Where the call came from: `toplevel`, `multi` or `lua`.
+    /// The origin of the call: `toplevel`, `multi` or `lua`.
     pub(crate) context: &'static str,
-    /// The command, key or channel; for a failed login the command that tried.
+    /// The command, key or channel; for a failed login, the command that attempted it.
     pub(crate) object: Vec<u8>,
-    /// The user to whom it was denied; for a failed login the one named.
+    /// The denied user; for a failed login, the named user.
     pub(crate) user: Box<[u8]>,
-    /// The line of CLIENT LIST about the last caller.
+    /// The CLIENT LIST line of the last caller.
     pub(crate) client: Vec<u8>,
     /// Unix time in ms.
     pub(crate) created_ms: i64,
-    /// Unix time in ms of the last one.
+    /// Unix time in ms of the last denial.
     pub(crate) updated_ms: i64,
 }
 
@@ -79,12 +79,12 @@ impl LogEntry {
 pub(crate) struct AclLog {
     entries: Mutex<VecDeque<LogEntry>>,
     made: AtomicU64,
-    /// Denials since the start, in the order of [`Reason::ALL`].
+    /// Denials since startup, in the order of [`Reason::ALL`].
     counters: [AtomicU64; 4],
 }
 
 impl AclLog {
-    /// Enters a denial, whose `id` is given to it here. Not more than `max` entries are kept.
+    /// Adds a denial, and sets its `id`. At most `max` entries are kept.
     pub(crate) fn enter(&self, mut entry: LogEntry, max: usize) {
         let counter = Reason::ALL.iter().position(|&reason| reason == entry.reason);
         self.counters[counter.expect("all reasons are there")].fetch_add(1, Ordering::Relaxed);
@@ -107,17 +107,17 @@ impl AclLog {
         entries.truncate(max);
     }
 
-    /// The newest `count` entries.
+    /// Returns the newest `count` entries.
     pub(crate) fn newest(&self, count: usize) -> Vec<LogEntry> {
         self.entries.lock().iter().take(count).cloned().collect()
     }
 
-    /// Forgets all entries; the counters go on.
+    /// Removes all entries; the counters stay.
     pub(crate) fn clear(&self) {
         self.entries.lock().clear();
     }
 
-    /// Denials since the start: of logins, commands, keys and channels.
+    /// Denials since startup: of logins, commands, keys and channels.
     pub(crate) fn counts(&self) -> [u64; 4] {
         self.counters.each_ref().map(|counter| counter.load(Ordering::Relaxed))
     }

@@ -1,12 +1,12 @@
-//! Who may do what: users with passwords and rules, as Redis's access control lists have them.
+//! Access control lists as in Redis: users with passwords and rules.
 //!
-//! A [`User`] never changes. A change of its rules makes another one, puts it into the table of users and raises the
-//! generation. Each connection holds the user it is and, once for each batch, compares one number to learn whether to
-//! look its user up again; no lock is taken to run a command. A user that may do everything (the default one, unless it is
-//! configured otherwise) costs one branch for each command: `Client::is_unrestricted`.
+//! A [`User`] never changes. Changing its rules creates a new one, replaces the old one in the user table and raises
+//! the generation. Each connection holds its user and compares one number per batch to find out whether to look the
+//! user up again; running a command takes no lock. An unrestricted user (by default the default user) costs one branch
+//! per command: `Client::is_unrestricted`.
 //!
 //! Every rule about a command follows from its specification: categories, subcommands, key positions and their flags,
-//! channels. The one check is `executor::authorization`, for commands of connections, of transactions and of scripts.
+//! channels. The only check is `executor::authorization`, for commands of connections, of transactions and of scripts.
 
 pub(crate) mod denial;
 mod file;

@@ -1,23 +1,23 @@
-//! Password hashes: SHA-256, written as 64 hexadecimal digits in lower case, compared in constant time.
+//! Password hashes: SHA-256, as 64 lowercase hexadecimal digits, compared in constant time.
 
 use std::fmt;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 
-/// The SHA-256 hash of a password. Passwords themselves are kept nowhere.
+/// The SHA-256 hash of a password. Passwords themselves are not stored.
 #[derive(Clone, Copy)]
 pub(super) struct PasswordHash([u8; SHA256_OUTPUT_LEN]);
 
 impl PasswordHash {
-    /// The hash of `password`. O(length).
+    /// Returns the hash of `password`. O(length).
     pub(super) fn of(password: &[u8]) -> PasswordHash {
         let mut bytes = [0; SHA256_OUTPUT_LEN];
         bytes.copy_from_slice(digest(&SHA256, password).as_ref());
         PasswordHash(bytes)
     }
 
-    /// Reads exactly 64 hexadecimal digits in lower case.
+    /// Parses exactly 64 lowercase hexadecimal digits.
     pub(super) fn parse(digits: &[u8]) -> Option<PasswordHash> {
         if digits.len() != SHA256_OUTPUT_LEN * 2 {
             return None;
@@ -34,7 +34,7 @@ impl PasswordHash {
         Some(PasswordHash(bytes))
     }
 
-    /// Whether both are hashes of the same password, in a time that tells nothing of either.
+    /// Whether both are hashes of the same password, in a time that reveals nothing about either.
     pub(super) fn matches(&self, other: &PasswordHash) -> bool {
         verify_slices_are_equal(&self.0, &other.0).is_ok()
     }

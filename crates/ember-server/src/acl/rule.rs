@@ -1,23 +1,23 @@
-//! What is wrong with a rule, in Redis's words, and the forms that rules of several words take.
+//! Rule errors, in Redis's words, and rules of several words.
 
 use std::fmt;
 
 /// Why a rule was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RuleError {
-    /// It is no rule, or a pattern in it has characters that patterns must not have.
+    /// It is not a rule, or contains a pattern with invalid characters.
     Syntax,
     /// There is no such command, subcommand or category.
     UnknownCommand,
-    /// A key pattern behind one that admits every key.
+    /// A key pattern after one that allows every key.
     KeysBehindAll,
-    /// A channel pattern behind one that admits every channel.
+    /// A channel pattern after one that allows every channel.
     ChannelsBehindAll,
-    /// The password to be removed is not there.
+    /// The password to be removed does not exist.
     NoSuchPassword,
-    /// No hash of a password.
+    /// Not a password hash.
     BadHash,
-    /// The first argument of a subcommand cannot be chosen.
+    /// The first argument of a subcommand cannot be restricted.
     SubcommandArgument,
 }
 
@@ -43,10 +43,10 @@ impl fmt::Display for RuleError {
     }
 }
 
-/// Joins the words of each selector, `(+get`, `~a*)`, to one rule. Other words stay as they are.
+/// Joins the words of each selector, `(+get`, `~a*)`, to one rule. Other words are unchanged.
 ///
 /// # Errors
-/// The number of the word whose parenthesis is never closed.
+/// The index of the word whose parenthesis is not closed.
 pub(super) fn join_selectors<'w>(words: impl Iterator<Item = &'w [u8]>) -> Result<Vec<Vec<u8>>, usize> {
     let mut rules: Vec<Vec<u8>> = Vec::new();
     let mut open_at = None;
@@ -64,7 +64,7 @@ pub(super) fn join_selectors<'w>(words: impl Iterator<Item = &'w [u8]>) -> Resul
     open_at.map_or(Ok(rules), Err)
 }
 
-/// Whether `text` cannot be a user's name or a pattern: with white space or a NUL in it a rule could not be read back.
+/// Whether `text` is invalid as a user name or a pattern: a rule with white space or a NUL could not be read back.
 pub(crate) fn has_spaces(text: &[u8]) -> bool {
     text.iter().any(|byte| matches!(byte, b' ' | b'\t'..=b'\r' | 0))
 }

@@ -13,7 +13,7 @@ use crate::catalogue::redis_commands;
 use crate::catalogue::registry::{Command, Registry};
 use crate::config::{Config, PubsubDefault};
 
-/// What rules refer to.
+/// The environment in which rules are parsed.
 #[derive(Clone, Copy)]
 pub(crate) struct Grammar<'r> {
     /// The commands.
@@ -23,13 +23,13 @@ pub(crate) struct Grammar<'r> {
 }
 
 impl<'r> Grammar<'r> {
-    /// That of a server with this configuration.
+    /// Returns the grammar of a server with this configuration.
     pub(crate) fn of(registry: &'r Registry, config: &Config) -> Grammar<'r> {
         Grammar { registry, allows_channels: config.acl_pubsub_default == PubsubDefault::AllChannels }
     }
 }
 
-/// A pattern of keys and what may be done with those that match it.
+/// A key pattern and the access that it allows.
 #[derive(Clone, Debug)]
 struct KeyPattern {
     pattern: Box<[u8]>,
@@ -37,7 +37,7 @@ struct KeyPattern {
     writes: bool,
 }
 
-/// A command rule, kept to be told again: in ACL LIST the order of rules is that in which they came.
+/// A command rule, kept for ACL LIST, which shows rules in their original order.
 #[derive(Clone, Debug)]
 struct CommandRule {
     allows: bool,
@@ -50,13 +50,13 @@ struct CommandRule {
 pub(super) struct Selector {
     all_keys: bool,
     all_channels: bool,
-    /// No command was ever taken away since all were allowed: the set need not be looked at.
+    /// No command was removed since all were allowed, so the set need not be read.
     all_commands: bool,
-    /// It began with all commands and so would have those that are yet to come: what its description begins with.
+    /// It began with all commands, including future ones; its description begins with `+@all`.
     began_with_all: bool,
     /// One bit for each command and subcommand, by its index in the registry.
     commands: Box<[u64]>,
-    /// Commands that are allowed with these first arguments only, by the command's index.
+    /// Commands that are allowed only with these first arguments, by command index.
     first_arguments: BTreeMap<u16, Vec<Vec<u8>>>,
     command_rules: Vec<CommandRule>,
     keys: Vec<KeyPattern>,
@@ -64,7 +64,7 @@ pub(super) struct Selector {
 }
 
 impl Selector {
-    /// A selector that allows nothing, but perhaps channels.
+    /// Creates a selector that allows nothing, except possibly channels.
     pub(super) fn new(grammar: Grammar<'_>) -> Selector {
         Selector {
             all_keys: false,
@@ -79,10 +79,10 @@ impl Selector {
         }
     }
 
-    /// A selector with the rules of `text`, which stood between parentheses.
+    /// Parses a selector from `text`, the rules between parentheses.
     ///
     /// # Errors
-    /// What is wrong with the first wrong rule.
+    /// The error of the first invalid rule.
     pub(super) fn parse(text: &[u8], grammar: Grammar<'_>) -> Result<Selector, RuleError> {
         let mut selector = Selector::new(grammar);
         let rules = text.split(|&byte| has_spaces(&[byte])).filter(|rule| !rule.is_empty());
@@ -98,7 +98,7 @@ impl Selector {
     /// Applies one rule.
     ///
     /// # Errors
-    /// What is wrong with it; the selector is then as it was.
+    /// The error of the rule; the selector is then unchanged.
     pub(super) fn apply(&mut self, rule: &[u8], grammar: Grammar<'_>) -> Result<(), RuleError> {
         let is = |word: &str| rule.eq_ignore_ascii_case(word.as_bytes());
         match rule {
@@ -137,7 +137,7 @@ impl Selector {
         self.first_arguments.clear();
     }
 
-    /// `%R~pattern`, `%W~pattern`, `%RW~pattern`, behind the `%`.
+    /// Adds `%R~pattern`, `%W~pattern` or `%RW~pattern`, given without the `%`.
     fn add_keys_with_permission(&mut self, rest: &[u8]) -> Result<(), RuleError> {
         let (mut reads, mut writes) = (false, false);
         let mut at = 0;
@@ -189,7 +189,7 @@ impl Selector {
     fn apply_category(&mut self, name: &[u8], allows: bool, registry: &Registry) -> Result<(), RuleError> {
         let category = category_named(&name[1..]).ok_or(RuleError::UnknownCommand)?;
         self.note_rule(allows, name);
-        // A container with the category takes its subcommands along; so they come behind it, as in the registry.
+        // A container in the category includes its subcommands, so they follow it, as in the registry.
         for command in registry.all() {
             if command.spec.all_categories().contains(category) {
                 self.set_command(command, allows, registry);
@@ -198,7 +198,7 @@ impl Selector {
         Ok(())
     }
 
-    /// `-command` or `-container|subcommand`, behind the `-`.
+    /// Applies `-command` or `-container|subcommand`, given without the `-`.
     fn refuse_command(&mut self, name: &[u8], registry: &Registry) -> Result<(), RuleError> {
         match registry.find_full_declared(name) {
             Some(command) => {
@@ -206,7 +206,7 @@ impl Selector {
                 self.note_rule(false, command.full_name.as_bytes());
             }
             None => {
-                // There is nothing to take away, but the rule is kept for a server that has the command.
+                // No bit changes, but the rule is kept for servers that have the command.
                 let name = redis_commands::known(name).ok_or(RuleError::UnknownCommand)?;
                 self.note_rule(false, name.as_bytes());
             }
@@ -214,7 +214,7 @@ impl Selector {
         Ok(())
     }
 
-    /// `+command`, `+container|subcommand` or `+command|first-argument`, behind the `+`.
+    /// Applies `+command`, `+container|subcommand` or `+command|first-argument`, given without the `+`.
     fn allow_command(&mut self, name: &[u8], registry: &Registry) -> Result<(), RuleError> {
         let Some(bar) = name.iter().rposition(|&byte| byte == b'|') else {
             let Some(command) = registry.find_declared(name) else { return self.allow_absent(name) };
@@ -245,7 +245,7 @@ impl Selector {
         Ok(())
     }
 
-    /// Keeps a rule that allows a command of Redis which is not here, with a subcommand or a first argument perhaps.
+    /// Keeps a rule for a Redis command that ember does not have, optionally with a subcommand or a first argument.
     fn allow_absent(&mut self, name: &[u8]) -> Result<(), RuleError> {
         if redis_commands::known(name).is_none() {
             let bar = name.iter().rposition(|&byte| byte == b'|').ok_or(RuleError::UnknownCommand)?;
@@ -265,7 +265,7 @@ impl Selector {
         Ok(())
     }
 
-    /// Allows or takes away a command with all its subcommands.
+    /// Allows or denies a command with all its subcommands.
     fn set_command(&mut self, command: &Command, allows: bool, registry: &Registry) {
         self.set_bit(command.index, allows);
         self.first_arguments.remove(&command.index);
@@ -288,7 +288,7 @@ impl Selector {
         self.commands[usize::from(index) / 64] & 1 << (index % 64) != 0
     }
 
-    /// Notes a rule for the description. It replaces an earlier one about the same, and those about its subcommands.
+    /// Keeps a rule for the description. It replaces earlier ones about the same command and its subcommands.
     fn note_rule(&mut self, allows: bool, name: &[u8]) {
         let name = name.to_ascii_lowercase();
         self.command_rules.retain(|known| {
@@ -300,10 +300,10 @@ impl Selector {
 
     // Checks.
 
-    /// Whether all of a call is allowed.
+    /// Checks whether the whole call is allowed.
     ///
     /// # Errors
-    /// What of it is not: the command, or the first key or channel.
+    /// The command, or the first key or channel, that is not allowed.
     pub(super) fn check(&self, command: &Command, args: Args<'_>) -> Result<(), Denial> {
         if !self.allows_command(command, args) {
             return Err(Denial::Command);
@@ -333,7 +333,7 @@ impl Selector {
     }
 
     fn check_keys(&self, command: &Command, args: Args<'_>) -> Result<(), Denial> {
-        // A call with fewer keys than it counts has none, as in Redis: its handler returns the error.
+        // A call with fewer keys than its count says has none, as in Redis: its handler returns the error.
         if command.spec.miscounts_keys(args) {
             return Ok(());
         }
@@ -341,7 +341,7 @@ impl Selector {
             if flags.contains(KeyFlags::NOT_KEY) {
                 continue;
             }
-            // Of what is done with a key nothing may be known: then it may be anything.
+            // If the access to a key is unknown, it may be anything.
             let reads = flags.contains(KeyFlags::ACCESS) || flags.is_empty();
             let writes =
                 flags.is_empty() || flags.intersects(KeyFlags::INSERT | KeyFlags::DELETE | KeyFlags::UPDATE);
@@ -372,8 +372,8 @@ impl Selector {
         Ok(())
     }
 
-    /// Whether a channel, or a pattern of channels to subscribe to, may be used. Of a pattern it cannot be told which
-    /// channels it would match, so it must be one of the rules itself.
+    /// Whether a channel, or a pattern of channels to subscribe to, is allowed. The channels that a pattern would match
+    /// are unknown, so the pattern itself must be one of the rules.
     pub(super) fn allows_channel(&self, channel: &[u8], is_pattern: bool) -> bool {
         let allows = |pattern: &&[u8]| match is_pattern {
             true => *pattern == channel,
@@ -382,19 +382,19 @@ impl Selector {
         self.all_channels || self.channels.iter().map(|pattern| &**pattern).any(|pattern| allows(&pattern))
     }
 
-    /// Whether every channel may be used.
+    /// Whether every channel is allowed.
     pub(super) fn allows_all_channels(&self) -> bool {
         self.all_channels
     }
 
-    /// The patterns of channels that may be used.
+    /// Returns the patterns of allowed channels.
     pub(super) fn channel_rules(&self) -> impl Iterator<Item = &[u8]> {
         self.channels.iter().map(|pattern| &**pattern)
     }
 
     // Descriptions.
 
-    /// The rules about commands, separated by blanks.
+    /// Returns the rules about commands, separated by spaces.
     pub(super) fn describe_commands(&self) -> Vec<u8> {
         let mut text = if self.began_with_all { b"+@all".to_vec() } else { b"-@all".to_vec() };
         for rule in &self.command_rules {
@@ -404,7 +404,7 @@ impl Selector {
         text
     }
 
-    /// The rules about keys, separated by blanks.
+    /// Returns the rules about keys, separated by spaces.
     pub(super) fn describe_keys(&self) -> Vec<u8> {
         if self.all_keys {
             return b"~*".to_vec();
@@ -420,7 +420,7 @@ impl Selector {
         described.collect::<Vec<_>>().join(&b' ')
     }
 
-    /// The rules about channels, separated by blanks.
+    /// Returns the rules about channels, separated by spaces.
     pub(super) fn describe_channels(&self) -> Vec<u8> {
         if self.all_channels {
             return b"&*".to_vec();
@@ -429,7 +429,7 @@ impl Selector {
         described.collect::<Vec<_>>().join(&b' ')
     }
 
-    /// All rules, so that a new selector to which they are applied is the same.
+    /// Returns all rules; applied to a new selector, they give an equal one.
     pub(super) fn describe(&self) -> Vec<u8> {
         let mut parts = vec![self.describe_keys()];
         if !self.all_channels {
@@ -441,7 +441,7 @@ impl Selector {
     }
 }
 
-/// The category of this name, in any case.
+/// Returns the category of this name, regardless of case.
 pub(crate) fn category_named(name: &[u8]) -> Option<Category> {
     let mut names = Category::NAMES.iter();
     names.find(|(_, known)| known.as_bytes().eq_ignore_ascii_case(name)).map(|&(category, _)| category)

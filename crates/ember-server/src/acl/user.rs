@@ -1,4 +1,4 @@
-//! A user: a name, what it may do, and the passwords that prove it.
+//! A user: its name, its permissions, and its passwords.
 
 use ember_protocol::Args;
 
@@ -8,28 +8,28 @@ use super::rule::{RuleError, join_selectors};
 use super::selector::{Grammar, Selector};
 use crate::catalogue::registry::Command;
 
-/// The name of the user that connections are before they say who they are.
+/// The name of the user of connections that have not authenticated.
 pub(crate) const DEFAULT_NAME: &[u8] = b"default";
 
-/// A user. It never changes: a change of its rules makes another one with the same `id`.
+/// A user. It never changes: changing its rules creates a new one with the same `id`.
 #[derive(Clone, Debug)]
 pub(crate) struct User {
     pub(crate) name: Box<[u8]>,
-    /// No other user ever has it, not even one of the same name made after this one was deleted.
+    /// A unique id: even a user of the same name created after this one was deleted has another one.
     pub(crate) id: u64,
-    /// Whether anybody can become this user.
+    /// Whether connections can authenticate as this user.
     is_on: bool,
-    /// Whether any password is right.
+    /// Whether any password is accepted.
     needs_no_password: bool,
-    /// Whether RESTORE may trust the payloads it sends.
+    /// Whether RESTORE trusts the payloads that it sends.
     skips_sanitizing: bool,
     passwords: Vec<PasswordHash>,
-    /// The first one, the root, holds the rules outside parentheses.
+    /// The first one, the root, contains the rules outside parentheses.
     selectors: Vec<Selector>,
 }
 
 impl User {
-    /// A user that may do nothing.
+    /// Creates a user without permissions.
     pub(super) fn new(name: &[u8], id: u64, grammar: Grammar<'_>) -> User {
         User {
             name: name.into(),
@@ -42,7 +42,7 @@ impl User {
         }
     }
 
-    /// The user `default` as it is without any configuration: it may do everything and needs no password.
+    /// Creates the user `default` of a server without configuration: it is unrestricted and needs no password.
     pub(super) fn new_default(id: u64, grammar: Grammar<'_>) -> User {
         let mut user = User::new(DEFAULT_NAME, id, grammar);
         for rule in ["+@all", "~*", "&*", "on", "nopass"] {
@@ -51,10 +51,10 @@ impl User {
         user
     }
 
-    /// Applies the rules that `words` are, selectors of several words included.
+    /// Applies the rules in `words`, including selectors of several words.
     ///
     /// # Errors
-    /// One line, as Redis words it. Rules before the wrong one are applied.
+    /// One line, in Redis's words. Rules before the invalid one are applied.
     pub(super) fn apply_words<'w>(
         &mut self,
         words: impl Iterator<Item = &'w [u8]> + Clone,
@@ -75,7 +75,7 @@ impl User {
     /// Applies one rule.
     ///
     /// # Errors
-    /// What is wrong with it; the user is then as it was.
+    /// The error of the rule; the user is then unchanged.
     pub(super) fn apply(&mut self, rule: &[u8], grammar: Grammar<'_>) -> Result<(), RuleError> {
         let is = |word: &str| rule.eq_ignore_ascii_case(word.as_bytes());
         match rule {
@@ -124,7 +124,7 @@ impl User {
         Ok(())
     }
 
-    /// The default user's password as `requirepass` sets it; empty for none.
+    /// Sets the default user's password from `requirepass`; empty for none.
     pub(super) fn set_only_password(&mut self, password: &[u8]) {
         self.set_passwords(password.is_empty());
         if !password.is_empty() {
@@ -132,22 +132,22 @@ impl User {
         }
     }
 
-    /// Whether both are the same user, perhaps at different times.
+    /// Whether both are versions of the same user.
     pub(crate) fn is_same(&self, other: &User) -> bool {
         self.id == other.id
     }
 
-    /// Whether connections are this user without a password, when it is the default one.
+    /// Whether connections can use this user without a password, if it is the default one.
     pub(super) fn is_open(&self) -> bool {
         self.is_on && self.needs_no_password
     }
 
-    /// Whether nobody can become this user.
+    /// Whether no connection can authenticate as this user.
     pub(super) fn is_off(&self) -> bool {
         !self.is_on
     }
 
-    /// Whether any password is right.
+    /// Whether any password is accepted.
     pub(crate) fn needs_no_password(&self) -> bool {
         self.needs_no_password
     }
@@ -157,25 +157,26 @@ impl User {
         self.is_on
     }
 
-    /// Whether `password` lets a connection become this user. O(length + passwords).
+    /// Whether `password` lets a connection authenticate as this user. O(length + passwords).
     pub(crate) fn accepts(&self, password: &[u8]) -> bool {
         if !self.is_on || self.needs_no_password {
             return self.is_on;
         }
         let hash = PasswordHash::of(password);
-        // All are looked at, so that the time does not tell which one it was.
+        // All are compared, so that the time does not reveal which one matched.
         self.passwords.iter().fold(false, |found, known| found | known.matches(&hash))
     }
 
-    /// Whether no call of it needs a check.
+    /// Whether its calls need no check.
     pub(super) fn is_unrestricted(&self) -> bool {
         self.selectors.iter().any(Selector::is_unrestricted)
     }
 
-    /// Whether the user may make a call.
+    /// Checks whether the user may make a call.
     ///
     /// # Errors
-    /// What of the call no selector allows; of several selectors' reasons the one that came furthest.
+    /// The part of the call that no selector allows; of several selectors' reasons, the one with the highest
+    /// precedence.
     pub(crate) fn check(&self, command: &Command, args: Args<'_>) -> Result<(), Denial> {
         let mut denial = Denial::Command;
         for selector in &self.selectors {
@@ -187,8 +188,8 @@ impl User {
         Err(denial)
     }
 
-    /// Whether the user may make a call that reads keys which its arguments do not name: whoever lets it make the call must
-    /// let it read every key.
+    /// Whether the user may make a call that reads keys which its arguments do not name: a selector that allows the
+    /// call must allow reading every key.
     pub(crate) fn reads_any_key(&self, command: &Command, args: Args<'_>) -> bool {
         self.selectors
             .iter()
@@ -200,7 +201,7 @@ impl User {
         self.selectors.iter().any(|selector| selector.allows_channel(channel, is_pattern))
     }
 
-    /// Whether it may use all channels that `other` may, as far as the rules tell.
+    /// Whether the rules show that it may use all channels that `other` may.
     pub(super) fn has_all_channels_of(&self, other: &User) -> bool {
         let rules = || self.selectors.iter().flat_map(Selector::channel_rules);
         self.selectors.iter().any(Selector::allows_all_channels)
@@ -210,19 +211,19 @@ impl User {
             })
     }
 
-    /// The flags, in the order of ACL LIST.
+    /// Returns the flags, in the order of ACL LIST.
     pub(crate) fn flags(&self) -> impl Iterator<Item = &'static str> {
         let on = if self.is_on { "on" } else { "off" };
         let sanitizes = if self.skips_sanitizing { "skip-sanitize-payload" } else { "sanitize-payload" };
         [Some(on), self.needs_no_password.then_some("nopass"), Some(sanitizes)].into_iter().flatten()
     }
 
-    /// The hashes of the passwords, in hexadecimal digits.
+    /// Returns the hashes of the passwords, in hexadecimal digits.
     pub(crate) fn passwords(&self) -> impl ExactSizeIterator<Item = String> {
         self.passwords.iter().map(PasswordHash::to_string)
     }
 
-    /// The rules about commands, keys and channels of each selector, the root first.
+    /// Returns the rules about commands, keys and channels of each selector, the root first.
     pub(crate) fn selectors(&self) -> impl ExactSizeIterator<Item = [(&'static str, Vec<u8>); 3]> {
         self.selectors.iter().map(|selector| {
             [
@@ -233,7 +234,7 @@ impl User {
         })
     }
 
-    /// Flags, passwords and rules, so that a new user to which they are applied is the same.
+    /// Returns flags, passwords and rules; applied to a new user, they give an equal one.
     pub(crate) fn describe(&self) -> Vec<u8> {
         let mut parts: Vec<Vec<u8>> = self.flags().map(|flag| flag.as_bytes().to_vec()).collect();
         parts.extend(self.passwords().map(|digits| format!("#{digits}").into_bytes()));
@@ -243,7 +244,7 @@ impl User {
         parts.join(&b' ')
     }
 
-    /// The line of ACL LIST and of a file with users.
+    /// Returns the line of ACL LIST and of a file with users.
     pub(crate) fn line(&self) -> Vec<u8> {
         [b"user ", &*self.name, b" ", &self.describe()].concat()
     }

@@ -1,4 +1,4 @@
-//! The table of users.
+//! The user table.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -16,13 +16,13 @@ use crate::config::{StoredUser, UserDirective};
 use crate::system::full_path::full_path;
 use crate::system::replace_file::replace;
 
-/// All users by their names.
+/// All users by name.
 #[derive(Default)]
 struct Users {
     by_name: BTreeMap<Box<[u8]>, Arc<User>>,
-    /// Counts the users that ever were.
+    /// Counts all users ever created.
     made: u64,
-    /// How many may not do everything.
+    /// The number of restricted users.
     restricted: usize,
 }
 
@@ -32,7 +32,7 @@ impl Users {
         self.made
     }
 
-    /// Puts a user in the place of the one with its name, which is returned. O(log users).
+    /// Inserts a user, and returns the one of the same name that it replaces. O(log users).
     fn put(&mut self, user: User) -> Option<Arc<User>> {
         self.restricted += usize::from(!user.is_unrestricted());
         let replaced = self.by_name.insert(user.name.clone(), Arc::new(user));
@@ -58,7 +58,7 @@ impl Users {
     }
 }
 
-/// A user who may no longer listen to all that it could before.
+/// A user that lost access to channels.
 pub(crate) struct Revocation {
     user: Arc<User>,
 }
@@ -68,7 +68,7 @@ impl Revocation {
         (!after.has_all_channels_of(before)).then_some(Revocation { user: after })
     }
 
-    /// Whether it concerns a user.
+    /// Whether it concerns this user.
     pub(crate) fn concerns(&self, user: &User) -> bool {
         self.user.is_same(user)
     }
@@ -79,30 +79,30 @@ impl Revocation {
     }
 }
 
-/// The users, and what was denied to them.
+/// The users, and the log of denials.
 pub(crate) struct Acl {
     users: Mutex<Users>,
     /// Counts the changes of `users`.
     generation: AtomicU64,
-    /// Whether there is a user that may not do everything.
+    /// Whether there is a restricted user.
     restricts_anybody: AtomicBool,
     pub(crate) log: AclLog,
-    /// Held while the file is written.
+    /// Locked while the file is written.
     saving: Mutex<()>,
 }
 
-/// What a connection has to know of the table of users.
+/// A connection's view of the user table.
 pub(crate) struct Standing {
-    /// The user asked for, if it exists.
+    /// The requested user, if it exists.
     pub(crate) user: Option<Arc<User>>,
-    /// Whether connections that have not said who they are may run commands.
+    /// Whether connections that have not authenticated may run commands.
     pub(crate) is_open: bool,
     /// The generation of the table, or an earlier one.
     pub(crate) generation: u64,
 }
 
 impl Acl {
-    /// Nobody but the default user, with this password; empty for none.
+    /// Creates a table with only the default user, with this password; empty for none.
     pub(crate) fn new(grammar: Grammar<'_>, password: &[u8]) -> Acl {
         let mut users = Users::default();
         let mut user = User::new_default(users.next_id(), grammar);
@@ -117,10 +117,10 @@ impl Acl {
         }
     }
 
-    /// Loads the users at the start, from the configuration or from the file `path`, which is empty for none.
+    /// Loads the users at startup, from the configuration or from the file `path`, which is empty for none.
     ///
     /// # Errors
-    /// One line that says where the mistake is.
+    /// One line with the place of the mistake.
     pub(crate) fn load_at_start(
         &self,
         configured: &[UserDirective],
@@ -160,31 +160,31 @@ impl Acl {
         Ok(())
     }
 
-    /// A number that changes with every change of a user.
+    /// Returns a number that changes with every change of a user.
     #[inline]
     pub(crate) fn generation(&self) -> u64 {
         // Pairs with the Release in `changed`.
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Whether there is a user that may not do everything.
+    /// Whether there is a restricted user.
     pub(crate) fn restricts_anybody(&self) -> bool {
         self.restricts_anybody.load(Ordering::Relaxed)
     }
 
-    /// Makes a change known, with the lock still held.
+    /// Publishes a change, with the lock still held.
     fn changed(&self, users: &Users) {
         self.restricts_anybody.store(users.restricted > 0, Ordering::Relaxed);
-        // Pairs with the Acquire in `generation`: who sees the new number finds the new users.
+        // Pairs with the Acquire in `generation`: a thread that reads the new number finds the new users.
         self.generation.fetch_add(1, Ordering::Release);
     }
 
-    /// The user of this name, if it exists.
+    /// Returns the user of this name, if it exists.
     pub(crate) fn find(&self, name: &[u8]) -> Option<Arc<User>> {
         self.users.lock().by_name.get(name).cloned()
     }
 
-    /// The user of this name, and how things stand for those who are nobody yet.
+    /// Returns the user of this name, and the view for connections that have not authenticated.
     pub(crate) fn look_up(&self, name: &[u8]) -> Standing {
         let users = self.users.lock();
         Standing {
@@ -194,20 +194,20 @@ impl Acl {
         }
     }
 
-    /// The user that connections are before they say who they are.
+    /// Returns the user of connections that have not authenticated.
     pub(crate) fn default_user(&self) -> Arc<User> {
         Arc::clone(self.users.lock().default_user())
     }
 
-    /// All users, in the order of their names.
+    /// Returns all users, ordered by name.
     pub(crate) fn all(&self) -> Vec<Arc<User>> {
         self.users.lock().by_name.values().cloned().collect()
     }
 
-    /// Changes a user, or makes it; returns what may no longer be listened to. O(log users + rules).
+    /// Changes or creates a user; returns its loss of channels, if any. O(log users + rules).
     ///
     /// # Errors
-    /// What is wrong with the rules, as Redis words it; nothing is changed then.
+    /// The error of the rules, in Redis's words; nothing is changed then.
     pub(crate) fn set_user<'w>(
         &self,
         name: &[u8],
@@ -226,7 +226,7 @@ impl Acl {
         Ok(before.zip(after).and_then(|(before, after)| Revocation::between(&before, after)))
     }
 
-    /// Sets what `requirepass` says; empty for no password.
+    /// Sets the password from `requirepass`; empty for none.
     pub(crate) fn set_default_password(&self, password: &[u8]) {
         let mut users = self.users.lock();
         let mut user = User::clone(users.default_user());
@@ -235,7 +235,7 @@ impl Acl {
         self.changed(&users);
     }
 
-    /// Removes a user, if it exists; never call it for the default one.
+    /// Removes a user, if it exists; must not be called for the default user.
     pub(crate) fn remove(&self, name: &[u8]) -> Option<Arc<User>> {
         assert_ne!(name, DEFAULT_NAME, "the default user cannot be removed");
         let mut users = self.users.lock();
@@ -244,12 +244,11 @@ impl Acl {
         Some(removed)
     }
 
-    /// Replaces all users by those in the file at `path`; returns those that the file does not have, or has with other
-    /// rules, but for the default one: their connections are to be closed. In errors it is called
-    /// `shown`.
+    /// Replaces all users by those in the file at `path`. Returns the users that are missing in the file or have other
+    /// rules there, except the default one: their connections must be closed. Errors name the file `shown`.
     ///
     /// # Errors
-    /// All that is wrong with the file, with the lines' numbers; nothing is changed then.
+    /// All mistakes in the file, with line numbers; nothing is changed then.
     pub(crate) fn load_file(
         &self,
         path: &str,
@@ -273,7 +272,7 @@ impl Acl {
         }
         let mut old = users.take_all();
         for user in loaded {
-            // One that is the same stays, and so do its connections.
+            // An unchanged user stays, and so do its connections.
             let is_same = old.get(&user.name).is_some_and(|old| old.line() == user.line());
             match is_same.then(|| old.remove(&user.name)).flatten() {
                 Some(same) => users.put(User::clone(&same)),
@@ -284,12 +283,12 @@ impl Acl {
         Ok(old.into_values().filter(|user| user.id != default_id).collect())
     }
 
-    /// All users, as a configuration file with this `requirepass` is to define them: the default one only if that does not
-    /// say all about it, or a line defines it. `lines` are those that the server has started with: one that still makes the
-    /// same user may stay as it is.
+    /// Returns all users for a configuration file with this `requirepass`: the default one only if `requirepass` does
+    /// not describe it fully, or a line defines it. `lines` are those that the server was started with: one that still
+    /// defines the same user may stay unchanged.
     ///
     /// # Errors
-    /// The error reply, when a rule is not UTF-8: no configuration file can hold it.
+    /// The error reply, if a rule is not UTF-8: no configuration file can contain it.
     pub(crate) fn stored_users(
         &self,
         password: &[u8],
@@ -316,10 +315,10 @@ impl Acl {
         stored.map_err(|_| "ERR Rewriting config file: a user's name or rule is not valid UTF-8".to_owned())
     }
 
-    /// Writes all users into the file at `path`, in one step.
+    /// Writes all users to the file at `path` atomically.
     ///
     /// # Errors
-    /// What the system says; the file is then as it was.
+    /// Those of the system; the file is then unchanged.
     pub(crate) fn save_file(&self, path: &Path) -> std::io::Result<()> {
         let _saving = self.saving.lock();
         let mut text = Vec::new();
@@ -331,14 +330,14 @@ impl Acl {
     }
 }
 
-/// A user that nobody can become may be a mistake.
+/// Warns about a user that no connection can authenticate as, which may be a mistake.
 fn warn_if_off(user: &User) {
     if user.is_off() {
         let name = String::from_utf8_lossy(&user.name);
         tracing::warn!("the user '{name}' is off: no rule of it says 'on'");
     }
 }
-/// The rules of a line, if they make this very user.
+/// Returns the rules of a line if they define exactly this user.
 fn spelling_of(user: &User, line: &UserDirective, grammar: Grammar<'_>) -> Option<Vec<String>> {
     let (name, rules) = line.words.split_first()?;
     if *user.name != *name.as_bytes() {

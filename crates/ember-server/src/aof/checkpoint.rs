@@ -1,15 +1,15 @@
-//! Checkpoints: what has changed since the last one goes to the store, in one step, and the log before it is not needed any
-//! more.
+//! Checkpoints: all changes since the last checkpoint are written to the store in one transaction, after which the
+//! earlier log is no longer needed.
 //!
 //! ```text
-//! cut      exclusive access: what is gone is taken, a snapshot of what the store does not have begins, and the log begins
-//!          its next increment
-//! write    one transaction of the store: what is gone, the rows, and the number of that increment
-//! settle   what was saved and has not changed since may go away from memory; older increments are removed
+//! cut      exclusive access: removed keys are collected, a snapshot of the changes begins, and the log begins its next
+//!          increment
+//! write    one transaction of the store: the removals, the rows, and the number of that increment
+//! settle   saved values that have not changed since may be demoted; older increments are removed
 //! ```
 //!
-//! The number in the store says where the log goes on, whatever the log's manifest says: a crash between the last two is
-//! harmless. If it fails, what it was to save is changed still, for the next one.
+//! The number in the store says where the log continues, whatever the log's manifest says: a crash between the last two
+//! steps is harmless. If a checkpoint fails, its changes remain marked for the next one.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -30,30 +30,30 @@ use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::affinity;
 use crate::system::clock::unix_ms;
 
-/// Bytes of the log after which the next one is due: as many as there are of data, between these. Changes here and there
-/// write most pages of a tree, and a key is written once, however often it has changed: the more of the log a checkpoint is
-/// for, the less a change costs. To read the log again takes a second or two.
+/// Bytes of the log after which a checkpoint is due: as many as there are bytes of data, between these bounds.
+/// Scattered changes write most pages of a tree, and a key is written once, however often it has changed: the more of
+/// the log a checkpoint covers, the less each change costs. Replaying the log takes a second or two.
 const LOG_BYTES_MIN: u64 = 64 << 20;
 const LOG_BYTES_MAX: u64 = 512 << 20;
 
-/// Or a part of `maxmemory`: what is in the log only has to stay in memory.
+/// The limit on the log as a part of `maxmemory`: changes that are only in the log must stay in memory.
 const LOG_SHARE: u64 = 4;
 
-/// After this time one is due if there is anything in the log.
+/// Time after which a checkpoint is due if the log contains anything.
 const INTERVAL_MS: i64 = 60_000;
 
-/// What a row says of a value that has to be in memory, in the place of its encoding.
+/// Encoding number of a row whose value must be resident.
 pub(super) const HERE: u8 = u8::MAX;
 
-/// What a checkpoint saves in addition to the entries.
+/// The part of a checkpoint that is not in the snapshot.
 pub(super) struct Cut {
     gone: Gone,
-    /// What the shards call the databases, by number.
+    /// The shards' names of the databases, by number.
     names: Vec<usize>,
 }
 
 impl Cut {
-    /// That of a server with a store. The caller has exclusive access, and no log is behind it.
+    /// Takes the cut if the server has a store. The caller has exclusive access, and the log has no later records.
     pub(super) fn take(server: &Server) -> Option<Cut> {
         let storage = Storage::of(server);
         storage.store()?;
@@ -63,7 +63,7 @@ impl Cut {
     }
 }
 
-/// Whether one is due, when the log has grown by so many bytes since the last one.
+/// Whether a checkpoint is due after the log has grown by this many bytes since the last one.
 pub(super) fn is_due(server: &Server, config: &Config, grown: u64) -> bool {
     let share = if config.maxmemory == 0 { u64::MAX } else { config.maxmemory / LOG_SHARE };
     let data_bytes = server.keyspace.used_bytes() as u64;
@@ -72,10 +72,11 @@ pub(super) fn is_due(server: &Server, config: &Config, grown: u64) -> bool {
     grown >= most || (grown > 0 && is_long_ago)
 }
 
-/// Makes one on a thread of its own, which calls `done` then. `first` is the increment of the log that begins with it.
+/// Writes a checkpoint on its own thread, which then calls `done`. `first` is the increment of the log that begins with
+/// it.
 ///
 /// # Errors
-/// If there is no thread.
+/// If no thread can be started.
 pub(super) fn begin(
     server: &'static Server,
     first: u64,
@@ -102,7 +103,7 @@ pub(super) fn begin(
     spawned.map(drop).map_err(|error| format!("cannot start a thread: {error}"))
 }
 
-/// Gives up the base of a rewrite that cannot begin. With a store, what it was to save is changed still, for the next one.
+/// Discards the base of a rewrite that cannot begin. With a store, its changes remain marked for the next checkpoint.
 pub(super) fn give_up(server: &Server, base: Base) {
     let Base { point, claim, cut } = base;
     drop(point);
@@ -114,11 +115,11 @@ pub(super) fn give_up(server: &Server, base: Base) {
     drop(claim);
 }
 
-/// Makes one here and now, before commands come; of how many keys it has told the store. The caller is the only one at the
-/// keyspace.
+/// Writes a checkpoint on the calling thread, before commands are accepted; returns the number of keys written. No
+/// other thread accesses the keyspace.
 ///
 /// # Errors
-/// Why the store could not be told.
+/// Why the store could not be written.
 pub(super) fn make(
     server: &'static Server,
     config: &Config,
@@ -132,8 +133,8 @@ pub(super) fn make(
     write(server, (first, import), point, cut)
 }
 
-/// Tells the store of everything, and the keyspace that it was told; of how many keys. The log goes on with increment
-/// `first`.
+/// Writes all changes to the store and marks them as saved in the keyspace; returns the number of keys. The log
+/// continues with increment `first`.
 fn write(
     server: &Server,
     (first, import): (u64, Import),
@@ -186,7 +187,7 @@ fn database(name: usize) -> Result<u32, StoreError> {
     u32::try_from(name).map_err(|_| StoreError::TooLong)
 }
 
-/// Puts what a piece has; how many keys that are.
+/// Writes a piece of the snapshot; returns the number of keys.
 fn put(
     checkpoint: &mut stores::Checkpoint<'_>,
     names: &[usize],
@@ -225,7 +226,7 @@ fn put_rows(
     Ok(block.keys())
 }
 
-/// Says something else of a key whose value is in the store.
+/// Updates the facts of a key whose value is in the store.
 fn put_facts(checkpoint: &mut stores::Checkpoint<'_>, key: &AwayKey) -> Result<u64, StoreError> {
     let facts = facts_of(database(key.database_name)?, &key.name, 0, &key.facts);
     if checkpoint.put_facts(&facts)? {
@@ -245,7 +246,7 @@ fn facts_of<'k>(database: u32, key: &'k [u8], kind: u8, facts: &KeyFacts) -> sto
         encoding: facts.away.map_or(HERE, |away| away.encoding_number()),
         memory_bytes: facts.away.map_or(0, |away| away.memory_bytes() as u64),
         stored_bytes: 0,
-        // Times before 1970 are numbers, too.
+        // Times before 1970 are valid, too.
         expiry: facts.expire_at_ms.map(i64::cast_unsigned),
         element_expiry: None,
     }

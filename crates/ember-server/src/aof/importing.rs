@@ -1,14 +1,14 @@
-//! A new store begins with what is in its directory: an AOF, or else the RDB file.
+//! Import into a new store from its directory: from an AOF, or otherwise from the RDB file.
 //!
 //! ```text
-//! mark      the store is emptied and says that an import is under way
-//! load      as without a store; where memory is short, a checkpoint in between lets values go
-//! tell      a last checkpoint says that the import is done, and with which increment a log begins
-//! settle    that log takes the place of the files that were read; an RDB file stays
+//! mark      the store is emptied and marked: an import is running
+//! load      as without a store; when memory is short, intermediate checkpoints allow values to be demoted
+//! finish    a last checkpoint records that the import is done, and the increment with which a log begins
+//! settle    that log replaces the files that were read; an RDB file stays
 //! ```
 //!
-//! A start between the first and the third finds the files as they were, and begins again; one behind the third finds all
-//! in the store. Nothing is written to a log meanwhile: what was read is still where it was.
+//! A restart between the first and the third step finds the files unchanged, and begins the import again; after the
+//! third, everything is in the store. Nothing is written to a log meanwhile: the source files still hold the data.
 
 use std::fmt::{self, Display};
 use std::path::Path;
@@ -24,7 +24,7 @@ use crate::server::Server;
 use crate::snapshot;
 use crate::storage::Storage;
 
-/// What is read.
+/// The source of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Aof,
@@ -40,10 +40,10 @@ impl Display for Source {
     }
 }
 
-/// What a store begins with; None for one that has a data set, or is to begin empty.
+/// Returns the source for a new store; `None` for one that has a data set, or is to begin empty.
 ///
 /// # Errors
-/// If an import has not ended and what it has read is gone; those of the disk.
+/// If an import was interrupted and its source no longer exists; those of the disk.
 pub(super) fn source(
     server: &Server,
     config: &Config,
@@ -59,7 +59,7 @@ pub(super) fn source(
     if log.manifest().base.is_some() {
         return Ok(Some(Source::Aof));
     }
-    // Increments without a base are the log of this store, before its first checkpoint.
+    // Increments without a base are this store's log before its first checkpoint.
     if !log.exists() && server.disk.open_to_read(Path::new(&config.dbfilename)).is_ok() {
         return Ok(Some(Source::Rdb));
     }
@@ -73,10 +73,10 @@ pub(super) fn source(
     Ok(None)
 }
 
-/// Fills a store with what `source` has, and begins its log.
+/// Imports `source` into a store, and begins its log.
 ///
 /// # Errors
-/// One line that says what is wrong; the next start begins again.
+/// One line that describes the error; the next start begins again.
 pub(super) fn import(
     server: &'static Server,
     config: &Config,
@@ -105,7 +105,7 @@ pub(super) fn import(
     Ok((log, writer))
 }
 
-/// Waits until memory is below its limit, as far as that can be had: values go when the store has them.
+/// Waits until memory is below its limit, as far as that is possible: values are demoted once the store has them.
 fn make_room(server: &'static Server, config: &Config) -> Result<(), String> {
     let storage = Storage::of(server);
     loop {

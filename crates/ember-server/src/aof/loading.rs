@@ -1,4 +1,4 @@
-//! Loading an AOF when the server starts or somebody asks for it, and opening one to write it.
+//! Loading an AOF at startup or on request, and opening one for writing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,11 +36,12 @@ use crate::snapshot::state::SnapshotState;
 use crate::storage::Storage;
 use crate::system::clock::unix_ms;
 
-/// How often the log tells how far loading is.
+/// Interval of progress messages in the log.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
-/// Reads the data set, with `appendonly` from the AOF if there is one, else from the RDB file. Returns the files to go on in
-/// if the AOF is to be written; on a full disk they are still to be opened. Workers answer that they are loading.
+/// Reads the data set: with `appendonly` from the AOF if there is one, otherwise from the RDB file. Returns the files
+/// to continue in if the AOF is to be written; on a full disk they still have to be opened. Meanwhile workers reply
+/// LOADING.
 ///
 /// # Errors
 /// One line that says what is wrong, where, and what to do: a server must not start with half of its keys.
@@ -61,7 +62,7 @@ pub(crate) fn load_at_start(server: &'static Server) -> Result<Option<OpenedFile
     if directory.exists() {
         return play_and_go_on(server, &config, directory).map(Some);
     }
-    // What an RDB file has is not lost when the AOF is switched on: it becomes the base.
+    // When the AOF is switched on, the data of an RDB file are not lost: they become the base.
     loading::load_at_start(server, None)?;
     if SnapshotState::of(server).loaded.load(Ordering::Relaxed) == 0
         && server.scripting.libraries.snapshot().all().next().is_none()
@@ -90,7 +91,7 @@ fn begin_with_loaded(
     Ok(writer)
 }
 
-/// Makes the single file of an AOF of Redis before 7 the base of one that has no files.
+/// Makes the single AOF file of Redis before 7 the base of a directory that has no files.
 pub(super) fn adopt_single(
     server: &Server,
     config: &Config,
@@ -103,7 +104,7 @@ pub(super) fn adopt_single(
     Ok(())
 }
 
-/// Loads all files, and begins the next increment behind them.
+/// Loads all files, and begins the next increment after them.
 fn play_and_go_on(
     server: &'static Server,
     config: &Config,
@@ -120,7 +121,7 @@ fn play_and_go_on(
     OpenedFiles::go_on(directory, torn).map_err(|error| error.to_string())
 }
 
-/// Reads the keys of a store, and what the log has that the store has not been told of.
+/// Reads the keys of a store, and the records of the log that the store does not have yet.
 fn load_store(server: &'static Server, config: &Config, engine: EngineKind) -> Result<OpenedFiles, String> {
     let store = resuming::open(server, config, engine)?;
     let mut directory = open(server, config)?;
@@ -135,22 +136,22 @@ fn load_store(server: &'static Server, config: &Config, engine: EngineKind) -> R
     log_of_store::meet(goes_on, has_imported, &mut directory).map_err(|error| error.to_string())?;
     resuming::load(server, config, store)?;
     if directory.exists() {
-        // The log is read again at each start until a checkpoint has made it superfluous.
+        // The log is replayed at each start until a checkpoint has covered it.
         Storage::of(server).wants_checkpoint.store(true, Ordering::Relaxed);
         return play_and_go_on(server, config, directory);
     }
     OpenedFiles::go_on(directory, None).map_err(|error| error.to_string())
 }
 
-/// How long the files may take to have all that was written so far.
+/// How long the files may take until they contain all earlier writes.
 const WRITTEN_WITHIN: Duration = Duration::from_secs(10);
 
-/// Waits until all that the journal was told is in the files, then reads them in the place of the keys and libraries there
-/// are. The worker has exclusive access and holds no lock.
+/// Waits until the files contain all records, then replaces the keys and libraries in memory by the contents of the
+/// files. The worker has exclusive access and holds no lock.
 ///
 /// # Errors
-/// One line that says what is wrong, and where. Without files, during a rewrite, and with a disk that does not take what was
-/// written, nothing has changed; otherwise the keys before the mistake are there.
+/// One line that says what is wrong, and where. Without files, during a rewrite, and with a disk that refuses writes,
+/// nothing has changed; otherwise the keys before the mistake are loaded.
 pub(crate) fn reload(executor: &mut Executor) -> Result<(), String> {
     let (server, config) = (executor.server, Arc::clone(&executor.config));
     executor.publish();
@@ -179,7 +180,7 @@ fn wait_until_written(server: &Server) -> Result<(), String> {
     let last = server.journal.last_number();
     let begun = Instant::now();
     while server.journal.released() < last {
-        // Workers that have left the keyspace may publish what they did there only now.
+        // Workers that have left the gate may publish their records only now.
         server.journal.call_thread();
         if begun.elapsed() >= WRITTEN_WITHIN {
             return Err("the disk does not take what was written; see the log".to_owned());
@@ -189,7 +190,7 @@ fn wait_until_written(server: &Server) -> Result<(), String> {
     Ok(())
 }
 
-/// Loads all files; what is to be cut off at the end of the last.
+/// Loads all files; returns the torn end of the last one, which must be cut off.
 pub(super) fn load_files(
     server: &'static Server,
     config: &Config,
@@ -203,7 +204,7 @@ pub(super) fn load_files(
     let size = |path: &std::path::PathBuf| server.disk.open_to_read(path).and_then(|file| file.size());
     let loading = &SnapshotState::of(server).loading;
     loading.begin(files.iter().map(|path| size(path).unwrap_or(0)).sum());
-    // The commands behind the base say what has expired.
+    // The commands after the base include all expiries.
     loading.keep_expired(true);
     let mut player = Player::new(server, config);
     let mut torn = None;
@@ -304,7 +305,7 @@ fn load_file(
     }
 }
 
-/// Commands between two looks at the clock.
+/// Commands between two clock readings.
 const PROGRESS_COMMANDS: u64 = 4096;
 
 /// Runs the commands of an AOF.
@@ -318,7 +319,7 @@ struct Player<'c> {
     /// Commands that were run, and those that failed.
     commands: u64,
     failed: u64,
-    /// Where the data stand in a replication stream, if a file says so of all that was run.
+    /// The position of the data in a replication stream, if a file gives it for everything that was run.
     origin: Option<Origin>,
 }
 
@@ -337,12 +338,12 @@ impl<'c> Player<'c> {
         Player { server, config, turn, guards, database: 0, reply, commands: 0, failed: 0, origin }
     }
 
-    /// Each file says the database for itself.
+    /// Selects database 0: each file selects its own databases.
     fn begin_file(&mut self) {
         self.database = 0;
     }
 
-    /// Runs commands that count as a whole. Those of a file of ours succeed, or something is wrong with it.
+    /// Runs commands that form a unit. Those of a file written by ember succeed unless the file is damaged.
     fn play(&mut self, unit: &OwnedBatch, path: &Path, offset: u64, is_own: bool) -> Result<(), String> {
         self.origin = None;
         for number in 0..unit.len() {
@@ -361,7 +362,7 @@ impl<'c> Player<'c> {
         }
         self.guards.release(&self.server.keyspace, &mut self.turn);
         self.server.keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
-        // Nobody waits for a key yet.
+        // No client waits for a key yet.
         if !self.turn.notices.is_empty() {
             for (errand, database, key) in std::mem::take(&mut self.turn.notices).errands {
                 if errand == Errand::Link {
@@ -372,7 +373,7 @@ impl<'c> Player<'c> {
         Ok(())
     }
 
-    /// Runs a command; its error, and whether it is one that only a broken file can have.
+    /// Runs a command; returns its error, and whether only a broken file can cause it.
     fn run(&mut self, args: Args<'_>) -> Result<(), (String, bool)> {
         let text =
             |error: &emberkv_core::error::CommandError| String::from_utf8_lossy(&error.text()).into_owned();

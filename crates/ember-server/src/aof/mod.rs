@@ -1,6 +1,6 @@
-//! The append-only file: a subscriber of the journal that writes it, rewriting it, and loading it at the start. With a store
-//! it is the log before that: `checkpoint` tells the store what has changed, `resuming` opens it at the start, `importing`
-//! fills a new one.
+//! The append-only file: a subscriber of the journal that writes it, rewrites, and loading at startup. With a store it
+//! is the log of changes that the store does not have yet: `checkpoint` writes them to the store, `resuming` opens the
+//! store at startup, `importing` fills a new one.
 
 mod checkpoint;
 mod importing;

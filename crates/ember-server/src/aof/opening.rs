@@ -1,12 +1,12 @@
-//! Opening the files of an AOF at the start, to write to them: at once, or on a full disk as soon as it has space.
+//! Opening the files of an AOF for writing at startup: at once, or on a full disk as soon as it has space.
 
 use ember_persistence::aof::{AofDirectory, AofError, AofWriter, TornEnd};
 
-/// The files of an AOF when its data set is loaded.
+/// The files of an AOF after its data set is loaded.
 pub(crate) enum OpenedFiles {
-    /// The next increment has begun, and holds nothing yet.
+    /// The next increment has begun, and is still empty.
     Begun(AofDirectory, AofWriter),
-    /// The disk was full: before anything is written the files are to be opened.
+    /// The disk was full: the files must be opened before anything is written.
     Full(UnopenedFiles, AofError),
 }
 
@@ -15,12 +15,12 @@ pub(crate) struct UnopenedFiles {
     pub(super) directory: AofDirectory,
     /// The torn end to cut off the last increment.
     pub(super) torn: Option<TornEnd>,
-    /// The data set is in none of them: all of it is to be written as a base.
+    /// No file contains the data set: all of it must be written as a base.
     pub(super) lacks_base: bool,
 }
 
 impl OpenedFiles {
-    /// Opens the files of an AOF of which everything is loaded; `torn` is to be cut off at its end.
+    /// Opens the files of an AOF that is fully loaded; `torn` is cut off at its end.
     ///
     /// # Errors
     /// Those of the disk, unless it is only full.
@@ -33,10 +33,10 @@ impl OpenedFiles {
         }
     }
 
-    /// An AOF whose first files could not be written because the disk is full.
+    /// Returns the state of an AOF whose first files could not be written because the disk is full.
     ///
     /// # Errors
-    /// The error, if it says anything else.
+    /// The error, if it has another cause.
     pub(super) fn without_base(directory: AofDirectory, error: AofError) -> Result<OpenedFiles, AofError> {
         if !error.is_full() {
             return Err(error);
@@ -46,7 +46,7 @@ impl OpenedFiles {
 }
 
 impl UnopenedFiles {
-    /// Makes the last increment whole and begins the next one. If it fails it can be tried again.
+    /// Repairs the last increment and begins the next one. After a failure this can be retried.
     ///
     /// # Errors
     /// Those of the disk.

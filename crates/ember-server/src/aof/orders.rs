@@ -1,10 +1,10 @@
-//! What the AOF writer is told to do, in the order it is told.
+//! Orders to the AOF subscriber, executed in their order.
 
 use ember_persistence::aof::{AofDirectory, AofWriter, Rewrite};
 
 use super::rewriting::{Base, BaseWritten, NewFiles};
 
-/// An AOF whose first increment is there, and whose base is to be written.
+/// An AOF whose first increment exists, and whose base must be written.
 pub(crate) struct Beginning {
     pub(super) directory: AofDirectory,
     pub(super) writer: AofWriter,
@@ -12,33 +12,33 @@ pub(crate) struct Beginning {
     pub(super) base: Base,
     /// The number of the last record whose effect is in the base.
     pub(super) behind: u64,
-    /// Whether replies to what comes behind it wait for the base: before there was an AOF that they could count on.
+    /// Whether replies to later records wait for the base: the client could rely on an AOF before.
     pub(super) holds: bool,
 }
 
-/// Something to do when all records up to number `behind` are written.
+/// What to do when all records up to number `behind` are written.
 pub(crate) enum Order {
-    /// Begin an AOF. The records before are not written: what they have done is in its base.
+    /// Begin an AOF. Earlier records are not written: their effects are in its base.
     Begin(Box<Beginning>),
-    /// Begin an AOF in these files when there is the data for its base: another snapshot is under way.
+    /// Begin an AOF in these files when the data for its base are available: another snapshot is running.
     Await { files: Box<NewFiles>, behind: u64 },
-    /// The data for an AOF that begins anew, as it was behind this record.
+    /// The data for the base of a restarted AOF, as they were after this record.
     BaseTaken(Box<(Base, u64)>),
-    /// Begin the next file; with a base, the rest is a rewrite.
+    /// Begin the next file; with a base, this is a rewrite.
     Rotate { behind: u64, base: Option<Base> },
-    /// The base of a rewrite is written, or not.
+    /// The base of a rewrite is written, or has failed.
     BaseWritten(Box<BaseWritten>),
-    /// Make what is written durable, and keep nothing more.
+    /// Make everything written durable, and close the AOF.
     End { behind: u64 },
     /// The same, and end: no worker runs any more.
     Stop { behind: u64 },
 }
 
 impl Order {
-    /// The number of the last record that is to be written before.
+    /// Returns the number of the last record to be written before the order.
     pub(super) fn behind(&self) -> u64 {
         match self {
-            // What came before is in the base.
+            // Earlier records are in the base.
             Order::Begin(_) | Order::BaseTaken(_) | Order::BaseWritten(_) => 0,
             Order::Await { behind, .. }
             | Order::Rotate { behind, .. }

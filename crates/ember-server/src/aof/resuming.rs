@@ -1,5 +1,5 @@
-//! A store at the start: its keys come into memory, their values stay away, and the log goes on where its last checkpoint
-//! says.
+//! A store at startup: its keys are loaded into memory, their values stay cold, and the log continues where its last
+//! checkpoint says.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -21,20 +21,20 @@ use crate::snapshot::state::SnapshotState;
 use crate::storage::Storage;
 use crate::system::clock::unix_ms;
 
-/// The directory: the server's own.
+/// The directory of the store: the server's own.
 const DIRECTORY: &str = ".";
 
-/// The parts of `maxmemory` that an engine gets for what it reads and writes, and what it gets without a limit.
+/// The parts of `maxmemory` for the read cache and the write buffer of an engine, and their sizes without a limit.
 const CACHE_SHARE: u64 = 16;
 const WRITE_BUFFER_SHARE: u64 = 32;
 const CACHE_BYTES: u64 = 64 << 20;
 const WRITE_BUFFER_BYTES: u64 = 32 << 20;
 const ENGINE_BYTES_MIN: u64 = 1 << 20;
 
-/// Keys between two looks at whether the server ends.
+/// Keys between two checks whether the server ends.
 const LOOK_KEYS: u64 = 4096;
 
-/// Makes sure that the directory has no store but that of the configuration: the log of one is no data set without it.
+/// Checks that the directory contains no store but that of the configuration: a store's log alone is not a data set.
 ///
 /// # Errors
 /// A line that says which store there is, and what to do.
@@ -47,7 +47,7 @@ pub(super) fn check_directory(server: &Server, config: &Config) -> Result<(), St
     }
 }
 
-/// Opens the store, or makes it.
+/// Opens or creates the store.
 pub(super) fn open(
     server: &'static Server,
     config: &Config,
@@ -71,10 +71,10 @@ pub(super) fn open(
     Ok(Storage::of(server).records.set_store(store))
 }
 
-/// Reads all keys of a store into the empty keyspace; values stay where they are, but for those that have to be here.
+/// Loads all keys of a store into the empty keyspace; their values stay cold, except those that must be resident.
 ///
 /// # Errors
-/// One line that says what is wrong.
+/// One line that describes the error.
 pub(super) fn load(server: &Server, config: &Config, store: &Store) -> Result<(), String> {
     let Some(position) = store.position() else { return Ok(()) };
     let begun = Instant::now();
@@ -108,15 +108,15 @@ pub(super) fn load(server: &Server, config: &Config, store: &Store) -> Result<()
     Ok(())
 }
 
-/// Puts keys of a store into the keyspace.
+/// Inserts the keys of a store into the keyspace.
 struct Loader<'s> {
     server: &'s Server,
     config: &'s Config,
     turn: Turn,
-    /// The numbers of databases by what they are called.
+    /// The numbers of databases by name.
     numbers: Vec<usize>,
     count: u64,
-    /// Keys whose values have to be here: what their databases are called, and when they expire.
+    /// Keys whose values must be resident: the names of their databases, and their expiries.
     here: Vec<(u32, Box<[u8]>, Option<i64>)>,
 }
 
@@ -159,7 +159,7 @@ impl<'s> Loader<'s> {
         if self.server.keyspace.insert_away(&key, away) { Ok(()) } else { Err(damaged()) }
     }
 
-    /// Reads the values that have to be here.
+    /// Reads the values that must be resident.
     fn bring(&mut self, store: &Store) -> Result<(), String> {
         let limits = self.config.encoding_limits();
         let (mut bytes, mut buffer) = (Vec::new(), Vec::new());

@@ -1,7 +1,7 @@
-//! Rewriting the AOF: a base of all data at one moment, in the place of the commands before.
+//! Rewriting the AOF: a base of all data at one moment replaces the earlier commands.
 //!
-//! A worker with exclusive access takes the moment: that of a command, or worker 0 when nobody has asked. The base is
-//! written on a thread of its own, beside the AOF writer, which goes on with the next increment.
+//! A worker with exclusive access takes the snapshot: the one that runs the command, or worker 0 for automatic
+//! rewrites. The base is written on its own thread while the AOF subscriber continues with the next increment.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,20 +26,20 @@ use crate::storage::Storage;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::affinity;
 
-/// How long switching an AOF on waits for the previous one to be closed, and for the end of its base.
+/// How long switching an AOF on waits until the previous one is closed, and its base has ended.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
 /// All data at one moment, for a base.
 pub(crate) struct Base {
     pub(super) point: PointInTime,
-    /// Kept until the base is in its place.
+    /// Kept until the base is in place.
     pub(super) claim: Claim,
-    /// With a store: the base is what it has after a checkpoint.
+    /// With a store: the base is the store's content after a checkpoint.
     pub(super) cut: Option<Box<Cut>>,
 }
 
 impl Base {
-    /// The form in which it is to be written.
+    /// Returns the form of its keys.
     pub(super) fn form(&self) -> KeyForm {
         self.point.form()
     }
@@ -49,7 +49,7 @@ impl Base {
         self.cut.is_some()
     }
 
-    /// The data of now. The executor has exclusive access.
+    /// Takes the current data. The executor has exclusive access.
     fn take(claim: Claim, executor: &mut Executor) -> Base {
         executor.publish();
         let point = point_in_time::begin(&claim, executor);
@@ -66,18 +66,18 @@ pub(super) struct Rewriting {
     pub(super) is_beginning: bool,
 }
 
-/// What came of writing a base.
+/// The result of writing a base.
 pub(crate) struct BaseWritten {
-    /// No file: the data are in a store.
+    /// The file; `None` if the data are in a store.
     pub(super) result: Result<Option<BaseFile>, String>,
-    /// Whoever takes the next snapshot waits for this.
+    /// Held so that no snapshot begins earlier.
     pub(super) claim: Claim,
 }
 
-/// Begins a rewrite, of an AOF that is switched off too. The worker is inside the gate and holds no lock.
+/// Begins a rewrite, even of an AOF that is switched off. The worker is inside the gate and holds no lock.
 ///
 /// # Errors
-/// What another snapshot is for that is under way, or else what the disk says.
+/// The purpose of another snapshot that is running, or the error of the disk.
 pub(crate) fn begin(executor: &mut Executor) -> Result<(), Result<Purpose, String>> {
     let begun = try_begin(executor);
     if let Err(Err(_)) = &begun {
@@ -115,7 +115,7 @@ fn try_begin(executor: &mut Executor) -> Result<(), Result<Purpose, String>> {
     Ok(())
 }
 
-/// Begins the rewrite of an AOF that is switched off: it will hold the data as it is now, and nothing that comes later.
+/// Begins the rewrite of an AOF that is switched off: it will contain the current data, and nothing later.
 fn begin_apart(executor: &mut Executor, claim: Claim) -> Result<(), String> {
     let server = executor.server;
     server.data_lock.take(&executor.config)?;
@@ -137,7 +137,7 @@ fn begin_apart(executor: &mut Executor, claim: Claim) -> Result<(), String> {
     write_base(server, file, base, done)
 }
 
-/// Puts a base that is written in its place.
+/// Installs a base that is written.
 pub(super) fn finish(
     directory: &mut AofDirectory,
     rewrite: Rewrite,
@@ -149,10 +149,10 @@ pub(super) fn finish(
     }
 }
 
-/// Whether worker 0 is to begin a rewrite, or to take the data for an AOF that begins anew.
+/// Whether worker 0 is to begin a rewrite, or to take the data for an AOF that restarts.
 pub(crate) fn is_due(server: &Server, config: &Config) -> bool {
     let aof = &Aof::of(server).state;
-    // The log of a store is off while the data of a primary come, and begins with a checkpoint behind them.
+    // The log of a store is off while a primary's data are loaded, and begins with a checkpoint after them.
     let may_begin = server.journal.is_read_by(Reader::Aof) || Storage::of(server).store().is_none();
     may_begin
         && !aof.is_rewriting()
@@ -163,7 +163,7 @@ pub(crate) fn is_due(server: &Server, config: &Config) -> bool {
                     || (server.journal.is_read_by(Reader::Aof) && is_grown(server, config)))))
 }
 
-/// Does what is due. The worker is inside the gate and holds no lock.
+/// Begins what is due. The worker is inside the gate and holds no lock.
 pub(crate) fn begin_due(executor: &mut Executor) {
     let server = executor.server;
     let aof = &Aof::of(server).state;
@@ -182,12 +182,12 @@ pub(crate) fn begin_due(executor: &mut Executor) {
     }
 }
 
-/// Whether the files have grown so much that they are to be rewritten.
+/// Whether the files have grown enough to be rewritten.
 fn is_grown(server: &Server, config: &Config) -> bool {
     let aof = &Aof::of(server).state;
     let (size, base) = (aof.size.load(Ordering::Relaxed), aof.base_size.load(Ordering::Relaxed).max(1));
     let percentage = u128::from(config.auto_aof_rewrite_percentage);
-    // After failures it takes longer to the next try.
+    // After failures the next attempt comes later.
     let retry_factor = 1 << aof.failed_in_a_row.load(Ordering::Relaxed).min(16);
     if Storage::of(server).store().is_some() {
         let grown = size.saturating_sub(aof.base_size.load(Ordering::Relaxed));
@@ -198,17 +198,17 @@ fn is_grown(server: &Server, config: &Config) -> bool {
         && u128::from(size.saturating_sub(base)) * 100 >= u128::from(base) * percentage * retry_factor
 }
 
-/// What the thread that has written a base for the AOF writer does then.
+/// Returns the callback that reports a written base to the AOF subscriber.
 pub(super) fn notify_writer(server: &'static Server) -> impl FnOnce(BaseWritten) + Send {
     move |written| {
         order(server, Order::BaseWritten(Box::new(written)));
     }
 }
 
-/// Writes a base on a thread of its own, which calls `done` then.
+/// Writes a base on its own thread, which then calls `done`.
 ///
 /// # Errors
-/// If there is no thread.
+/// If no thread can be started.
 pub(super) fn write_base(
     server: &'static Server,
     file: BaseFile,
@@ -222,7 +222,7 @@ pub(super) fn write_base(
         affinity::keep_to(&config.aof_rewrite_cpulist, "aof_rewrite_cpulist");
         let Base { point, claim, .. } = base;
         let written = file.write(&encryption, |writer| point.fill(writer, true));
-        // Here, not by the AOF writer, whom others wait for.
+        // Synced here, not by the AOF subscriber, which delays replies.
         let written = written.and_then(|features| {
             warn_of_lacks(&config, "the base of the AOF", features);
             file.file().sync()
@@ -234,7 +234,7 @@ pub(super) fn write_base(
     spawned.map(drop).map_err(|error| format!("cannot start a thread: {error}"))
 }
 
-/// Bytes of all files of an AOF but the one that is written to.
+/// Returns the size of all files of an AOF except the one being written.
 pub(super) fn closed_size(directory: &AofDirectory, writer: &AofWriter) -> u64 {
     let others = directory.live_files().into_iter().filter(|path| path != writer.path());
     others.filter_map(|path| std::fs::metadata(path).ok()).map(|data| data.len()).sum()
@@ -251,7 +251,7 @@ impl NewFiles {
     /// Creates it.
     ///
     /// # Errors
-    /// Those of the disk; the directory is given back.
+    /// Those of the disk; the directory is returned.
     pub(super) fn create(mut directory: AofDirectory) -> Result<NewFiles, Box<(AofDirectory, AofError)>> {
         match directory.begin_anew() {
             Ok((writer, rewrite)) => Ok(NewFiles { directory, writer, rewrite }),
@@ -259,18 +259,18 @@ impl NewFiles {
         }
     }
 
-    /// An AOF in these files, with the base that holds what records up to number `behind` have done.
+    /// Returns an AOF in these files, with a base that contains the effects of records up to number `behind`.
     pub(super) fn begin(self, base: Base, behind: u64, holds: bool) -> Beginning {
         let NewFiles { directory, writer, rewrite } = self;
         Beginning { directory, writer, rewrite, base, behind, holds }
     }
 }
 
-/// Switches an AOF on: its first file is there when this returns, its base is written then, or when a snapshot for something
-/// else that is under way has ended. The worker is inside the gate and holds no lock.
+/// Switches an AOF on: its first file exists when this returns. Its base is written afterwards, or after another
+/// snapshot that is running. The worker is inside the gate and holds no lock.
 ///
 /// # Errors
-/// What is to be told to who has asked for it.
+/// The error for the client.
 pub(crate) fn switch_on(executor: &mut Executor) -> Result<(), String> {
     let (server, config) = (executor.server, Arc::clone(&executor.server.config.snapshot()));
     let begun = Instant::now();
@@ -279,7 +279,7 @@ pub(crate) fn switch_on(executor: &mut Executor) -> Result<(), String> {
         if begun.elapsed() >= ENDS_WITHIN {
             return Err("the append-only file is still being closed; try again".to_owned());
         }
-        // Workers that have left the keyspace may publish what they did there only now.
+        // Workers that have left the gate may publish their records only now.
         server.journal.call_thread();
         thread::sleep(Duration::from_millis(1));
     }
@@ -315,7 +315,7 @@ pub(crate) fn switch_on(executor: &mut Executor) -> Result<(), String> {
     Ok(())
 }
 
-/// Switches the AOF off: it ends with what was written before. The worker is inside the gate and holds no lock.
+/// Switches the AOF off: it ends after all earlier records. The worker is inside the gate and holds no lock.
 pub(crate) fn switch_off(executor: &mut Executor) {
     let server = executor.server;
     executor.with_exclusive_access(|_, _| {

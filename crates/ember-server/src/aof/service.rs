@@ -1,4 +1,4 @@
-//! What other parts of the server know of the AOF.
+//! The interface of the AOF to the rest of the server.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -16,22 +16,22 @@ use crate::server::Server;
 /// The AOF.
 #[derive(Default)]
 pub(crate) struct Aof {
-    /// How it goes.
+    /// Its state for INFO, metrics and commands.
     pub(crate) state: AofState,
-    /// What its subscriber is to do.
+    /// The orders to its subscriber.
     pub(super) orders: OrderQueue<Order>,
     /// The reports of a slow disk.
     pub(super) slow_disk: Mutex<Reported>,
 }
 
 impl Aof {
-    /// That of a server.
+    /// Returns the server's AOF.
     pub(crate) fn of(server: &Server) -> &Aof {
         server.services.get()
     }
 
-    /// Bytes of records that are not in its file yet: those that wait in the journal, and those that workers have published
-    /// since then, because a call of the disk keeps the journal from taking them.
+    /// Returns the bytes of records that are not in its file yet: those waiting in the journal, and those that workers
+    /// have published since, because a disk call keeps the journal from taking them.
     pub(crate) fn buffer_bytes(&self, server: &Server) -> u64 {
         let published =
             if self.state.is_enabled.load(Ordering::Relaxed) { server.journal.published_bytes() } else { 0 };
@@ -44,7 +44,7 @@ impl Aof {
     }
 }
 
-/// The files of the AOF, which may be none.
+/// Returns the files of the AOF, which may be none.
 ///
 /// # Errors
 /// One line that says what is wrong with them, and what to do.
@@ -54,7 +54,7 @@ pub(super) fn open(server: &Server, config: &Config) -> Result<AofDirectory, Str
         .map_err(|error| error.to_string())
 }
 
-/// Has the subscriber of a server's AOF do something.
+/// Adds an order to the subscriber of a server's AOF.
 pub(super) fn order(server: &Server, order: Order) {
     Aof::of(server).orders.add(order);
     server.journal.call_thread();

@@ -1,13 +1,13 @@
-//! A disk that is slow: calls of it that take long are named in the log, by LATENCY, by INFO, the metrics, `/ready` and the
-//! dashboard while they last.
+//! Slow disk calls: they are reported in the log, LATENCY, INFO, the metrics, `/ready` and the dashboard while they
+//! last.
 //!
 //! ```text
-//! journal, aof-sync   begin and end of each call of the disk             → `AofState::sync`, `AofState::write`
-//! workers, each tick  what is under way now: log, LATENCY, full buffers  → [`watch`]
-//! INFO, metrics, …    the same at the moment of the question             → [`slowness`]
+//! journal, aof-sync   begin and end of each disk call                    → `AofState::sync`, `AofState::write`
+//! workers, each tick  the running call: log, LATENCY, full buffers       → [`watch`]
+//! INFO, metrics, …    the same when they are requested                   → [`slowness`]
 //! ```
 //!
-//! The journal's thread cannot report it, nor one worker alone: they may be inside such a call.
+//! The journal's thread cannot report them, nor can a single worker: they may be inside such a call.
 
 use std::fmt::{self, Display};
 use std::sync::atomic::Ordering;
@@ -21,18 +21,19 @@ use crate::server::conditions::Condition;
 use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
 
-/// A call of the disk that takes so long is slow: less than a second, so that it is reported a second after its begin
-/// although [`watch`] looks at it ten times a second only.
+/// Duration after which a disk call is slow: less than a second, so that it is reported a second after it began
+/// although [`watch`] runs only ten times a second.
 const SLOW_MS: u64 = 800;
 
-/// Records that wait to be written, in bytes, above which writes wait; and the part of `maxmemory` that they may take.
+/// The limit in bytes on records waiting to be written, above which writes wait; and the limit as a part of
+/// `maxmemory`.
 const WAITING_MAX: usize = 256 * 1024 * 1024;
 const WAITING_SHARE: u64 = 16;
 
-/// The log repeats that the disk is slow after this time.
+/// Interval of log messages while the disk is slow.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
-/// A call that the disk takes long for.
+/// A slow disk call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slow {
     /// An fsync, running for this many ms; with `always` replies to writes wait for it.
@@ -63,8 +64,8 @@ impl Display for Slow {
     }
 }
 
-/// What the disk takes long for now, if it does. After a slow fsync the next one counts as slow until it has ended: the disk
-/// is slow until a short one shows that it is not.
+/// Returns the running slow call, if there is one. After a slow fsync the next one counts as slow until it ends: the
+/// disk is slow until a short fsync shows that it is not.
 pub(crate) fn slowness(server: &Server) -> Option<Slow> {
     let aof = &Aof::of(server).state;
     if let Some(ms) = aof.write.running_ms().filter(|ms| *ms >= SLOW_MS) {
@@ -74,7 +75,7 @@ pub(crate) fn slowness(server: &Server) -> Option<Slow> {
     Some(Slow::Sync { ms, delays_replies: server.config.snapshot().appendfsync == AppendFsync::Always })
 }
 
-/// The event of the latency monitor that an fsync is.
+/// Returns the latency monitor event of an fsync.
 pub(super) fn sync_event(policy: AppendFsync) -> &'static str {
     match policy {
         AppendFsync::Always => "aof-fsync-always",
@@ -83,13 +84,13 @@ pub(super) fn sync_event(policy: AppendFsync) -> &'static str {
     }
 }
 
-/// Bytes of records that wait to be written, above which writes wait.
+/// Returns the limit in bytes on records waiting to be written, above which writes wait.
 pub(super) fn waiting_bytes_max(config: &Config) -> usize {
     config.held_back_max(WAITING_MAX, WAITING_SHARE)
 }
 
-/// Reports what the disk takes long for now, and has writes wait when what the journal cannot write meanwhile reaches its
-/// limit. Each worker calls it in its ticks, because one of them may be inside a write.
+/// Reports a slow call, and makes writes wait when the records that the journal cannot write meanwhile reach their
+/// limit. Each worker calls this in its ticks, because another one may be inside a write.
 pub(crate) fn watch(server: &Server, config: &Config) {
     let aof = Aof::of(server);
     let Some(mut reported) = aof.slow_disk.try_lock() else { return };
@@ -113,13 +114,13 @@ pub(crate) fn watch(server: &Server, config: &Config) {
         reported.sampled_s = now_s;
         sample(server, config, event, ms);
     }
-    // Replies wait for a write that is under way, so each client adds what it has sent; other writers add more.
+    // Replies wait for the running write, so each client adds only what it has sent; other writers add more.
     if slow.delays_writes() && aof.buffer_bytes(server) > waiting_bytes_max(config) as u64 {
         server.conditions.set(Condition::AOF_BEHIND, true);
     }
 }
 
-/// Enters a call of the disk into the latency monitor, if it is long enough.
+/// Enters a disk call into the latency monitor, if it is long enough.
 pub(super) fn sample(server: &Server, config: &Config, event: &'static str, ms: u64) {
     let threshold = config.latency_monitor_threshold;
     if threshold != 0 && ms >= threshold {
@@ -127,7 +128,7 @@ pub(super) fn sample(server: &Server, config: &Config, event: &'static str, ms: 
     }
 }
 
-/// The event of the latency monitor that a write is, as in Redis.
+/// Returns the latency monitor event of a write, as in Redis.
 pub(super) fn write_event(server: &Server, aof: &AofState) -> &'static str {
     if aof.is_syncing.load(Ordering::Relaxed) {
         "aof-write-pending-fsync"

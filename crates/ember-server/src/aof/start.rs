@@ -1,4 +1,4 @@
-//! Starting and ending the journal with the AOF as its last subscriber.
+//! Starting and stopping the journal with the AOF as its last subscriber.
 
 use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
@@ -13,12 +13,12 @@ use crate::journal::stream::Subscriber;
 use crate::server::Server;
 use crate::system::affinity;
 
-/// Starts the journal of a server, which is not read yet. With an AOF its last increment has just begun and holds nothing,
-/// or is still to be begun: then writes are refused from the start. Fsyncs of `everysec` and `no` run on a thread of their
-/// own, so that appending goes on.
+/// Starts the journal of a server, which is not read yet. With an AOF, its last increment has just begun and is empty,
+/// or must still be begun: then writes are refused from startup. Fsyncs of `everysec` and `no` run on their own thread,
+/// so that appending continues.
 ///
 /// # Errors
-/// If there is no thread.
+/// If no thread can be started.
 pub(crate) fn start(
     server: &'static Server,
     files: Option<OpenedFiles>,
@@ -44,7 +44,7 @@ pub(crate) fn start(
     server.journal.start(subscribers, wake).map_err(failed)
 }
 
-/// Ends the journal when all is written. No worker runs any more.
+/// Ends the journal when everything is written. No worker runs any more.
 pub(crate) fn stop(server: &Server) {
     order(server, Order::Stop { behind: server.journal.last_number() });
 }

@@ -1,11 +1,11 @@
-//! How it goes with the AOF, as INFO, metrics and commands want to know it.
+//! The state of the AOF for INFO, metrics and commands.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Instant;
 
 use crate::system::clock::unix_ms;
 
-/// What the AOF writer tells others. All of it may be read at any time.
+/// State that the AOF subscriber publishes. All of it may be read at any time.
 pub(crate) struct AofState {
     /// Whether there is an AOF.
     pub(crate) is_enabled: AtomicBool,
@@ -13,54 +13,54 @@ pub(crate) struct AofState {
     pub(crate) size: AtomicU64,
     /// Bytes of all its files after the last rewrite, or when they were read.
     pub(crate) base_size: AtomicU64,
-    /// Bytes of records that wait to be written.
+    /// Bytes of records waiting to be written.
     pub(crate) waiting_bytes: AtomicU64,
-    /// Bytes in the file that no fsync has made durable: after a failed one they are written again.
+    /// Bytes in the file that no fsync has made durable: after a failed fsync they are written again.
     pub(crate) unsynced_bytes: AtomicU64,
-    /// Whether an fsync is under way on a thread of its own.
+    /// Whether an fsync is running on its own thread.
     pub(crate) is_syncing: AtomicBool,
-    /// The fsync that is under way, on whatever thread.
+    /// The running fsync, on any thread.
     pub(crate) sync: DiskCall,
-    /// What the journal's thread or a worker is writing, and whatever else appending waits for.
+    /// The running write of the journal's thread or a worker, and any other call that delays appending.
     pub(crate) write: DiskCall,
-    /// How often an fsync was due while another one was under way.
+    /// The number of times that an fsync was due while another one was running.
     pub(crate) delayed_syncs: AtomicU64,
-    /// Since when a rewrite is under way, Unix time in ms; 0 if none is.
+    /// The start of the running rewrite, Unix time in ms; 0 if there is none.
     pub(crate) rewriting_since_ms: AtomicI64,
-    /// Whether a rewrite is to begin when the snapshot that is under way has ended.
+    /// Whether a rewrite begins when the running snapshot has ended.
     pub(crate) is_rewrite_scheduled: AtomicBool,
-    /// Whether the AOF writer waits for the data of now, to begin, or to begin anew.
+    /// Whether the AOF subscriber waits for the current data, to begin or restart the AOF.
     pub(crate) wants_base: AtomicBool,
-    /// Whether the AOF was switched on and its first base is not complete: a start would find no data in its files.
+    /// Whether the AOF was switched on and its first base is not complete: a restart would find no data in its files.
     pub(crate) lacks_base: AtomicBool,
-    /// How long the last rewrite took, in s; -1 if there was none.
+    /// The duration of the last rewrite in s; -1 if there was none.
     pub(crate) last_rewrite_s: AtomicI64,
     /// Whether the last rewrite failed.
     pub(crate) rewrite_failed: AtomicBool,
-    /// Rewrites that have failed since one succeeded.
+    /// Failed rewrites since the last success.
     pub(crate) failed_in_a_row: AtomicU64,
     /// Rewrites that have begun.
     pub(crate) rewrites: AtomicU64,
-    /// Since when writing fails, Unix time in ms; 0 if it does not.
+    /// When writing began to fail, Unix time in ms; 0 if it does not fail.
     pub(crate) failing_since_ms: AtomicI64,
 }
 
-/// A kind of call that waits for the disk: the one under way and the last one. One thread at a time makes it.
+/// A kind of call that waits for the disk: the running and the last one. Only one thread at a time makes such calls.
 #[derive(Default)]
 pub(crate) struct DiskCall {
-    /// Since when one is under way, Unix time in ms; 0 if none is.
+    /// The start of the running call, Unix time in ms; 0 if there is none.
     since_ms: AtomicI64,
-    /// How long the last one took.
+    /// The duration of the last call.
     last_ms: AtomicU64,
 }
 
 impl DiskCall {
-    /// One begins.
+    /// Records that a call begins.
     pub(super) fn begin(&self, now_ms: i64) {
         self.since_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// It has ended.
+    /// Records that the call has ended.
     pub(super) fn end(&self) {
         if let Some(ms) = self.running_ms() {
             self.last_ms.store(ms, Ordering::Relaxed);
@@ -68,24 +68,24 @@ impl DiskCall {
         self.since_ms.store(0, Ordering::Relaxed);
     }
 
-    /// For how many ms one is under way; `None` if none is.
+    /// Returns how many ms the running call has taken so far; `None` if none is running.
     pub(crate) fn running_ms(&self) -> Option<u64> {
         let since_ms = self.since_ms.load(Ordering::Relaxed);
         (since_ms != 0).then(|| u64::try_from(unix_ms() - since_ms).unwrap_or(0))
     }
 
-    /// How many ms the last one took.
+    /// Returns the duration of the last call in ms.
     pub(crate) fn last_ms(&self) -> u64 {
         self.last_ms.load(Ordering::Relaxed)
     }
 }
 
-/// The reports of a slow disk.
+/// The state of slow-disk reports.
 #[derive(Debug, Default)]
 pub(super) struct Reported {
-    /// When the log has said last that it is slow.
+    /// The last log message that the disk is slow.
     pub(super) logged: Option<Instant>,
-    /// The log has said so, and not yet that it is over.
+    /// The log has reported a slow disk, and not yet its end.
     pub(super) is_announced: bool,
     /// The second of the last sample of the latency monitor, Unix time.
     pub(super) sampled_s: i64,
@@ -117,17 +117,17 @@ impl Default for AofState {
 }
 
 impl AofState {
-    /// Whether a rewrite is under way.
+    /// Whether a rewrite is running.
     pub(crate) fn is_rewriting(&self) -> bool {
         self.rewriting_since_ms.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether a rewrite is to begin when nothing else is under way.
+    /// Whether a rewrite begins when no other snapshot is running.
     pub(crate) fn is_scheduled(&self) -> bool {
         self.is_rewrite_scheduled.load(Ordering::Relaxed) || self.wants_base.load(Ordering::Relaxed)
     }
 
-    /// For how many s a rewrite is under way; -1 if none is.
+    /// Returns how many s the running rewrite has taken so far; -1 if none is running.
     pub(crate) fn rewriting_s(&self) -> i64 {
         match self.rewriting_since_ms.load(Ordering::Relaxed) {
             0 => -1,
@@ -135,7 +135,7 @@ impl AofState {
         }
     }
 
-    /// For how many ms writing fails; 0 if it does not.
+    /// Returns how long writing has been failing, in ms; 0 if it does not fail.
     pub(crate) fn failing_ms(&self) -> i64 {
         match self.failing_since_ms.load(Ordering::Relaxed) {
             0 => 0,
@@ -143,13 +143,13 @@ impl AofState {
         }
     }
 
-    /// A rewrite begins.
+    /// Records that a rewrite begins.
     pub(super) fn begin_rewrite(&self) {
         self.rewriting_since_ms.store(unix_ms(), Ordering::Relaxed);
         self.rewrites.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A rewrite has ended.
+    /// Records that a rewrite has ended.
     pub(super) fn end_rewrite(&self, succeeded: bool) {
         self.last_rewrite_s.store(self.rewriting_s(), Ordering::Relaxed);
         self.rewriting_since_ms.store(0, Ordering::Relaxed);

@@ -2,25 +2,25 @@
 //!
 //! ```text
 //! append    records in the order of their numbers, up to the next order; then the order, and so on
-//! sync      always: at once, for all that was appended; everysec, no: on a thread of its own
+//! sync      always: at once, for everything appended; everysec, no: on its own thread
 //! ```
 //!
-//! **Who does it.** Workers append before they send replies. What may take long is left to the journal's thread: files,
-//! fsyncs, much at once, and all appending while an fsync is under way, because a file system may let a write wait for it.
+//! **Threads.** Workers append before they send replies. The journal's thread does what may take long: files, fsyncs,
+//! large appends, and all appending while an fsync runs, because a file system may delay a write until the fsync ends.
 //!
-//! **What replies wait for.** A reply is sent when the record of what it acknowledges is in the file, so that the end of
-//! the process loses nothing; with `always` when it is durable. Threads that were not woken, or come late, cost time only.
+//! **Replies.** A reply is sent when the record that it acknowledges is in the file, so that a killed process loses
+//! nothing; with `always`, when the record is durable. Late or missing wake-ups of threads only cost time.
 //!
-//! **When the disk fails** what could not be written stays here, in order, and writes are refused until it is written: no
-//! write is acknowledged that the policy promises and the disk does not have. The writer tries again on and on. What a
-//! failed fsync leaves is not trusted: it is written again ([`AofWriter::recover`]), or if that is not possible all is
-//! written anew.
+//! **When the disk fails**, records that could not be written stay here, in order, and writes are refused until they
+//! are written: no write is acknowledged that the policy promises and the disk does not have. The writer keeps
+//! retrying. Data after a failed fsync are not trusted: they are written again ([`AofWriter::recover`]) or, if that is
+//! impossible, the whole AOF is rewritten.
 //!
-//! **When the disk is slow** no write is refused. With `everysec` and `no` no client waits for an fsync, only for writes to
-//! the file, which a file system may delay while it syncs; and once [`slow_disk::waiting_bytes_max`] bytes wait to be
-//! written, commands that write wait too, so that memory is bounded. `slow_disk.rs` reports what takes long. Only with
-//! `aof-lag-limit` the age of what is not durable is bounded as well: when the oldest such record is older, writes wait, and
-//! once they have waited for `aof-wait-limit`, they are refused.
+//! **When the disk is slow**, no write is refused. With `everysec` and `no`, clients wait only for writes to the file,
+//! never for an fsync, but a file system may delay writes while it syncs. Once [`slow_disk::waiting_bytes_max`] bytes
+//! wait to be written, commands that write wait, too, so that memory is bounded. `slow_disk.rs` reports slow calls.
+//! Only `aof-lag-limit` also bounds the age of records that are not durable: when the oldest one is older, writes wait,
+//! and after a wait of `aof-wait-limit` they are refused.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -52,52 +52,52 @@ use crate::system::full_path::without_directories;
 /// Time between two fsyncs of `everysec`.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Bytes between two fsyncs of `no`: what a failed one is to write again must not be too much.
+/// Bytes between two fsyncs of `no`: a failed fsync must not require too much to be written again.
 const UNSYNCED_MAX: u64 = 32 * 1024 * 1024;
 
-/// How long it takes to the next try after the first that failed, and at most after more: writes are accepted again soon
-/// after the disk has space, and five tries a second cost nothing.
+/// The pause before the first retry after a failure, and the longest pause: writes are accepted again soon after the
+/// disk has space, and five retries a second cost nothing.
 const RETRY_MIN: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_millis(200);
 
-/// The same where each try writes the whole data set.
+/// The longest pause when each retry writes the whole data set.
 const BASE_RETRY_MAX: Duration = Duration::from_secs(1);
 
-/// Another reason why writing fails is logged after this time at the earliest: some name a file that is new at each try.
+/// The minimum time between log messages with different reasons: some name a file that is new at each attempt.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
-/// The part of `maxmemory` that records may take which are not durable and are kept for the case that an fsync fails.
+/// The part of `maxmemory` for records that are not durable and are kept in case an fsync fails.
 const RETAINED_SHARE: u64 = 64;
 
 /// How long the thread sleeps at most.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
-/// The files that are written to.
+/// The files being written.
 struct Files {
     directory: AofDirectory,
     writer: AofWriter,
-    /// Bytes of all files but the one that is written to.
+    /// The size of all files except the one being written.
     closed_size: u64,
 }
 
 /// An fsync on its thread.
 struct Syncing {
-    /// All records up to this number are durable when it has succeeded.
+    /// All records up to this number are durable if it succeeds.
     upto: u64,
-    /// When the first record was appended that it makes durable.
+    /// When the first record that it makes durable was appended.
     oldest: Option<Instant>,
 }
 
-/// Writing fails.
+/// The state while writing fails.
 struct Trouble {
     text: String,
-    /// When the log has named it last.
+    /// When it was last logged.
     logged: Instant,
     next_try: Instant,
     pause: Duration,
 }
 
-/// See the module.
+/// The journal's subscriber that writes the AOF.
 pub(super) struct AofSubscriber {
     server: &'static Server,
     aof: &'static Aof,
@@ -108,49 +108,50 @@ pub(super) struct AofSubscriber {
     unopened: Option<UnopenedFiles>,
     orders: VecDeque<Order>,
     rewriting: Option<Rewriting>,
-    /// What is written in front of the next records: the time.
+    /// What precedes the next records in the file: the time.
     lead: Batch,
     /// Records that could not be written, up to this number.
     pending: Batch,
     pending_last: u64,
-    /// Records up to this number are not written: what they have done is in a base, or is given up.
+    /// Records up to this number are not written: their effects are in a base, or are discarded.
     skipped: u64,
     /// The last record that is in the file.
     appended: u64,
     /// The last record that is durable.
     synced: u64,
-    /// When the first record was appended that no fsync was begun for.
+    /// When the first record was appended that no fsync covers yet.
     oldest: Option<Instant>,
-    /// Workers have appended the first record since the last fsync: the thread is to know when the next one is due.
+    /// Workers have appended the first record since the last fsync, so the thread must find out when the next one is
+    /// due.
     begins_interval: bool,
-    /// How large the file was when the last fsync began.
+    /// The file size when the last fsync began.
     synced_size: u64,
     sync_begun: Instant,
     syncing: Option<Syncing>,
     to_sync: Sender<SyncTask>,
     from_sync: Receiver<SyncOutcome>,
-    /// Replies wait for the base that is being written.
+    /// Replies wait for the base being written.
     holds: bool,
-    /// All is to be written anew.
+    /// The whole AOF must be rewritten.
     is_lost: bool,
-    /// In these files, as soon as there is the data for their base.
+    /// The files for that, used once the data for their base are available.
     new_files: Option<NewFiles>,
     trouble: Option<Trouble>,
     /// Nothing more can be done in this round.
     is_stuck: bool,
     /// Why writes are refused.
     refusal: Option<String>,
-    /// The time that the file says, Unix time in s.
+    /// The last timestamp in the file, Unix time in s.
     told_time: Option<i64>,
-    /// The file says no database yet.
+    /// The file does not select a database yet.
     needs_database: bool,
     is_over: bool,
 }
 
 impl AofSubscriber {
-    /// The subscriber of a server whose journal is not read yet. With files their last increment has just begun and holds
-    /// nothing, or writes are refused until it has. `to_sync` takes fsyncs to the thread that runs them, `from_sync` gives
-    /// what came of them.
+    /// Returns the subscriber of a server whose journal is not read yet. If there are files, their last increment has
+    /// just begun and is empty, or writes are refused until it begins. `to_sync` sends fsyncs to the thread that runs
+    /// them, `from_sync` receives their results.
     pub(super) fn new(
         server: &'static Server,
         files: Option<OpenedFiles>,
@@ -199,14 +200,14 @@ impl AofSubscriber {
                 subscriber.is_lost = files.lacks_base;
                 subscriber.unopened = Some(files);
                 subscriber.enter_trouble(error.to_string());
-                // Before the first command.
+                // Writes are refused before the first command.
                 subscriber.report_refusal(false);
             }
         }
         subscriber
     }
 
-    /// Goes on in the files that the data set was loaded from.
+    /// Continues in the files that the data set was loaded from.
     fn open_at_start(&mut self, directory: AofDirectory, writer: AofWriter, last: u64) {
         self.install(directory, writer, last);
         let size = self.aof.state.size.load(Ordering::Relaxed);
@@ -223,7 +224,7 @@ impl AofSubscriber {
         }
     }
 
-    /// Sees that records can be written, after trouble too.
+    /// Ensures that records can be written, including after trouble.
     fn make_ready(&mut self) -> Result<(), AofError> {
         if self.is_lost {
             self.is_stuck = true;
@@ -238,7 +239,7 @@ impl AofSubscriber {
                 }
             }
         }
-        // How to recover depends on whether it was an fsync that has failed, on its thread perhaps.
+        // How to recover depends on whether an fsync has failed, possibly on its own thread.
         self.poll_sync()?;
         if let (Some(_), Some(files)) = (&self.trouble, &mut self.files) {
             files.writer.recover()?;
@@ -246,7 +247,7 @@ impl AofSubscriber {
         self.write_pending()
     }
 
-    /// Writes what could not be written before.
+    /// Writes records that could not be written before.
     fn write_pending(&mut self) -> Result<(), AofError> {
         if self.pending.is_empty() {
             return Ok(());
@@ -261,7 +262,7 @@ impl AofSubscriber {
         Ok(())
     }
 
-    /// Writes records, behind the time and the database if they are to be said.
+    /// Writes records, preceded by the time and the database if necessary.
     fn write(&mut self, records: &mut Records<'_>) -> Result<(), AofError> {
         let Some(files) = self.files.as_mut().filter(|_| !records.batch.is_empty()) else { return Ok(()) };
         let now_ms = unix_ms();
@@ -285,7 +286,7 @@ impl AofSubscriber {
         Ok(())
     }
 
-    /// A write has ended, well or not.
+    /// Records that a write has ended, successfully or not.
     fn end_write(&self) {
         let aof = &self.aof.state;
         aof.write.end();
@@ -296,7 +297,7 @@ impl AofSubscriber {
         }
     }
 
-    /// Does what may wait for the disk, which others wait for meanwhile.
+    /// Runs work that may wait for the disk and delays replies, so that it is reported if slow.
     fn observed<T>(&mut self, work: impl FnOnce(&mut AofSubscriber) -> T) -> T {
         self.aof.state.write.begin(unix_ms());
         let result = work(self);
@@ -329,7 +330,7 @@ impl AofSubscriber {
         }
     }
 
-    /// Writes where the data stand in the stream as the last line, if all of them are in the file.
+    /// Writes the stream position of the data as the last line, if the file contains all of them.
     fn write_place(&mut self, behind: u64) -> Result<(), AofError> {
         let has_all = self.skipped <= behind && self.pending.is_empty() && self.has_base();
         let place = Primary::of(self.server).last_place(self.server).filter(|_| has_all);
@@ -349,14 +350,14 @@ impl AofSubscriber {
         self.begin_base(rewrite, base, true);
     }
 
-    /// Leaves out all records up to number `last`: what they have done is in a base, or is given up.
+    /// Skips all records up to number `last`: their effects are in a base, or are discarded.
     fn skip_to(&mut self, last: u64) {
         self.skipped = last;
         self.pending.clear();
         self.lead.clear();
     }
 
-    /// Goes on in these files, behind record `last`.
+    /// Continues in these files, after record `last`.
     fn install(&mut self, directory: AofDirectory, writer: AofWriter, last: u64) {
         self.synced_size = writer.size();
         self.files =
@@ -368,7 +369,7 @@ impl AofSubscriber {
         self.report_size();
     }
 
-    /// Bounds what is kept for the case that an fsync fails.
+    /// Limits the records that are kept in case an fsync fails.
     fn limit_retained(&mut self) {
         let max = self.config.held_back_max(RETAINED_BYTES_MAX, RETAINED_SHARE);
         if let Some(files) = &mut self.files {
@@ -388,7 +389,7 @@ impl AofSubscriber {
         };
         files.directory.set_encryption(&self.server.encryption());
         if let Err(error) = files.directory.rotate(&mut files.writer) {
-            // It is to be done before anything else is appended, with or without a rewrite.
+            // The rotation must come before any other append, with or without a rewrite.
             if let Some(base) = base {
                 tracing::error!("the rewrite of the AOF has failed: {error}");
                 self.give_up_rewrite(base);
@@ -401,7 +402,7 @@ impl AofSubscriber {
         let rewrite = files.directory.begin_rewrite();
         self.limit_retained();
         self.begin_file();
-        // The file before was made durable to its end.
+        // The previous file was synced to its end.
         (self.synced, self.oldest) = (self.appended, None);
         if let Some(base) = base {
             self.begin_base(rewrite, base, false);
@@ -409,7 +410,7 @@ impl AofSubscriber {
         Ok(())
     }
 
-    /// Fails the rewrites that are still to begin: nothing can be written, so none of them would end.
+    /// Fails rewrites that have not begun: nothing can be written, so none of them would end.
     fn fail_waiting_rewrites(&mut self) {
         let Some(trouble) = &self.trouble else { return };
         let is_rewrite = |order: &Order| matches!(order, Order::Rotate { base: Some(_), .. });
@@ -431,7 +432,7 @@ impl AofSubscriber {
         self.aof.state.end_rewrite(false);
     }
 
-    /// Has the base of a rewrite written.
+    /// Starts writing the base of a rewrite.
     fn begin_base(&mut self, rewrite: ember_persistence::aof::Rewrite, base: Base, is_beginning: bool) {
         let Some(files) = &mut self.files else { return };
         let done = rewriting::notify_writer(self.server);
@@ -484,14 +485,15 @@ impl AofSubscriber {
     fn fail_rewrite(&mut self, error: &str) {
         tracing::error!("the rewrite of the AOF has failed: {error}");
         self.aof.state.end_rewrite(false);
-        // Without its base what is written now is no AOF.
+        // Without its base, the current increment is not an AOF.
         if self.rewriting.take().is_some_and(|rewriting| rewriting.is_beginning) {
             self.is_lost = true;
             self.enter_trouble(error.to_owned());
         }
     }
 
-    /// Creates the first file of an AOF in the place of one that cannot be written any more, and asks for the data of now.
+    /// Creates the first file of an AOF that replaces one which cannot be written any more, and requests the current
+    /// data.
     fn begin_anew(&mut self) -> Result<(), AofError> {
         if let Some(files) = self.unopened.take() {
             return self.begin_unopened(files);
@@ -517,7 +519,7 @@ impl AofSubscriber {
         }
     }
 
-    /// The same for an AOF that has no files yet: the disk was full at the start.
+    /// Does the same for an AOF that has no files yet because the disk was full at startup.
     fn begin_unopened(&mut self, mut files: UnopenedFiles) -> Result<(), AofError> {
         files.directory.set_encryption(&self.server.encryption());
         match NewFiles::create(files.directory) {
@@ -533,24 +535,24 @@ impl AofSubscriber {
         }
     }
 
-    /// Asks for the data of now. Until they come records are not written: what they do is in those data, unless what was
-    /// written before is lost.
+    /// Requests the current data. Until they arrive, records are not written: their effects will be in those data,
+    /// unless earlier writes are lost.
     fn await_base(&mut self, files: NewFiles) {
         self.new_files = Some(files);
         self.aof.state.wants_base.store(true, Ordering::Relaxed);
     }
 
-    /// Goes on in the new files, whose base holds what records up to number `behind` have done.
+    /// Continues in the new files, whose base contains the effects of records up to number `behind`.
     fn begin_with(&mut self, base: Base, behind: u64) {
-        // Without files it is switched off again, or did never need them.
+        // Without new files, the AOF was switched off again, or never needed them.
         let Some(files) = self.new_files.take() else { return self.give_up_rewrite(base) };
-        // Orders that were waiting concern the files that are given up.
+        // Waiting rotations belong to the abandoned files.
         self.orders.retain(|order| !matches!(order, Order::Rotate { .. }));
         let holds = self.is_lost;
         self.begin(files.begin(base, behind, holds));
     }
 
-    /// Makes all durable and keeps nothing more. If that fails nobody is told but the log.
+    /// Makes everything durable and closes the AOF. A failure is only logged.
     fn end(&mut self, behind: u64) {
         self.settle_sync();
         if let Some(mut files) = self.files.take()
@@ -570,7 +572,7 @@ impl AofSubscriber {
         self.aof.state.is_enabled.store(false, Ordering::Relaxed);
     }
 
-    // Syncing.
+    // Fsyncs.
 
     fn sync(&mut self) -> Result<(), AofError> {
         self.poll_sync()?;
@@ -580,9 +582,9 @@ impl AofSubscriber {
         if is_behind {
             let at_once = match policy {
                 AppendFsync::Always => true,
-                // After trouble nothing is well before all is durable.
+                // After trouble, everything must be durable before writes are accepted.
                 AppendFsync::EverySec => self.trouble.is_some(),
-                // Nothing is promised of that, and the fsync may take long.
+                // The policy promises nothing, and the fsync may take long.
                 AppendFsync::No => false,
             };
             if at_once {
@@ -609,7 +611,7 @@ impl AofSubscriber {
         Ok(())
     }
 
-    /// The policy that holds now.
+    /// Returns the current policy.
     fn policy(&self) -> AppendFsync {
         let is_lenient = self.config.no_appendfsync_on_rewrite
             && SnapshotState::of(self.server).claims.purpose().is_some();
@@ -630,12 +632,12 @@ impl AofSubscriber {
         }
     }
 
-    /// Whether there is an AOF without what is being written.
+    /// Whether the AOF is complete without the base being written.
     fn has_base(&self) -> bool {
         self.new_files.is_none() && !self.rewriting.as_ref().is_some_and(|rewriting| rewriting.is_beginning)
     }
 
-    /// Takes note of an fsync that has ended.
+    /// Records an fsync that has ended.
     fn poll_sync(&mut self) -> Result<(), AofError> {
         if self.syncing.is_none() {
             return Ok(());
@@ -657,15 +659,15 @@ impl AofSubscriber {
         Ok(())
     }
 
-    /// An fsync has ended, well or not.
+    /// Records that an fsync has ended, successfully or not.
     fn end_sync(&self) {
         let sync = &self.aof.state.sync;
         sync.end();
         slow_disk::sample(self.server, &self.config, slow_disk::sync_event(self.policy()), sync.last_ms());
     }
 
-    /// Waits for the fsync that is under way: the file is about to be another one. If it has failed, the next use of the
-    /// file says so.
+    /// Waits for the running fsync, because the file is about to be replaced. If it has failed, the next use of the
+    /// file reports it.
     fn settle_sync(&mut self) {
         if self.syncing.is_some()
             && let Ok(outcome) = self.from_sync.recv()
@@ -684,7 +686,8 @@ impl AofSubscriber {
         self.give_up_at_the_end();
     }
 
-    /// Who switches the AOF off, or ends the server, does not wait for a disk that fails.
+    /// Abandons records that cannot be written when the AOF is switched off or the server ends: these do not wait for a
+    /// failing disk.
     fn give_up_at_the_end(&mut self) {
         let is_end = |order: &Order| matches!(order, Order::End { .. } | Order::Stop { .. });
         let Some(at) = self.orders.iter().position(is_end) else { return };
@@ -701,7 +704,7 @@ impl AofSubscriber {
         self.aof.state.failing_since_ms.store(0, Ordering::Relaxed);
     }
 
-    /// Writing fails, for this reason.
+    /// Records that writing fails, for this reason.
     fn enter_trouble(&mut self, text: String) {
         let now = Instant::now();
         let pause_max = if self.is_lost { BASE_RETRY_MAX } else { RETRY_MAX };
@@ -722,7 +725,7 @@ impl AofSubscriber {
         self.trouble = Some(Trouble { text, logged, next_try: now + pause, pause });
     }
 
-    /// The data for a new base is still to come.
+    /// Postpones the next attempt while the data for a new base are missing.
     fn wait_for_base(&mut self) {
         if self.files.is_none() && self.new_files.is_some() {
             if let Some(trouble) = &mut self.trouble {
@@ -732,7 +735,7 @@ impl AofSubscriber {
         }
     }
 
-    /// All that was to be done is done.
+    /// Ends the trouble: all pending work is done.
     fn end_trouble(&mut self) {
         if self.trouble.is_some() {
             tracing::info!("the AOF is written again: writes are accepted");
@@ -740,7 +743,7 @@ impl AofSubscriber {
         }
     }
 
-    // The others.
+    // Reports.
 
     fn report_size(&self) {
         let size = self.files.as_ref().map_or(0, |files| files.closed_size + files.writer.size());
@@ -761,7 +764,7 @@ impl AofSubscriber {
             AppendFsync::EverySec if limit_ms != 0 => {
                 oldest.map_or(Duration::ZERO, |oldest| oldest.elapsed())
             }
-            // There is no limit, or no promise, or replies wait for it anyway.
+            // There is no limit, or no promise, or replies already wait for the fsync.
             AppendFsync::EverySec | AppendFsync::No | AppendFsync::Always => Duration::ZERO,
         };
         let lag_ms = lag.as_millis() as u64;
@@ -775,7 +778,7 @@ impl AofSubscriber {
         }
     }
 
-    /// Has writes refused while they cannot be written, or `is_too_late` for them; or no longer.
+    /// Refuses writes while they cannot be written or `is_too_late`, and accepts them otherwise.
     fn report_refusal(&mut self, is_too_late: bool) {
         let refusal = match &self.trouble {
             Some(trouble) => Some(without_directories(&trouble.text)),
@@ -854,7 +857,7 @@ impl Subscriber for AofSubscriber {
             return;
         }
         if !self.pending.is_empty() {
-            // The parts of a long record that is for some readers come one after another, whatever becomes of the first.
+            // The parts of a long record for some readers follow one another, even if the first one failed.
             self.pending.encoded(records.batch.commands());
             self.pending_last = records.last;
             return;
@@ -863,7 +866,7 @@ impl Subscriber for AofSubscriber {
             Ok(()) => {
                 self.appended = self.appended.max(records.last);
                 if self.files.is_none() && self.new_files.is_none() {
-                    // Records are made for others.
+                    // Only other subscribers need these records.
                     self.synced = self.appended;
                 }
             }
@@ -911,7 +914,7 @@ impl Subscriber for AofSubscriber {
     }
 
     fn released(&self) -> u64 {
-        // Nothing is acknowledged without the base of the AOF, if there was another one before that counted.
+        // If an earlier AOF counted, nothing is acknowledged until the base of the new one is complete.
         match self.policy() {
             _ if !self.has_base() && self.holds => 0,
             AppendFsync::Always if self.files.is_some() || self.unopened.is_some() || self.is_lost => {
@@ -941,7 +944,7 @@ impl Subscriber for AofSubscriber {
     }
 }
 
-/// Writes what comes in front of records, if it is not written yet.
+/// Writes what precedes records, if it is not written yet.
 fn write_lead(lead: &mut Batch, writer: &mut AofWriter) -> Result<(), AofError> {
     if !lead.is_empty() {
         writer.append(lead)?;

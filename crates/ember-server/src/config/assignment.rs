@@ -1,16 +1,16 @@
-//! What a source of the configuration states: values of parameters, and directives that only files have.
+//! The statements of a configuration source: values of parameters, and directives that only files have.
 
 use super::fields::Config;
 use super::parameter::Parameter;
 use super::rename::RenameDirective;
 use super::users::UserDirective;
 
-/// What a line of a source states.
+/// The statement of one line.
 #[derive(Debug)]
 pub(super) enum Statement {
     /// The value of a parameter, as a text.
     Value(&'static Parameter, String),
-    /// `user name rule …`: each line adds a user. No parameter: CONFIG does not know it.
+    /// `user name rule …`: each line adds a user. Not a parameter, so CONFIG does not know it.
     User(Vec<String>),
     /// `rename-command name new-name`.
     Rename { from: String, to: String },
@@ -22,20 +22,20 @@ pub(super) enum Statement {
 #[derive(Debug)]
 pub(crate) struct Assignment {
     pub(super) statement: Statement,
-    /// Where it stands: `a.conf:12`, `EMBER_PORT`, `--port`. Errors begin with it.
+    /// Its place: `a.conf:12`, `EMBER_PORT`, `--port`. Errors begin with it.
     pub(super) origin: String,
 }
 
-/// Several mistakes, each a line that says where it is.
+/// Several mistakes, one line each, with their places.
 pub(super) type Mistakes = Vec<String>;
 
 impl Assignment {
-    /// The value of a parameter.
+    /// Returns the assignment of a value to a parameter.
     pub(super) fn value(parameter: &'static Parameter, text: String, origin: String) -> Assignment {
         Assignment { statement: Statement::Value(parameter, text), origin }
     }
 
-    /// The parameter whose value it is.
+    /// Returns the parameter, if this assigns one.
     pub(super) fn parameter(&self) -> Option<&'static Parameter> {
         match &self.statement {
             Statement::Value(parameter, _) => Some(parameter),
@@ -43,10 +43,10 @@ impl Assignment {
         }
     }
 
-    /// Writes what is stated into `config`.
+    /// Applies the statement to `config`.
     ///
     /// # Errors
-    /// One line which names the origin and, where the origin does not, the parameter.
+    /// One line that names the origin and, where the origin does not, the parameter.
     pub(super) fn apply(&self, config: &mut Config) -> Result<(), String> {
         let origin = self.origin.clone();
         match &self.statement {
@@ -63,10 +63,10 @@ impl Assignment {
     }
 }
 
-/// The configuration of the defaults and then what the statements say. Files with passwords are not read.
+/// Returns the defaults with all statements applied. Files with passwords are not read.
 ///
 /// # Errors
-/// All mistakes: those of the statements that could not be read, and of those that cannot be.
+/// All mistakes: unreadable statements, and invalid values.
 pub(super) fn apply(statements: &[Result<Assignment, String>]) -> Result<Config, Mistakes> {
     let mut config = Config::default();
     let mut mistakes = Mistakes::new();

@@ -1,28 +1,28 @@
-//! An address to listen on: an IP address, `*`, `::*` or a host name, with `-` before it when it may be missing.
+//! An address to listen on: an IP address, `*`, `::*` or a host name, with a leading `-` if it may be missing.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
-/// How many addresses the server listens on at most: one listening socket per worker and address is made.
+/// The maximum number of addresses: each needs one listening socket per worker.
 const ADDRESSES_MAX: usize = 16;
 
 /// The longest name the DNS can hold.
 const HOST_BYTES_MAX: usize = 253;
 
-/// One address to listen on.
+/// An address to listen on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BindAddress {
     /// An IP address, `*` (every IPv4 address), `::*` (every IPv6 address) or a host name.
     pub(crate) host: String,
-    /// An address which this machine does not have is then no error.
+    /// It is no error if this machine does not have the address.
     pub(crate) optional: bool,
 }
 
 impl BindAddress {
-    /// The socket addresses of `port` here. A host name is looked up, which may block.
+    /// Returns the socket addresses for `port`. A host name is resolved, which may block.
     ///
     /// # Errors
-    /// What the lookup of the name gives.
+    /// Those of the name resolution.
     pub(crate) fn socket_addresses(&self, port: u16) -> io::Result<Vec<SocketAddr>> {
         let ip = match self.host.as_str() {
             "*" => Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
@@ -35,8 +35,8 @@ impl BindAddress {
         }
     }
 
-    /// Whether it may go without listening here after this error: the machine does not have the address, and it may be
-    /// missing.
+    /// Whether the server may start without this address after this error: the address is optional, and the machine
+    /// does not have it.
     pub(crate) fn tolerates(&self, error: &io::Error) -> bool {
         let is_missing = error.kind() == io::ErrorKind::AddrNotAvailable
             || error.raw_os_error() == Some(rustix::io::Errno::AFNOSUPPORT.raw_os_error());
@@ -67,7 +67,7 @@ fn parse_one(word: &str) -> Result<BindAddress, String> {
     Ok(BindAddress { host: host.to_owned(), optional })
 }
 
-/// The text which [`parse`] reads.
+/// Returns the text that [`parse`] reads.
 pub(crate) fn format(addresses: &[BindAddress]) -> String {
     let words: Vec<_> = addresses
         .iter()

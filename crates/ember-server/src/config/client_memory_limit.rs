@@ -1,29 +1,30 @@
-//! The limit on the memory that all clients take together: bytes, a part of `maxmemory`, or what suits `maxmemory`.
+//! The limit on the total memory of all clients: bytes, a percentage of `maxmemory`, or derived from `maxmemory`.
 
 use super::value::parse_memory;
 
-/// A limit below this would leave no client to say so to.
+/// A lower limit would leave no client connected.
 const BYTES_MIN: u64 = 128 * 1024;
 
-/// The part of `maxmemory` that clients may take unless the configuration says otherwise: enough for a request with the
-/// longest value that a server of this size stores (`Turn::values_bytes_max`).
+/// The default limit is this fraction of `maxmemory`: enough for a request with the longest value that a server of this
+/// size stores (`Turn::values_bytes_max`).
 const AUTO_DIVISOR: u64 = 2;
 
-/// What they may take however low `maxmemory` is: a few requests and replies as large as workers take in at once.
+/// The minimum of the default limit, however low `maxmemory` is: a few requests and replies of the largest size that
+/// workers process at once.
 const AUTO_BYTES_MIN: u64 = 64 * 1024 * 1024;
 
-/// The word for that limit.
+/// The value for that limit.
 const AUTO: &str = "auto";
 
-/// From where on clients are evicted.
+/// The threshold for evicting clients.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClientMemoryLimit {
-    /// At half of `maxmemory`, but not below 64 MiB; never while that is 0.
+    /// Half of `maxmemory`, at least 64 MiB; none while `maxmemory` is 0.
     #[default]
     Auto,
-    /// At this many bytes; 0 is never.
+    /// This many bytes; 0 for none.
     Bytes(u64),
-    /// At this many per cent of `maxmemory`; never while that is 0.
+    /// This percentage of `maxmemory`; none while that is 0.
     Percent(u8),
 }
 
@@ -49,7 +50,7 @@ impl ClientMemoryLimit {
             .ok_or_else(|| "percentage argument must be less or equal to 100".to_owned())
     }
 
-    /// The text which [`Self::parse`] reads.
+    /// Returns the text that [`Self::parse`] reads.
     pub(crate) fn format(self) -> String {
         match self {
             ClientMemoryLimit::Auto => AUTO.to_owned(),
@@ -58,7 +59,7 @@ impl ClientMemoryLimit {
         }
     }
 
-    /// The limit in bytes, if there is one.
+    /// Returns the limit in bytes, if there is one.
     pub(crate) fn bytes(self, maxmemory: u64) -> Option<u64> {
         let bytes = match self {
             ClientMemoryLimit::Auto if maxmemory == 0 => 0,

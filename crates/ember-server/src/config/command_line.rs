@@ -1,8 +1,8 @@
 //! The command line: `ember-server [FILE] [--check-config [FILE]] [--name value …] [-]`.
 //!
-//! A flag takes one value, or for parameters of several words all words up to the next flag; `--name=value` and
-//! both in one argument work too. A yes/no flag without a value means `yes`. A parameter of several words which is
-//! given more than once gets all of them, so `--host A --host B` listens on both. `--user` takes a name and its rules.
+//! A flag takes one value, or for parameters of several words all words up to the next flag; `--name=value` and both in
+//! one argument work too. A yes/no flag without a value means `yes`. A parameter of several words that is given more
+//! than once gets all of them, so `--host A --host B` listens on both. `--user` takes a name and its rules.
 
 use std::ffi::OsString;
 use std::iter::Peekable;
@@ -14,7 +14,7 @@ use super::file::USER_DIRECTIVE;
 use super::parameter::Parameter;
 use super::words;
 
-/// What the command line asks for.
+/// The parsed command line.
 #[derive(Debug, Default)]
 pub(crate) struct CommandLine {
     /// The configuration file.
@@ -23,9 +23,9 @@ pub(crate) struct CommandLine {
     pub(crate) reads_stdin: bool,
     /// The flags.
     pub(crate) assignments: Vec<Assignment>,
-    /// Whether the configuration is to be checked only.
+    /// Whether the configuration is only checked.
     pub(crate) checks_only: bool,
-    /// `--help` or `--version`, which stop everything else.
+    /// `--help` or `--version`, which take precedence over everything else.
     pub(crate) request: Option<Request>,
 }
 
@@ -40,7 +40,7 @@ impl CommandLine {
     /// Reads the arguments after the program's name.
     ///
     /// # Errors
-    /// One line which names the argument.
+    /// One line that names the argument.
     pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<CommandLine, String> {
         let arguments: Vec<_> = arguments
             .map(OsString::into_string)
@@ -130,8 +130,8 @@ impl CommandLine {
         }
     }
 
-    /// The message for an argument at a place where a flag should be. A further value is not repeated: it may be a
-    /// part of a password.
+    /// Returns the message for an argument where a flag is expected. A surplus value is not repeated: it may be a part
+    /// of a password.
     fn unexpected(&self, argument: &str) -> String {
         match self.assignments.last() {
             Some(flag) if !argument.starts_with('-') => {
@@ -145,7 +145,7 @@ impl CommandLine {
     }
 }
 
-/// Takes the words of the value of `parameter` from `rest`; none when a value is missing.
+/// Takes the words of the value of `parameter` from `rest`; `None` if the value is missing.
 fn value_of(parameter: &Parameter, rest: &mut Peekable<IntoIter<String>>) -> Option<String> {
     let mut words = Vec::new();
     while words.is_empty() || parameter.takes_words() {
@@ -160,7 +160,7 @@ fn value_of(parameter: &Parameter, rest: &mut Peekable<IntoIter<String>>) -> Opt
     if words.is_empty() { parameter.bare_value().map(str::to_owned) } else { Some(words.join(" ")) }
 }
 
-/// A value that stands in one argument with its name, as in a line of a file.
+/// Unquotes a value that is given in one argument with its name, like a line of a file.
 fn unquoted(value: &str, origin: &str) -> Result<String, String> {
     words::split(value).map(|words| words.join(" ")).map_err(|error| format!("{origin}: {error}"))
 }

@@ -1,6 +1,6 @@
-//! A list of processor cores, as `taskset -c` takes it: `0,2,8-11`, `0-20:2`.
+//! A list of processor cores in the syntax of `taskset -c`: `0,2,8-11`, `0-20:2`.
 
-/// The kernel's own limit of the set that a call takes.
+/// The kernel's limit on the set that a call takes.
 const CORES_MAX: usize = 1024;
 
 /// A list of cores; empty for all.
@@ -11,10 +11,10 @@ pub(crate) struct CpuList {
 }
 
 impl CpuList {
-    /// Reads a list: numbers and ranges, the latter with a step if need be, separated by commas.
+    /// Reads a list: numbers and ranges separated by commas, ranges optionally with a step.
     ///
     /// # Errors
-    /// A sentence that says what it must look like.
+    /// A sentence that describes the expected form.
     pub(super) fn parse(text: &str) -> Result<CpuList, String> {
         let mut cores = Vec::new();
         if !text.is_empty() {
@@ -29,18 +29,18 @@ impl CpuList {
         Ok(CpuList { text: text.to_owned(), cores })
     }
 
-    /// The text that was read.
+    /// Returns the text that was read.
     pub(super) fn format(&self) -> String {
         self.text.clone()
     }
 
-    /// The cores in ascending order; empty for all.
+    /// Returns the cores in ascending order; empty for all.
     pub(crate) fn cores(&self) -> &[usize] {
         &self.cores
     }
 }
 
-/// The cores of `a`, `a-b` or `a-b:step`.
+/// Returns the cores of `a`, `a-b` or `a-b:step`.
 fn range(part: &str) -> Option<impl Iterator<Item = usize>> {
     let number =
         |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<usize>().ok())?;

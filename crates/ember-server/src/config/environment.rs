@@ -1,6 +1,6 @@
 //! Environment variables: `EMBER_<NAME>` for every name of a parameter, in upper case and with `_` for `-`.
 //!
-//! Variables which match no parameter belong to others and are not looked at.
+//! Variables that match no parameter are ignored.
 
 use std::ffi::OsString;
 
@@ -8,8 +8,8 @@ use super::assignment::Assignment;
 use super::parameter::Parameter;
 use super::table::PARAMETERS;
 
-/// The assignments in an environment, whose variables `variable` looks up. When several names of one parameter are
-/// set, the canonical one counts.
+/// Returns the assignments in an environment, whose variables `variable` looks up. If several names of one parameter
+/// are set, the canonical one counts.
 ///
 /// # Errors
 /// One line, when a value is not UTF-8.
@@ -29,7 +29,7 @@ pub(crate) fn read(variable: impl Fn(&str) -> Option<OsString>) -> Result<Vec<As
     Ok(assignments)
 }
 
-/// Whether Kubernetes or Docker made the variable: for a service which is called `ember` they set `EMBER_PORT` to
+/// Whether Kubernetes or Docker set the variable: for a service called `ember` they set `EMBER_PORT` to
 /// `tcp://address:port`, which is not meant for the server.
 fn is_service_link(value: &OsString) -> bool {
     [&b"tcp://"[..], b"udp://"].iter().any(|scheme| value.as_encoded_bytes().starts_with(scheme))

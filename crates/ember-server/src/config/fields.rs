@@ -25,10 +25,10 @@ use super::value::{
     SyslogFacility, TlsAuthClients, TlsAuthClientsUser,
 };
 
-/// Declares [`Config`], with a constructor of zeros for the defaults of the table to be written into.
+/// Declares [`Config`], with a constructor of zeros into which the defaults of the table are written.
 macro_rules! config {
     ($($(#[$doc:meta])* $field:ident: $type:ty,)*) => {
-        /// The values of all parameters which can have more than one; each field is named as its parameter, which
+        /// The values of all parameters that can have more than one; each field has the name of its parameter, which
         /// `table::PARAMETERS` explains.
         #[derive(Debug, Clone, PartialEq)]
         pub(crate) struct Config {
@@ -63,9 +63,9 @@ config! {
     aclfile: String,
     acl_pubsub_default: PubsubDefault,
     acllog_max_len: u64,
-    /// The lines `user …` of files, in their order; no parameter.
+    /// The `user …` lines of files, in order; not a parameter.
     users: Vec<UserDirective>,
-    /// The lines `rename-command …` of files, in their order; no parameter.
+    /// The `rename-command …` lines of files, in order; not a parameter.
     renames: Vec<RenameDirective>,
     enable_debug_command: DebugCommand,
     enable_protected_configs: DebugCommand,
@@ -83,9 +83,9 @@ config! {
     tls_prefer_server_ciphers: bool,
     tls_session_caching: bool,
     tls_session_cache_size: usize,
-    /// In seconds.
     /// In seconds; 0 is never.
     tls_auto_reload_interval: u32,
+    /// In seconds.
     tls_session_cache_timeout: u32,
     /// Worker threads; 0 for one per core.
     shards: usize,
@@ -107,10 +107,10 @@ config! {
     lazyfree_lazy_user_del: bool,
     lazyfree_lazy_user_flush: bool,
     activedefrag: bool,
-    /// In per cent of a processor, as the next.
+    /// In per cent of a processor; the next one, too.
     active_defrag_cycle_min: u64,
     active_defrag_cycle_max: u64,
-    /// In per cent of what is allocated, as the next.
+    /// In per cent of the allocated memory; the next one, too.
     active_defrag_threshold_lower: u64,
     active_defrag_threshold_upper: u64,
     /// In bytes.
@@ -119,7 +119,7 @@ config! {
     /// In microseconds.
     active_defrag_cycle_us: u64,
     tiered_path: String,
-    /// In bytes; 0 for a share of what is free.
+    /// In bytes; 0 for a share of the free space.
     tiered_max_size: u64,
     /// In bytes.
     tiered_min_value: u64,
@@ -274,26 +274,27 @@ config! {
     tiered_goal: u64,
     active_expire_effort: usize,
     no_appendfsync_on_rewrite: bool,
-    /// Of the parameters without effect.
+    /// The values of parameters without effect.
     stored: StoredValues,
 }
 
-/// What may be held back for a file however low `maxmemory` is: less would cost more in waiting than it saves.
+/// The minimum for buffers of files, however low `maxmemory` is: smaller buffers would cost more in waiting than they
+/// save.
 const HELD_BACK_MIN_BYTES: usize = 1024 * 1024;
 
 impl Config {
-    /// How many streams for browsers there may be.
+    /// Returns the maximum number of browser streams.
     pub(crate) fn streams_max(&self) -> u64 {
         if self.http_watch_port == 0 { 0 } else { self.http_watch_max_streams }
     }
 
-    /// Bytes from which on clients are evicted, if there is a limit.
+    /// Returns the threshold in bytes for evicting clients, if there is a limit.
     pub(crate) fn client_memory_max(&self) -> Option<u64> {
         self.maxmemory_clients.bytes(self.maxmemory)
     }
 
-    /// How many bytes may be held back in memory for a file: `most`, or this share of `maxmemory` if that is less. It is not
-    /// data, or takes the place of data, so it has to be small beside the limit.
+    /// Returns the limit in bytes for data buffered for a file: `most`, or this share of `maxmemory` if that is less.
+    /// Buffers are not data, or use memory instead of data, so they must be small compared with `maxmemory`.
     pub(crate) fn held_back_max(&self, most: usize, share: u64) -> usize {
         if self.maxmemory == 0 {
             return most;
@@ -301,7 +302,7 @@ impl Config {
         usize::try_from(self.maxmemory / share).unwrap_or(most).clamp(HELD_BACK_MIN_BYTES, most)
     }
 
-    /// Which versions of RDB are read.
+    /// Returns the RDB versions that are read.
     pub(crate) fn version_check(&self) -> VersionCheck {
         match self.rdb_version_check {
             RdbVersionCheck::Strict => VersionCheck::Strict,
@@ -309,7 +310,7 @@ impl Config {
         }
     }
 
-    /// The oldest server that is to read files and payloads.
+    /// Returns the oldest server that must be able to read files and payloads.
     pub(crate) fn rdb_target(&self) -> Target {
         match self.rdb_target {
             RdbTarget::Redis => Target::Redis,
@@ -319,7 +320,7 @@ impl Config {
         }
     }
 
-    /// Up to which size values with elements keep their compact encodings.
+    /// Returns the size limits up to which collections keep their compact encodings.
     pub(crate) fn encoding_limits(&self) -> EncodingLimits {
         EncodingLimits {
             hash_max_listpack_entries: self.hash_max_listpack_entries,

@@ -1,7 +1,7 @@
 //! Configuration files in the syntax of redis.conf: one directive per line, `#` comments, quotes, `include`.
 //!
-//! `include` takes a path or a glob pattern. A relative one begins at the directory of the file it stands in. The
-//! files of a pattern are read in the order of their names; a pattern without files is no error.
+//! `include` takes a path or a glob pattern. A relative one begins at the directory of the including file. The files of
+//! a pattern are read in the order of their names; a pattern without files is no error.
 
 use std::fs::File;
 use std::io::Read;
@@ -14,26 +14,26 @@ use super::parameter::Parameter;
 use super::words;
 use crate::system::full_path::full_path;
 
-/// Deeper includes are taken for a file which includes itself.
+/// Deeper includes are treated as a file that includes itself.
 const INCLUDE_DEPTH_MAX: usize = 16;
 
-/// Together with the depth this bounds the work for patterns which match many files.
+/// Together with the depth, this bounds the work for patterns that match many files.
 const FILES_MAX: usize = 1024;
 
 /// A longer file is not a configuration file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Directives that Redis reads without any effect: those of its older versions that have no meaning any more.
+/// Directives that Redis reads without any effect, from older versions of it.
 const RETIRED: [&str; 4] =
     ["gopher-enabled", "list-max-ziplist-entries", "list-max-ziplist-value", "lua-replicate-commands"];
 
-/// What a file states, and what is wrong in it, in the order of its lines.
+/// The statements and mistakes of a file, in the order of its lines.
 pub(super) type Statements = Vec<Result<Assignment, String>>;
 
-/// Reads the file at `path` and what it includes.
+/// Reads the file at `path` and its includes.
 ///
 /// # Errors
-/// One line, when the file itself cannot be read. What is wrong in it stands among the statements: one line each, with the
+/// One line, when the file itself cannot be read. Mistakes in it are among the statements: one line each, with the
 /// file, the line and the directive.
 pub(crate) fn read(path: &Path) -> Result<Statements, String> {
     let mut reader = Reader::default();
@@ -64,7 +64,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// The error is why the file itself cannot be read.
+    /// Reads one file; returns an error if the file itself cannot be read.
     fn read_file(&mut self, path: &Path, depth: usize) -> std::io::Result<()> {
         let text = read_text(File::open(path)?)?;
         let directory = path.parent().unwrap_or(Path::new(""));
@@ -105,7 +105,7 @@ impl Reader {
     }
 }
 
-/// What a directive states, `origin` being the place of its line.
+/// Returns the statement of a directive; `origin` is the place of its line.
 fn statement(directive: Directive, origin: String) -> Result<Assignment, String> {
     let Directive { name, words } = directive;
     let name = name.to_ascii_lowercase();
@@ -146,10 +146,10 @@ pub(crate) struct Directive {
     pub(crate) words: Vec<String>,
 }
 
-/// The directive of a line; none for a comment or an empty line.
+/// Returns the directive of a line; `None` for a comment or an empty line.
 ///
 /// # Errors
-/// What is wrong with its quotes.
+/// Those of its quotes.
 pub(crate) fn directive(line: &str) -> Result<Option<Directive>, words::BadLine> {
     let line = line.trim_matches([' ', '\t', '\r', '\n']);
     if line.starts_with('#') {
@@ -162,7 +162,7 @@ pub(crate) fn directive(line: &str) -> Result<Option<Directive>, words::BadLine>
 /// Reads all of `input`.
 ///
 /// # Errors
-/// Also when it is longer than a configuration file may be, or not UTF-8.
+/// Those of `input`, and if it is longer than a configuration file may be, or not UTF-8.
 pub(crate) fn read_text(input: impl Read) -> std::io::Result<String> {
     let mut text = String::new();
     input.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
@@ -172,8 +172,8 @@ pub(crate) fn read_text(input: impl Read) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// The paths which match `pattern`, sorted; `pattern` itself when it is no pattern. A name which begins with a dot
-/// is matched only by a pattern which does.
+/// Returns the paths that match `pattern`, sorted; `pattern` itself if it is not a pattern. A name that begins with a
+/// dot is matched only by a pattern that does, too.
 fn expand(pattern: &Path) -> Vec<PathBuf> {
     let mut paths = vec![PathBuf::new()];
     for component in pattern.components() {
@@ -197,7 +197,7 @@ fn expand(pattern: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The entries of `directory` which match `pattern`, sorted by name; none when it cannot be read.
+/// Returns the entries of `directory` that match `pattern`, sorted by name; none if it cannot be read.
 fn matching_entries(directory: &Path, pattern: &[u8]) -> Vec<PathBuf> {
     let read = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     let Ok(entries) = std::fs::read_dir(read) else { return Vec::new() };

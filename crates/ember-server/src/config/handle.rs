@@ -19,18 +19,18 @@ use super::users::StoredUser;
 /// The current configuration; shared by all threads.
 #[derive(Debug)]
 pub(crate) struct ConfigHandle {
-    /// Fixed after start: the configuration file, as an absolute path.
+    /// The configuration file, as an absolute path; fixed at startup.
     file: Option<PathBuf>,
-    /// Held for a whole CONFIG SET, so that two of them do not lose each other's changes.
+    /// Locked for a whole CONFIG SET, so that two of them do not lose each other's changes.
     current: Mutex<Arc<Config>>,
-    /// Held while the file is rewritten.
+    /// Locked while the file is rewritten.
     rewriting: Mutex<()>,
     /// Counts the changes of `current`.
     generation: AtomicU64,
 }
 
 impl ConfigHandle {
-    /// A handle whose first snapshot is `config`, which was read from `file`, an absolute path.
+    /// Returns a handle whose first snapshot is `config`, which was read from `file`, an absolute path.
     pub(crate) fn new(config: Config, file: Option<PathBuf>) -> ConfigHandle {
         ConfigHandle {
             file,
@@ -40,25 +40,26 @@ impl ConfigHandle {
         }
     }
 
-    /// The current values. Takes a lock: hold the snapshot and watch [`Self::generation`] instead of asking often.
+    /// Returns the current values. Takes a lock: hold the snapshot and compare [`Self::generation`] instead of calling
+    /// this often.
     pub(crate) fn snapshot(&self) -> Arc<Config> {
         Arc::clone(&self.lock_current())
     }
 
-    /// A number which changes whenever a new snapshot is there. A snapshot taken after reading it is at least as new.
+    /// Returns a number that changes with each new snapshot. A snapshot taken after reading it is at least as new.
     pub(crate) fn generation(&self) -> u64 {
-        // Pairs with the Release in `set`.
+        // Pairs with the Release in `set_if` and `set_primary`.
         self.generation.load(Ordering::Acquire)
     }
 
-    /// The configuration file, as an absolute path.
+    /// Returns the configuration file, as an absolute path.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
 
-    /// CONFIG GET: every name which matches one of the glob `patterns`, with its value. Each name of a parameter counts
-    /// for itself, once, but for those that only ember has, which a glob does not show. A pattern that is a plain name is
-    /// answered as it is spelt, as Redis does. In the order of the names, whatever their case.
+    /// Returns every name that matches one of the glob `patterns`, with its value, sorted by name without regard to
+    /// case (CONFIG GET). Each name of a parameter is listed once; globs do not match names that only ember has. A
+    /// pattern that is a plain name is returned as it is spelt, as in Redis.
     pub(crate) fn get<'p>(&self, patterns: &[&'p [u8]]) -> Vec<(&'p [u8], String)> {
         let config = self.snapshot();
         let mut seen = HashSet::new();
@@ -86,19 +87,19 @@ impl ConfigHandle {
         found
     }
 
-    /// CONFIG SET: changes all of `pairs`, names and values, or nothing.
+    /// Changes all of `pairs`, names and values, or nothing (CONFIG SET).
     ///
     /// # Errors
-    /// The error reply, as Redis words it.
+    /// The error reply, in Redis's words.
     pub(crate) fn set(&self, pairs: &[(&[u8], &[u8])]) -> Result<(), CommandError> {
         self.set_if(pairs, true, |_, _| Ok(()))
     }
 
-    /// As [`ConfigHandle::set`], if `accept` says so of the values before and after: what it puts into effect holds from
-    /// the same moment on. Protected parameters are refused unless `may_change_protected`.
+    /// Like [`ConfigHandle::set`], if `accept` agrees to the values before and after; the effects of `accept` apply at
+    /// the same moment. Protected parameters are refused unless `may_change_protected`.
     ///
     /// # Errors
-    /// The error reply, as Redis words it; that of `accept` with the parameter it names.
+    /// The error reply, in Redis's words; that of `accept` with the parameter it names.
     pub(crate) fn set_if(
         &self,
         pairs: &[(&[u8], &[u8])],
@@ -117,13 +118,13 @@ impl ConfigHandle {
         accept(&current, &config).map_err(|(name, error)| set_failed(name.as_bytes(), &error))?;
         if config != **current {
             *current = Arc::new(config);
-            // Pairs with the Acquire in `generation`: who sees the new number also gets the new snapshot.
+            // Pairs with the Acquire in `generation`: a thread that reads the new number also gets the new snapshot.
             self.generation.fetch_add(1, Ordering::Release);
         }
         Ok(())
     }
 
-    /// Sets which server is the primary, which CONFIG SET may not.
+    /// Sets the primary, which CONFIG SET cannot change.
     pub(crate) fn set_primary(&self, primary: PrimaryAddress) {
         let mut current = self.lock_current();
         if current.replicaof != primary {
@@ -133,10 +134,10 @@ impl ConfigHandle {
         }
     }
 
-    /// CONFIG REWRITE: brings the configuration file up to date, atomically, with these users.
+    /// Updates the configuration file atomically, with these users (CONFIG REWRITE).
     ///
     /// # Errors
-    /// The error reply; the file is then as it was.
+    /// The error reply; the file is then unchanged.
     pub(crate) fn rewrite(&self, users: &[StoredUser]) -> Result<(), String> {
         let file = self.file().ok_or("ERR The server is running without a config file")?;
         let _rewriting = self.rewriting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -144,7 +145,7 @@ impl ConfigHandle {
             .map_err(|error| format!("ERR Rewriting config file: {error}"))
     }
 
-    /// As [`ConfigHandle::rewrite`], with a line for every parameter.
+    /// Like [`ConfigHandle::rewrite`], with a line for every parameter.
     ///
     /// # Errors
     /// As there.
@@ -155,13 +156,13 @@ impl ConfigHandle {
             .map_err(|error| format!("ERR Rewriting config file: {error}"))
     }
 
-    /// A panic elsewhere cannot leave the snapshot half written: it is replaced as a whole.
+    /// Locks the snapshot. A panic elsewhere cannot leave it half written: it is replaced as a whole.
     fn lock_current(&self) -> MutexGuard<'_, Arc<Config>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The value as CONFIG GET tells it: the directory the server works in by its whole path.
+/// Returns the value that CONFIG GET shows: for the server's directory, its full path.
 fn shown(parameter: &Parameter, config: &Config) -> String {
     let value = parameter.get(config);
     if parameter.name == DIRECTORY
@@ -173,7 +174,8 @@ fn shown(parameter: &Parameter, config: &Config) -> String {
     value
 }
 
-/// The value to keep: a directory by its whole path, so that it means the same when the server works in another one.
+/// Returns the value to keep: for a directory its full path, so that its meaning does not depend on the working
+/// directory.
 fn whole_path<'t>(parameter: &Parameter, text: &'t str) -> Cow<'t, str> {
     let path = (parameter.name == DIRECTORY).then(|| std::path::absolute(text).ok()).flatten();
     path.and_then(|path| path.into_os_string().into_string().ok()).map_or(Cow::Borrowed(text), Cow::Owned)
@@ -181,7 +183,7 @@ fn whole_path<'t>(parameter: &Parameter, text: &'t str) -> Cow<'t, str> {
 
 type Change<'a> = (&'static str, &'static Parameter, &'a [u8]);
 
-/// Looks the names of a CONFIG SET up and checks what does not depend on the values; the first mistake counts.
+/// Looks up the names of a CONFIG SET and checks what does not depend on the values; the first mistake counts.
 fn resolve<'a>(
     pairs: &[(&[u8], &'a [u8])],
     may_change_protected: bool,

@@ -1,4 +1,4 @@
-//! What the program is to do, from its arguments, environment and files.
+//! The task of the program, from its arguments, environment and files.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -12,15 +12,15 @@ use super::parameter::VALUE_BYTES_MAX;
 use super::value::Secret;
 use super::{environment, file, reference, store};
 
-/// The variable which names the configuration file when the command line does not.
+/// The variable that names the configuration file if the command line does not.
 const FILE_VARIABLE: &str = "EMBER_CONFIG";
 
-/// What the program is to do.
+/// The task of the program.
 #[derive(Debug)]
 pub(crate) enum Launch {
     /// Serve, with this configuration.
     Serve(ConfigHandle),
-    /// Say whether the server would start with this configuration.
+    /// Report whether the server would start with this configuration.
     Check(ConfigHandle),
     /// Print this text and exit: `--help` or `--version`.
     Print(String),
@@ -32,7 +32,7 @@ pub(crate) enum Launch {
 /// when an argument is `-`.
 ///
 /// # Errors
-/// A line for each mistake, which says where it is.
+/// A line for each mistake, with its place.
 pub(crate) fn launch(
     arguments: impl Iterator<Item = OsString>,
     variable: impl Fn(&str) -> Option<OsString>,
@@ -62,7 +62,7 @@ pub(crate) fn launch(
             format!("{}: {error}", stated_at("requirepass-file", &statements).unwrap_or("requirepass-file"))
         })?;
     }
-    // The server may change its directory later, so the path must not depend on it.
+    // The server may change its working directory later, so the path must not depend on it.
     let path = path
         .map(std::path::absolute)
         .transpose()
@@ -71,13 +71,13 @@ pub(crate) fn launch(
     Ok(if line.checks_only { Launch::Check(handle) } else { Launch::Serve(handle) })
 }
 
-/// Where the last value of the parameter `name` stands, if there is one.
+/// Returns the place of the last value of the parameter `name`, if there is one.
 fn stated_at<'a>(name: &str, statements: &'a [Result<Assignment, String>]) -> Option<&'a str> {
     let is_its = |stated: &&Assignment| stated.parameter().is_some_and(|parameter| parameter.name == name);
     statements.iter().flatten().rfind(is_its).map(|last| &*last.origin)
 }
 
-/// The first line of the file at `path`, without its line end.
+/// Returns the first line of the file at `path`, without its line end.
 fn read_secret(path: &str) -> Result<Secret, String> {
     let unreadable = |error: std::io::Error| format!("cannot read '{path}': {error}");
     let file = File::open(path).map_err(unreadable)?;

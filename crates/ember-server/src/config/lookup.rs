@@ -1,4 +1,4 @@
-//! Finding a parameter by its name.
+//! Parameter lookup by name.
 
 use super::fields::Config;
 use super::parameter::{Kind, Parameter};
@@ -10,8 +10,8 @@ impl Parameter {
         PARAMETERS.iter().find(|parameter| parameter.names().any(|known| known.eq_ignore_ascii_case(name)))
     }
 
-    /// The message for a `name` which no parameter has, with the nearest name when one is near. The name may be
-    /// a flag, with its dashes.
+    /// Returns the message for an unknown `name`, with the nearest known name if one is near. The name may be a flag,
+    /// with its dashes.
     pub(crate) fn unknown(name: &str) -> String {
         let (dashes, bare) = name.split_at(if name.starts_with("--") { 2 } else { 0 });
         let shown: String = name.chars().take(NAME_CHARS_SHOWN).flat_map(char::escape_debug).collect();
@@ -22,13 +22,13 @@ impl Parameter {
     }
 }
 
-/// How much of an unknown name a message repeats.
+/// The part of an unknown name that a message repeats.
 const NAME_CHARS_SHOWN: usize = 64;
 
-/// More edits than this make another word, not a slip.
+/// More edits than this make another word, not a typing error.
 const EDITS_MAX: usize = 3;
 
-/// The known name with the fewest edits from `name`, when those are few.
+/// Returns the known name with the fewest edits from `name`, if those are few.
 fn nearest(name: &str) -> Option<&'static str> {
     if name.len() > NAME_CHARS_SHOWN {
         return None;
@@ -39,8 +39,8 @@ fn nearest(name: &str) -> Option<&'static str> {
     (distance <= (name.len() / 2).min(EDITS_MAX)).then_some(known)
 }
 
-/// How many letters must be put in, taken out or changed to make `to` of `from` (Levenshtein).
-/// Takes `from.len() * to.len()` steps.
+/// Returns how many characters must be inserted, removed or changed to turn `from` into `to` (Levenshtein). Takes
+/// `from.len() * to.len()` steps.
 fn edit_distance(from: &str, to: &str) -> usize {
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (i, a) in from.bytes().enumerate() {
@@ -55,18 +55,18 @@ fn edit_distance(from: &str, to: &str) -> usize {
     row[to.len()]
 }
 
-/// Whether `name` is that of a parameter whose value is a secret, which only CONFIG GET shows.
+/// Whether `name` is a parameter whose value is a secret, which only CONFIG GET shows.
 pub(crate) fn is_secret_parameter(name: &[u8]) -> bool {
     let parameter = std::str::from_utf8(name).ok().and_then(Parameter::find);
     parameter.is_some_and(|parameter| matches!(parameter.kind, Kind::Secret { .. }))
 }
 
-/// The sentence for the log about what is set in `config` and has no effect.
+/// Returns the log message about parameters in `config` that are set but have no effect.
 pub(crate) fn notice_without_effect(config: &Config) -> Option<String> {
     notice(config.stored.names().collect())
 }
 
-/// As [`notice_without_effect`], about those of the parameters `names` only.
+/// Like [`notice_without_effect`], only for the parameters `names`.
 pub(crate) fn notice_of_those<'n>(config: &Config, names: impl Iterator<Item = &'n [u8]>) -> Option<String> {
     let named: Vec<&str> =
         names.filter_map(|name| Some(Parameter::find(std::str::from_utf8(name).ok()?)?.name)).collect();
@@ -78,13 +78,13 @@ fn notice(names: Vec<&str>) -> Option<String> {
     Some(format!("these parameters are accepted and have no effect: {names}"))
 }
 
-/// The name of the parameter of TLS that `name` names, if it does.
+/// Returns the canonical name of `name`, if it is a TLS parameter.
 pub(crate) fn tls_parameter(name: &[u8]) -> Option<&'static str> {
     let parameter = std::str::from_utf8(name).ok().and_then(Parameter::find)?;
     parameter.name.starts_with("tls-").then_some(parameter.name)
 }
 
-/// Whether `name` is that of the parameter that names the file of keys.
+/// Whether `name` is the parameter that names the key file.
 pub(crate) fn is_key_file_parameter(name: &[u8]) -> bool {
     let parameter = std::str::from_utf8(name).ok().and_then(Parameter::find);
     parameter.is_some_and(|parameter| parameter.name == ENCRYPTION_KEY_FILE)

@@ -1,12 +1,12 @@
-//! The configuration of the server: where it comes from, its current values, and how it changes at run time.
+//! The configuration of the server: its sources, its current values, and changes at run time.
 //!
 //! [`table::PARAMETERS`] describes every parameter once; flags ([`command_line`]), file directives ([`file`]),
 //! environment variables ([`environment`]), CONFIG GET, SET and REWRITE ([`ConfigHandle`]), `--help` and the table in
-//! `docs/configuration.md` ([`reference`]) are derived from it. [`launch`] puts the sources together: defaults, then
-//! files, then the environment, then the command line, the later one winning.
+//! `docs/configuration.md` ([`reference`]) are derived from it. [`launch`] merges the sources: defaults, then files,
+//! then the environment, then the command line; later ones win.
 //!
 //! Workers hold an `Arc<Config>` and compare [`ConfigHandle::generation`], one atomic load, once per turn of their
-//! event loop; only when it moved do they take a new snapshot.
+//! event loop; only when it has changed do they take a new snapshot.
 
 mod assignment;
 mod bind_address;

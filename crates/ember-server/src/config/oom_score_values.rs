@@ -1,6 +1,6 @@
-//! How much more or less than others the process is worth to the system when memory runs out.
+//! OOM score adjustments: the value of the process to the kernel when memory runs out.
 
-/// The furthest that a value may be from 0: from one end of the system's scale to the other.
+/// The largest distance of a value from 0: from one end of the kernel's scale to the other.
 const DISTANCE_MAX: i32 = 2000;
 
 /// The values for a primary, a replica, and a child process.
@@ -11,7 +11,7 @@ impl OomScoreValues {
     /// Reads three numbers.
     ///
     /// # Errors
-    /// A sentence of Redis's.
+    /// Redis's error text.
     pub(super) fn parse(text: &str) -> Result<OomScoreValues, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let [primary, replica, child] = words[..] else { return Err("wrong number of arguments".to_owned()) };
@@ -25,12 +25,12 @@ impl OomScoreValues {
         Ok(OomScoreValues([number(primary)?, number(replica)?, number(child)?]))
     }
 
-    /// The three numbers.
+    /// Returns the three numbers.
     pub(super) fn format(self) -> String {
         self.0.map(|value| value.to_string()).join(" ")
     }
 
-    /// The value of this process.
+    /// Returns the value of this process.
     pub(crate) fn of_primary(self) -> i32 {
         self.0[0]
     }

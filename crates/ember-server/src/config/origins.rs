@@ -1,9 +1,9 @@
 //! Origins of web pages: scheme, host and port, as browsers send them.
 
-/// Origins in one list.
+/// The maximum number of origins in a list.
 const ORIGINS_MAX: usize = 64;
 
-/// The origins whose pages may do something.
+/// The origins whose pages are allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Origins(Vec<String>);
 
@@ -11,7 +11,7 @@ impl Origins {
     /// Reads origins separated by white space; `*` is any.
     ///
     /// # Errors
-    /// Which word is none.
+    /// The first word that is not an origin.
     pub(crate) fn parse(text: &str) -> Result<Origins, String> {
         let origins: Vec<String> = text.split_whitespace().map(str::to_ascii_lowercase).collect();
         if origins.len() > ORIGINS_MAX {
@@ -23,12 +23,12 @@ impl Origins {
         }
     }
 
-    /// The text that [`Origins::parse`] reads.
+    /// Returns the text that [`Origins::parse`] reads.
     pub(crate) fn format(&self) -> String {
         self.0.join(" ")
     }
 
-    /// Whether a page of this origin may.
+    /// Whether pages of this origin are allowed.
     pub(crate) fn allow(&self, origin: &str) -> bool {
         self.0.iter().any(|allowed| allowed == "*" || origin.eq_ignore_ascii_case(allowed))
     }
@@ -39,7 +39,7 @@ impl Origins {
     }
 }
 
-/// The host of an origin, without its port; none if it is no origin.
+/// Returns the host of an origin, without its port; `None` if it is not an origin.
 fn host_of(origin: &str) -> Option<&str> {
     let authority = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"))?;
     let colon = authority.rfind(':').filter(|&at| !authority[at..].contains(']'));

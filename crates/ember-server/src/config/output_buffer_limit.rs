@@ -1,13 +1,13 @@
-//! The limits on the replies which wait for a slow client, one per class of clients.
+//! The limits on unsent replies to slow clients, one per class of clients.
 
 use super::value::parse_memory;
 
 /// When a client is disconnected for not reading its replies; 0 means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct OutputBufferLimit {
-    /// At once above this many bytes.
+    /// Disconnects at once above this many bytes.
     pub(crate) hard_bytes: u64,
-    /// After `soft_seconds` without pause above this many bytes.
+    /// Disconnects after `soft_seconds` continuously above this many bytes.
     pub(crate) soft_bytes: u64,
     /// How long `soft_bytes` may be exceeded.
     pub(crate) soft_seconds: u64,
@@ -16,7 +16,7 @@ pub(crate) struct OutputBufferLimit {
 /// The limit of each class of clients.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct OutputBufferLimits {
-    /// Clients which are none of the following.
+    /// Clients of neither class below.
     pub(crate) normal: OutputBufferLimit,
     /// Replicas.
     pub(crate) replica: OutputBufferLimit,
@@ -25,8 +25,8 @@ pub(crate) struct OutputBufferLimits {
 }
 
 impl OutputBufferLimits {
-    /// Reads any number of `class hard soft seconds` and sets those classes; the others stay. Nothing is changed
-    /// on an error.
+    /// Reads any number of `class hard soft seconds` groups and sets those classes; the others keep their limits.
+    /// Nothing changes on an error.
     pub(crate) fn update(&mut self, text: &str) -> Result<(), String> {
         let words: Vec<_> = text.split_whitespace().collect();
         if words.is_empty() || !words.len().is_multiple_of(4) {
@@ -47,7 +47,7 @@ impl OutputBufferLimits {
         Ok(())
     }
 
-    /// The text which [`Self::update`] reads, with all classes.
+    /// Returns the text that [`Self::update`] reads, with all classes.
     pub(crate) fn format(&self) -> String {
         let classes = [("normal", self.normal), ("slave", self.replica), ("pubsub", self.pubsub)];
         let limits = classes.map(|(class, limit)| {

@@ -1,5 +1,5 @@
-//! What packages contain besides the program, made from the table of parameters: the example configuration, the manual
-//! page and the completions of shells in `deploy/`. `EMBER_BLESS=1` writes them again.
+//! Generated files of packages, from the table of parameters: the example configuration, the manual page and the shell
+//! completions in `deploy/`. `EMBER_BLESS=1` writes them again.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::stored::Form;
 use super::table::PARAMETERS;
 use super::{Config, Launch, launch, words};
 
-/// Lines of the example configuration are as long as those of a document.
+/// Line width of the example configuration, as in documents.
 const WIDTH: usize = 100;
 
 const HEAD: &str = "\
@@ -96,8 +96,8 @@ fn the_example_configuration_sets_the_defaults_with_and_without_its_marks() {
     }
 }
 
-/// The command line as clap would have it: for the manual and the completions only, since parameters are read from four
-/// sources by one reader of our own.
+/// Returns the command line as a clap command: only for the manual and the completions, since the server reads
+/// parameters from four sources with its own reader.
 fn command() -> Command {
     let mut command = Command::new("ember-server")
         .version(env!("CARGO_PKG_VERSION"))
@@ -181,7 +181,7 @@ fn the_manual_page_is_the_generated_one() {
     let manual = clap_mangen::Man::new(command());
     manual.render_title(&mut page).unwrap();
     manual.render_name_section(&mut page).unwrap();
-    // A synopsis with all parameters would be a page of its own.
+    // A synopsis with all parameters would fill a page.
     page.extend_from_slice(SYNOPSIS.as_bytes());
     manual.render_description_section(&mut page).unwrap();
     manual.render_options_section(&mut page).unwrap();

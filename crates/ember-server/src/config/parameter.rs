@@ -1,4 +1,4 @@
-//! One parameter of the configuration: its names, what its values look like, its default and its field.
+//! A parameter of the configuration: its names, the form of its values, its default and its field.
 //!
 //! Flags, file directives, environment variables, CONFIG GET and SET, `--help` and the documentation are all derived
 //! from this description. Every value is one text, the one CONFIG GET shows; [`Parameter::set`] reads it back.
@@ -9,27 +9,27 @@ use super::fields::Config;
 use super::stored::Form;
 use super::value::{self, Secret};
 
-/// The longest value: a path or a list of addresses needs less.
+/// The longest value; paths and lists of addresses are shorter.
 pub(super) const VALUE_BYTES_MAX: usize = 4096;
 
 /// A description of a parameter.
 #[derive(Debug)]
 pub(crate) struct Parameter {
-    /// Redis's name when Redis has the parameter, else ours; lower case.
+    /// Redis's name if Redis has the parameter, otherwise ember's; lower case.
     pub(crate) name: &'static str,
-    /// Further names, each as good as `name` everywhere.
+    /// Further names, equivalent to `name` everywhere.
     pub(crate) aliases: &'static [&'static str],
-    /// What its values look like and where they are kept.
+    /// The form of its values and the field that holds them.
     pub(crate) kind: Kind,
     /// The default, as a text.
     pub(crate) default: &'static str,
     /// Whether CONFIG SET may change it.
     pub(crate) mutable: bool,
-    /// What it means, in one or more sentences.
+    /// Its meaning, in one or more sentences.
     pub(crate) about: &'static str,
 }
 
-/// What the values of a parameter look like, and how its field is read and written.
+/// The form of a parameter's values, and access to its field.
 #[derive(Debug)]
 pub(crate) enum Kind {
     /// `yes` or `no`; as a flag without a value, `yes`.
@@ -44,9 +44,9 @@ pub(crate) enum Kind {
     Choice { names: &'static [&'static str], get: fn(&Config) -> usize, set: fn(&mut Config, usize) },
     /// The path of a file or directory; empty for none.
     Path(Field<String>),
-    /// A password, or a name that belongs to one: shown by CONFIG GET, and redacted everywhere else. When the parameter
-    /// `file` names the file to read it from, the value here does not count; setting it forgets that file, so that the later
-    /// of the two counts.
+    /// A password, or a name that belongs to one: shown by CONFIG GET, and redacted everywhere else. If the parameter
+    /// `file` names a file to read it from, the value here does not count; setting the value clears that file name, so
+    /// that the later of the two counts.
     Secret { field: Field<Secret>, file: Option<Field<String>> },
     /// Words separated by white space.
     Words {
@@ -54,17 +54,17 @@ pub(crate) enum Kind {
         get: fn(&Config) -> String,
         set: fn(&mut Config, &str) -> Result<(), String>,
     },
-    /// As `Words`; a line of a source adds to the lines before it, the first of which takes the place of the default.
+    /// Like `Words`, but a line of a source adds to the lines before it; the first one replaces the default.
     Lines {
         shape: &'static str,
         get: fn(&Config) -> String,
         set: fn(&mut Config, &str) -> Result<(), String>,
         add: fn(&mut Config, &str) -> Result<(), String>,
     },
-    /// Checked, kept and shown, but without effect in this version, for `reason`.
+    /// Checked, stored and shown, but without effect in this version, for `reason`.
     Stored { form: Form, reason: &'static str },
-    /// Only what is true of this version: the first of `accepts` or another spelling of it. Anything else is refused
-    /// with `reason`.
+    /// Accepts only the value that applies in this version: the first of `accepts` or another spelling of it. Anything
+    /// else is refused with `reason`.
     Fixed { accepts: &'static [&'static str], reason: &'static str },
 }
 
@@ -86,7 +86,7 @@ impl<T> Field<T> {
     }
 }
 
-/// Further names for parameters of Redis that Redis 7.2 does not know: ember's own, and newer spellings.
+/// Names that Redis 7.2 does not know, of parameters that it has: ember's own, and newer spellings.
 const OWN_NAMES: [&str; 8] = [
     "aof-rewrite-cpulist",
     "bgsave-cpulist",
@@ -99,7 +99,7 @@ const OWN_NAMES: [&str; 8] = [
 ];
 
 impl Parameter {
-    /// A parameter that is checked, kept and shown, but has no effect, for `reason`.
+    /// Describes a parameter that is checked, stored and shown, but has no effect, for `reason`.
     pub(super) const fn without_effect(
         name: &'static str,
         form: Form,
@@ -111,27 +111,27 @@ impl Parameter {
         Parameter { name, aliases: &[], kind, default, mutable: true, about }
     }
 
-    /// The same with a further name.
+    /// Adds further names.
     pub(super) const fn or(self, aliases: &'static [&'static str]) -> Parameter {
         Parameter { aliases, ..self }
     }
 
-    /// The same, fixed at the start.
+    /// Makes the parameter fixed at startup.
     pub(super) const fn at_start(self) -> Parameter {
         Parameter { mutable: false, ..self }
     }
 
-    /// All names, the canonical one first.
+    /// Returns all names, the canonical one first.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
     }
 
-    /// The names that Redis has for it, too: what a client sees that asks for all names like these.
+    /// Returns the names that Redis has for it, too: those that a glob in CONFIG GET matches.
     pub(crate) fn listed_names(&self) -> impl Iterator<Item = &'static str> {
         self.names().filter(|name| !OWN_NAMES.contains(name))
     }
 
-    /// The value in `config`, as the text which [`Self::set`] reads.
+    /// Returns the value in `config`, as the text that [`Self::set`] reads.
     pub(crate) fn get(&self, config: &Config) -> String {
         match &self.kind {
             Kind::YesNo(field) => if *(field.get)(config) { "yes" } else { "no" }.to_owned(),
@@ -188,7 +188,7 @@ impl Parameter {
         Ok(())
     }
 
-    /// As [`Self::set`], by a line of a source of the configuration, which may add to those before it.
+    /// Like [`Self::set`], for a line of a configuration source, which may add to the lines before it.
     ///
     /// # Errors
     /// As [`Self::set`].
@@ -199,12 +199,12 @@ impl Parameter {
         }
     }
 
-    /// Sets the value in `config` back to the default.
+    /// Resets the value in `config` to the default.
     pub(crate) fn reset(&self, config: &mut Config) {
         self.set(config, self.default).expect("a test sets every parameter to its default");
     }
 
-    /// The default of a parameter without effect, as CONFIG GET shows it.
+    /// Returns the default of a parameter without effect, as CONFIG GET shows it.
     fn stored_default(&self) -> String {
         match &self.kind {
             Kind::Stored { form, .. } => form.read(self.default).expect("a test reads every default"),
@@ -222,7 +222,7 @@ impl Parameter {
         matches!(self.kind, Kind::Lines { .. })
     }
 
-    /// What the flag without a value means: `yes` for a switch, the empty text where that means none.
+    /// Returns the value of the flag without a value: `yes` for a switch, the empty text where that means none.
     pub(crate) fn bare_value(&self) -> Option<&'static str> {
         match self.kind {
             Kind::YesNo(_)
@@ -233,10 +233,10 @@ impl Parameter {
         }
     }
 
-    /// The single text of a value given as the words of a line.
+    /// Joins the words of a line to one value.
     ///
     /// # Errors
-    /// When this parameter takes exactly one word and there are more, or none where that means nothing.
+    /// If this parameter takes exactly one word and there are more, or if there is none and the parameter needs one.
     pub(crate) fn join(&self, words: &[String]) -> Result<String, String> {
         match words {
             [word] => Ok(word.clone()),
@@ -249,7 +249,7 @@ impl Parameter {
         }
     }
 
-    /// Whether its value follows from another parameter, so that a configuration file should not hold it.
+    /// Whether its value comes from another parameter, so that a configuration file should not contain it.
     pub(crate) fn is_derived(&self, config: &Config) -> bool {
         match &self.kind {
             Kind::Secret { file: Some(file), .. } => !(file.get)(config).is_empty(),
@@ -257,7 +257,7 @@ impl Parameter {
         }
     }
 
-    /// The name of the environment variable for one of the names.
+    /// Returns the name of the environment variable for one of the names.
     pub(crate) fn environment_name(name: &str) -> String {
         format!("EMBER_{}", name.to_ascii_uppercase().replace('-', "_"))
     }

@@ -1,6 +1,6 @@
-//! The percentiles of command latency which INFO shows.
+//! The percentiles of command latency in INFO.
 
-/// How many percentiles are shown at most: each is a field in the line of each command.
+/// The maximum number of percentiles: each is a field in the line of each command.
 const PERCENTILES_MAX: usize = 32;
 
 /// Reads percentiles from 0 to 100, separated by white space.
@@ -17,19 +17,19 @@ pub(crate) fn parse(text: &str) -> Result<Vec<f64>, String> {
         if percentiles.len() == PERCENTILES_MAX {
             return Err(format!("at most {PERCENTILES_MAX} percentiles"));
         }
-        // What is not shown is not kept either, and there is no negative zero.
+        // Digits that are not shown are not kept either, and there is no negative zero.
         percentiles.push((percentile * 1e6).round() / 1e6 + 0.0);
     }
     Ok(percentiles)
 }
 
-/// The text which [`parse`] reads, with up to six decimals.
+/// Returns the text that [`parse`] reads, with up to six decimals.
 pub(crate) fn format(percentiles: &[f64]) -> String {
     let words: Vec<_> = percentiles.iter().map(|percentile| format_one(*percentile)).collect();
     words.join(" ")
 }
 
-/// One percentile as INFO names it: `50`, `99.9`.
+/// Returns one percentile as INFO names it: `50`, `99.9`.
 pub(crate) fn format_one(percentile: f64) -> String {
     let text = format!("{percentile:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -1,6 +1,6 @@
-//! Where the primary of this server is, if it has one.
+//! The address of this server's primary, if it has one.
 
-/// The host and the port of a primary, or nothing for a server that is one itself.
+/// The host and the port of a primary; none if the server is a primary itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PrimaryAddress(Option<(String, u16)>);
 
@@ -8,7 +8,7 @@ impl PrimaryAddress {
     /// No primary.
     pub(crate) const NONE: PrimaryAddress = PrimaryAddress(None);
 
-    /// The primary at this host and port.
+    /// Returns the address with this host and port.
     pub(crate) fn new(host: String, port: u16) -> PrimaryAddress {
         PrimaryAddress(Some((host, port)))
     }
@@ -21,7 +21,7 @@ impl PrimaryAddress {
     /// Reads the words of the parameter.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with them.
+    /// A sentence that describes the mistake.
     pub(super) fn parse(text: &str) -> Result<PrimaryAddress, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
         match words[..] {
@@ -37,7 +37,7 @@ impl PrimaryAddress {
         }
     }
 
-    /// The words that [`PrimaryAddress::parse`] reads.
+    /// Returns the words that [`PrimaryAddress::parse`] reads.
     pub(super) fn format(&self) -> String {
         self.get().map_or_else(String::new, |(host, port)| format!("{host} {port}"))
     }

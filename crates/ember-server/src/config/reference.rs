@@ -1,5 +1,5 @@
-//! Texts derived from the table of parameters: `--help`, `--version`, and, written by a test, the table in
-//! `docs/configuration.md`.
+//! Texts derived from the table of parameters: `--help`, `--version`, and the table in `docs/configuration.md`, which a
+//! test writes.
 
 use std::ops::RangeInclusive;
 
@@ -9,12 +9,12 @@ use super::stored::Form;
 use super::table::PARAMETERS;
 use super::value::format_memory;
 
-/// The line `--version` prints.
+/// Returns the output of `--version`.
 pub(crate) fn version() -> String {
     format!("ember-server {}", ember_version::SHOWN)
 }
 
-/// The text `--help` prints.
+/// Returns the output of `--help`.
 pub(crate) fn help() -> String {
     let mut text = version();
     text.push_str(
@@ -43,7 +43,7 @@ fn shown_default(parameter: &Parameter) -> &'static str {
     if parameter.default.is_empty() { "\"\"" } else { parameter.default }
 }
 
-/// What values look like, in a few words.
+/// Describes the form of values in a few words.
 pub(super) fn shape(kind: &Kind) -> String {
     match kind {
         Kind::YesNo(_) => "`yes` or `no`".to_owned(),
@@ -63,7 +63,7 @@ pub(super) fn shape(kind: &Kind) -> String {
     }
 }
 
-/// What the values of a parameter without effect look like.
+/// Describes the form of values of a parameter without effect.
 fn stored_shape(form: &Form) -> String {
     match form {
         Form::YesNo => "`yes` or `no`".to_owned(),
@@ -93,7 +93,7 @@ fn choice_shape(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// What a parameter means, and for one without effect why it has none.
+/// Returns the meaning of a parameter, with the reason if it has no effect.
 pub(super) fn meaning(parameter: &Parameter) -> String {
     match parameter.kind {
         Kind::Stored { reason, .. } => format!("{} No effect: {reason}.", parameter.about),
@@ -101,17 +101,17 @@ pub(super) fn meaning(parameter: &Parameter) -> String {
     }
 }
 
-/// The facts of a parameter, beside its value.
+/// The facts about a parameter except its value.
 pub(crate) struct Description {
     /// All names, the canonical one first.
     pub(crate) names: Vec<&'static str>,
-    /// What values look like.
+    /// The form of its values.
     pub(crate) shape: String,
-    /// The values, where there are few.
+    /// The values, if there are few.
     pub(crate) choices: Vec<&'static str>,
     /// The default, as CONFIG GET shows it.
     pub(crate) default: String,
-    /// What it means, and why it has no effect if it has none.
+    /// Its meaning, and the reason if it has no effect.
     pub(crate) meaning: String,
     /// Whether CONFIG SET may change it.
     pub(crate) is_mutable: bool,
@@ -121,7 +121,7 @@ pub(crate) struct Description {
     pub(crate) has_effect: bool,
 }
 
-/// All parameters, in the order of the documentation.
+/// Returns all parameters, in the order of the documentation.
 pub(crate) fn descriptions() -> Vec<Description> {
     let defaults = Config::default();
     let of = |parameter: &'static Parameter| Description {
@@ -137,7 +137,7 @@ pub(crate) fn descriptions() -> Vec<Description> {
     PARAMETERS.iter().map(of).collect()
 }
 
-/// The values of a parameter, where there are few.
+/// Returns the values of a parameter, if there are few.
 fn choices(kind: &Kind) -> &'static [&'static str] {
     match kind {
         Kind::YesNo(_) | Kind::Stored { form: Form::YesNo, .. } => &["yes", "no"],
@@ -176,7 +176,7 @@ mod tests {
     const BEGIN: &str = "<!-- parameters: begin -->\n";
     const END: &str = "<!-- parameters: end -->\n";
 
-    /// The table of parameters in Markdown.
+    /// Returns the table of parameters in Markdown.
     fn table() -> String {
         let mut text =
             "| Parameter | Values | Default | CONFIG SET | Meaning |\n|---|---|---|---|---|\n".to_owned();

@@ -1,11 +1,11 @@
-//! Lines `rename-command name new-name` of configuration files.
+//! The `rename-command name new-name` lines of configuration files.
 
-/// A command that gets another name, or none.
+/// A command that is renamed or disabled.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RenameDirective {
     pub(crate) from: String,
-    /// Empty to take the command away.
+    /// Empty to disable the command.
     pub(crate) to: String,
-    /// Where it stands: `a.conf:12`.
+    /// Its place: `a.conf:12`.
     pub(crate) origin: String,
 }

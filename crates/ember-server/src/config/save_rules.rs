@@ -1,19 +1,19 @@
-//! Save rules: after how many changes, and how much time, the data set is saved by itself.
+//! Save rules: the number of changes and the time after which the data set is saved automatically.
 
-/// One rule: both are to be fulfilled.
+/// A rule: both conditions must be met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SaveRule {
-    /// More seconds than this since the last time.
+    /// More than this many seconds since the last save.
     pub(crate) seconds: i64,
-    /// So many changes of keys since the last time.
+    /// At least this many changed keys since the last save.
     pub(crate) changes: u64,
 }
 
-/// All rules; one that is fulfilled is enough.
+/// All rules; the data set is saved when any of them is met.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SaveRules {
     rules: Vec<SaveRule>,
-    /// Whether a line has put its rules in the place of the default.
+    /// Whether a line has replaced the default.
     is_stated: bool,
 }
 
@@ -24,17 +24,17 @@ impl PartialEq for SaveRules {
 }
 
 impl SaveRules {
-    /// Whether there is no rule: nothing is saved by itself.
+    /// Whether there is no rule: nothing is saved automatically.
     pub(crate) fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// The rules.
+    /// Returns the rules.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &SaveRule> {
         self.rules.iter()
     }
 
-    /// Puts the rules of a text, pairs of seconds and changes, in the place of all.
+    /// Replaces all rules by those of a text, pairs of seconds and changes.
     ///
     /// # Errors
     /// If the text has none; nothing is changed then.
@@ -43,7 +43,7 @@ impl SaveRules {
         Ok(())
     }
 
-    /// Adds the rules of a line of a file to those of the lines before it. A line without rules takes all away.
+    /// Adds the rules of a line of a file to those of the lines before it. A line without rules removes all.
     ///
     /// # Errors
     /// As [`SaveRules::set`].
@@ -57,7 +57,7 @@ impl SaveRules {
         Ok(())
     }
 
-    /// The text that [`SaveRules::set`] reads.
+    /// Returns the text that [`SaveRules::set`] reads.
     pub(crate) fn format(&self) -> String {
         let rules = self.rules.iter().map(|rule| format!("{} {}", rule.seconds, rule.changes));
         rules.collect::<Vec<_>>().join(" ")

@@ -1,13 +1,13 @@
-//! How the server ends: the options of SHUTDOWN, and those that a signal stands for.
+//! The options of SHUTDOWN, also configurable for signals.
 
 /// The options of SHUTDOWN; none of them for the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ShutdownOptions {
-    /// Whether the data set is saved; none: if there are save rules.
+    /// Whether the data set is saved; `None`: if there are save rules.
     pub(crate) saves: Option<bool>,
-    /// Replicas are not waited for.
+    /// Shut down without waiting for replicas.
     pub(crate) is_immediate: bool,
-    /// Whether the server ends also when the data set cannot be saved.
+    /// Shut down even if the data set cannot be saved.
     pub(crate) is_forced: bool,
 }
 
@@ -17,7 +17,7 @@ impl ShutdownOptions {
     /// Reads words.
     ///
     /// # Errors
-    /// A sentence of Redis's.
+    /// Redis's error text.
     pub(super) fn parse(text: &str) -> Result<ShutdownOptions, String> {
         let mut options = ShutdownOptions::default();
         let (mut saves, mut saves_not) = (false, false);
@@ -41,7 +41,7 @@ impl ShutdownOptions {
         Ok(options)
     }
 
-    /// The words.
+    /// Returns the words.
     pub(super) fn format(self) -> String {
         let words = [
             (self.saves == Some(true), "save"),

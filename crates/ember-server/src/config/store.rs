@@ -1,4 +1,4 @@
-//! What a store stands for: other parameters, which must not say anything else.
+//! The parameters that a store implies; other statements must not contradict them.
 
 use ember_storage::stores::EngineKind;
 
@@ -6,11 +6,11 @@ use super::fields::Config;
 use super::save_rules::SaveRules;
 use super::value::{AppendFsync, Store};
 
-/// The path of a store that keeps nothing on disk.
+/// The path of a store that writes nothing to disk.
 const IN_MEMORY: &str = ":memory:";
 
 impl Store {
-    /// The engine that has the data set in files of its own; None if the keyspace has it.
+    /// Returns the engine that holds the data set in its own files; `None` if the keyspace holds it.
     pub(crate) fn engine(self) -> Option<EngineKind> {
         match self {
             Store::None | Store::Map | Store::Btree => None,
@@ -21,10 +21,10 @@ impl Store {
     }
 }
 
-/// Writes what the store says into `config`. `origin_of` tells where a parameter is stated, if it is.
+/// Writes the implied values into `config`. `origin_of` returns the place where a parameter is stated, if it is.
 ///
 /// # Errors
-/// A line with the place of a parameter that says something else.
+/// A line with the place of a parameter that contradicts the store.
 pub(super) fn apply(config: &mut Config, origin_of: impl Fn(&str) -> Option<String>) -> Result<(), String> {
     if config.store == Store::None {
         let stray = [("path", !config.path.is_empty()), ("fsync", !config.fsync)];
@@ -69,7 +69,7 @@ pub(super) fn apply(config: &mut Config, origin_of: impl Fn(&str) -> Option<Stri
     Ok(())
 }
 
-/// Looks at what does not go with a store that has files of its own.
+/// Checks for parameters that do not work with a store that has its own files.
 fn check_engine(
     config: &Config,
     engine: EngineKind,

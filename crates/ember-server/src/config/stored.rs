@@ -1,4 +1,4 @@
-//! Values that are checked, kept and shown, but have no effect in this version.
+//! Values that are checked, stored and shown, but have no effect in this version.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use super::value;
 
-/// What the values of a parameter without effect look like: as in Redis.
+/// The form of the values of a parameter without effect, as in Redis.
 #[derive(Debug)]
 pub(crate) enum Form {
     /// `yes` or `no`.
@@ -26,10 +26,10 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// `text` as CONFIG GET shows it.
+    /// Returns `text` as CONFIG GET shows it.
     ///
     /// # Errors
-    /// A sentence of Redis's, when it is no value of this form.
+    /// Redis's error text, if it is no value of this form.
     pub(super) fn read(&self, text: &str) -> Result<String, String> {
         if text.contains('\0') {
             return Err("argument contains a NUL byte".to_owned());
@@ -45,17 +45,17 @@ impl Form {
     }
 }
 
-/// The values without effect that are not their defaults, by the names of their parameters.
+/// The values without effect that differ from their defaults, by parameter name.
 #[derive(Clone, Default, PartialEq)]
 pub(crate) struct StoredValues(BTreeMap<&'static str, String>);
 
 impl StoredValues {
-    /// The value of the parameter `name`; none when it is the default.
+    /// Returns the value of the parameter `name`; `None` if it is the default.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Keeps a value; none for the default.
+    /// Stores a value; `None` for the default.
     pub(super) fn set(&mut self, name: &'static str, value: Option<String>) {
         match value {
             Some(value) => self.0.insert(name, value),
@@ -63,12 +63,12 @@ impl StoredValues {
         };
     }
 
-    /// Keeps the name of a directive that nothing reads any more, which is none of a parameter.
+    /// Records a retired directive, whose name is not that of a parameter.
     pub(super) fn note_retired(&mut self, name: &'static str) {
         self.0.insert(name, String::new());
     }
 
-    /// The parameters whose values are not their defaults, and retired directives.
+    /// Returns the parameters whose values differ from their defaults, and retired directives.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.0.keys().copied()
     }
@@ -95,12 +95,12 @@ pub(super) fn check_host_name(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the address or host name that connections would come from.
+/// Checks the address or host name that outgoing connections would use as their source.
 pub(super) fn check_source_address(text: &str) -> Result<(), String> {
     if text.parse::<IpAddr>().is_ok() { Ok(()) } else { check_host_name(text) }
 }
 
-/// Checks an address of a kind, or none.
+/// Checks an address of this kind; an empty text is valid.
 fn check_address<A: FromStr>(text: &str, kind: &str) -> Result<(), String> {
     if text.is_empty() || text.parse::<A>().is_ok() {
         Ok(())
@@ -119,8 +119,8 @@ pub(super) fn check_ipv6(text: &str) -> Result<(), String> {
     check_address::<Ipv6Addr>(text, "IPv6")
 }
 
-/// Checks the name for people that a node of a cluster would announce: what its file of nodes uses as marks is no part of
-/// it.
+/// Checks the human-readable name that a node of a cluster would announce: the delimiters of the file of nodes are not
+/// allowed.
 pub(super) fn check_node_name(text: &str) -> Result<(), String> {
     if text.bytes().any(|byte| b"!#$%&()*+:;<>?@[]^{|}~".contains(&byte)) {
         return Err("Announced human node name contained invalid character".to_owned());
@@ -128,7 +128,7 @@ pub(super) fn check_node_name(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The names that may stand in braces in the template of a process title.
+/// The names that are allowed in braces in the template of a process title.
 const TITLE_NAMES: [&str; 7] =
     ["title", "listen-addr", "server-mode", "port", "tls-port", "unixsocket", "config-file"];
 

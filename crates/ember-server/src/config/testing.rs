@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A directory which no other test uses.
+/// A directory that no other test uses.
 pub(super) struct TestDirectory(PathBuf);
 
 impl TestDirectory {
@@ -15,12 +15,12 @@ impl TestDirectory {
         TestDirectory(path)
     }
 
-    /// The path of `name` in here.
+    /// Returns the path of `name` in this directory.
     pub(super) fn path(&self, name: &str) -> String {
         self.0.join(name).to_str().unwrap().to_owned()
     }
 
-    /// Writes a file, with the directories before it, and returns its path.
+    /// Writes a file, creates its parent directories, and returns its path.
     pub(super) fn write(&self, name: &str, text: &str) -> String {
         let path = self.path(name);
         std::fs::create_dir_all(PathBuf::from(&path).parent().unwrap()).unwrap();
@@ -35,7 +35,7 @@ impl TestDirectory {
 
 impl Drop for TestDirectory {
     fn drop(&mut self) {
-        // What remains lies in the system's directory for temporary files, so a failure harms nothing.
+        // A leftover is in the system's directory for temporary files, so a failure is harmless.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! Bringing the lines `user name rule …` of a configuration file up to date, for CONFIG REWRITE.
+//! Updates of the `user name rule …` lines of a configuration file, for CONFIG REWRITE.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use super::fields::Config;
 use super::file::{self, USER_DIRECTIVE};
 use super::users::{StoredUser, UserDirective};
 
-/// Brings the user lines of `text`, the file `name` in `directory`, up to date: the first ones are replaced, further ones
+/// Updates the user lines of `text`, the file `name` in `directory`: existing lines are replaced, further ones
 /// appended. `append` adds lines at the end.
 ///
 /// # Errors
-/// When that cannot be, because an included file defines users otherwise.
+/// If that is impossible because an included file defines users differently.
 pub(super) fn rewrite(
     text: &str,
     users: &[StoredUser],

@@ -1,15 +1,15 @@
-//! Users as lines `user name rule …` of configuration files define them.
+//! Users that `user name rule …` lines of configuration files define.
 
 use std::fmt;
 
 use super::words;
 
-/// A line that defines a user. What `Debug` prints does not show its rules, which may hold a password.
+/// A line that defines a user. `Debug` does not print its rules, which may contain a password.
 #[derive(Clone, PartialEq)]
 pub(crate) struct UserDirective {
     /// The name and the rules.
     pub(crate) words: Vec<String>,
-    /// Where it stands: `a.conf:12`.
+    /// Its place: `a.conf:12`.
     pub(crate) origin: String,
 }
 
@@ -19,12 +19,12 @@ impl fmt::Debug for UserDirective {
     }
 }
 
-/// A user as a file is to define it.
+/// A user to be written to a file.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredUser {
     pub(crate) name: String,
     pub(crate) rules: Vec<String>,
-    /// Other rules that make the same user: those of the lines that the server has started with.
+    /// Equivalent rules: those of the lines that the server was started with.
     pub(crate) spellings: Vec<Vec<String>>,
 }
 
@@ -41,7 +41,8 @@ impl StoredUser {
     }
 }
 
-/// As [`words::quote`], but a `#` needs no quotes: it begins the hash of a password, and a comment only at a line's start.
+/// Like [`words::quote`], but a `#` needs no quotes: it begins a password hash, and a comment only at the start of a
+/// line.
 fn quote_if_needed(word: &str) -> String {
     let is_bare = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'\\');
     if !word.is_empty() && word.bytes().all(is_bare) { word.to_owned() } else { words::quote(word) }

@@ -42,7 +42,7 @@ pub(crate) fn parse_memory(text: &str, range: &RangeInclusive<u64>) -> Result<u6
     Ok(bytes)
 }
 
-/// A memory size as people write it: `100mb` when the bytes are a whole number of the unit, else plain bytes.
+/// Formats a memory size for people: `100mb` if the bytes are a whole number of the unit, otherwise plain bytes.
 pub(crate) fn format_memory(bytes: u64) -> String {
     for (unit, name) in [(1 << 30, "gb"), (1 << 20, "mb"), (1 << 10, "kb")] {
         if bytes != 0 && bytes.is_multiple_of(unit) {
@@ -72,7 +72,7 @@ pub(crate) fn parse_yes_no(text: &str) -> Result<bool, String> {
     }
 }
 
-/// The position of `text` among `names`.
+/// Returns the position of `text` in `names`.
 pub(crate) fn parse_choice(text: &str, names: &[&str]) -> Result<usize, String> {
     names
         .iter()
@@ -84,7 +84,7 @@ fn between(min: impl std::fmt::Display, max: impl std::fmt::Display) -> String {
     format!("argument must be between {min} and {max} inclusive")
 }
 
-/// A password: what `Debug` prints does not show it.
+/// A password, which `Debug` does not print.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Secret(String);
 
@@ -94,7 +94,7 @@ impl Secret {
         Secret(text.to_owned())
     }
 
-    /// The password itself; empty when there is none.
+    /// Returns the password itself; empty when there is none.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
@@ -106,7 +106,7 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// Reads a text that is shown on a line.
+/// Reads a text that is shown on one line.
 pub(super) fn parse_line(text: &str) -> Result<String, String> {
     if text.chars().any(char::is_control) {
         return Err("argument contains a control character".to_owned());
@@ -122,7 +122,7 @@ macro_rules! choices {
         pub(crate) enum $enum { $($(#[$doc])* $variant,)* }
 
         impl $enum {
-            /// Every choice, in the order of [`Self::NAMES`].
+            /// All choices, in the order of [`Self::NAMES`].
             pub(crate) const ALL: &[$enum] = &[$($enum::$variant,)*];
             /// The names in the configuration.
             pub(crate) const NAMES: &[&str] = &[$($name,)*];
@@ -144,21 +144,21 @@ macro_rules! choices {
 }
 
 choices! {
-    /// The least severe messages which are logged.
+    /// The lowest level of logged messages.
     LogLevel {
         /// Everything.
         Debug = "debug",
-        /// Much, without the debugging of a developer.
+        /// Details, without those for developers.
         Verbose = "verbose",
-        /// What one wants to know in production.
+        /// The information needed in production.
         Notice = "notice",
-        /// Only what asks for attention.
+        /// Only messages that need attention.
         Warning = "warning",
         /// No message at all.
         Nothing = "nothing",
     }
 
-    /// What a line of the log looks like.
+    /// The format of a log line.
     LogFormat {
         /// Time, level and message.
         Legacy = "legacy",
@@ -168,7 +168,7 @@ choices! {
         Json = "json",
     }
 
-    /// How the log says the time.
+    /// The format of times in the log.
     LogTimestampFormat {
         /// ISO 8601 in UTC with microseconds.
         Legacy = "legacy",
@@ -178,17 +178,17 @@ choices! {
         Milliseconds = "milliseconds",
     }
 
-    /// What becomes of RDB files whose version is not known.
+    /// How RDB files of an unknown version are treated.
     RdbVersionCheck {
         /// They are refused.
         Strict = "strict",
-        /// They are read, as far as they hold nothing that is unknown.
+        /// They are read, as long as they contain nothing unknown.
         Relaxed = "relaxed",
     }
 
-    /// The oldest server that is to read the written data.
+    /// The oldest server that must be able to read the written data.
     RdbTarget {
-        /// Redis 7.0, or the first one that has all of the data.
+        /// Redis 7.0, or the first version that supports all of the data.
         Redis = "redis",
         /// Redis 7.2.
         Redis72 = "redis-7.2",
@@ -198,9 +198,9 @@ choices! {
         Valkey9 = "valkey-9",
     }
 
-    /// Who may call DEBUG, or change protected parameters.
+    /// The clients that may call DEBUG, or change protected parameters.
     DebugCommand {
-        /// Nobody.
+        /// No client.
         No = "no",
         /// Every client.
         Yes = "yes",
@@ -208,7 +208,7 @@ choices! {
         Local = "local",
     }
 
-    /// Which channels new users may use.
+    /// The channels that new users may use.
     PubsubDefault {
         /// All.
         AllChannels = "allchannels",
@@ -216,13 +216,13 @@ choices! {
         ResetChannels = "resetchannels",
     }
 
-    /// A store that keeps the data set.
+    /// The store that holds the data set.
     Store {
-        /// What is kept is said by other parameters.
+        /// No store: other parameters configure persistence.
         None = "none",
-        /// Keys in no order.
+        /// Keys without an order.
         Map = "map",
-        /// The names of keys in order, too.
+        /// Key names in order, too.
         Btree = "btree",
         /// In a file of redb.
         Redb = "redb",
@@ -230,31 +230,31 @@ choices! {
         Lmdb = "lmdb",
         /// In files of fjall.
         Fjall = "fjall",
-        /// As redb, which is like it.
+        /// An alias of redb, which is similar.
         Bolt = "bolt",
-        /// The same.
+        /// Another alias of redb.
         Bbolt = "bbolt",
-        /// As fjall, which is like it.
+        /// An alias of fjall, which is similar.
         Leveldb = "leveldb",
-        /// The same.
+        /// Another alias of fjall.
         Kv = "kv",
     }
 
-    /// When what is written to the AOF is made durable.
+    /// When writes to the AOF are made durable.
     AppendFsync {
-        /// Before it is acknowledged.
+        /// Before they are acknowledged.
         Always = "always",
         /// Each second.
         EverySec = "everysec",
-        /// When the operating system sees fit, or the file is closed.
+        /// When the operating system decides, or when the file is closed.
         No = "no",
     }
 
-    /// How a replica applies what its primary sends.
+    /// How a replica applies its primary's stream.
     ReplicaApply {
         /// On all cores.
         Parallel = "parallel",
-        /// On one, in the order of the primary.
+        /// On one core, in the order of the primary.
         Serial = "serial",
     }
 
@@ -268,15 +268,15 @@ choices! {
 
     /// Whether clients must show a certificate.
     TlsAuthClients {
-        /// They are not asked for one.
+        /// Certificates are not requested.
         No = "no",
-        /// They must.
+        /// A certificate is required.
         Yes = "yes",
-        /// They may; one that is shown must be right.
+        /// A certificate is optional, but must be valid.
         Optional = "optional",
     }
 
-    /// What of a client's certificate is the name of its user.
+    /// The part of a client's certificate that names its user.
     TlsAuthClientsUser {
         /// The common name of its subject.
         CommonName = "CN",
@@ -286,23 +286,23 @@ choices! {
         Off = "off",
     }
 
-    /// Whether the system is told how much the process is worth when memory runs out.
+    /// Whether and how the OOM score of the process is adjusted.
     OomScoreAdj {
-        /// It is not.
+        /// Not adjusted.
         No = "no",
         /// As `relative`.
         Yes = "yes",
-        /// By how much more or less than before.
+        /// Relative to the value before the change.
         Relative = "relative",
-        /// How much.
+        /// Set to the value.
         Absolute = "absolute",
     }
 
-    /// Which part of the system the log daemon takes the server for.
+    /// The syslog facility of the server's messages.
     SyslogFacility {
-        /// A program of a user.
+        /// A user-level program.
         User = "user",
-        /// One of eight for the machine's own use.
+        /// One of eight facilities for local use.
         Local0 = "local0",
         /// Another.
         Local1 = "local1",
@@ -320,13 +320,13 @@ choices! {
         Local7 = "local7",
     }
 
-    /// Which supervisor is told that the server is ready.
+    /// The supervisor that is notified when the server is ready.
     Supervised {
-        /// upstart, by a stop of the process.
+        /// upstart, by stopping the process.
         Upstart = "upstart",
         /// systemd, through its notification socket.
         Systemd = "systemd",
-        /// The one that has put its variable into the environment.
+        /// The one whose variable is in the environment.
         Auto = "auto",
         /// None.
         No = "no",
@@ -334,7 +334,7 @@ choices! {
 }
 
 impl DebugCommand {
-    /// Whether a client may, who is on this machine or not.
+    /// Whether this setting allows a client; `is_local` if it is on this machine.
     pub(crate) fn allows(self, is_local: bool) -> bool {
         match self {
             DebugCommand::No => false,
@@ -345,7 +345,7 @@ impl DebugCommand {
 }
 
 impl SyslogFacility {
-    /// As RFC 3164 counts them.
+    /// Returns the number in RFC 3164.
     pub(crate) fn number(self) -> u8 {
         match self {
             SyslogFacility::User => 1,
@@ -388,7 +388,7 @@ impl KeyspaceEvents {
         Ok(KeyspaceEvents(classes))
     }
 
-    /// The letters. `A` stands for the classes it means, and for that of new keys when that is on too.
+    /// Returns the letters. `A` stands for its classes, and includes the class of new keys if that is on, too.
     pub(crate) fn format(self) -> String {
         let is_all = self.0.contains(EventClass::ALL);
         let parts = EventClass::ALL.union(EventClass::NEW);
@@ -399,7 +399,7 @@ impl KeyspaceEvents {
         shown.map(|(letter, _)| letter).collect()
     }
 
-    /// The classes to gather: none, unless they are published on channels of keys or of events.
+    /// Returns the classes to collect: none, unless events are published on keyspace or keyevent channels.
     pub(crate) fn wanted(self) -> EventClass {
         if self.0.intersects(EventClass::KEYSPACE | EventClass::KEYEVENT) {
             self.0

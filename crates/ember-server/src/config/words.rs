@@ -1,17 +1,17 @@
-//! The words of one configuration line: splitting with redis.conf's quotes, and quoting back.
+//! The words of a configuration line: splitting with redis.conf's quotes, and quoting back.
 //!
-//! A word in double quotes knows the escapes `\n \r \t \b \a \xHH` and `\c` for any other `c`; a word in single
-//! quotes knows only `\'`. A closing quote must be followed by white space or the end of the line.
+//! A word in double quotes supports the escapes `\n \r \t \b \a \xHH` and `\c` for any other `c`; a word in single
+//! quotes supports only `\'`. A closing quote must be followed by white space or the end of the line.
 
 use std::iter::Peekable;
 use std::slice::Iter;
 
-/// Why a line has no words.
+/// Why a line cannot be split.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BadLine {
-    /// A quote is not closed, or something sticks to a closing quote.
+    /// A quote is not closed, or is followed by another character.
     UnbalancedQuotes,
-    /// The escapes of a word make bytes which are not UTF-8.
+    /// The escapes of a word produce bytes that are not UTF-8.
     NotUtf8,
 }
 
@@ -27,7 +27,7 @@ impl std::fmt::Display for BadLine {
 /// Splits `line` into words. An empty line has none.
 ///
 /// # Errors
-/// [`BadLine`] when quotes are not balanced or a word is not UTF-8.
+/// [`BadLine`] if quotes are not balanced or a word is not UTF-8.
 pub(crate) fn split(line: &str) -> Result<Vec<String>, BadLine> {
     let mut words = Vec::new();
     let mut rest = line.as_bytes().iter().peekable();
@@ -96,7 +96,7 @@ fn double_quoted(rest: &mut Peekable<Iter<'_, u8>>, word: &mut Vec<u8>) -> Resul
     }
 }
 
-/// The byte of `xHH`, and what follows it; none when the escape is not of that shape.
+/// Returns the byte of `xHH`, and the rest; `None` if the escape does not have that form.
 fn hex_escape<'a>(rest: &Peekable<Iter<'a, u8>>) -> Option<(u8, Peekable<Iter<'a, u8>>)> {
     let mut ahead = rest.clone();
     ahead.next_if(|byte| **byte == b'x')?;
@@ -115,8 +115,8 @@ fn single_quoted(rest: &mut Peekable<Iter<'_, u8>>, word: &mut Vec<u8>) -> Resul
     }
 }
 
-/// `word` as a configuration line would hold it: bare when it can be, else in double quotes.
-/// [`split`] gives the word back.
+/// Quotes `word` for a configuration line: bare if possible, otherwise in double quotes. [`split`] returns the word
+/// again.
 pub(crate) fn quote(word: &str) -> String {
     let bare = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\'' | '\\' | '#');
     if !word.is_empty() && word.chars().all(bare) {

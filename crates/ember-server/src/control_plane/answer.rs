@@ -1,4 +1,4 @@
-//! Answers: a text that is there, or pieces of one as they come.
+//! HTTP responses: a complete text, or a stream of pieces.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -11,20 +11,20 @@ use hyper::{Response, StatusCode};
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// A text that comes in pieces. While its reader takes none, none is asked for.
+/// A text that arrives in pieces. No piece is requested while its reader accepts none.
 pub(super) trait Pieces: Send {
-    /// The next piece; none at the end.
+    /// Returns the next piece; `None` at the end.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>>;
 }
 
-/// The body of an answer.
+/// The body of a response.
 pub(super) enum AnswerBody {
     Whole(Full<Bytes>),
     Stream(Box<dyn Pieces>),
 }
 
 impl AnswerBody {
-    /// Whether it lasts until one of the two sides ends it.
+    /// Whether it continues until one side ends it.
     pub(super) fn is_stream(&self) -> bool {
         matches!(self, AnswerBody::Stream(_))
     }
@@ -61,19 +61,19 @@ impl Body for AnswerBody {
     }
 }
 
-/// Answers a request of another method than `allowed`.
+/// Returns the response to a request whose method is not `allowed`.
 pub(super) fn not_allowed(allowed: &'static str) -> Response<Full<Bytes>> {
     let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     response
 }
 
-/// An answer for people.
+/// Returns a plain-text response.
 pub(super) fn plain(status: StatusCode, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
     of_type(status, PLAIN, text)
 }
 
-/// An answer of a media type.
+/// Returns a response of a media type.
 pub(super) fn of_type(
     status: StatusCode,
     content_type: &'static str,
@@ -85,7 +85,7 @@ pub(super) fn of_type(
     response
 }
 
-/// An answer that is there.
+/// Converts a complete response.
 pub(super) fn whole(response: Response<Full<Bytes>>) -> Response<AnswerBody> {
     response.map(AnswerBody::Whole)
 }

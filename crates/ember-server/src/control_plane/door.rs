@@ -1,12 +1,12 @@
-//! The door: which requests about data are let in, and who asks.
+//! Access control: which data requests are allowed, and the user that they name.
 //!
-//! A page of somebody else's in the same browser can send requests to the dashboard too. It is kept out thrice: it cannot
-//! name this server by a name of its own ([`is_addressed_to_us`]), its requests say where they come from
-//! ([`comes_from_our_page`]), and a body that is JSON it may send only after asking, which nobody answers. There are no
-//! cookies, and the browser is never asked to remember a password.
+//! A foreign page in the same browser can send requests to the dashboard, too. Three checks keep it out: it cannot
+//! reach this server under a name of its own ([`is_addressed_to_us`]), its requests carry their origin
+//! ([`comes_from_our_page`]), and it may send a JSON body only after a preflight, which is never answered. There are no
+//! cookies, and the browser is never asked to store a password.
 //!
-//! All that depends on the host which a request names is decided by its one `Host` field: a request that names another host
-//! in a second place, or one that parsers might read in different ways, is refused for every path ([`check_target`]).
+//! All decisions about the requested host use the single `Host` field: a request that names a host in a second place,
+//! or in a form that parsers might read differently, is refused for every path ([`check_target`]).
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -17,19 +17,19 @@ use hyper::{HeaderMap, Uri};
 
 use crate::config::BindAddress;
 
-/// Who somebody says to be.
+/// The credentials of a request.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Credentials {
-    /// The user's name; it has no colon.
+    /// The user's name, without a colon.
     pub(super) user: Vec<u8>,
     pub(super) password: Vec<u8>,
 }
 
 impl Credentials {
-    /// Those of a request; `None` if it has none.
+    /// Returns the credentials of a request; `None` if it has none.
     ///
     /// # Errors
-    /// That they are not those of the scheme `Basic`.
+    /// If they are not of the scheme `Basic`.
     pub(super) fn of(headers: &HeaderMap) -> Result<Option<Credentials>, Malformed> {
         let Some(value) = headers.get(AUTHORIZATION) else { return Ok(None) };
         let (scheme, encoded) = value.to_str().ok().and_then(|text| text.split_once(' ')).ok_or(Malformed)?;
@@ -43,11 +43,11 @@ impl Credentials {
     }
 }
 
-/// A field of the head is not what it has to be.
+/// A header field is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
-/// Checks that the request names at most one host, in its `Host` field, in a form that is read in one way only.
+/// Checks that the request names at most one host, in its `Host` field, in an unambiguous form.
 ///
 /// # Errors
 /// The error, as a line for the client.
@@ -66,8 +66,8 @@ pub(super) fn check_target(target: &Uri, headers: &HeaderMap) -> Result<(), &'st
     }
 }
 
-/// The host of a `Host` field, an IPv6 address with its brackets, and the port behind it (RFC 9110, section 7.2: there is
-/// no user, and nothing else either).
+/// Parses a `Host` field: a host (an IPv6 address in brackets) and an optional port. User information and anything else
+/// are invalid (RFC 9110, section 7.2).
 fn host_and_port(field: &str) -> Option<(&str, Option<u16>)> {
     let end =
         if field.starts_with('[') { field.find(']')? + 1 } else { field.find(':').unwrap_or(field.len()) };
@@ -92,8 +92,9 @@ fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&byte)
 }
 
-/// Whether the request names this server as only those can who mean it: by an IP address, as `localhost`, or by a name in
-/// `metrics-bind`. A foreign name that leads here is an attack: pages under that name would count as ours.
+/// Whether the request addresses this server under a name that an attacker cannot choose: an IP address, `localhost`,
+/// or a name in `metrics-bind`. A foreign name that resolves to this server is an attack: pages under that name would
+/// have the same origin.
 pub(super) fn is_addressed_to_us(headers: &HeaderMap, bind: &[BindAddress]) -> bool {
     named_host(headers).is_some_and(|host| {
         let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&host);
@@ -103,13 +104,13 @@ pub(super) fn is_addressed_to_us(headers: &HeaderMap, bind: &[BindAddress]) -> b
     })
 }
 
-/// The host that the request names, without its port.
+/// Returns the requested host, without its port.
 pub(super) fn named_host(headers: &HeaderMap) -> Option<String> {
     let (host, _) = host_and_port(host_of(headers)?)?;
     Some(host.to_owned())
 }
 
-/// Whether no page but ours can have sent the request. Programs that are no browsers do not say where they come from.
+/// Whether only our own page can have sent the request. Programs other than browsers send no origin.
 pub(super) fn comes_from_our_page(headers: &HeaderMap) -> bool {
     if let Some(site) = headers.get("sec-fetch-site") {
         return site == "same-origin";
@@ -119,7 +120,7 @@ pub(super) fn comes_from_our_page(headers: &HeaderMap) -> bool {
     origin.zip(host_of(headers)).is_some_and(|((_, origin), host)| origin.eq_ignore_ascii_case(host))
 }
 
-/// Whether the body is said to be JSON.
+/// Whether the content type is JSON.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
     let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))

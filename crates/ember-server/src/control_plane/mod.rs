@@ -1,15 +1,15 @@
-//! The control plane: a thread of its own that answers HTTP on `metrics-port`, for monitoring and orchestration. Another one
-//! answers on `http-watch-port`, so that many browsers there keep no probe waiting here.
+//! The control plane: a thread that serves HTTP on `metrics-port`, for monitoring and orchestration. A second thread
+//! serves `http-watch-port`, so that many browsers there do not delay probes here.
 //!
-//! Workers know nothing of them. It reads what they share (counters with one writer, views of clients, the shards behind
-//! their locks, one at a time), and so never holds up a command by more than a walk over one shard's observers.
+//! Workers do not know of these threads. They read shared state (counters with one writer, views of clients, the shards
+//! under their locks, one at a time), and so never delay a command by more than a walk over one shard's observers.
 //!
-//! A client of this port can be slow, silent or hostile: [`places::PLACES_MAX`], [`HEADERS_WITHIN`], [`ANSWERED_WITHIN`]
-//! and the bounds of a request's head say what it can cost. A connection serves one request, and one that is idle makes
-//! room for the next when there is none ([`places`]).
+//! A client of this port can be slow, silent or hostile: [`places::PLACES_MAX`], [`HEADERS_WITHIN`],
+//! [`ANSWERED_WITHIN`] and the limits on a request's head bound its cost. A connection serves one request, and an idle
+//! one is closed for the next when no place is free ([`places`]).
 //!
-//! Commands of the dashboard are run by workers, for a connection that this thread gives them ([`dashboard`]), and so are
-//! those of streams ([`live`]). A stream that has begun needs no place: it is a client, and counted as one.
+//! Workers run the commands of the dashboard on a connection that this thread passes to them ([`dashboard`]), and those
+//! of streams ([`live`]). A stream that has begun needs no place: it is a client, and counts as one.
 
 mod answer;
 mod dashboard;
@@ -45,25 +45,25 @@ use answer::AnswerBody;
 use places::{PLACES_MAX, Place, Places};
 use visitor::Visitor;
 
-/// Connections that wait to be accepted at most, in the kernel.
+/// The maximum number of connections that wait in the kernel to be accepted.
 const BACKLOG: i32 = 64;
 
-/// The time a client has to send the head of its request.
+/// The time limit for receiving the head of a request.
 const HEADERS_WITHIN: Duration = Duration::from_secs(3);
 
-/// The time from a connection's begin to the end of its answer.
+/// The time limit from accepting a connection to the end of its response.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 
-/// The most bytes of a request's head; the least that hyper can be told.
+/// The maximum size of a request's head; the smallest that hyper allows.
 const HEAD_BYTES_MAX: usize = 8192;
 
-/// The most fields of a request's head.
+/// The maximum number of header fields of a request.
 const HEADERS_MAX: usize = 32;
 
-/// After this time accepting is tried again when it failed, for lack of descriptors most likely.
+/// Pause after a failure to accept, most likely for lack of descriptors.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
-/// A port on which HTTP is spoken.
+/// An HTTP port.
 #[derive(Clone, Copy, Debug)]
 enum Port {
     Metrics,
@@ -71,7 +71,7 @@ enum Port {
 }
 
 impl Port {
-    /// The parameter with its number.
+    /// Returns the parameter that sets its number.
     fn name(self) -> &'static str {
         match self {
             Port::Metrics => "metrics-port",
@@ -86,7 +86,7 @@ impl Port {
         }
     }
 
-    /// Listens, if its number is not 0.
+    /// Listens, unless its number is 0.
     fn listen(self, config: &Config) -> Result<Vec<TcpListener>, String> {
         let (port, addresses, list) = match self {
             Port::Metrics => (config.metrics_port, &config.metrics_bind, "metrics-bind"),
@@ -136,23 +136,23 @@ impl Port {
     }
 }
 
-/// The listening sockets, before there is a thread.
+/// The listening sockets, before their threads run.
 pub(crate) struct Sockets(Vec<(Port, Vec<TcpListener>)>);
 
 impl Sockets {
     /// Listens on the addresses of each port that is not 0.
     ///
     /// # Errors
-    /// One line that names the address and what is wrong with it.
+    /// One line that names the address and its error.
     pub(crate) fn open(config: &Config) -> Result<Sockets, String> {
         let ports = [Port::Metrics, Port::Watch];
         ports.into_iter().map(|port| Ok((port, port.listen(config)?))).collect::<Result<_, _>>().map(Sockets)
     }
 
-    /// Answers on them until the process ends, each port on a thread of its own; does nothing if there are none.
+    /// Serves them until the process ends, each port on its own thread; does nothing if there are none.
     ///
     /// # Errors
-    /// One line that says why there is no such thread.
+    /// One line that says why a thread could not be started.
     pub(crate) fn serve(self, server: &'static Server) -> Result<(), String> {
         let Sockets(ports) = self;
         ports.into_iter().filter(|(_, sockets)| !sockets.is_empty()).try_for_each(|(port, sockets)| {
@@ -184,7 +184,7 @@ fn serve(port: Port, sockets: Vec<TcpListener>, server: &'static Server) -> io::
                 }
             }
             for task in accepting {
-                // A task ends by a panic only, which ends the process where it is not unwound.
+                // A task ends only by a panic, which ends the process unless it is unwound.
                 if task.await.is_err() {
                     tracing::error!("{} is not served any more: a bug ended it", port.name());
                 }
@@ -229,7 +229,7 @@ async fn accept(port: Port, listener: tokio::net::TcpListener, places: Arc<Place
     }
 }
 
-/// Serves one connection to its end, or to the end of its time. A stream has all the time there is.
+/// Serves one connection to its end, or until its time limit. A stream has no time limit.
 async fn answer(port: Port, stream: TcpStream, visitor: Visitor, place: Place, server: &'static Server) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())

@@ -1,7 +1,7 @@
-//! Who is served at a time, and who makes room for others.
+//! The connections that are served at a time, and which of them yield to others.
 //!
-//! A visitor who has nothing to say, or does not read, keeps nobody out: when all places are taken the one who has waited
-//! longest gives up his, of those at the address that has most places.
+//! An idle client, or one that does not read, keeps no other out: when all places are taken, the client that has waited
+//! longest loses its place, among those of the address with the most such places.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,10 +15,11 @@ use tokio::task::AbortHandle;
 /// Connections served at a time. A few scrapers and probes need no more.
 pub(super) const PLACES_MAX: usize = 64;
 
-/// A request whose answer takes longer gives up its place if there is no other: its client does not read, or not on.
+/// A request whose response takes longer loses its place if no other is free: its client does not read, or has stopped
+/// reading.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
 
-/// How soon whoever waits for a place looks again for one who has had it for so long.
+/// Interval at which a waiting connection checks again for a place held too long.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// All places.
@@ -26,19 +27,19 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 pub(super) struct Places {
     taken: Mutex<Vec<Taken>>,
     given_back: Notify,
-    /// That of the next place: none has one that another had.
+    /// The number of the next place; numbers are never reused.
     next_number: AtomicU64,
 }
 
-/// One that is taken.
+/// A taken place.
 #[derive(Debug)]
 struct Taken {
     number: u64,
     address: IpAddr,
     since: Instant,
-    /// Its request has come.
+    /// Its request has arrived.
     has_request: bool,
-    /// What serves it; None until that runs.
+    /// The task that serves it; `None` until it runs.
     task: Option<AbortHandle>,
 }
 
@@ -50,13 +51,13 @@ pub(super) struct Place {
 }
 
 impl Places {
-    /// Waits until there is a place for one from `address`, which may be another's who has to go.
+    /// Waits for a place for a connection from `address`, which may be taken from another.
     pub(super) async fn take(self: &Arc<Places>, address: IpAddr) -> Place {
         loop {
             if let Some(place) = self.try_take(address, Instant::now()) {
                 return place;
             }
-            // Either way it looks again.
+            // In both cases it retries.
             let _ = tokio::time::timeout(LOOK_AGAIN, self.given_back.notified()).await;
         }
     }
@@ -83,14 +84,14 @@ impl Places {
         }
     }
 
-    /// Says what serves the place with a number, to be ended when it has to go.
+    /// Sets the task that serves a place, so that it can be aborted.
     pub(super) fn set_task(&self, number: u64, task: AbortHandle) {
         self.with(number, |taken| taken.task = Some(task));
     }
 }
 
-/// Who has to go: of those without a request, or else of those whose answer takes too long, the first at the address that
-/// has most of them.
+/// Returns the connection that must yield: among those without a request, or otherwise those whose response takes too
+/// long, the first of the address with the most of them.
 fn longest_idle(taken: &[Taken], now: Instant) -> Option<usize> {
     let idle = |has_request: bool| {
         let is_idle = move |one: &&Taken| {
@@ -98,7 +99,7 @@ fn longest_idle(taken: &[Taken], now: Instant) -> Option<usize> {
         };
         let count =
             |address: IpAddr| taken.iter().filter(is_idle).filter(|one| one.address == address).count();
-        // The last of those that are equal, from the end: the first.
+        // The last of equal ones in reverse order, which is the first.
         let first =
             taken.iter().rev().filter(is_idle).max_by_key(|one| (count(one.address), now - one.since))?;
         taken.iter().position(|one| one.number == first.number)
@@ -107,17 +108,17 @@ fn longest_idle(taken: &[Taken], now: Instant) -> Option<usize> {
 }
 
 impl Place {
-    /// What it is told apart by.
+    /// Its unique number.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Notes that the request has come.
+    /// Records that the request has arrived.
     pub(super) fn note_request(&self) {
         self.places.with(self.number, |taken| (taken.has_request, taken.since) = (true, Instant::now()));
     }
 
-    /// Gives it back for another visitor, though its own is still served.
+    /// Frees the place for another connection, although its own is still served.
     pub(super) fn give_back(&self) {
         self.places.taken.lock().retain(|taken| taken.number != self.number);
         self.places.given_back.notify_one();
@@ -150,13 +151,13 @@ mod tests {
             .map(|number| places.try_take(address(u8::from(number >= 2)), begin).unwrap())
             .collect();
         held[2].note_request();
-        // The first two are of another address, the third is answered.
+        // The first two have another address, the third has a request.
         held.push(places.try_take(address(2), begin).unwrap());
         assert_eq!(numbers(&places)[..4], [0, 1, 2, 4]);
         drop(held.pop());
         held.push(places.try_take(address(0), begin).unwrap());
         assert_eq!(numbers(&places)[..4], [0, 1, 2, 4], "there was a place");
-        // Whoever is answered goes only when that takes long.
+        // A connection with a request yields only when its response takes long.
         for place in &held {
             place.note_request();
         }

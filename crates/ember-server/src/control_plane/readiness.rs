@@ -1,4 +1,4 @@
-//! What `/ready` answers: whether traffic should be sent here.
+//! The result of `/ready`: whether traffic should be sent to this server.
 
 use crate::aof::slow_disk;
 use crate::server::Server;
@@ -6,11 +6,11 @@ use crate::server::conditions::Condition;
 
 /// Whether traffic should be sent to a server.
 pub(super) enum Readiness {
-    /// It serves.
+    /// The server serves.
     Ready,
-    /// It serves, but something is slow.
+    /// The server serves, but slowly.
     Slow(String),
-    /// It does not serve, or refuses or delays writes, for this reason.
+    /// The server does not serve, or refuses or delays writes, for this reason.
     Not(String),
 }
 

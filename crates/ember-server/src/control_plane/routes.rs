@@ -1,4 +1,4 @@
-//! What is answered on `metrics-port`: which path gives what.
+//! The paths of `metrics-port`.
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -13,10 +13,10 @@ use super::visitor::Visitor;
 use crate::metrics;
 use crate::server::Server;
 
-/// One look at all the server counts at a time, whoever asks for how many.
+/// Allows one scrape at a time, regardless of the number of clients.
 static LOOKING: Semaphore = Semaphore::const_new(1);
 
-/// Answers a request; what one for anything but the dashboard carries behind its head is not looked at.
+/// Handles a request; a body is ignored except by the dashboard.
 pub(super) async fn answer(
     request: Request<Incoming>,
     visitor: Visitor,
@@ -54,11 +54,11 @@ enum Route {
     Metrics,
     /// Whether the process is alive.
     Health,
-    /// Whether it serves.
+    /// Whether the server is ready.
     Ready,
 }
 
-/// Looks at the server beside this thread: that may wait for a lock, and `/health` is to be answered meanwhile.
+/// Collects the metrics on another thread: that may wait for a lock, and `/health` must be answered meanwhile.
 async fn scrape(server: &'static Server) -> Response<Full<Bytes>> {
     let Ok(looking) = LOOKING.acquire().await else { return internal_error() };
     let look = move || {
@@ -70,10 +70,10 @@ async fn scrape(server: &'static Server) -> Response<Full<Bytes>> {
         .map_or_else(|_: Bug| internal_error(), |text| of_type(StatusCode::OK, metrics::CONTENT_TYPE, text))
 }
 
-/// A bug ended what was to make an answer; it is logged.
+/// A bug ended the task that produced a response; it is logged.
 pub(super) struct Bug;
 
-/// Does what may wait on a thread beside the one that answers.
+/// Runs a blocking function on another thread.
 pub(super) async fn beside<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> Result<T, Bug> {
     tokio::task::spawn_blocking(act).await.map_err(|error| {
         tracing::error!("a bug kept a request on metrics-port from being answered: {error}");

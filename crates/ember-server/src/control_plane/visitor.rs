@@ -1,4 +1,4 @@
-//! Who asks, and where.
+//! The two ends of an HTTP connection.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ pub(super) struct Visitor {
 }
 
 impl Visitor {
-    /// What its commands' connection is to show.
+    /// Returns the peer that the connection of its commands shows.
     pub(super) fn into_peer(self) -> Peer {
         Peer::Http { remote: self.remote, local: self.local }
     }

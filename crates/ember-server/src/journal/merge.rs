@@ -1,4 +1,4 @@
-//! The records of all workers in the order of their numbers, as commands.
+//! Merges the records of all workers in the order of their numbers, as commands.
 
 use std::collections::VecDeque;
 
@@ -7,26 +7,26 @@ use emberkv_core::journal::{Readers, Segment};
 
 use super::Reader;
 
-/// Commands of one transaction above which a batch ends in the middle of it: what a batch can say of its length ends
+/// Bytes of one transaction after which a batch ends in the middle of it: the length that a batch can describe ends
 /// above that.
 const SPLIT_BYTES: usize = 1024 * 1024 * 1024;
 
-/// What one worker has published and is not passed on.
+/// The records that one worker has published and that are not passed on yet.
 #[derive(Default)]
 struct Queue {
     segments: VecDeque<Segment>,
-    /// The record of the first segment that comes next.
+    /// The next record of the first segment.
     at: usize,
 }
 
 impl Queue {
-    /// The number of the record that comes next.
+    /// Returns the number of the next record.
     #[inline]
     fn next(&self) -> Option<u64> {
         self.segments.front().and_then(|segment| segment.number(self.at))
     }
 
-    /// Goes on by this many records of the first segment. Returns it when it is used up.
+    /// Advances by this many records of the first segment. Returns the segment when it is used up.
     fn advance(&mut self, records: usize) -> Option<Segment> {
         self.at += records;
         if self.segments.front().is_some_and(|segment| self.at == segment.len()) {
@@ -46,36 +46,36 @@ pub(super) struct RecordForSome {
 /// Puts records in order.
 pub(super) struct Merger {
     queues: Vec<Queue>,
-    /// Used segments, for their memory.
+    /// Used segments, kept for their memory.
     spare: Vec<Segment>,
-    /// The number of the last record that was taken.
+    /// The number of the last record taken.
     last: u64,
-    /// Effects of the record behind it that were taken already: it is too long for one batch.
+    /// Effects of the next record that were already taken: it is too long for one batch.
     taken: usize,
-    /// The database of the last command that was taken.
+    /// The database of the last command taken.
     database: Option<usize>,
     /// Bytes of effects in the queues.
     bytes: usize,
 }
 
 impl Merger {
-    /// For this many workers, behind record `last`.
+    /// Creates a merger for this many workers, starting after record `last`.
     pub(super) fn new(workers: usize, last: u64) -> Merger {
         let queues = (0..workers).map(|_| Queue::default()).collect();
         Merger { queues, spare: Vec::new(), last, taken: 0, database: None, bytes: 0 }
     }
 
-    /// The number of the last record that was taken.
+    /// Returns the number of the last record taken.
     pub(super) fn last(&self) -> u64 {
         self.last
     }
 
-    /// Bytes of effects that were not taken yet.
+    /// Returns the bytes of effects that were not taken yet.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// An empty segment.
+    /// Returns an empty segment.
     pub(super) fn spare(&mut self) -> Segment {
         self.spare.pop().unwrap_or_default()
     }
@@ -88,9 +88,9 @@ impl Merger {
         }
     }
 
-    /// Adds what a worker has published.
+    /// Adds the records that a worker has published.
     pub(super) fn add(&mut self, worker: usize, segment: Segment) {
-        // In front of a queue it would have no next record, as if nothing had come behind it either.
+        // An empty segment at the front of a queue would have no next record and hide those after it.
         if segment.is_empty() {
             return self.keep(segment);
         }
@@ -98,17 +98,17 @@ impl Merger {
         self.queues[worker].segments.push_back(segment);
     }
 
-    /// The database that the next command is taken for without a SELECT; none if one is needed.
+    /// Returns the database for which the next command needs no SELECT; `None` if one is needed.
     pub(super) fn database(&self) -> Option<usize> {
         self.database
     }
 
-    /// The next command is taken for this database, whatever that of the last one was.
+    /// Sets the database for which the next command needs no SELECT.
     pub(super) fn take_for_database(&mut self, database: Option<usize>) {
         self.database = database;
     }
 
-    /// Moves records up to number `upto` into `batch`, until it has `target` bytes, or the next record has not come or is
+    /// Moves records up to number `upto` into `batch`, until it has `target` bytes, or the next record is missing or is
     /// not for all readers alike.
     pub(super) fn fill(&mut self, batch: &mut Batch, upto: u64, target: usize) {
         while self.last < upto && batch.len() < target {
@@ -130,7 +130,7 @@ impl Merger {
         segments[0].effects(*at).any(|effect| effect.readers != Readers::ALL)
     }
 
-    /// The record that comes next, if it has come, is not behind number `upto`, and is not for all readers alike.
+    /// Returns the next record if it has arrived, is not after number `upto`, and is not for all readers alike.
     pub(super) fn next_for_some(&mut self, upto: u64) -> Option<RecordForSome> {
         let number = self.last + 1;
         if number > upto || self.taken > 0 {
@@ -140,8 +140,8 @@ impl Merger {
         Some(RecordForSome { worker, number })
     }
 
-    /// Moves what of such a record is for a reader into `batch`, from its effect `from` on; `None` if that is all of it,
-    /// else the effect with which the next batch begins.
+    /// Moves the effects of such a record that are for `reader` into `batch`, from effect `from` on. Returns `None` if
+    /// that is all of it, otherwise the effect with which the next batch begins.
     pub(super) fn take_for(
         &mut self,
         record: &RecordForSome,
@@ -157,7 +157,7 @@ impl Merger {
                 return Some(number);
             }
             if number == 0 {
-                // Readers that got the record before may know of another database.
+                // Readers that received the previous record may have selected another database.
                 self.database = None;
                 if is_unit {
                     batch.command(&[b"MULTI"]);
@@ -172,15 +172,15 @@ impl Merger {
         None
     }
 
-    /// Goes on behind such a record.
+    /// Continues after such a record.
     pub(super) fn leave(&mut self, record: &RecordForSome) {
         self.last = record.number;
         self.database = None;
         self.advance(record.worker, 1);
     }
 
-    /// Adds records of a worker that follow one another and are one command each: most are, so their bytes are moved at
-    /// once. False if the next record is not like that.
+    /// Adds consecutive records of a worker that are one command each: most are, so their bytes are moved at once.
+    /// Returns false if the next record is not like that.
     fn take_run(&mut self, worker: usize, batch: &mut Batch, upto: u64, target: usize) -> bool {
         let Queue { segments, at } = &self.queues[worker];
         let (records, run) = segments[0].run(*at, upto - self.last, target - batch.len());
@@ -194,8 +194,8 @@ impl Merger {
         true
     }
 
-    /// Adds a record: its command, or its commands between MULTI and EXEC. False if the batch is full in between; the rest
-    /// is taken by the next call.
+    /// Adds a record: its command, or its commands between MULTI and EXEC. Returns false if the batch is full before
+    /// its end; the next call takes the rest.
     fn take_record(&mut self, worker: usize, batch: &mut Batch) -> bool {
         let Queue { segments, at } = &self.queues[worker];
         let effects = segments[0].effects(*at);
@@ -218,7 +218,7 @@ impl Merger {
         true
     }
 
-    /// The worker with a record; those before it are left out.
+    /// Returns the worker that has a record; skips records before it.
     fn find(&mut self, wanted: u64) -> Option<usize> {
         for worker in 0..self.queues.len() {
             while let Some(number) = self.queues[worker].next() {
@@ -242,7 +242,7 @@ impl Merger {
     }
 }
 
-/// Says the database of the command that comes next, if it is not the one of the last.
+/// Adds a SELECT if the database of the next command is not that of the last.
 fn choose_database(chosen: &mut Option<usize>, database: usize, batch: &mut Batch) {
     if *chosen != Some(database) {
         *chosen = Some(database);
@@ -266,7 +266,7 @@ mod tests {
             journal.record_aside(0, 0, |words| _ = words.word(b"SET").word(key.as_bytes()).word(b"x"));
         };
         let mut merger = Merger::new(2, 0);
-        // Both may publish once more, and the stream collect again, before anything is there.
+        // Both may publish again, and the stream collect again, before there is a record.
         merger.add(0, first.take());
         merger.add(1, second.take());
         set(&mut second, "one");

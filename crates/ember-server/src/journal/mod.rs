@@ -1,17 +1,17 @@
-//! The journal of the server: the records of all workers in one order, for those who subscribe to them.
+//! The journal of the server: the records of all workers in one order, for its subscribers.
 //!
 //! ```text
 //! worker   records of a batch ─ its outbox                                  (Executor::publish)
-//! worker   about to send replies: outboxes ─ stream ─ subscribers, if that is quick  (JournalHub::may_acknowledge)
-//! thread   the same, with all that may take long                            (thread.rs)
+//! worker   before replies: outboxes ─ stream ─ subscribers, if quick        (JournalHub::may_acknowledge)
+//! thread   the same, with all slow work                                     (thread.rs)
 //! worker   sends replies whose records are released, holds others           (worker/barrier.rs)
 //! ```
 //!
-//! The AOF is such a subscriber (`aof/`). It releases a record when it is in the file, or with `appendfsync always` when it
-//! is durable.
+//! The AOF is such a subscriber (`aof/`). It releases a record when it is in the file, or with `appendfsync always`
+//! when it is durable.
 //!
-//! The journal is switched on and off only while the gate is closed, and every worker re-reads the switch when it enters:
-//! so there is one number from which on all records are journaled, and one up to which.
+//! The journal is switched on and off only while the gate is closed, and every worker re-reads the switch when it
+//! enters. So exactly the records from one number up to another are journaled.
 
 mod merge;
 pub(crate) mod order_queue;
@@ -31,23 +31,23 @@ use crate::config::SYNC_REPLICAS_MAX;
 
 use stream::{Pause, Stream};
 
-/// What a worker has published, and whether it waits for records to be released or durable.
+/// The records that a worker has published, and whether it waits for records to be released or durable.
 #[derive(Default)]
 struct Outbox {
     segment: Mutex<Segment>,
-    /// Whether there is anything in it.
+    /// Whether it contains anything.
     has_some: AtomicBool,
     /// Bytes of its records.
     bytes: AtomicUsize,
-    /// Whether the worker is to be woken when more is released or durable.
+    /// Whether the worker must be woken when more records are released or durable.
     waits: AtomicBool,
 }
 
-/// How often a worker that passes records on looks for more that others have published meanwhile, before it leaves them to
-/// the journal's thread.
+/// The maximum number of rounds in which a worker passes on newly published records before it leaves them to the
+/// journal's thread.
 const ROUNDS_MAX: usize = 4;
 
-/// Who reads the journal.
+/// The readers of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Reader {
@@ -57,34 +57,35 @@ pub(crate) enum Reader {
     Replicas = 2,
 }
 
-/// What all workers and the journal's thread share.
+/// The state shared by all workers and the journal's thread.
 pub(crate) struct JournalHub {
     sequence: Arc<Sequence>,
     /// States that were numbered while there was no reader.
     unrecorded: AtomicU64,
-    /// The [`Reader`]s that there are.
+    /// The current [`Reader`]s.
     readers: AtomicU8,
     outboxes: Box<[CachePadded<Outbox>]>,
     /// All records up to this number are durable.
     durable: AtomicU64,
-    /// Replies to what made records up to this number need not be held.
+    /// Replies that acknowledge records up to this number need not be held.
     released: AtomicU64,
-    /// One replica has all records up to the first number, two have those up to the second, and so on.
+    /// One replica has all records up to the first number, two replicas have those up to the second, and so on.
     replicated: [AtomicU64; SYNC_REPLICAS_MAX],
     /// The records on their way to the subscribers, once there are any.
     stream: OnceLock<Mutex<Stream>>,
-    /// Whether workers are to leave it alone. It may be out of date; the stream knows.
+    /// Whether workers must leave the stream to the journal's thread. May be out of date; the stream has the current
+    /// value.
     is_left_to_thread: AtomicBool,
     /// The journal's thread, once it runs.
     thread: OnceLock<Thread>,
-    /// Whether the thread is to be woken when there is something in an outbox.
+    /// Whether the thread must be woken when an outbox has records.
     thread_sleeps: AtomicBool,
-    /// Whether the thread is to look at its subscribers, whatever is in the outboxes.
+    /// Whether the thread must call its subscribers, regardless of the outboxes.
     is_called: AtomicBool,
 }
 
 impl JournalHub {
-    /// A journal of `workers` workers that nobody reads.
+    /// Creates the journal of `workers` workers, without readers.
     pub(crate) fn new(workers: usize) -> JournalHub {
         JournalHub {
             sequence: Arc::default(),
@@ -102,7 +103,7 @@ impl JournalHub {
         }
     }
 
-    /// Whether anybody reads the journal.
+    /// Whether the journal has a reader.
     pub(crate) fn is_on(&self) -> bool {
         self.readers.load(Ordering::Relaxed) != 0
     }
@@ -112,7 +113,7 @@ impl JournalHub {
         self.readers.load(Ordering::Relaxed) & reader as u8 != 0
     }
 
-    /// Lets a reader read from here on, or no longer, and returns the number of the last record before that. The gate is
+    /// Adds or removes a reader from here on, and returns the number of the last record before that. The gate is
     /// closed.
     pub(crate) fn switch(&self, reader: Reader, on: bool) -> u64 {
         match on {
@@ -122,17 +123,18 @@ impl JournalHub {
         self.last_number()
     }
 
-    /// The number of the last record. Exact while the gate is closed.
+    /// Returns the number of the last record. Exact while the gate is closed.
     pub(crate) fn last_number(&self) -> u64 {
         self.sequence.last()
     }
 
-    /// The number of what a worker sees now under the locks that it holds: what has changed it before has a lower number or
-    /// this one, what will has a higher one. That is the number of the last record, which is returned too; states without
-    /// records, while nobody reads the journal, count beside them, because no number of a record may be left out.
+    /// Returns the number of the state that a worker sees under the locks that it holds: earlier changes of it have
+    /// this number or a lower one, later changes a higher one. It is based on the number of the last record, which is
+    /// also returned. States without records, while the journal has no reader, are counted separately and added,
+    /// because no record number may be left out.
     pub(crate) fn state_number(&self, journal: &Journal) -> (u64, Option<u64>) {
         let record = self.sequence.last();
-        // The switch changes only while the gate is closed: one of the two sums rises, and the other stands still.
+        // The switch changes only while the gate is closed: one of the two counters rises, the other is constant.
         if journal.is_on() {
             (record + self.unrecorded.load(Ordering::Relaxed), Some(record))
         } else {
@@ -140,8 +142,8 @@ impl JournalHub {
         }
     }
 
-    /// Switches a worker's journal as the server's is. The worker has just entered the gate, or has closed it, perhaps for
-    /// what may have switched the server's.
+    /// Sets a worker's journal to the server's switch. The worker has just entered the gate or closed it, possibly for
+    /// a command that changes the switch.
     #[inline]
     pub(crate) fn attach(&self, journal: &mut Journal) {
         if journal.is_on() != self.is_on() {
@@ -155,12 +157,12 @@ impl JournalHub {
         let mut segment = outbox.segment.lock();
         journal.hand_over(&mut segment);
         outbox.bytes.store(segment.len_bytes(), Ordering::Relaxed);
-        // Under the lock: the records may be taken as soon as it is free, and the mark is cleared then.
+        // Under the lock: the records may be taken as soon as it is free, and the flag is cleared then.
         outbox.has_some.store(true, Ordering::SeqCst);
     }
 
-    /// Whether replies may be sent that acknowledge the records up to this number. If these are not released yet, the caller
-    /// passes on what has been published, unless that is to be left to the journal's thread.
+    /// Whether replies that acknowledge records up to this number may be sent. If these are not released yet, the
+    /// caller passes on the published records, unless the journal's thread must do that.
     #[inline]
     pub(crate) fn may_acknowledge(&self, record: u64) -> bool {
         if record > self.released() && !self.is_left_to_thread.load(Ordering::Relaxed) {
@@ -169,7 +171,7 @@ impl JournalHub {
         record <= self.released()
     }
 
-    /// Sees that what a worker has published is passed on soon.
+    /// Ensures that a worker's published records are passed on soon.
     #[inline]
     pub(crate) fn pass_on_own(&self, worker: usize) {
         if self.outboxes[worker].has_some.load(Ordering::SeqCst) {
@@ -179,7 +181,7 @@ impl JournalHub {
 
     /// Passes on what workers have published, or wakes the journal's thread to do it.
     pub(crate) fn pass_on_published(&self) {
-        // Whoever has the lock looks at the outboxes again when it is free: here, or in the thread's `rest`.
+        // The holder of the lock checks the outboxes again after releasing it: here, or in the thread's `rest`.
         for _ in 0..ROUNDS_MAX {
             if self.is_left_to_thread.load(Ordering::Relaxed) {
                 break;
@@ -199,7 +201,7 @@ impl JournalHub {
         }
     }
 
-    /// Has the journal's thread look at its subscribers: one of them has something to do.
+    /// Wakes the journal's thread because one of its subscribers has work.
     pub(crate) fn call_thread(&self) {
         self.is_called.store(true, Ordering::SeqCst);
         self.wake_thread();
@@ -212,9 +214,10 @@ impl JournalHub {
         }
     }
 
-    /// Lets the journal's thread, which calls this, sleep as long as there is nothing to do.
+    /// Lets the journal's thread, which calls this, sleep while there is nothing to do.
     fn rest(&self, pause: Pause) {
-        // SeqCst pairs with those who publish and call: this sees what they did, or they see that the thread sleeps.
+        // SeqCst pairs with publishing and calling threads: either this sees their work, or they see that the thread
+        // sleeps.
         self.thread_sleeps.store(true, Ordering::SeqCst);
         match pause {
             Pause::Until(time) => std::thread::park_timeout(time),
@@ -226,7 +229,7 @@ impl JournalHub {
         self.thread_sleeps.store(false, Ordering::SeqCst);
     }
 
-    /// Exchanges what a worker has published for an empty segment; false if it is nothing.
+    /// Exchanges a worker's published records for an empty segment; returns false if there are none.
     fn collect(&self, worker: usize, into: &mut Segment) -> bool {
         let outbox = &self.outboxes[worker];
         if !outbox.has_some.load(Ordering::Acquire) {
@@ -239,7 +242,7 @@ impl JournalHub {
         true
     }
 
-    /// Bytes of published records that no subscriber has taken yet. O(workers).
+    /// Returns the bytes of published records that no subscriber has taken yet. O(workers).
     pub(crate) fn published_bytes(&self) -> u64 {
         self.outboxes.iter().map(|outbox| outbox.bytes.load(Ordering::Relaxed) as u64).sum()
     }
@@ -248,19 +251,19 @@ impl JournalHub {
         self.outboxes.iter().any(|outbox| outbox.has_some.load(Ordering::SeqCst))
     }
 
-    /// Up to which number all records are durable.
+    /// Returns the number up to which all records are durable.
     #[inline]
     pub(crate) fn durable(&self) -> u64 {
         self.durable.load(Ordering::SeqCst)
     }
 
-    /// Up to which number records need not be waited for before replies are sent.
+    /// Returns the number up to which replies need not wait for records.
     #[inline]
     pub(crate) fn released(&self) -> u64 {
         self.released.load(Ordering::SeqCst)
     }
 
-    /// Up to which number so many replicas have all records; of no replicas, all have.
+    /// Returns the number up to which `replicas` replicas have all records; for 0 replicas, all records.
     #[inline]
     pub(crate) fn replicated(&self, replicas: u32) -> u64 {
         match replicas.checked_sub(1).and_then(|at| self.replicated.get(at as usize)) {
@@ -269,7 +272,8 @@ impl JournalHub {
         }
     }
 
-    /// Notes the numbers up to which one replica, two, and so on have all records. Calls `wake` for each worker that waits.
+    /// Records the numbers up to which one replica, two, and so on have all records. Calls `wake` for each waiting
+    /// worker.
     pub(crate) fn note_replicated(&self, records: [u64; SYNC_REPLICAS_MAX], wake: impl Fn(usize)) {
         let mut is_more = false;
         for (known, record) in self.replicated.iter().zip(records) {
@@ -288,13 +292,14 @@ impl JournalHub {
         }
     }
 
-    /// A worker wants to be woken when more is released or durable than now; to be called before it looks at that.
+    /// Requests that a worker is woken when more is released or durable than now; must be called before it reads those
+    /// numbers.
     pub(crate) fn wait_for_more(&self, worker: usize) {
         self.outboxes[worker].waits.store(true, Ordering::SeqCst);
     }
 
-    /// All records up to number `released` need not be waited for, and those up to `durable` are durable: calls `wake` for
-    /// each worker that waits for that.
+    /// Releases all records up to number `released`, and marks those up to `durable` as durable: calls `wake` for each
+    /// worker that waits for that.
     fn release(&self, durable: u64, released: u64, wake: &dyn Fn(usize)) {
         let before = (self.durable.load(Ordering::Relaxed), self.released.load(Ordering::Relaxed));
         if durable <= before.0 && released <= before.1 {

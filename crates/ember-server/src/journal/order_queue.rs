@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-/// Orders on their way, in the order they were given.
+/// Waiting orders, first in, first out.
 pub(crate) struct OrderQueue<T> {
     waiting: Mutex<VecDeque<T>>,
     has_some: AtomicBool,
@@ -18,14 +18,14 @@ impl<T> Default for OrderQueue<T> {
 }
 
 impl<T> OrderQueue<T> {
-    /// Adds one. The journal's thread is to be called then.
+    /// Adds an order. The caller must then call the journal's thread.
     pub(crate) fn add(&self, order: T) {
         let mut waiting = self.waiting.lock();
         waiting.push_back(order);
         self.has_some.store(true, Ordering::SeqCst);
     }
 
-    /// Whether there is any.
+    /// Whether there are any.
     pub(crate) fn has_some(&self) -> bool {
         self.has_some.load(Ordering::SeqCst)
     }

@@ -1,8 +1,8 @@
-//! The stream: the records of all workers in order, passed on to those who subscribe to them.
+//! The stream: the records of all workers in order, passed on to the subscribers.
 //!
-//! It is behind a lock. A worker that is about to send replies takes the lock if it is free, and passes on what all workers
-//! have published ([`Stream::pass_on`]): one write for the replies of many connections, and no thread is woken for it. What
-//! may take long is left to the journal's thread ([`Stream::work`]).
+//! The stream is protected by a lock. A worker that is about to send replies takes the lock if it is free, and passes
+//! on what all workers have published ([`Stream::pass_on`]): one write for the replies of many connections, without
+//! waking a thread. The journal's thread does what may take long ([`Stream::work`]).
 
 use std::time::Duration;
 
@@ -11,29 +11,29 @@ use ember_persistence::aof::Batch;
 use super::merge::Merger;
 use super::{JournalHub, Reader};
 
-/// A batch is passed on when it has this many bytes. They stay in the core's own cache until they are written.
+/// The size at which a batch is passed on. It stays in the core's own cache until it is written.
 const BATCH_BYTES: usize = 256 * 1024;
 
 /// Bytes of an emptied batch whose memory is kept.
 const BATCH_KEPT_BYTES: usize = 16 * BATCH_BYTES;
 
-/// Published bytes up to which a worker passes them on itself: some tens of microseconds.
+/// The maximum of published bytes that a worker passes on itself: some tens of microseconds.
 const AT_ONCE_MAX: usize = BATCH_BYTES;
 
 /// Records as commands, in order.
 pub(crate) struct Records<'b> {
-    /// The commands, with SELECT wherever the database changes. Who has no use for them afterwards may take them. There are
-    /// none if none is for this subscriber.
+    /// The commands, with SELECT wherever the database changes; empty if none is for this subscriber. A subscriber may
+    /// take them if no other needs them afterwards.
     pub(crate) batch: &'b mut Batch,
     /// The number of the first record.
     pub(crate) first: u64,
-    /// The number of the last record that is whole. A record that is too long for one batch comes in several.
+    /// The number of the last complete record. A record that is too long for one batch arrives in several.
     pub(crate) last: u64,
     /// The database of the last command.
     pub(crate) database: Option<usize>,
 }
 
-/// The database that a reader takes commands for.
+/// The database that a reader has selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReaderDatabase {
     /// No subscriber reads.
@@ -46,57 +46,57 @@ pub(crate) enum ReaderDatabase {
     Unknown,
 }
 
-/// Somebody who gets all records, in order.
+/// A subscriber receives all records, in order.
 ///
-/// The journal's thread works in rounds: [`begin_round`](Subscriber::begin_round), then in turn
-/// [`advance`](Subscriber::advance) and [`append`](Subscriber::append) as long as there is anything, then
-/// [`end_round`](Subscriber::end_round). It may block for as long as a disk takes. Workers call
-/// [`refresh`](Subscriber::refresh) and `append` alone, and nothing in these may take longer than a write to a file.
+/// The journal's thread works in rounds: [`begin_round`](Subscriber::begin_round), then
+/// [`advance`](Subscriber::advance) and [`append`](Subscriber::append) alternately while there are records, then
+/// [`end_round`](Subscriber::end_round). It may block for as long as a disk takes. Workers call only
+/// [`refresh`](Subscriber::refresh) and `append`, in which nothing may take longer than a write to a file.
 pub(crate) trait Subscriber: Send {
-    /// Which reader of the journal it is.
+    /// Returns the reader of the journal that this is.
     fn reader(&self) -> Reader;
 
     /// Begins a round.
     fn begin_round(&mut self);
 
-    /// Does what was to be done when all records up to `last` were given, which they are.
+    /// Executes orders that were due when all records up to `last` were received, which they are.
     fn advance(&mut self, last: u64);
 
-    /// The last record that it takes before it has something else to do; `last` is the last one that it was given.
+    /// Returns the last record that it accepts before it has other work; `last` is the last one that it received.
     fn limit(&self, last: u64) -> u64;
 
-    /// Which database the readers of what it writes take the next record for, if that does not begin with SELECT; `last` is
-    /// the last record that it was given.
+    /// Returns the database that the readers of its output have selected for the next record, unless that begins with
+    /// SELECT; `last` is the last record that it received.
     fn database(&self, last: u64) -> ReaderDatabase;
 
-    /// Takes the configuration of now.
+    /// Reads the current configuration.
     fn refresh(&mut self);
 
-    /// Takes records. What it cannot pass on now it keeps.
+    /// Receives records. Those that it cannot pass on now it keeps.
     fn append(&mut self, records: Records<'_>);
 
     /// Ends a round.
     fn end_round(&mut self);
 
-    /// Tells others how it goes; `waiting_bytes` are in front of all subscribers.
+    /// Publishes its state; `waiting_bytes` wait for all subscribers.
     fn report(&mut self, waiting_bytes: usize);
 
-    /// Whether workers must not append: it may take long, or is not done by appending alone.
+    /// Whether workers must not append, because it may take long, or because appending alone is not enough.
     fn is_left_to_thread(&self) -> bool;
 
-    /// Whether the thread has something to do now, or earlier than it knows.
+    /// Whether the thread has work for it now, or earlier than the thread expects.
     fn wants_thread(&self) -> bool;
 
-    /// All records up to this number are durable.
+    /// Returns the number up to which all records are durable.
     fn durable(&self) -> u64;
 
-    /// Replies to what made records up to this number need not be held for it.
+    /// Returns the number up to which it does not delay replies.
     fn released(&self) -> u64;
 
-    /// How long it has nothing to do.
+    /// Returns how long it has no work.
     fn pause(&self) -> Pause;
 
-    /// Whether it has come to its end.
+    /// Whether it has ended.
     fn is_over(&self) -> bool;
 }
 
@@ -105,7 +105,7 @@ pub(crate) trait Subscriber: Send {
 pub(crate) enum Pause {
     /// For this time.
     Until(Duration),
-    /// For this time, or until something is published or somebody calls.
+    /// For this time, or until records are published or the thread is called.
     UntilPublished(Duration),
 }
 
@@ -116,11 +116,11 @@ impl Pause {
     }
 }
 
-/// See the module.
+/// The records on their way to the subscribers.
 pub(super) struct Stream {
     workers: usize,
     merger: Merger,
-    /// What is passed on next; empty between two uses.
+    /// The next batch; empty between two uses.
     batch: Batch,
     subscribers: Vec<Box<dyn Subscriber>>,
     /// Wakes a worker.
@@ -128,7 +128,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// The stream behind record `last`, of this many workers.
+    /// Creates the stream after record `last`, for this many workers.
     pub(super) fn new(
         workers: usize,
         last: u64,
@@ -138,15 +138,15 @@ impl Stream {
         Stream { workers, merger: Merger::new(workers, last), batch: Batch::new(), subscribers, wake }
     }
 
-    /// Whether all is done and no more will come.
+    /// Whether everything is done and nothing more will come.
     pub(super) fn is_over(&self) -> bool {
         self.subscribers.iter().all(|subscriber| subscriber.is_over())
     }
 
-    /// Does all there is to do now.
+    /// Does all current work.
     pub(super) fn work(&mut self, hub: &JournalHub) {
-        // In this order: what a subscriber is to do behind a record is said before the next record is made, so none of those
-        // is appended too early; and a setting is made before the first record whose reply depends on it.
+        // This order matters. An order for after a record is added before the next record is created, so later records
+        // are not appended too early; and a setting is changed before the first record whose reply depends on it.
         self.collect(hub);
         self.each(|subscriber| {
             subscriber.refresh();
@@ -163,8 +163,7 @@ impl Stream {
         self.settle(hub);
     }
 
-    /// Passes on what the workers have published, if that is quickly done; false if there is something for the journal's
-    /// thread to do.
+    /// Passes on the published records, if that is quick; returns false if the journal's thread has work.
     pub(super) fn pass_on(&mut self, hub: &JournalHub) -> bool {
         self.collect(hub);
         self.each(|subscriber| subscriber.refresh());
@@ -177,7 +176,7 @@ impl Stream {
         !self.subscribers.iter().any(|subscriber| subscriber.wants_thread())
     }
 
-    /// How long the thread has nothing to do.
+    /// Returns how long the thread has nothing to do.
     pub(super) fn pause(&self) -> Pause {
         let pauses = self.subscribers.iter().map(|subscriber| subscriber.pause());
         pauses.min_by_key(|pause| pause.time()).unwrap_or(Pause::UntilPublished(Duration::MAX))
@@ -198,7 +197,7 @@ impl Stream {
         }
     }
 
-    /// Gives all subscribers the records that are there and that all of them take; false if there are none.
+    /// Passes available records on to the subscribers, as far as all accept them; returns false if there are none.
     fn pump(&mut self) -> bool {
         let mut has_any = false;
         loop {
@@ -224,7 +223,7 @@ impl Stream {
         }
     }
 
-    /// Lets the next record begin with SELECT, unless all readers take it for one database and it is for that.
+    /// Makes the next record begin with SELECT, unless all readers have selected its database.
     fn agree_on_database(&mut self, last: u64) {
         let of_record = self.merger.database();
         let mut known = None;
@@ -245,8 +244,8 @@ impl Stream {
         }
     }
 
-    /// Gives each subscriber what is for it of the next record, up to number `limit`, whose effects are not for all alike;
-    /// false if it is not such a record.
+    /// Passes on to each subscriber its part of the next record, up to number `limit`, if its effects are not for all
+    /// alike; returns false for other records.
     fn pass_on_for_some(&mut self, limit: u64) -> bool {
         let before = self.merger.last();
         let Some(record) = self.merger.next_for_some(limit) else { return false };
@@ -272,7 +271,7 @@ impl Stream {
         self.batch.clear();
     }
 
-    /// Tells workers and others what has come of it.
+    /// Publishes the results to workers and other threads.
     fn settle(&mut self, hub: &JournalHub) {
         let waiting = self.merger.bytes();
         self.each(|subscriber| subscriber.report(waiting));

@@ -19,10 +19,10 @@ use crate::executor::session::{Execution, Outcome, SessionResult};
 use crate::executor::{Executor, Section};
 use crate::system::abort_on_panic::AbortOnPanic;
 
-/// Time between two looks at the other connections of a worker whose script waits for a target.
+/// Interval at which a worker serves its other connections while its script waits for a target.
 const ATTENDANCE_INTERVAL: Duration = Duration::from_millis(1);
 
-/// MIGRATE.
+/// Runs MIGRATE.
 pub(crate) fn migrate(execution: &mut Execution<'_>) -> SessionResult {
     let Execution { executor, client, command, args, reply } = execution;
     let order = Order::parse(*args)?;
@@ -63,7 +63,7 @@ pub(crate) fn migrate(execution: &mut Execution<'_>) -> SessionResult {
     Ok(Outcome::Wait(executor.park(command, client, reply)))
 }
 
-/// Watches a key. No lock is held.
+/// Watches a key. The caller holds no lock.
 fn watch(executor: &mut Executor, database: usize, key: &[u8]) -> Watched {
     let mut call = OwnedBatch::new();
     call.push(&[b"WATCH", key]);
@@ -72,7 +72,7 @@ fn watch(executor: &mut Executor, database: usize, key: &[u8]) -> Watched {
     watched
 }
 
-/// The keys of a call that are there.
+/// Returns the existing keys of a call.
 fn keys_that_are_there(executor: &mut Executor, database: usize, args: Args<'_>) -> Vec<Box<[u8]>> {
     let keyspace = &executor.server.keyspace;
     let mut guards = Guards::None;
@@ -88,7 +88,7 @@ fn keys_that_are_there(executor: &mut Executor, database: usize, args: Args<'_>)
     there.into_iter().map(|arg| args.at(arg).into()).collect()
 }
 
-/// Transfers in the middle of a transaction or a script. When a script has waited for long, others are told so.
+/// Transfers inside a transaction or a script. When a script has waited for long, other clients receive BUSY.
 fn transfer_in_place(executor: &mut Executor, migration: &Migration) -> Transferred {
     let server = executor.server;
     let transfer = || Migrations::of(server).transfer_here(server, migration);
@@ -99,7 +99,7 @@ fn transfer_in_place(executor: &mut Executor, migration: &Migration) -> Transfer
         let (tell, told) = channel();
         let spawned = thread::Builder::new().name("migration".to_owned()).spawn_scoped(scope, move || {
             let _guard = AbortOnPanic;
-            // It is waited for.
+            // The loop below waits for it.
             let _ = tell.send(transfer());
         });
         if spawned.is_err() {

@@ -1,4 +1,4 @@
-//! What a call of MIGRATE asks for.
+//! The arguments of MIGRATE.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use ember_protocol::Args;
 use emberkv_core::commands::arguments::{integer, is_word};
 use emberkv_core::error::CommandError;
 
-/// Where the options begin.
+/// Index of the first option.
 const FIRST_OPTION: usize = 6;
 
-/// The argument that is the one key, or empty.
+/// Index of the single key, which may be empty.
 const KEY: usize = 3;
 
-/// How long each step may take if the call says nothing of use.
+/// The timeout of each step if the call gives no valid one.
 const DEFAULT_TIMEOUT_MS: u64 = 1000;
 
-/// Time-outs longer than this are this long: a year.
+/// The longest timeout: a year.
 const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// What the target asks who logs in for.
+/// The credentials for the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Credentials {
     /// The user, if one was named.
@@ -26,7 +26,7 @@ pub(super) struct Credentials {
     pub(super) password: Vec<u8>,
 }
 
-/// Whom to talk to, and as whom.
+/// The target and the credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Destination {
     pub(super) host: Vec<u8>,
@@ -38,25 +38,25 @@ pub(super) struct Destination {
 #[derive(Debug)]
 pub(super) struct Order {
     pub(super) destination: Destination,
-    /// The number of the database there.
+    /// The database number on the target.
     pub(super) target_database: i64,
-    /// For each step: connecting, a piece that is sent, an answer.
+    /// The timeout of each step: connecting, sending a chunk, receiving a reply.
     pub(super) timeout: Duration,
     /// Whether the keys stay here.
     pub(super) copies: bool,
-    /// Whether keys that are there are replaced.
+    /// Whether existing keys on the target are replaced.
     pub(super) replaces: bool,
 }
 
-/// The options of a call, as far as they can be understood.
+/// The options of a call, as far as they can be parsed.
 struct Options<'a> {
     args: Args<'a>,
     copies: bool,
     replaces: bool,
-    /// The arguments that are the user and the password.
+    /// The indexes of the user and the password.
     user: Option<usize>,
     password: Option<usize>,
-    /// Where KEYS stands.
+    /// The index of KEYS.
     keys: Option<usize>,
 }
 
@@ -99,10 +99,10 @@ impl<'a> Options<'a> {
 }
 
 impl Order {
-    /// What a call asks for.
+    /// Parses a call.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The mistake.
     pub(super) fn parse(args: Args<'_>) -> Result<Order, CommandError> {
         let options = Options::parse(args)?;
         let timeout_ms = u64::try_from(integer(args, 5)?).ok().filter(|&ms| ms > 0);
@@ -121,8 +121,8 @@ impl Order {
     }
 }
 
-/// The arguments of a call, as far as they go, that are options or belong to one; the second number is how many behind the
-/// first are secrets. Ends at KEYS.
+/// Iterates over the options of a call, as far as they can be parsed: each index, and the number of secret arguments
+/// after it. Ends at KEYS.
 fn options(args: Args<'_>) -> impl Iterator<Item = (usize, usize)> {
     let mut at = FIRST_OPTION;
     std::iter::from_fn(move || {
@@ -140,12 +140,12 @@ fn options(args: Args<'_>) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Whether argument `index` of a call is a user or a password, also of a call with mistakes.
+/// Whether argument `index` of a call is a user or a password, even if the call is invalid.
 pub(crate) fn has_secret_at(args: Args<'_>, index: usize) -> bool {
     options(args).any(|(option, secrets)| (option + 1..=option + secrets).contains(&index))
 }
 
-/// Which arguments of a call are keys. None when there is one and KEYS too, which is a mistake.
+/// Returns the indexes of the keys of a call; none if it has both a single key and KEYS, which is an error.
 pub(crate) fn key_positions(args: Args<'_>) -> Vec<usize> {
     let behind = options(args).last().map_or(FIRST_OPTION, |(option, secrets)| option + 1 + secrets);
     if behind >= args.len() {

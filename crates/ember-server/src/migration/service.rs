@@ -1,4 +1,4 @@
-//! Connections to other servers that are kept for the next call.
+//! Connections to other servers, kept for later calls.
 
 use std::time::{Duration, Instant};
 
@@ -10,25 +10,25 @@ use super::target::Target;
 use super::transfer::{Transferred, transfer};
 use crate::server::Server;
 
-/// For how long a connection is kept that nobody uses.
+/// How long an unused connection is kept.
 const KEPT_TIME: Duration = Duration::from_secs(10);
 
-/// Connections that are kept.
+/// The maximum number of kept connections.
 const KEPT_MAX: usize = 64;
 
-/// Connections to targets that wait for the next call.
+/// Unused connections to targets.
 #[derive(Default)]
 pub(super) struct KeptTargets(Mutex<Vec<Target>>);
 
 impl KeptTargets {
-    /// A connection to that destination, as that user, if one is kept.
+    /// Takes a kept connection to that destination, with those credentials, if there is one.
     pub(super) fn take(&self, destination: &Destination) -> Option<Target> {
         let mut kept = self.0.lock();
         let at = kept.iter().rposition(|target| target.destination == *destination)?;
         Some(kept.swap_remove(at))
     }
 
-    /// Keeps a connection; the one that was used least recently goes when there are too many.
+    /// Keeps a connection; closes the least recently used one if there are too many.
     pub(super) fn keep(&self, mut target: Target) {
         target.used_at = Instant::now();
         let mut kept = self.0.lock();
@@ -45,29 +45,29 @@ impl KeptTargets {
     }
 }
 
-/// What calls of MIGRATE share.
+/// State shared by calls of MIGRATE.
 #[derive(Default)]
 pub(crate) struct Migrations {
     kept: KeptTargets,
 }
 
 impl Migrations {
-    /// Those of a server.
+    /// Returns the server's migration state.
     pub(crate) fn of(server: &Server) -> &Migrations {
         server.services.get()
     }
 
-    /// Closes connections that nobody has used for long.
+    /// Closes connections that were unused for too long.
     pub(crate) fn close_unused(&self) {
         self.kept.close_unused();
     }
 
-    /// The number of connections that are kept.
+    /// Returns the number of kept connections.
     pub(crate) fn kept_connections(&self) -> usize {
         self.kept.0.lock().len()
     }
 
-    /// Transfers on the calling thread.
+    /// Runs a transfer on the calling thread.
     pub(super) fn transfer_here(&self, server: &Server, migration: &Migration) -> Transferred {
         let Migration { database, keys, order, .. } = migration;
         transfer(server, *database, keys, order, &self.kept)

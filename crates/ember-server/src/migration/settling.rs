@@ -1,4 +1,4 @@
-//! The end of a migration, on its worker: what the target has goes here, and the client is answered.
+//! The end of a migration, on its worker: keys that the target has are removed here, and the client receives the reply.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,11 +19,11 @@ use crate::executor::jobs::{Finished, Job, Settled};
 use crate::server::Server;
 use crate::server::conditions::{Condition, READ_ONLY_ERROR};
 
-/// What a client is told whose key has changed although it was held.
+/// The error for a client whose key has changed although it was held.
 const CHANGED: &str = "ERR A key was changed while the target instance was given it: it stays here, and the target \
                        instance has the value from before";
 
-/// A call of MIGRATE whose keys are there.
+/// A call of MIGRATE whose keys exist.
 pub(super) struct Migration {
     pub(super) client: Arc<ClientView>,
     pub(super) protocol: Protocol,
@@ -32,25 +32,26 @@ pub(super) struct Migration {
     pub(super) begun: Instant,
     pub(super) database: usize,
     pub(super) keys: Vec<Box<[u8]>>,
-    /// A watch of each key, if it is not kept from changing in another way.
+    /// A watch of each key, unless exclusive access prevents changes.
     pub(super) watches: Vec<Watched>,
     pub(super) order: Order,
-    /// How the transfer went.
+    /// The result of the transfer.
     pub(super) transferred: Transferred,
 }
 
 impl Migration {
-    /// Removes what the target has, unless it was to be copied, and says how it went; `Ok` is whether there was a key.
+    /// Removes the keys that the target has, unless they are copied, and returns the result; `Ok` is whether there was
+    /// a key.
     ///
     /// # Errors
-    /// What the client is told.
+    /// The error for the client.
     pub(super) fn conclude(
         &self,
         executor: &mut Executor,
         transferred: &Transferred,
     ) -> Result<bool, CommandError> {
         if !self.order.copies && executor.server.conditions.get().contains(Condition::REPLICA) {
-            // It has become one meanwhile: keys go when the primary says so.
+            // The server has become a replica meanwhile: only its primary removes keys.
             return Err(READ_ONLY_ERROR.into());
         }
         let keyspace = &executor.server.keyspace;
@@ -64,7 +65,7 @@ impl Migration {
             self.remove(executor, &mut guards, &unchanged);
         }
         guards.unpin(keyspace, &mut executor.turn);
-        // That it has expired here, too, is no change.
+        // A key that has expired here, too, has not changed.
         let now_ms = executor.turn.now_ms;
         let has_expired = |sent: &&Sent| sent.expire_at_ms.is_some_and(|at_ms| at_ms <= now_ms);
         match &transferred.failure {
@@ -74,7 +75,7 @@ impl Migration {
         }
     }
 
-    /// Whether a key that is watched has changed. Its lock is held.
+    /// Whether a watched key has changed. Its lock is held.
     fn is_watch_broken(&self, sent: &Sent) -> bool {
         self.watches.get(sent.number).is_some_and(|watched| watched.watch.is_broken())
     }
@@ -85,7 +86,7 @@ impl Migration {
         words.extend(keys.iter().map(|sent| &*self.keys[sent.number]));
         let mut call = OwnedBatch::new();
         call.push(&words);
-        // Nobody waits until a large value is freed.
+        // UNLINK, so that no client waits until a large value is freed.
         let unlink = executor.server.registry.find_full(b"unlink").expect("there is such a command");
         let Handler::Data(data) = unlink.handler else { unreachable!("it is a command on keys") };
         let (keyspace, turn, database) = (&executor.server.keyspace, &mut executor.turn, self.database);
@@ -96,7 +97,7 @@ impl Migration {
     }
 }
 
-/// Writes what a migration is answered that has not failed.
+/// Writes the reply of a successful migration.
 pub(super) fn answer(had_key: bool, reply: &mut Reply) {
     reply.simple(if had_key { "OK" } else { "NOKEY" });
 }

@@ -1,6 +1,6 @@
-//! A connection to the server that keys are given to: requests out, status lines in, each step within a time.
+//! A connection to the target server: requests out, status replies in, each step with a timeout.
 //!
-//! Nothing that comes back is trusted: a line has a limit, and only `+OK` is taken for an acknowledgement.
+//! Nothing from the target is trusted: the length of a line is limited, and only `+OK` counts as an acknowledgement.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -11,29 +11,29 @@ use ember_protocol::push_word;
 use super::order::{Credentials, Destination};
 use crate::system::full_path::without_directories;
 
-/// Bytes of a line of the target.
+/// The longest line from the target.
 const LINE_BYTES_MAX: usize = 4096;
 
-/// Bytes that are sent in one step.
+/// Bytes sent in one step.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// What went wrong.
+/// The cause of a failed transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// There is no connection.
+    /// No connection could be established.
     Connecting,
-    /// The connection broke while something was sent, or its time was over.
+    /// The connection broke or timed out while sending.
     Writing { is_timeout: bool },
-    /// The same while an answer was awaited, or what came is no answer.
+    /// The connection broke or timed out while waiting for a reply, or the reply is invalid.
     Reading { is_timeout: bool },
     /// The value of a key cannot be read, for this reason.
     Unreadable(String),
-    /// The target answered this error.
+    /// The target replied with this error.
     Refused(Vec<u8>),
 }
 
 impl Failure {
-    /// What the client is told.
+    /// Returns the error text for the client.
     pub(super) fn text(&self) -> Vec<u8> {
         match self {
             Failure::Connecting => b"IOERR error or timeout connecting to the client".to_vec(),
@@ -46,7 +46,7 @@ impl Failure {
         }
     }
 
-    /// Whether a new connection may do better.
+    /// Whether a new connection may succeed.
     pub(super) fn is_broken_connection(&self) -> bool {
         matches!(self, Failure::Writing { is_timeout: false } | Failure::Reading { is_timeout: false })
     }
@@ -56,11 +56,11 @@ impl Failure {
 pub(super) struct Target {
     pub(super) destination: Destination,
     stream: TcpStream,
-    /// The database that is selected there.
+    /// The selected database on the target.
     database: Option<i64>,
-    /// What has come and is no whole line yet.
+    /// Received bytes that are not a complete line yet.
     received: Vec<u8>,
-    /// When it was last of use.
+    /// When it was last used.
     pub(super) used_at: Instant,
 }
 
@@ -79,10 +79,10 @@ impl Target {
         })
     }
 
-    /// Logs in, if the destination says as whom: for each transfer, since passwords change.
+    /// Authenticates if the destination has credentials: for each transfer, since passwords change.
     ///
     /// # Errors
-    /// Those of the connection, and the target's.
+    /// Those of the connection and of the target.
     pub(super) fn log_in(&mut self, timeout: Duration) -> Result<(), Failure> {
         let Some(Credentials { user, password }) = self.destination.credentials.clone() else {
             return Ok(());
@@ -93,10 +93,10 @@ impl Target {
         self.ask(&words, timeout)
     }
 
-    /// Selects a database there, unless it is selected already.
+    /// Selects a database on the target, unless it is selected already.
     ///
     /// # Errors
-    /// Those of the connection, and the target's.
+    /// Those of the connection and of the target.
     pub(super) fn select(&mut self, database: i64, timeout: Duration) -> Result<(), Failure> {
         if self.database != Some(database) {
             self.ask(&[b"SELECT", database.to_string().as_bytes()], timeout)?;
@@ -112,7 +112,7 @@ impl Target {
         self.acknowledgement(timeout)
     }
 
-    /// Sends bytes, [`CHUNK_BYTES`] in the given time.
+    /// Sends bytes, with this timeout for each [`CHUNK_BYTES`].
     ///
     /// # Errors
     /// Those of the connection.
@@ -133,10 +133,10 @@ impl Target {
         Ok(())
     }
 
-    /// Awaits the answer to a request.
+    /// Waits for the reply to a request.
     ///
     /// # Errors
-    /// The target's, and those of the connection: what is neither `+OK` nor an error is one.
+    /// Those of the target and of the connection; a reply other than `+OK` or an error is one, too.
     pub(super) fn acknowledgement(&mut self, timeout: Duration) -> Result<(), Failure> {
         let line = self.line(timeout)?;
         match line.as_slice() {
@@ -146,7 +146,7 @@ impl Target {
         }
     }
 
-    /// The next line, without its end.
+    /// Returns the next line, without its end.
     fn line(&mut self, timeout: Duration) -> Result<Vec<u8>, Failure> {
         let deadline = Instant::now() + timeout;
         loop {
@@ -172,23 +172,24 @@ impl Target {
         }
     }
 
-    /// Whether nothing has come that nobody has asked for: the connection can serve another time.
+    /// Whether no unexpected bytes were received: the connection can be used again.
     pub(super) fn is_in_step(&self) -> bool {
         self.received.is_empty()
     }
 }
 
-/// Whether to look at the clock and go on.
+/// Whether the step continues after this error until its deadline.
 fn is_transient(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-/// The time until then, unless it is over.
+/// Returns the time until the deadline, unless it has passed.
 fn time_until(deadline: Instant) -> Option<Duration> {
     Some(deadline.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero())
 }
 
-/// Connects to the first address of the host that answers. Who is refused hears of it as in Redis: when something is sent.
+/// Connects to the first address of the host that accepts. As in Redis, a refused connection is reported as an error of
+/// writing.
 fn open(destination: &Destination, timeout: Duration) -> Result<TcpStream, Failure> {
     let host = std::str::from_utf8(&destination.host).map_err(|_| Failure::Connecting)?;
     let port = std::str::from_utf8(&destination.port).ok().and_then(|port| port.parse().ok()).unwrap_or(0);
@@ -199,7 +200,7 @@ fn open(destination: &Destination, timeout: Duration) -> Result<TcpStream, Failu
         let Some(left) = time_until(deadline) else { return Err(Failure::Connecting) };
         match TcpStream::connect_timeout(&address, left) {
             Ok(stream) => {
-                // Without it small requests wait; with it or not, they arrive.
+                // An error is harmless: only small requests would be delayed.
                 let _ = stream.set_nodelay(true);
                 return Ok(stream);
             }
@@ -219,16 +220,16 @@ mod tests {
 
     const TIMEOUT: Duration = Duration::from_secs(5);
 
-    /// What a target says that answers `answer` to whatever it is sent.
+    /// Returns the result of a request to a target that replies `answer` to everything.
     fn told(answer: &'static [u8], timeout: Duration) -> Result<(), Failure> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port().to_string().into_bytes();
         let peer = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             let _ = stream.read(&mut [0; 1024]);
-            // A target that has closed before all is sent is no matter.
+            // The target may have closed before everything is sent.
             let _ = stream.write_all(answer);
-            // The other side closes when it has heard enough.
+            // Waits until the other side closes.
             let _ = stream.read(&mut [0; 1024]);
         });
         let destination = Destination { host: b"127.0.0.1".to_vec(), port, credentials: None };

@@ -1,4 +1,4 @@
-//! The transfer itself, on whatever thread: keys out, acknowledgements in.
+//! The transfer itself, on any thread: keys out, acknowledgements in.
 
 use ember_protocol::push_word;
 use emberkv_core::keyspace::external::Record;
@@ -11,33 +11,33 @@ use crate::server::Server;
 use crate::storage::Storage;
 use crate::system::clock::unix_ms;
 
-/// Bytes of requests that are gathered before they are sent.
+/// Bytes of requests that are collected before they are sent.
 const GATHERED_BYTES: usize = 64 * 1024;
 
-/// A key that was sent.
+/// A sent key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
-    /// Its number among the keys.
+    /// Its index among the keys.
     pub(super) number: usize,
-    /// When it expires, if it does.
+    /// When it expires, if it has an expiry.
     pub(super) expire_at_ms: Option<i64>,
 }
 
-/// How a transfer ended.
+/// The result of a transfer.
 #[derive(Debug, Default)]
 pub(super) struct Transferred {
-    /// Whether a key was there to be sent.
+    /// Whether any key existed and was sent.
     pub(super) has_sent: bool,
     /// The keys that the target has.
     pub(super) taken: Vec<Sent>,
-    /// The first thing that went wrong.
+    /// The first error.
     pub(super) failure: Option<Failure>,
 }
 
-/// Gives keys of database `database` to the target, each as it is when it is its turn.
+/// Sends keys of database `database` to the target, each in its state when its turn comes.
 ///
-/// A connection that was kept from another transfer may be closed by now: if it breaks before the first answer, all is sent
-/// again over a new one.
+/// A connection kept from another transfer may be closed by now: if it breaks before the first reply, everything is
+/// sent again over a new one.
 pub(super) fn transfer(
     server: &Server,
     database: usize,
@@ -73,7 +73,7 @@ fn transfer_over(
         for key in sent {
             match target.acknowledgement(order.timeout) {
                 Ok(()) => transferred.taken.push(key),
-                // The others may be welcome.
+                // The target may accept the other keys.
                 Err(refused @ Failure::Refused(_)) => _ = transferred.failure.get_or_insert(refused),
                 Err(broken) => return Err(broken),
             }
@@ -89,7 +89,7 @@ fn transfer_over(
     transferred
 }
 
-/// Sends the keys that are there. No more than one large value is in memory at a time.
+/// Sends the existing keys. At most one large value is in memory at a time.
 fn send_all(
     target: &mut Target,
     server: &Server,
@@ -126,10 +126,10 @@ fn send_all(
     Ok(sent)
 }
 
-/// When a key expires, if it does, and its value.
+/// The expiry of a key, if it has one, and its value.
 type Dumped = (Option<i64>, Vec<u8>);
 
-/// What a target is given of a key; nothing if it is not there.
+/// Returns the payload of a key for the target; `None` if the key does not exist.
 fn dump(server: &Server, database: usize, key: &[u8], now_ms: i64) -> Result<Option<Dumped>, Failure> {
     let keyspace = &server.keyspace;
     let hash = keyspace.hash(key);
@@ -142,7 +142,7 @@ fn dump(server: &Server, database: usize, key: &[u8], now_ms: i64) -> Result<Opt
     let expire_at_ms = entry.expire_at_ms();
     let version = server.config.snapshot().rdb_target().payload_version();
     let Some(external) = entry.external() else { return Ok(Some((expire_at_ms, rdb::dump(entry, version)))) };
-    // The record stays as long as it is referred to, and this thread may wait for the disk.
+    // The record is kept as long as it is referenced, and this thread may wait for the disk.
     let (record, name) = (Record::new(external.location), data.database_name(database));
     drop(data);
     let records = &Storage::of(server).records;

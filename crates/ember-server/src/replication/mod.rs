@@ -1,4 +1,4 @@
-//! Replication: this server's data on others, and the data of another server here.
+//! Replication: this server's data on other servers, and another server's data here.
 
 pub(crate) mod failover;
 pub(crate) mod link;

@@ -1,4 +1,4 @@
-//! BGSAVE: the file written on a thread of its own.
+//! BGSAVE: the file is written on its own thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -20,62 +20,62 @@ use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::affinity;
 use crate::system::clock::unix_ms;
 
-/// How long after a failure the next one by itself is tried.
+/// Pause after a failure before the next automatic attempt.
 const RETRY_AFTER_MS: i64 = 5000;
 
-/// How long the end of the server waits until the thread has noticed that it is given up: a piece is written in less, unless
-/// the disk hangs.
+/// How long a shutdown waits until the thread has noticed that its save is abandoned: a piece takes less, unless the
+/// disk hangs.
 pub(crate) const GIVE_UP_WAIT: Duration = Duration::from_secs(2);
 
-/// What is known of saving in the background.
+/// The state of background saves.
 #[derive(Default)]
 pub(crate) struct Background {
-    /// When the one under way began, Unix time in ms; 0 when there is none.
+    /// When the running save began, Unix time in ms; 0 if there is none.
     since_ms: AtomicI64,
-    /// How many seconds the last one took, plus 1; 0 when there was none.
+    /// The duration of the last save in s, plus 1; 0 if there was none.
     last_s: AtomicI64,
-    /// Whether the last one has failed.
+    /// Whether the last save failed.
     has_failed: AtomicBool,
-    /// When one was last begun.
+    /// When the last save began.
     tried_ms: AtomicI64,
-    /// Whether one is to begin as soon as another snapshot is over.
+    /// Whether a save begins as soon as another snapshot has ended.
     is_scheduled: AtomicBool,
-    /// Whether its thread runs, and who waits for its end.
+    /// Whether the thread runs; `ended` notifies threads that wait for its end.
     is_running: Mutex<bool>,
     ended: Condvar,
 }
 
-/// Why no saving in the background has begun.
+/// Why a background save could not begin.
 pub(crate) enum Unbegun {
-    /// There is another snapshot.
+    /// Another snapshot is running.
     Taken(Purpose),
-    /// The system gives no thread.
+    /// The system provides no thread.
     NoThread,
 }
 
 impl Background {
-    /// For how many seconds one has been under way, if one is.
+    /// Returns how many seconds the running save has taken so far.
     pub(crate) fn current_s(&self) -> Option<i64> {
         let since_ms = self.since_ms.load(Ordering::Relaxed);
         (since_ms != 0).then(|| (unix_ms() - since_ms).max(0) / 1000)
     }
 
-    /// How many seconds the last one took, if there was one.
+    /// Returns the duration of the last save in seconds, if there was one.
     pub(crate) fn last_s(&self) -> Option<i64> {
         Some(self.last_s.load(Ordering::Relaxed) - 1).filter(|&seconds| seconds >= 0)
     }
 
-    /// Whether the last one has failed.
+    /// Whether the last save failed.
     pub(crate) fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::Relaxed)
     }
 
-    /// Lets one begin as soon as another snapshot is over.
+    /// Schedules a save for the end of the other snapshot.
     pub(crate) fn schedule(&self) {
         self.is_scheduled.store(true, Ordering::Relaxed);
     }
 
-    /// Notes that the file has been written.
+    /// Records that the file has been written.
     pub(super) fn note_success(&self, server: &Server) {
         self.has_failed.store(false, Ordering::Relaxed);
         self.refuse_writes(server, &server.config.snapshot());
@@ -86,19 +86,19 @@ impl Background {
         self.refuse_writes(server, &server.config.snapshot());
     }
 
-    /// Tells who waits that the thread has ended.
+    /// Notifies waiting threads that the thread has ended.
     fn note_end(&self) {
         *self.is_running.lock() = false;
         self.ended.notify_all();
     }
 
-    /// Refuses writes after a failure, if that is wanted, or does not any more.
+    /// Refuses writes after a failure if so configured, and accepts them otherwise.
     pub(crate) fn refuse_writes(&self, server: &Server, config: &Config) {
         let refuses = config.stop_writes_on_bgsave_error && !config.save.is_empty() && self.has_failed();
         server.conditions.set(Condition::SNAPSHOT_FAILED, refuses);
     }
 
-    /// Whether one is due by the rules, or because it is scheduled.
+    /// Whether a save is due by the rules, or is scheduled.
     pub(crate) fn is_due(&self, server: &Server, config: &Config) -> bool {
         if SnapshotState::of(server).claims.purpose().is_some() {
             return false;
@@ -122,8 +122,8 @@ impl Background {
         due.is_some()
     }
 
-    /// Ends what is under way, because the server ends, and waits for that, for at most `longest`: its file does not
-    /// appear, or has appeared.
+    /// Aborts the running save because the server ends, and waits for that, for at most `longest`: its file does not
+    /// appear, or has appeared before.
     pub(crate) fn give_up(&self, server: &Server, longest: Option<Duration>) {
         SnapshotState::of(server).is_given_up.store(true, Ordering::Relaxed);
         let until = longest.map(|longest| Instant::now() + longest);
@@ -138,10 +138,10 @@ impl Background {
     }
 }
 
-/// Begins to save in the background. The worker is inside the gate and holds no lock.
+/// Begins a background save. The worker is inside the gate and holds no lock.
 ///
 /// # Errors
-/// If another snapshot is under way, or the system gives no thread.
+/// If another snapshot is running, or the system provides no thread.
 pub(crate) fn begin_bgsave(executor: &mut Executor) -> Result<(), Unbegun> {
     let server = executor.server;
     let claim = Claim::take(server, Purpose::Save).map_err(Unbegun::Taken)?;
@@ -186,7 +186,7 @@ fn run(server: &Server, point: PointInTime, place: Option<Place>, claim: Claim, 
         published.map(|()| written)
     });
     let is_abandoned = claims.is_abandoned();
-    // Before anybody is told: who knows that it has ended may begin the next one.
+    // Before the outcome is visible: a client that sees the end may begin the next save.
     drop(claim);
     let (state, seconds) = (SnapshotState::of(server), begun.elapsed().as_secs_f64());
     let background = &state.background;

@@ -1,15 +1,16 @@
-//! Waiting on purpose while files are written and read (`rdb-key-save-delay`, `key-load-delay`), for tests of clients.
+//! Artificial delays while files are written and read (`rdb-key-save-delay`, `key-load-delay`), for tests of clients.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The longest time between two looks at whether to go on.
+/// The longest time between two checks whether to continue.
 const STEP: Duration = Duration::from_millis(10);
 
-/// The most microseconds that one key takes: a snapshot cannot be killed as a child of Redis can.
+/// The longest delay per key in microseconds: a snapshot cannot be killed like a child process of Redis.
 const KEY_MAX_US: u64 = 10_000_000;
 
-/// How long `keys` keys take: `delay` is microseconds for each, or if it is negative one microsecond for so many keys.
+/// Returns the delay for `keys` keys: `delay` is in microseconds per key, or if negative, the number of keys per
+/// microsecond.
 fn time_of(keys: u64, delay: i32) -> Duration {
     let number = u64::from(delay.unsigned_abs());
     let microseconds = match delay {
@@ -20,7 +21,7 @@ fn time_of(keys: u64, delay: i32) -> Duration {
     Duration::from_micros(microseconds)
 }
 
-/// Waits as long as `keys` keys take. `delay` is asked again and again, and none ends it.
+/// Waits for the delay of `keys` keys. `delay` is called repeatedly; `None` ends the wait.
 pub(crate) fn wait(keys: u64, delay: impl Fn() -> Option<i32>) {
     let begun = Instant::now();
     while let Some(left) = delay().and_then(|delay| time_of(keys, delay).checked_sub(begun.elapsed()))

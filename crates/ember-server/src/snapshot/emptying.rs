@@ -1,15 +1,15 @@
-//! What becomes of the RDB file when all keys are removed: it must not bring them back.
+//! The RDB file after all keys are removed: it must not restore them.
 
 use crate::executor::Executor;
 use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
 
-/// Called when a command has removed all keys. A BGSAVE of them is abandoned, and where there are save rules the file is
-/// written before the command is answered, as in Redis. Other clients wait meanwhile: for what was written since the
-/// keys were removed, and for the disk. The worker is inside the gate and holds no lock.
+/// Abandons a BGSAVE and saves after a command has removed all keys. If there are save rules, the file is written
+/// before the reply, as in Redis. Other clients wait meanwhile: for the data written since the keys were removed, and
+/// for the disk. The worker is inside the gate and holds no lock.
 ///
-/// A replica has its file written in the background: the place that the file names in the stream of its primary is known
-/// after the command only, and a replica that starts from the file of before goes on from the place of that one.
+/// A replica writes its file in the background: the file's position in the primary's stream is known only after the
+/// command, and a replica that starts from the previous file resumes at the position of that file.
 #[cold]
 pub(crate) fn save_emptied(executor: &mut Executor) {
     let server = executor.server;
@@ -26,7 +26,7 @@ pub(crate) fn save_emptied(executor: &mut Executor) {
         saving::save(server, &executor.config, &executor.turn)
     });
     if let Err(error) = saved {
-        // If that fails, too, writes are refused as after every failed BGSAVE.
+        // If that fails, too, writes are refused as after any failed BGSAVE.
         state.background.schedule();
         tracing::error!(
             "all keys are removed, and the file that has them cannot be written anew yet: {error}"

@@ -1,5 +1,4 @@
-//! Reading the data set at the start, when workers run already and answer that they are loading, and again when somebody
-//! asks for that.
+//! Loading the data set at startup, while workers already run and reply LOADING, and again on request.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -27,40 +26,40 @@ use crate::snapshot::state::SnapshotState;
 use crate::storage::Storage;
 use crate::system::clock::unix_ms;
 
-/// Threads that insert keys beside the one that reads: more would wait for it.
+/// Threads that insert keys in addition to the one that reads: more would wait for it.
 const LOADERS_MAX: usize = 8;
 
-/// In a file as long as it is, no more keys are expected than such small ones: tables are made for those that a file says
-/// are in it, which may be wrong.
+/// The smallest size of a key in a file. It bounds the number of keys for which tables are preallocated: the number
+/// given in the file may be wrong.
 const KEY_BYTES_MIN: u64 = 8;
 
-/// Keys without elements that are named in the log: more would say the same.
+/// Keys without elements that are named in the log: more would add nothing.
 const SKIPPED_NAMED_MAX: u64 = 10;
 
-/// How often the log tells how far loading is.
+/// Interval of progress messages in the log.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
-/// How far loading is.
+/// The progress of loading.
 #[derive(Debug, Default)]
 pub(crate) struct Loading {
-    /// When it began, Unix time in ms.
+    /// When loading began, Unix time in ms.
     since_ms: AtomicI64,
     /// Bytes of all files.
     pub(crate) total_bytes: AtomicU64,
-    /// Bytes of files that were read to their ends.
+    /// Bytes of files that were read completely.
     done_bytes: AtomicU64,
-    /// Bytes that were read of the next one.
+    /// Bytes read of the current file.
     read_bytes: AtomicU64,
-    /// How much memory the data set took where it was saved, as far as the file says so.
+    /// The memory of the data set when it was saved, if the file gives it.
     pub(crate) used_bytes: AtomicU64,
-    /// What the files say of the stream that the data are from.
+    /// The stream of the data, according to the files.
     origin: Mutex<OriginFields>,
-    /// Keys whose time has come are not left out: others have them, and are to be told when they go.
+    /// Expired keys are loaded: replicas have them, and must be notified of their removal.
     keeps_expired: AtomicBool,
 }
 
 impl Loading {
-    /// Begins with files of `total_bytes` bytes together.
+    /// Begins with files of `total_bytes` bytes in total.
     pub(crate) fn begin(&self, total_bytes: u64) {
         self.since_ms.store(unix_ms(), Ordering::Relaxed);
         self.total_bytes.store(total_bytes, Ordering::Relaxed);
@@ -68,35 +67,35 @@ impl Loading {
         self.keep_expired(false);
     }
 
-    /// Notes how many bytes of a file were read.
+    /// Records how many bytes of a file were read.
     pub(crate) fn note_read(&self, bytes: u64) {
         self.read_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Notes that a file of `bytes` bytes is read.
+    /// Records that a file of `bytes` bytes is loaded.
     pub(crate) fn end_file(&self, bytes: u64) {
         self.read_bytes.store(0, Ordering::Relaxed);
         self.done_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that were read.
+    /// Returns the bytes read so far.
     pub(crate) fn loaded_bytes(&self) -> u64 {
         self.done_bytes.load(Ordering::Relaxed) + self.read_bytes.load(Ordering::Relaxed)
     }
 
-    /// Tells the log how far it is.
+    /// Logs the progress.
     pub(crate) fn log_progress(&self, path: &Path) {
         let (percent, eta_s) = self.outlook();
         tracing::info!("loading {}: {percent:.1} % is read, {eta_s} seconds to go", path.display());
     }
 
-    /// Notes what a file says of the memory that was in use.
+    /// Records the memory usage that a file gives.
     fn note_used(&self, text: &[u8]) {
         let bytes = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
         self.used_bytes.store(bytes.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Notes what an RDB file says of the stream that its data are from.
+    /// Records what an RDB file says about the stream of its data.
     fn note_origin(&self, name: &[u8], value: &[u8]) {
         let mut origin = self.origin.lock();
         origin.note(name, value);
@@ -105,55 +104,55 @@ impl Loading {
         }
     }
 
-    /// Notes where the data stand in a stream, or that it is not known.
+    /// Sets the position of the data in a stream, or that it is unknown.
     pub(crate) fn set_origin(&self, origin: Option<Origin>) {
         *self.origin.lock() = origin.map(OriginFields::from).unwrap_or_default();
     }
 
-    /// Where the data stand in a stream, as far as the files say so.
+    /// Returns the position of the data in a stream, if the files give it.
     pub(crate) fn origin(&self) -> Option<Origin> {
         self.origin.lock().origin()
     }
 
-    /// The database that the next command is for of the stream that the data are from.
+    /// Returns the database of the next command in the stream of the data.
     pub(crate) fn stream_database(&self) -> usize {
         self.origin.lock().database()
     }
 
-    /// Says whether keys are loaded whose time has come. What is behind them may build on them, or others have them, too.
+    /// Sets whether expired keys are loaded. Later commands may depend on them, or other servers have them, too.
     pub(crate) fn keep_expired(&self, keeps: bool) {
         self.keeps_expired.store(keeps, Ordering::Relaxed);
     }
 
-    /// When it began, Unix time in s.
+    /// Returns when loading began, Unix time in s.
     pub(crate) fn since_s(&self) -> i64 {
         self.since_ms.load(Ordering::Relaxed) / 1000
     }
 
-    /// Bytes that were read in percent, and in how many seconds it will be over if it goes on like this.
+    /// Returns the percentage of bytes read, and the estimated seconds until the end.
     pub(crate) fn outlook(&self) -> (f64, u64) {
         let (loaded, total) = (self.loaded_bytes(), self.total_bytes.load(Ordering::Relaxed));
         let seconds = (unix_ms() / 1000 - self.since_s()).max(0).unsigned_abs();
         let left = total.saturating_sub(loaded);
-        // As Redis does before it can tell.
+        // The same value as in Redis before an estimate is possible.
         let eta_s = if seconds == 0 { 1 } else { seconds.saturating_mul(left) / (loaded + 1) };
         (100.0 * loaded as f64 / total.max(1) as f64, eta_s)
     }
 }
 
-/// What is done between batches of keys, on the only thread that is at the keyspace then.
+/// A callback between batches of keys, on the only thread that then accesses the keyspace.
 pub(crate) type Between<'b> = &'b mut dyn FnMut() -> Result<(), String>;
 
-/// Reads the file, if there is one, into the empty keyspace, which the condition LOADING keeps commands from.
+/// Reads the file, if there is one, into the empty keyspace; the condition LOADING keeps commands from it.
 ///
 /// # Errors
-/// One line that says what is wrong, where, and what to do: a server must not serve with half of its keys. Also when the
-/// server has been told to end meanwhile.
+/// One line that says what is wrong, where, and what to do: a server must not serve with half of its keys. It is
+/// also an error if a shutdown is requested meanwhile.
 pub(crate) fn load_at_start(server: &Server, between: Option<Between<'_>>) -> Result<(), String> {
     let config = server.config.snapshot();
     let (disk, path) = (&server.disk, Path::new(&config.dbfilename));
     let is_own = |name: &str| path.file_name().is_some_and(|own| own.to_string_lossy() == name);
-    // A file that another server is writing is not left over.
+    // A file that another server is writing is not a leftover.
     if server.data_lock.is_nobody_elses() {
         let removed = remove_leftovers(disk.as_ref(), directory_of(path), is_own);
         log_removed(removed.map_err(|error| error.to_string())?);
@@ -174,21 +173,21 @@ pub(crate) fn load_at_start(server: &Server, between: Option<Between<'_>>) -> Re
     load_from(server, &config, &mut reader, path, Present::Refused, total, between)
 }
 
-/// What becomes of keys and libraries that are there already when a file has them too.
+/// The treatment of existing keys and libraries that a file contains, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Present {
     /// They are an error.
     Refused,
-    /// They give way.
+    /// They are replaced.
     Replaced,
 }
 
-/// Reads the file into a keyspace that may have keys; with `empties` those there are go first, and so do the libraries of
-/// functions. The worker has exclusive access and holds no lock. Nothing of it is journaled.
+/// Reads the file into a keyspace that may have keys; with `empties`, existing keys and function libraries are removed
+/// first. The worker has exclusive access and holds no lock. Nothing of it is journaled.
 ///
 /// # Errors
-/// One line that says what is wrong and where. Without a file that can be read nothing has changed, otherwise the keys
-/// before the mistake are there.
+/// One line that says what is wrong and where. Without a readable file nothing has changed, otherwise the keys before
+/// the mistake are loaded.
 pub(crate) fn reload(executor: &mut Executor, empties: bool, present: Present) -> Result<(), String> {
     let (server, config) = (executor.server, Arc::clone(&executor.config));
     let path = Path::new(&config.dbfilename);
@@ -211,9 +210,8 @@ pub(crate) fn reload(executor: &mut Executor, empties: bool, present: Present) -
     Ok(())
 }
 
-/// Removes all keys and all libraries, for what is about to be loaded. A BGSAVE of them that is under way is abandoned.
-/// With `replica-lazy-flush` the memory of the keys is freed in the background. The worker has exclusive access and holds no
-/// lock.
+/// Removes all keys and all libraries before a load. A running BGSAVE of them is abandoned. With `replica-lazy-flush`
+/// the memory of the keys is freed in the background. The worker has exclusive access and holds no lock.
 pub(crate) fn empty(executor: &mut Executor) {
     let server = executor.server;
     executor.publish();
@@ -232,15 +230,16 @@ pub(crate) fn empty(executor: &mut Executor) {
     emptied.expect("this change does not fail");
 }
 
-/// Tells the log of files that a server which did not end by itself has left, and that are gone now.
+/// Logs that leftover files of a killed server were removed.
 pub(crate) fn log_removed(leftovers: usize) {
     if leftovers > 0 {
         tracing::warn!("{leftovers} files that were not written to their ends are removed");
     }
 }
 
-/// Reads an RDB file, the RDB part of an AOF, or one that a primary sends, into a keyspace that nobody else is at. Room is
-/// made for no more keys beforehand than a file of `file_bytes` bytes may have. With `between` one thread does it all.
+/// Reads an RDB file, the RDB part of an AOF, or one that a primary sends, into a keyspace that no other thread
+/// accesses. Tables are preallocated for at most the keys that a file of `file_bytes` bytes can hold. With `between`,
+/// one thread does everything.
 ///
 /// # Errors
 /// As [`load_at_start`].
@@ -290,7 +289,7 @@ pub(crate) fn load_from(
                     Ok(())
                 }
                 Step::Sizes { database, keys, .. } => {
-                    // Once for each, however often a damaged file says it.
+                    // Only once per database, however often a damaged file repeats it.
                     if database < server.keyspace.databases() && expected.insert(database) {
                         let believed = keys.min(possible_keys);
                         possible_keys -= believed;
@@ -326,12 +325,12 @@ pub(crate) fn load_from(
     Ok(())
 }
 
-/// Waits as `key-load-delay` says for what was loaded.
+/// Waits for the `key-load-delay` of the loaded keys.
 pub(crate) fn delay_loading(server: &Server, keys: u64) {
     delay::wait(keys, || (!server.is_stopping()).then(|| server.config.snapshot().key_load_delay));
 }
 
-/// What takes one thread's keys.
+/// Returns the function that inserts the keys of one thread.
 fn insert_into<'s>(
     server: &'s Server,
     config: &Config,
@@ -339,7 +338,7 @@ fn insert_into<'s>(
 ) -> impl FnMut(&mut Batch) -> Result<(), RdbError> + use<'s> {
     let mut turn = Turn::new(unix_ms(), 1);
     turn.settings.policy = config.maxmemory_policy;
-    // What has expired its primary says.
+    // On a replica, the primary decides what expires.
     let mut keeps_expired = config.replicaof.get().is_some();
     if keeps_expired {
         turn.replay_at(turn.now_ms);
@@ -348,7 +347,7 @@ fn insert_into<'s>(
         .replacing(present == Present::Replaced);
     let storage = Storage::of(server);
     move |batch| {
-        // The file says so before its first key.
+        // The file states this before its first key.
         if !keeps_expired && SnapshotState::of(server).loading.keeps_expired.load(Ordering::Relaxed) {
             keeps_expired = true;
             inserter.keep_expired();
@@ -362,7 +361,7 @@ fn insert_into<'s>(
     }
 }
 
-/// Counts keys that were left out because their values have no elements, and logs the first of them.
+/// Counts skipped keys whose values have no elements, and logs the first of them.
 fn skip_empty(server: &Server, count: u64, names: Vec<Box<[u8]>>) {
     if count == 0 {
         return;
@@ -374,10 +373,10 @@ fn skip_empty(server: &Server, count: u64, names: Vec<Box<[u8]>>) {
     }
 }
 
-/// Adds a library of functions.
+/// Adds a function library.
 ///
 /// # Errors
-/// If it is none, or is there already and is not replaced.
+/// If it is invalid, or exists already and is not replaced.
 pub(crate) fn add_library(
     server: &Server,
     config: &Config,

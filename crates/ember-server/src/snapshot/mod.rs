@@ -1,12 +1,12 @@
-//! The data set in an RDB file: read when the server starts, written by SAVE, BGSAVE, save rules and at the end.
+//! The data set in an RDB file: read at startup, written by SAVE, BGSAVE, save rules and at shutdown.
 //!
-//! The file is [`rdb_file`](ember_persistence::rdb_file)'s: Redis 7 reads what is written here, as long as no field of a
-//! hash expires, and what any Redis from 2.8 on has written is read here. It appears under its name all at once, or not at
-//! all.
+//! The file format is that of [`rdb_file`](ember_persistence::rdb_file): Redis 7 reads files of this server, as long as
+//! no hash field has an expiry, and this server reads files of any Redis from 2.8 on. A file appears under its name
+//! complete, or not at all.
 //!
-//! * [`point_in_time`]: the keyspace at one moment, written while commands go on: for BGSAVE and the base of an AOF.
-//! * [`emptying`]: the file when a command has removed all keys.
-//! * [`background`]: BGSAVE and when it is due. [`saving`]: SAVE, and the file at the end. [`loading`]: the start.
+//! * [`point_in_time`]: the keyspace at one moment, written while commands run: for BGSAVE and the base of an AOF.
+//! * [`emptying`]: the file after a command has removed all keys.
+//! * [`background`]: BGSAVE and when it is due. [`saving`]: SAVE, and the file at shutdown. [`loading`]: startup.
 
 pub(crate) mod background;
 pub(crate) mod delay;

@@ -1,7 +1,8 @@
-//! The keyspace at one moment, to be written on any thread while commands go on.
+//! The keyspace at one moment, to be written on any thread while commands run.
 //!
-//! Who wants one takes the [`Claim`] first, since there is one at a time, then calls [`begin`] with exclusive access,
-//! and gives the [`PointInTime`] to the thread that writes the file. Half of the cores at most are busy with it besides.
+//! The caller takes the [`Claim`] first, since only one snapshot runs at a time, then calls [`begin`] with exclusive
+//! access, and passes the [`PointInTime`] to the thread that writes the file. At most half of the cores encode in
+//! addition to that thread.
 
 use std::io;
 use std::sync::Arc;
@@ -26,32 +27,32 @@ use crate::storage::Storage;
 use crate::system::clock::unix_ms;
 use ember_scripting::library::Libraries;
 
-/// Threads that encode: one that writes takes what four of them give.
+/// Threads that encode: one writing thread keeps up with four of them.
 const WALKERS_MAX: usize = 4;
 
-/// What a snapshot is for.
+/// The purpose of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// The file of BGSAVE and of save rules.
     Save,
     /// The base of an append-only file.
     AofBase,
-    /// The copy that replicas get.
+    /// The copy for replicas.
     Sync,
 }
 
-/// Who takes a snapshot, and how far it is.
+/// The current claim, and the progress of its snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     taken: Mutex<Option<Purpose>>,
     /// The number of the last claim.
     number: AtomicU64,
-    /// The number of a claim for BGSAVE whose data are removed, so that no file may have them. Locked while such a file gets
-    /// its name.
+    /// The number of a claim for BGSAVE whose data were removed, so that no file may contain them. Locked while such a
+    /// file is renamed to its final name.
     abandoned: Mutex<u64>,
-    /// Whether the snapshot under way is the base of an AOF that is switched off.
+    /// Whether the running snapshot is the base of an AOF that was switched off.
     pub(crate) is_base_unwanted: AtomicBool,
-    /// Keys that were written, and all there are.
+    /// Keys that were written, and their total number.
     processed: AtomicU64,
     total: AtomicU64,
     /// Bytes that were saved before changes.
@@ -59,12 +60,12 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
-    /// What the snapshot under way is for.
+    /// Returns the purpose of the running snapshot.
     pub(crate) fn purpose(&self) -> Option<Purpose> {
         *self.taken.lock()
     }
 
-    /// Keys that the snapshot under way has written, and all that it has to write.
+    /// Returns the number of keys that the running snapshot has written, and its total.
     pub(crate) fn progress(&self) -> (u64, u64) {
         match self.purpose() {
             None => (0, 0),
@@ -72,7 +73,8 @@ impl Claims {
         }
     }
 
-    /// Keeps the file of a BGSAVE that is under way from getting its name. If it has it when this returns, it had it before.
+    /// Prevents the file of a running BGSAVE from getting its final name. If it has that name when this returns, it had
+    /// it before.
     pub(crate) fn abandon_save(&self) {
         let number = {
             let taken = self.taken.lock();
@@ -83,12 +85,12 @@ impl Claims {
         }
     }
 
-    /// Whether the snapshot under way is of a BGSAVE whose data are removed.
+    /// Whether the running snapshot belongs to a BGSAVE whose data were removed.
     pub(super) fn is_abandoned(&self) -> bool {
         *self.abandoned.lock() == self.number.load(Ordering::Relaxed)
     }
 
-    /// Why the snapshot under way has become useless, if it has.
+    /// Returns why the running snapshot has become useless, if it has.
     fn why_unwanted(&self) -> Option<&'static str> {
         if self.is_abandoned() {
             Some("its keys are removed")
@@ -99,26 +101,26 @@ impl Claims {
         }
     }
 
-    /// Calls `publish`, which gives the file of a BGSAVE its name, unless its data are removed.
+    /// Calls `publish`, which gives the file of a BGSAVE its final name, unless its data were removed.
     pub(super) fn unless_abandoned<R>(&self, publish: impl FnOnce() -> R) -> Option<R> {
         let abandoned = self.abandoned.lock();
         (*abandoned != self.number.load(Ordering::Relaxed)).then(publish)
     }
 
-    /// Bytes that the last snapshot has kept for itself because they were to change.
+    /// Returns the bytes that the last snapshot has copied because they were about to change.
     pub(crate) fn handed_bytes(&self) -> u64 {
         self.handed_bytes.load(Ordering::Relaxed)
     }
 }
 
-/// The right to take snapshots, until it is dropped: to be kept until the file is in its place.
+/// The right to take snapshots, until it is dropped: kept until the file has its final name.
 pub(crate) struct Claim(&'static Server, Purpose);
 
 impl Claim {
-    /// The claim of `server`, if nobody has it.
+    /// Takes the claim of `server`, if it is free.
     ///
     /// # Errors
-    /// What it is taken for.
+    /// The purpose of the current claim.
     pub(crate) fn take(server: &'static Server, purpose: Purpose) -> Result<Claim, Purpose> {
         let mut taken = SnapshotState::of(server).claims.taken.lock();
         match *taken {
@@ -138,19 +140,19 @@ impl Drop for Claim {
     }
 }
 
-/// See the module. Dropped unwritten, it ends the snapshot, which may take a while: O(keys).
+/// A running snapshot. Dropping it unwritten ends the snapshot, which may take a while: O(keys).
 pub(crate) struct PointInTime {
-    // The saver ends before the condition does.
+    // The saver is dropped before the condition is cleared.
     saver: Saver<'static>,
     underway: Underway,
     snapshot: Arc<Snapshot>,
     libraries: Arc<Libraries>,
     used_bytes: u64,
-    /// Changes of keys up to the moment.
+    /// Changes of keys up to this moment.
     pub(crate) changes: u64,
 }
 
-/// The condition that a snapshot is under way.
+/// Keeps the condition that a snapshot is running.
 struct Underway(&'static Server);
 
 impl Drop for Underway {
@@ -160,20 +162,20 @@ impl Drop for Underway {
     }
 }
 
-/// Lets calls be tried again that had to wait for a snapshot.
+/// Retries calls that had to wait for a snapshot.
 fn try_again(server: &Server) {
     server.workers.iter().for_each(|worker| worker.mailbox.send(Message::TryAgain));
 }
 
-/// The form of RDB files.
+/// Returns the key form of RDB files.
 fn rdb_form(server: &Server, config: &Config) -> KeyForm {
-    // An encrypted file is for no reader but this program; what it is decrypted to may be.
+    // Only ember reads an encrypted file, but other servers may read the decrypted one.
     let target = config.rdb_target().file_version();
     let version = if server.encryption().is_on() { target.max(VERSION_MAX) } else { target };
     KeyForm::Rdb { version, is_packed: config.rdbcompression }
 }
 
-/// The form of the base of an AOF.
+/// Returns the key form of the base of an AOF.
 pub(crate) fn base_form(server: &Server, config: &Config) -> KeyForm {
     if Storage::of(server).store().is_some() {
         return KeyForm::Rows;
@@ -181,7 +183,7 @@ pub(crate) fn base_form(server: &Server, config: &Config) -> KeyForm {
     if config.aof_use_rdb_preamble { rdb_form(server, config) } else { KeyForm::Commands }
 }
 
-/// The parts of `maxmemory` that may wait to be written: of what threads have saved, and of what was handed over.
+/// The limits as parts of `maxmemory` on bytes waiting to be written: encoded by threads, and copied before changes.
 const WALKED_SHARE: u64 = 64;
 const HANDED_SHARE: u64 = 16;
 
@@ -193,20 +195,20 @@ fn queue_limits(config: &Config) -> QueueLimits {
     }
 }
 
-/// Takes a snapshot. The executor has exclusive access, holds no lock and has published what it counted. O(shards).
+/// Takes a snapshot. The executor has exclusive access, holds no lock and has published its counters. O(shards).
 pub(crate) fn begin(claim: &Claim, executor: &Executor) -> PointInTime {
     assert!(executor.section == Section::Exclusive, "a snapshot is taken with exclusive access");
     take(claim, &executor.config, executor.turn.now_ms)
 }
 
-/// The same of what replicas get: of this version of RDB.
+/// Takes a snapshot for replicas, in this version of RDB.
 pub(crate) fn begin_for_replicas(claim: &Claim, executor: &Executor, version: u16) -> PointInTime {
     assert!(executor.section == Section::Exclusive, "a snapshot is taken with exclusive access");
     let form = KeyForm::Rdb { version, is_packed: executor.config.rdbcompression };
     take_as(claim, form, &executor.config, executor.turn.now_ms)
 }
 
-/// The same while data is loaded: no command runs, and the caller is the only one who changes anything.
+/// Takes a snapshot while data is loaded: no command runs, and no other thread changes anything.
 pub(crate) fn begin_while_loading(claim: &Claim, config: &Config) -> PointInTime {
     assert!(claim.0.is_loading(), "later a snapshot is taken with exclusive access");
     take(claim, config, unix_ms())
@@ -247,12 +249,12 @@ fn take_as(claim: &Claim, form: KeyForm, config: &Config, now_ms: i64) -> PointI
 }
 
 impl PointInTime {
-    /// The form in which keys are written.
+    /// Returns the form of the keys.
     pub(crate) fn form(&self) -> KeyForm {
         self.snapshot.options().form
     }
 
-    /// Writes everything that is in a file of that form. Meanwhile up to [`WALKERS_MAX`] threads encode.
+    /// Writes the whole file in that form. Meanwhile up to [`WALKERS_MAX`] threads encode.
     ///
     /// # Errors
     /// Those of the file and of starting threads, that the server ends, and that the keys are removed.
@@ -272,13 +274,13 @@ impl PointInTime {
         })
     }
 
-    /// The code of all libraries of functions.
+    /// Returns the code of all function libraries.
     pub(crate) fn libraries(&self) -> impl Iterator<Item = &[u8]> {
         self.libraries.all().map(|library| &library.code[..])
     }
 
-    /// Gives all that is saved to `each`, which says how many keys it has had so far. Meanwhile up to [`WALKERS_MAX`]
-    /// threads encode.
+    /// Passes all pieces to `each`, which returns the number of keys so far. Meanwhile up to [`WALKERS_MAX`] threads
+    /// encode.
     ///
     /// # Errors
     /// Those of `each` and of starting threads, that the server ends, and that the keys are removed.
@@ -290,13 +292,13 @@ impl PointInTime {
         let server = underway.0;
         let cores = thread::available_parallelism().map_or(1, usize::from);
         thread::scope(|scope| {
-            // It ends in here, so that nobody is waited for after an error who waits for it.
+            // The saver is dropped inside the scope, so that after an error no thread waits for it.
             let mut saver = saver;
             for number in 0..(cores / 2).clamp(1, WALKERS_MAX) {
                 let walker = thread::Builder::new().name(format!("snapshot-{number}"));
                 let snapshot = &snapshot;
                 let spawned = walker.spawn_scoped(scope, || snapshot.walk(&server.keyspace));
-                // One of them is enough.
+                // One thread is enough.
                 if number == 0 {
                     spawned?;
                 }
@@ -327,10 +329,10 @@ impl PointInTime {
     }
 }
 
-/// Bytes of values that are away which are read together.
+/// Bytes of cold values that are read together.
 const READ_TOGETHER_BYTES: usize = 256 * 1024;
 
-/// Copies the values of keys from their records, in the order of those, without building them.
+/// Copies cold values from their records, in the order of the records, without decoding them.
 fn write_away(
     server: &Server,
     writer: &mut impl KeyWriter,

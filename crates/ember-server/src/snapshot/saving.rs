@@ -1,4 +1,4 @@
-//! Writing the data set while nobody else is at the keyspace.
+//! Writing the data set with exclusive access to the keyspace.
 
 use std::io;
 use std::path::Path;
@@ -26,7 +26,7 @@ use crate::snapshot::state::SnapshotState;
 use crate::storage::Storage;
 use crate::system::clock::unix_ms;
 
-/// Writes the file when all workers have ended, if SHUTDOWN SAVE has asked for it and anything has changed since.
+/// Writes the file after all workers have ended, if SHUTDOWN SAVE requested it and anything has changed since.
 ///
 /// # Errors
 /// Those of [`save`].
@@ -42,11 +42,11 @@ pub(crate) fn save_at_end(server: &Server) -> Result<(), String> {
     save_at(server, &config, &turn, place)
 }
 
-/// Saves because the server is to end, and lets it be saved again at the end if there are changes until then. The worker has
-/// exclusive access and has published what it did; nothing is saved in the background any more.
+/// Saves at shutdown, and requests another save at the end if there are later changes. The worker has exclusive access
+/// and has published its records; no background save is running any more.
 ///
 /// # Errors
-/// Those of [`save`]; the server is to go on then.
+/// Those of [`save`]; the server then continues.
 pub(crate) fn save_before_end(executor: &mut Executor) -> Result<(), String> {
     let server = executor.server;
     let saved = save(server, &executor.config, &executor.turn);
@@ -55,16 +55,16 @@ pub(crate) fn save_before_end(executor: &mut Executor) -> Result<(), String> {
     saved
 }
 
-/// Writes the file. The calling worker has exclusive access, holds no lock and has published what it did; `turn` is its own.
-/// O(N) for N bytes.
+/// Writes the file. The calling worker has exclusive access, holds no lock and has published its records; `turn` is its
+/// own. O(N) for N bytes.
 ///
 /// # Errors
-/// One line that says what failed. The file that was there before is there still.
+/// One line that says what failed. The previous file is then unchanged.
 pub(crate) fn save(server: &Server, config: &Config, turn: &Turn) -> Result<(), String> {
     save_at(server, config, turn, Primary::of(server).place(server))
 }
 
-/// The same; the data stand at this place of the stream.
+/// Writes the file for data at this place of the stream.
 fn save_at(server: &Server, config: &Config, turn: &Turn, place: Option<Place>) -> Result<(), String> {
     let begun = Instant::now();
     let changes = SnapshotState::of(server).all_changes(server);
@@ -80,7 +80,8 @@ fn save_at(server: &Server, config: &Config, turn: &Turn, place: Option<Place>) 
     Ok(())
 }
 
-/// Writes the file of the configuration, durably but without its name: [`publish`] gives it that. `fill` says what is in it.
+/// Writes the configured file durably, but without its final name, which [`publish`] gives it. `fill` writes its
+/// content.
 ///
 /// # Errors
 /// One line that says what failed, or which other process writes there.
@@ -106,7 +107,7 @@ pub(super) fn write_file(
     Ok((file, written))
 }
 
-/// Gives a file that is written its name, in one step.
+/// Gives a written file its final name atomically.
 ///
 /// # Errors
 /// One line that says what failed.
@@ -114,7 +115,7 @@ pub(super) fn publish(file: TemporaryFile) -> Result<(), String> {
     file.publish().map_err(|error| error.to_string())
 }
 
-/// Warns of what the server of `rdb-target` lacks of what `file` has: it refuses the file.
+/// Warns if the server of `rdb-target` does not support a feature of `file`: that server would refuse the file.
 pub(crate) fn warn_of_lacks(config: &Config, file: &str, features: Features) {
     let target = config.rdb_target();
     let lacking = features.common(target.lacks());
@@ -123,7 +124,7 @@ pub(crate) fn warn_of_lacks(config: &Config, file: &str, features: Features) {
     }
 }
 
-/// Writes where the data stand in the stream, once that is known.
+/// Writes the position of the data in the stream, once it is known.
 pub(super) fn write_place(place: Option<Place>, writer: &mut RdbWriter<FileSink>) -> io::Result<()> {
     place.and_then(Place::wait).map_or(Ok(()), |origin| origin.write(writer))
 }
@@ -149,7 +150,7 @@ pub(crate) fn write_all(
     Ok(())
 }
 
-/// The value of an entry that is away.
+/// Returns a cold value of an entry.
 fn value_of(
     server: &Server,
     data: &ShardData,
@@ -170,7 +171,7 @@ fn write_database(
     if keys == 0 {
         return Ok(());
     }
-    // As in Redis nobody can change it meanwhile: nothing else runs.
+    // As in Redis, this cannot be changed meanwhile: nothing else runs.
     let delay = server.config.snapshot().rdb_key_save_delay;
     writer.sizes(database, keys, keyspace.volatile(database) as u64)?;
     for shard in 0..SHARDS {

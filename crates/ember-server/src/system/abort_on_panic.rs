@@ -1,8 +1,8 @@
-//! The end of the process when a thread panics.
+//! Aborting the process when a thread panics.
 
 use std::thread;
 
-/// Ends the process when its thread panics: a bug in one worker must not leave a server that answers for some keys only.
+/// Aborts the process when its thread panics: a bug in one worker must not leave a server that serves only some keys.
 pub(crate) struct AbortOnPanic;
 
 impl Drop for AbortOnPanic {

@@ -1,11 +1,11 @@
-//! Keeps a thread, and those that it starts, to some cores.
+//! CPU affinity of a thread and the threads that it starts.
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::config::CpuList;
 
-/// Keeps the calling thread to the cores of `list`, the value of `parameter`; an empty one changes nothing. What the system
-/// does not allow is told in the log.
+/// Restricts the calling thread to the cores of `list`, the value of `parameter`; an empty list changes nothing. Errors
+/// of the system are logged.
 pub(crate) fn keep_to(list: &CpuList, parameter: &str) {
     if list.cores().is_empty() {
         return;

@@ -1,22 +1,22 @@
-//! The allocator of the process and how it is tuned.
+//! The allocator of the process and its tuning.
 //!
-//! jemalloc, because it has size classes close to each other, gives freed memory back by itself and tells what it holds.
-//! Options, read by it before `main`:
+//! jemalloc, because its size classes are close to each other, it returns freed memory without a call, and it reports
+//! what it holds. Options, which it reads before `main`:
 //!
-//! * `background_thread`: pages are given back by a thread of its own, also while the server is idle, and never by a
-//!   worker in the middle of a batch.
-//! * `dirty_decay_ms:200`, `muzzy_decay_ms:0`: unused pages go back within a few tenths of a second.
-//! * `thp:default`: memory comes in small pages, which `huge_pages.rs` makes huge ones of. Nothing here forks, so no huge
-//!   page is ever copied for a snapshot.
-//! * `cache_oblivious:false`: without it each large allocation (the tables of large shards, large values) takes a page more
-//!   than its size.
+//! * `background_thread`: a background thread returns pages, even while the server is idle, and never a worker in the
+//!   middle of a batch.
+//! * `dirty_decay_ms:200`, `muzzy_decay_ms:0`: unused pages are returned within a few tenths of a second.
+//! * `thp:default`: memory comes in small pages, which `huge_pages.rs` turns into huge ones. The server never forks, so
+//!   no huge page is ever copied for a snapshot.
+//! * `cache_oblivious:false`: otherwise each large allocation (the tables of large shards, large values) takes a page
+//!   more than its size.
 //!
-//! Its size classes are closer to each other than in other builds of it: `.cargo/config.toml` says so, and `size_class`
-//! counts with them.
+//! The size classes are closer to each other than in other builds of jemalloc: `.cargo/config.toml` sets this, and
+//! `size_class` relies on it.
 //!
-//! What is very large ([`MAPPED_MIN_BYTES`]) is mapped by itself. The system then gives pages of zeros only when they are
-//! written, and lets a string grow by moving its pages, not its bytes: neither is copied, nor there twice. Smaller ones
-//! stay with jemalloc, which uses pages again without asking the system for them.
+//! Very large allocations ([`MAPPED_MIN_BYTES`]) are mapped directly. The system then provides zeroed pages only when
+//! they are written, and lets a string grow by moving its pages instead of its bytes: they are neither copied nor held
+//! twice. Smaller allocations stay with jemalloc, which reuses pages without a system call.
 #![allow(
     unsafe_code,
     reason = "an allocator, and jemalloc reads its options from a symbol with a name of its choice"
@@ -36,43 +36,43 @@ static ALLOCATOR: Allocator = Allocator;
 
 struct Allocator;
 
-/// Bytes that are mapped by themselves.
+/// Bytes of direct mappings.
 static MAPPED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes that are allocated and that jemalloc does not know of.
+/// Returns the allocated bytes that jemalloc does not count.
 pub(crate) fn mapped_bytes() -> usize {
     MAPPED_BYTES.load(Ordering::Relaxed)
 }
 
-/// Whether it is mapped by itself. No alignment greater than a page's is asked for with such sizes; if it is, jemalloc
-/// sees to it.
+/// Whether an allocation is mapped directly. No caller requests an alignment greater than a page's with such sizes;
+/// jemalloc would serve it.
 #[inline]
 fn is_mapped(layout: Layout) -> bool {
     layout.size() >= MAPPED_MIN_BYTES && layout.align() <= PAGE_BYTES
 }
 
-/// The layout to ask jemalloc for. Its smallest classes are multiples of 8, where the bindings count on such of 16.
+/// Returns the layout for jemalloc. Its smallest classes are multiples of 8, but its bindings assume multiples of 16.
 #[inline]
 fn padded(layout: Layout) -> Layout {
     if layout.align() == 16 { layout.pad_to_align() } else { layout }
 }
 
-/// The smallest page of any system.
+/// The smallest page size of any system.
 const PAGE_BYTES: usize = 4096;
 
-/// The largest page of any system, huge pages aside.
+/// The largest page size of any system, except huge pages.
 const PAGE_BYTES_MAX: usize = 64 << 10;
 
-/// Tells the values that they need not write zeros to what is mapped.
+/// Lets values rely on zeroed memory when a mapping grows.
 pub(crate) fn promise_zeros_on_growth() {
-    // SAFETY: pages that `remap` adds are new, and it leaves zeros in what it cuts off from a page that stays.
+    // SAFETY: pages that `remap` adds are new, and it zeroes what it cuts off from a page that stays.
     unsafe { emberkv_core::memory::promise_zeros_on_growth() };
 }
 
 #[cold]
 fn map(size: usize) -> *mut u8 {
     let size = size_class(size);
-    // SAFETY: a new mapping at a place of the system's choice touches nothing that is there.
+    // SAFETY: a new mapping at an address chosen by the system overlaps no existing one.
     let mapped = unsafe {
         mmap_anonymous(ptr::null_mut(), size, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
     };
@@ -82,23 +82,23 @@ fn map(size: usize) -> *mut u8 {
     mapped.cast()
 }
 
-/// Lets memory have huge pages at first touch. Without them it is as good, but slower.
+/// Allows huge pages for memory at first touch. Without them everything works, but slower.
 pub(crate) fn advise(place: usize, size: usize) {
-    // SAFETY: the advice changes nothing of what pages hold, wherever they are.
+    // SAFETY: the advice does not change the contents of pages at any address.
     let _ = unsafe { madvise(ptr::without_provenance_mut(place), size, Advice::LinuxHugepage) };
 }
 
-/// Has the kernel put huge pages in the place of small ones, with the same bytes.
+/// Has the kernel replace small pages by huge ones with the same contents.
 ///
 /// # Errors
-/// If it does not know how to, or has none.
+/// If the kernel does not support it, or has none.
 pub(crate) fn collapse(place: usize, size: usize) -> io::Result<()> {
-    // SAFETY: pages hold the same afterwards, wherever they are; only where that is in the machine's memory changes.
+    // SAFETY: pages have the same contents afterwards, at any address; only their place in physical memory changes.
     let failed = unsafe { libc::madvise(ptr::without_provenance_mut(place), size, libc::MADV_COLLAPSE) };
     if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Whether this kernel knows how to [`collapse`]. For no memory at all that is done at once.
+/// Whether this kernel supports [`collapse`]. An empty range is handled at once.
 pub(crate) fn knows_collapse() -> bool {
     collapse(0, 0).is_ok()
 }
@@ -106,22 +106,22 @@ pub(crate) fn knows_collapse() -> bool {
 #[cold]
 fn unmap(place: *mut u8, size: usize) {
     let size = size_class(size);
-    // SAFETY: the caller gives back what `map` or `remap` gave, of this size, and nobody refers to it any more.
+    // SAFETY: the caller passes a mapping of `map` or `remap`, of this size, to which no reference exists any more.
     let unmapped = unsafe { munmap(place.cast(), size) };
     debug_assert!(unmapped.is_ok(), "a whole mapping can be removed");
     MAPPED_BYTES.fetch_sub(size, Ordering::Relaxed);
 }
 
-/// Gives a mapping another size, perhaps at another place. What is behind the old bytes is zeros.
+/// Resizes a mapping, and possibly moves it. The bytes after the old ones are zeros.
 #[cold]
 fn remap(place: *mut u8, old: usize, new: usize) -> *mut u8 {
     if new < old {
         let cut = old.min(new.next_multiple_of(PAGE_BYTES_MAX)) - new;
-        // SAFETY: these are bytes of the caller's that it gives up.
+        // SAFETY: these bytes belong to the caller, which gives them up.
         unsafe { place.add(new).write_bytes(0, cut) };
     }
     let (old, new) = (size_class(old), size_class(new));
-    // SAFETY: the caller owns the mapping, of this size, and uses the new place only from now on.
+    // SAFETY: the caller owns the mapping, of this size, and uses only the new address from now on.
     let Ok(moved) = (unsafe { mremap(place.cast(), old, new, MremapFlags::MAYMOVE) }) else {
         return ptr::null_mut();
     };
@@ -131,9 +131,9 @@ fn remap(place: *mut u8, old: usize, new: usize) -> *mut u8 {
     moved.cast()
 }
 
-// SAFETY: each allocation is made, changed and given back by the same of the two, which follows from its layout: jemalloc,
-// which is an allocator, or the system, whose mappings are aligned to pages, apart from each other, and zeros at first.
-// When `realloc` goes from one to the other it allocates, copies what is in both, and gives the old one back.
+// SAFETY: each allocation is created, resized and freed by the same one of two allocators, which follows from its
+// layout: jemalloc, which is an allocator, or the system, whose mappings are page-aligned, disjoint, and zeroed at
+// first. When `realloc` goes from one to the other it allocates, copies the common bytes, and frees the old one.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -164,13 +164,13 @@ unsafe impl GlobalAlloc for Allocator {
 
     #[inline]
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // SAFETY: the caller has promised that the new size is possible with this alignment.
+        // SAFETY: the caller promises that the new size is valid with this alignment.
         let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
         match (is_mapped(layout), is_mapped(new_layout)) {
             // SAFETY: the caller's promise is jemalloc's, which has allocated it.
             (false, false) => unsafe { Jemalloc.realloc(place, padded(layout), padded(new_layout).size()) },
             (true, true) => remap(place, layout.size(), new_size),
-            // SAFETY: both are at least as long as the shorter one, and the new one is nobody else's yet.
+            // SAFETY: both are at least as long as the shorter one, and nothing else refers to the new one yet.
             _ => unsafe {
                 let new = self.alloc(new_layout);
                 if let Some(new) = NonNull::new(new) {
@@ -183,19 +183,19 @@ unsafe impl GlobalAlloc for Allocator {
     }
 }
 
-/// Asks jemalloc how full the slab is that an allocation stands in.
+/// A query of how full the slab of an allocation is.
 pub(crate) struct SlabQuery {
-    /// The number of the query, by which jemalloc finds it faster than by its name.
+    /// The number of the query, by which jemalloc finds it faster than by name.
     mib: [usize; 3],
 }
 
-/// What jemalloc says of an allocation, in the order and the types of `experimental.utilization.query`.
+/// The result for an allocation, in the order and the types of `experimental.utilization.query`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 struct SlabUse {
-    /// The slab that allocations of this size come from just now.
+    /// The slab that currently serves allocations of this size.
     current: *const u8,
-    /// Regions of the allocation's slab that are free, and all of them.
+    /// The free regions of the allocation's slab, and all its regions.
     free: usize,
     regions: usize,
     /// Bytes of the slab.
@@ -206,26 +206,26 @@ struct SlabUse {
 }
 
 impl SlabQuery {
-    /// The query, if this jemalloc knows it.
+    /// Returns the query, if this jemalloc supports it.
     pub(crate) fn new() -> Option<SlabQuery> {
         let (mut mib, mut len) = ([0; 3], 3);
         let name = c"experimental.utilization.query";
-        // SAFETY: the name is a C string, and there is room for as many numbers as `len` says.
+        // SAFETY: the name is a C string, and `len` is the capacity of the array of numbers.
         let failed =
             unsafe { tikv_jemalloc_sys::mallctlnametomib(name.as_ptr(), mib.as_mut_ptr(), &raw mut len) };
         (failed == 0 && len == mib.len()).then_some(SlabQuery { mib })
     }
 
-    /// Whether moving an allocation would help to empty a slab: at most three quarters of its own are used, or no more than
-    /// of all slabs for its size on average, and it is not the one that allocations come from. `place` is an allocation of
-    /// jemalloc's.
+    /// Whether moving an allocation would help to empty its slab: at most three quarters of the slab are used, or no
+    /// more than the average of all slabs for its size, and the slab is not the one that serves allocations. `place` is
+    /// an allocation of jemalloc.
     pub(crate) fn is_sparse(&self, place: *const u8) -> bool {
         let mut place = place;
         let mut found =
             SlabUse { current: ptr::null(), free: 0, regions: 0, bytes: 0, class_free: 0, class_regions: 0 };
         let mut len = size_of::<SlabUse>();
-        // SAFETY: the query takes one pointer, and writes what `SlabUse` is laid out as. It does not follow the pointer: it
-        // looks it up in its own tables.
+        // SAFETY: the query takes one pointer, and writes data in the layout of `SlabUse`. It does not dereference the
+        // pointer, but looks it up in its own tables.
         let failed = unsafe {
             tikv_jemalloc_sys::mallctlbymib(
                 self.mib.as_ptr(),
@@ -247,28 +247,27 @@ impl SlabUse {
         let used = self.regions - self.free;
         let is_below_average =
             used * self.class_regions <= (self.class_regions - self.class_free) * self.regions;
-        // The average falls as slabs are emptied: those that are all alike would never be below it.
+        // The average falls as slabs are emptied: slabs that are equally full would never be below it.
         let is_far_from_full = used * 4 <= self.regions * 3;
         self.free > 0 && !is_current && (is_below_average || is_far_from_full)
     }
 }
 
-/// Has the calling thread allocate from slabs and free into them, not through a cache of its own: what it moves would come
-/// back to where it was.
+/// Makes the calling thread bypass its allocation cache: otherwise memory that it moves would return to the same place.
 ///
 /// # Errors
-/// What jemalloc says.
+/// Those of jemalloc.
 pub(crate) fn leave_thread_cache() -> Result<(), String> {
     use tikv_jemalloc_ctl::{Access, AsName};
 
     b"thread.tcache.enabled\0".name().write(false).map_err(|error| error.to_string())
 }
 
-/// Gives back what the calling thread has freed and the allocator keeps for it: each of these regions keeps its slab from
-/// being empty, and a thread that does nothing keeps them for ever.
+/// Returns freed regions in the calling thread's cache to the allocator: each one keeps its slab from being empty, and
+/// an idle thread keeps them forever.
 pub(crate) fn flush_thread_cache() {
     let name = c"thread.tcache.flush";
-    // SAFETY: the name is a C string; this control takes nothing and gives nothing.
+    // SAFETY: the name is a C string; this control has no input and no output.
     let failed = unsafe {
         tikv_jemalloc_sys::mallctl(name.as_ptr(), ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), 0)
     };
@@ -294,7 +293,7 @@ mod tests {
 
     use super::*;
 
-    /// Bytes that this thread has got from jemalloc and not given back.
+    /// Returns the bytes that this thread has allocated from jemalloc and not freed.
     fn handed_out() -> u64 {
         use tikv_jemalloc_ctl::thread;
         thread::allocatedp::read().unwrap().get().wrapping_sub(thread::deallocatedp::read().unwrap().get())
@@ -322,7 +321,8 @@ mod tests {
         for sizes in [[MIN, MIN + 1, 3 * MIN], [2 * MIN, MIN + 5, MIN + 6], [MIN + 9000, MIN + 100, 2 * MIN]]
         {
             let layout = |bytes| Layout::from_size_align(bytes, 1).unwrap();
-            // SAFETY: each place is used with the layout that it has, and what is read was written or is promised.
+            // SAFETY: each address is used with the layout that it has, and what is read was written or is promised to
+            // be zero.
             unsafe {
                 let mut place = ALLOCATOR.alloc(layout(sizes[0]));
                 place.write_bytes(7, sizes[0]);
@@ -347,7 +347,7 @@ mod tests {
             let sparse = |boxes: &[Box<[u8; 1777]>]| {
                 boxes.iter().filter(|boxed| query.is_sparse(boxed.as_ptr())).count()
             };
-            // Nothing is sparse in slabs that are full.
+            // No slab that is full is sparse.
             let before = sparse(&boxes);
             let mut number = 0;
             // One of twenty stays in one half of them.
@@ -355,7 +355,7 @@ mod tests {
                 number += 1;
                 number > 2000 || number % 20 == 0
             });
-            // What is no slab's.
+            // An allocation outside all slabs.
             let large = query.is_sparse(vec![0_u8; 100_000].as_ptr());
             (before, sparse(&boxes[..100]), sparse(&boxes[100..]), large)
         };
@@ -368,7 +368,7 @@ mod tests {
         for align in [1, 2, 4, 8, 16, 32, 64, 4096] {
             for size in 1..600 {
                 let layout = Layout::from_size_align(size, align).unwrap();
-                // SAFETY: the layout is not empty; what is allocated is given back with the layout that it has.
+                // SAFETY: the layout is not empty; each allocation is freed with the layout that it has.
                 unsafe {
                     let place = ALLOCATOR.alloc(layout);
                     assert!(!place.is_null() && place.addr().is_multiple_of(align), "{layout:?}");

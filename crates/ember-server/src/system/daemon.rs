@@ -1,7 +1,7 @@
-//! Running in the background: the program starts itself again, without a terminal and in a session of its own, and ends.
+//! Running in the background: the program starts itself again, without a terminal and in its own session, and exits.
 //!
-//! What a fork does is done without one: nothing of the first process is needed but its arguments, its environment and what
-//! it has read of its standard input.
+//! This replaces a fork: the new process needs only the arguments, the environment and the standard input that was read
+//! by the first one.
 
 use std::env;
 use std::io::{self, Read, Write};
@@ -13,7 +13,7 @@ use crate::config::{Config, Supervised};
 /// Set for the process in the background.
 const VARIABLE: &str = "EMBER_IN_BACKGROUND";
 
-/// Whether this process is to start the one in the background. A supervisor runs its programs in the foreground.
+/// Whether this process should start the background process. A supervisor runs its programs in the foreground.
 pub(crate) fn is_wanted(config: &Config) -> bool {
     config.daemonize && config.supervised == Supervised::No && !is_there()
 }
@@ -22,10 +22,10 @@ fn is_there() -> bool {
     env::var_os(VARIABLE).is_some()
 }
 
-/// Starts the process in the background, which reads `input` from its standard input.
+/// Starts the background process, which reads `input` from its standard input.
 ///
 /// # Errors
-/// What the system says.
+/// Those of the system.
 pub(crate) fn start(input: &[u8]) -> io::Result<()> {
     let mut arguments = env::args_os();
     let mut command = Command::new(env::current_exe()?);
@@ -41,10 +41,10 @@ pub(crate) fn start(input: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Leaves the session and the terminal of whoever has started the process, in the one in the background.
+/// Detaches the background process from the session and the terminal of its parent.
 ///
 /// # Errors
-/// What the system says.
+/// Those of the system.
 pub(crate) fn detach() -> io::Result<()> {
     if is_there() {
         rustix::process::setsid()?;
@@ -52,15 +52,15 @@ pub(crate) fn detach() -> io::Result<()> {
     Ok(())
 }
 
-/// Reads, and keeps what was read.
+/// A reader that keeps all bytes read.
 pub(crate) struct Kept<R> {
     inner: R,
-    /// All that was read.
+    /// All bytes read.
     pub(crate) bytes: Vec<u8>,
 }
 
 impl<R> Kept<R> {
-    /// Nothing yet.
+    /// Creates a reader that has read nothing.
     pub(crate) fn new(inner: R) -> Kept<R> {
         Kept { inner, bytes: Vec::new() }
     }

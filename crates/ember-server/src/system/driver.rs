@@ -1,7 +1,7 @@
-//! The driver: readiness of sockets, edge-triggered, the bell by which other threads wake a worker, and its alarm.
+//! The driver: edge-triggered readiness of sockets, the bell with which other threads wake a worker, and its alarm.
 //!
-//! This is the only file that knows how the operating system tells readiness (epoll on Linux, kqueue on macOS, through
-//! mio). Edge-triggered means that an event says only "it changed": a reader goes on until a read comes back short or
+//! This is the only file that depends on how the operating system reports readiness (epoll on Linux, kqueue on macOS,
+//! through mio). Edge-triggered means that an event says only "it changed": a reader continues until a read is short or
 //! would block. One registration lasts as long as the connection, so there is no system call to re-arm it.
 
 use std::io;
@@ -20,30 +20,30 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
-/// Events taken from the system at once; more wait for the next turn.
+/// Events taken from the system at once; the others wait for the next turn.
 const EVENTS_MAX: usize = 256;
 
 const BELL: Token = Token(usize::MAX);
 
-/// What changed for a registered descriptor.
+/// The readiness change of a registered descriptor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Readiness {
-    /// The number it was registered with.
+    /// The token it was registered with.
     pub(crate) token: usize,
-    /// There may be something to read, an end or an error included.
+    /// The descriptor may be readable, including an end or an error.
     pub(crate) readable: bool,
-    /// There may be room to write, an error included.
+    /// The descriptor may be writable, including an error.
     pub(crate) writable: bool,
-    /// The peer will send no more; a short read is not the last one then.
+    /// The peer will send no more; a short read is then not the last one.
     pub(crate) read_closed: bool,
 }
 
-/// Ends the waiting of the worker it belongs to, from any thread.
+/// Wakes the worker that it belongs to, from any thread.
 #[derive(Clone)]
 pub(crate) struct Bell(Arc<Waker>);
 
 impl Bell {
-    /// Ends the worker's waiting, now or the next time it waits.
+    /// Wakes the worker, now or the next time it waits.
     pub(crate) fn ring(&self) {
         if let Err(error) = self.0.wake() {
             tracing::error!("cannot wake a worker: {error}");
@@ -51,8 +51,8 @@ impl Bell {
     }
 }
 
-/// Ends the waiting at a time that may be less than a millisecond away: epoll waits for whole ones, and a timer that is set
-/// once costs less than a short one for each time it waits.
+/// Wakes the worker at a time that may be less than a millisecond away: epoll waits for whole milliseconds, and setting
+/// a timer once costs less than a short timeout for each wait.
 #[cfg(target_os = "linux")]
 struct Alarm(OwnedFd);
 
@@ -66,13 +66,13 @@ impl Alarm {
     }
 
     fn set(&mut self, after: Duration) -> io::Result<()> {
-        // A time of zero would switch it off.
+        // A time of zero would disarm it.
         let nanoseconds = after.as_nanos().clamp(1, 999_999_999) as i64;
         let once = Itimerspec {
             it_interval: Timespec { tv_sec: 0, tv_nsec: 0 },
             it_value: Timespec { tv_sec: 0, tv_nsec: nanoseconds },
         };
-        // Its event is one of the edge: nobody has to read how often it has rung.
+        // Its event is edge-triggered, so the number of expirations need not be read.
         timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &once)?;
         Ok(())
     }
@@ -82,7 +82,7 @@ impl Alarm {
     }
 }
 
-/// The same where the system waits for any time.
+/// The same on systems that wait with any precision.
 #[cfg(not(target_os = "linux"))]
 struct Alarm(Option<Instant>);
 
@@ -109,22 +109,22 @@ pub(crate) struct Driver {
     poll: Poll,
     events: Events,
     bell: Bell,
-    /// Made when it is set for the first time.
+    /// Created when it is first set.
     alarm: Option<Alarm>,
 }
 
 impl Driver {
-    /// A driver that watches nothing yet.
+    /// Creates a driver without descriptors.
     ///
     /// # Errors
-    /// What the system says when it gives no queue.
+    /// Those of the system, if it provides no queue.
     pub(crate) fn new() -> io::Result<Driver> {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), BELL)?);
         Ok(Driver { poll, events: Events::with_capacity(EVENTS_MAX), bell: Bell(waker), alarm: None })
     }
 
-    /// Ends the waiting once when this time, less than a second, has passed, in place of an earlier wish.
+    /// Wakes the worker once after this time, which is less than a second; replaces an earlier alarm.
     pub(crate) fn set_alarm(&mut self, after: Duration) {
         if let Err(error) = self.try_set_alarm(after) {
             tracing::error!("cannot set a timer: {error}");
@@ -139,7 +139,7 @@ impl Driver {
         alarm.set(after)
     }
 
-    /// The bell that wakes [`Driver::wait`].
+    /// Returns the bell that wakes [`Driver::wait`].
     pub(crate) fn bell(&self) -> Bell {
         self.bell.clone()
     }
@@ -147,7 +147,7 @@ impl Driver {
     /// Watches a descriptor for reading and writing until it is closed.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the system.
     pub(crate) fn watch(&self, descriptor: BorrowedFd<'_>, token: usize) -> io::Result<()> {
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.poll.registry().register(&mut SourceFd(&descriptor.as_raw_fd()), Token(token), interest)
@@ -156,7 +156,7 @@ impl Driver {
     /// Waits until something changes or `timeout` has passed, and passes each change to `visit`.
     ///
     /// # Errors
-    /// What the system says, except for an interruption by a signal, which is a change of nothing.
+    /// Those of the system, except an interruption by a signal, which counts as no change.
     pub(crate) fn wait(&mut self, timeout: Duration, mut visit: impl FnMut(Readiness)) -> io::Result<()> {
         let timeout = self.alarm.as_mut().map_or(timeout, |alarm| alarm.limit(timeout));
         let polled = self.poll.poll(&mut self.events, Some(timeout));

@@ -1,15 +1,15 @@
-//! Paths as they stand in messages: in the log from the root, so that its reader need not know the directory of the process;
-//! in replies to clients without the directories, which only the log's readers need.
+//! Paths in messages: absolute in the log, so that its reader need not know the directory of the process; without
+//! directories in replies to clients, because only readers of the log need them.
 
 use std::path::{Path, absolute};
 
-/// A path from the root; as it is, if the system does not tell the current directory.
+/// Returns the absolute path; unchanged if the system does not report the current directory.
 pub(crate) fn full_path(path: impl AsRef<Path>) -> String {
     let path = path.as_ref();
     absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
 
-/// An error as a client may see it: of each path from the root only the last name is left.
+/// Returns an error for clients: each absolute path is reduced to its last name.
 pub(crate) fn without_directories(error: &str) -> String {
     let ends_path = |byte: u8| byte.is_ascii_whitespace() || b"'\"`()[]<>,;:=".contains(&byte);
     let bytes = error.as_bytes();

@@ -1,24 +1,24 @@
-//! The heap of the process: what the allocator and the system say of it.
+//! The heap of the process, as reported by the allocator and the system.
 
 use super::proc_file;
 
-/// What the allocator says about itself, in bytes; zeros for an allocator that says nothing.
+/// The allocator's statistics in bytes; zeros for an allocator that has none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Allocator {
-    /// Asked for by the program.
+    /// Allocated by the program.
     pub(crate) allocated: u64,
-    /// In pages that hold what was asked for.
+    /// In pages with allocations.
     pub(crate) active: u64,
-    /// In pages that the allocator needs for itself.
+    /// In pages for the allocator itself.
     pub(crate) metadata: u64,
-    /// In the machine's memory; what is mapped by itself counts as a whole, whether it was written or not.
+    /// In physical memory; direct mappings count as a whole, whether written or not.
     pub(crate) resident: u64,
-    /// Address space kept though its pages were given back.
+    /// Address space that is kept although its pages were returned.
     pub(crate) retained: u64,
 }
 
 impl Allocator {
-    /// In pages without anything allocated, which have still to be given back.
+    /// Returns the bytes in pages without allocations that are not returned yet.
     pub(crate) fn unused(&self) -> u64 {
         self.resident.saturating_sub(self.active + self.metadata)
     }
@@ -27,14 +27,14 @@ impl Allocator {
 /// The name of the allocator.
 pub(crate) const ALLOCATOR_NAME: &str = if cfg!(feature = "jemalloc") { "jemalloc-5.3.1" } else { "system" };
 
-/// What the allocator says now.
+/// Returns the current statistics.
 #[cfg(feature = "jemalloc")]
 pub(crate) fn allocator() -> Allocator {
     use tikv_jemalloc_ctl::{epoch, stats};
 
     use super::allocator::mapped_bytes;
 
-    // The numbers are those of the last epoch: begin a new one. Should that fail they are old, no more.
+    // The numbers are those of the last epoch: begin a new one. If that fails they are only old.
     let _ = epoch::advance();
     let bytes = |read: Result<usize, tikv_jemalloc_ctl::Error>| read.unwrap_or(0) as u64;
     let mapped = mapped_bytes() as u64;
@@ -47,23 +47,23 @@ pub(crate) fn allocator() -> Allocator {
     }
 }
 
-/// The system's allocator says nothing.
+/// Returns zeros: the system's allocator has no statistics.
 #[cfg(not(feature = "jemalloc"))]
 pub(crate) fn allocator() -> Allocator {
     Allocator::default()
 }
 
-/// Gives pages without anything allocated back to the system.
+/// Returns pages without allocations to the system.
 ///
 /// # Errors
-/// What the allocator says.
+/// Those of the allocator.
 #[cfg(feature = "jemalloc")]
 pub(crate) fn purge() -> Result<(), String> {
     use tikv_jemalloc_ctl::{Access, AsName};
 
     let arenas: u32 = b"arenas.narenas\0".name().read().map_err(|error| error.to_string())?;
     for arena in 0..arenas {
-        // A decay time of zero gives all dirty pages back at once. An arena that no thread has used does not exist.
+        // A decay time of zero returns all dirty pages at once. An arena that no thread has used does not exist.
         let name = format!("arena.{arena}.dirty_decay_ms\0");
         let before: Result<isize, _> = name.name().update(0);
         if let Ok(before) = before {
@@ -73,7 +73,7 @@ pub(crate) fn purge() -> Result<(), String> {
     Ok(())
 }
 
-/// The system's allocator decides by itself.
+/// Does nothing: the system's allocator decides on its own.
 ///
 /// # Errors
 /// None.
@@ -82,7 +82,7 @@ pub(crate) fn purge() -> Result<(), String> {
     Ok(())
 }
 
-/// The allocator's own report, in its own words.
+/// Returns the allocator's own report.
 #[cfg(feature = "jemalloc")]
 pub(crate) fn allocator_statistics() -> String {
     let mut report = Vec::new();
@@ -92,24 +92,24 @@ pub(crate) fn allocator_statistics() -> String {
     }
 }
 
-/// The system's allocator says nothing.
+/// Returns a message: the system's allocator has no report.
 #[cfg(not(feature = "jemalloc"))]
 pub(crate) fn allocator_statistics() -> String {
     "Stats not supported for the current allocator".to_owned()
 }
 
-/// What the process has in the machine's memory, where the system tells.
+/// Returns the physical memory of the process, if the system reports it.
 pub(crate) fn resident_bytes() -> Option<u64> {
     Some(statm()?.0)
 }
 
-/// The same without pages of files: those the system gives back when it needs memory.
+/// Returns the same without pages of files, which the system reclaims when it needs memory.
 pub(crate) fn anonymous_bytes() -> Option<u64> {
     let (resident, of_files) = statm()?;
     Some(resident.saturating_sub(of_files))
 }
 
-/// What is resident, and how much of that is of files or shared.
+/// Returns resident bytes, and the part of them that belongs to files or is shared.
 fn statm() -> Option<(u64, u64)> {
     let line = proc_file::read_line("/proc/self/statm")?;
     let mut numbers = line.split(' ').skip(1).map(|pages| pages.parse::<u64>());

@@ -1,17 +1,17 @@
-//! Huge pages for memory that is in use, put in the place of its small pages by a thread of its own.
+//! Huge pages for memory that is in use, which a background thread substitutes for small pages.
 //!
-//! Looking up random keys among a million is bound by the translation of addresses; huge pages take 20 % off the user time
-//! of a GET. But a huge page that is asked for at first touch is cleared then, 2 MiB at once, by the worker that touches it,
-//! and all that wait for it see that: p99 of LPUSH was five times that of redis-server. So memory comes in small pages, and
-//! this thread looks for blocks of the size and at the place of a huge page whose small pages are nearly all in use, and has
-//! the kernel collapse them (`MADV_COLLAPSE`, Linux 6.1). What is in use to a smaller part stays in small pages.
+//! Lookups of random keys among a million are bound by address translation; huge pages reduce the user time of a GET by
+//! 20 %. But a huge page allocated at first touch is then cleared, 2 MiB at once, by the worker that touches it, which
+//! delays everything that waits for it: p99 of LPUSH was five times that of redis-server. So memory comes in small
+//! pages. This thread searches for aligned blocks of the size of a huge page whose small pages are nearly all in use,
+//! and has the kernel collapse them (`MADV_COLLAPSE`, Linux 6.1). Blocks with fewer used pages keep their small pages.
 //!
-//! Which pages are in use says `/proc/self/pagemap`. It does not say which are huge, so blocks that were collapsed are
-//! remembered as long as they are seen in use, and forgotten after a minute: parts may have been given back meanwhile, and
-//! used again.
+//! `/proc/self/pagemap` says which pages are in use. It does not say which are huge, so collapsed blocks are remembered
+//! while they are seen in use, and forgotten after a minute, because parts may have been freed meanwhile and used
+//! again.
 //!
-//! Older kernels are told that large mappings may have huge pages, at first touch too, which is all that they can. Where
-//! the system gives huge pages to everybody (`enabled` is `always`) it does so at first touch, and little is left to do.
+//! Older kernels are only advised that large mappings may have huge pages, even at first touch. If the system gives
+//! huge pages to every process (`enabled` is `always`), it does so at first touch, and little is left to do.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -30,32 +30,32 @@ const PAUSE_MIN: Duration = Duration::from_millis(200);
 /// The longest pause while there is nothing to collapse.
 const IDLE_PAUSE_MAX: Duration = Duration::from_secs(3);
 
-/// After a walk the thread pauses for so many times what that took, up to [`LONG_PAUSE`]: it may take 1 % of a processor.
+/// The pause after a walk as a multiple of its duration, up to [`LONG_PAUSE`]: the thread may take 1 % of a processor.
 const PAUSE_FACTOR: u32 = 100;
 
 /// The pause after a walk over very much memory, and when the kernel has no huge page to give.
 const LONG_PAUSE: Duration = Duration::from_secs(10);
 
-/// Small pages of a block that may be missing: one in so many. Pages that were given back are in memory again when the block
-/// has been collapsed, so this bounds what it costs.
+/// One in this many small pages of a block may be missing. Pages that were returned are in memory again after a
+/// collapse, so this bounds its cost.
 const MISSING_SHARE: usize = 16;
 
-/// After a collapse the thread pauses for so many times what that took: workers may share its processor.
+/// The pause after a collapse as a multiple of its duration: workers may share its processor.
 const COLLAPSE_PAUSE_FACTOR: u32 = 4;
 
-/// For so long it is remembered for which blocks that was tried.
+/// How long attempted blocks are remembered.
 const REMEMBERED: Duration = Duration::from_secs(60);
 
-/// The shortest mappings that older kernels are told of: longer than any thread's stack.
+/// The smallest mappings that older kernels are advised of: longer than any thread's stack.
 const ADVISED_MIN_BYTES: usize = 16 << 20;
 
-/// Bits of an entry of `/proc/self/pagemap`: the page is in memory, it is this process's alone (the page of zeros, which all
-/// that was only read refers to, is not), it is of a file or shared.
+/// Bits of an entry of `/proc/self/pagemap`: the page is in memory; it belongs to this process alone (which excludes
+/// the zero page, to which memory that was only read refers); it belongs to a file or is shared.
 const PRESENT: u64 = 1 << 63;
 const EXCLUSIVE: u64 = 1 << 56;
 const OF_FILE: u64 = 1 << 61;
 
-/// Starts the thread, unless the system forbids huge pages or says nothing of them.
+/// Starts the thread, unless the system forbids huge pages or does not report on them.
 pub(crate) fn start() {
     let Some(finder) = Finder::new() else { return };
     let run = move || {
@@ -63,18 +63,18 @@ pub(crate) fn start() {
             if knows_collapse() { finder.collapse_used_blocks() } else { finder.advise_mappings() };
         tracing::info!("memory stays in small pages: {error}");
     };
-    // Without the thread the server is as good, but slower.
+    // Without the thread everything works, but slower.
     let _ = thread::Builder::new().name("huge-pages".to_owned()).spawn(run);
 }
 
-/// Finds what can be collapsed, and has it collapsed.
+/// Finds blocks to collapse, and collapses them.
 struct Finder {
     page_bytes: usize,
     huge_bytes: usize,
     pagemap: File,
-    /// Blocks that have been collapsed, or could not be, and were in use whenever they were looked at since.
+    /// Blocks for which a collapse was attempted, and that were in use at each check since.
     tried: HashSet<usize>,
-    /// What has been read of `pagemap` for one block.
+    /// The entries of `pagemap` for one block.
     entries: Vec<u8>,
 }
 
@@ -92,7 +92,7 @@ impl Finder {
         Some(Finder { page_bytes, huge_bytes, pagemap, tried: HashSet::new(), entries })
     }
 
-    /// Walks over memory for ever.
+    /// Walks over memory forever.
     fn collapse_used_blocks(mut self) -> io::Result<Infallible> {
         let mut remembers_since = Instant::now();
         let mut pause = PAUSE_MIN;
@@ -116,7 +116,7 @@ impl Finder {
         }
     }
 
-    /// Lets large mappings have huge pages, and looks for new ones for ever.
+    /// Advises huge pages for large mappings, and repeats that for new ones forever.
     fn advise_mappings(self) -> io::Result<Infallible> {
         loop {
             let maps = fs::read_to_string("/proc/self/maps")?;
@@ -129,7 +129,7 @@ impl Finder {
         }
     }
 
-    /// The places of all blocks in mappings of this process that are neither of a file nor shared.
+    /// Returns the addresses of all blocks in mappings of this process that are neither shared nor of a file.
     fn blocks(&self) -> io::Result<Vec<usize>> {
         let maps = fs::read_to_string("/proc/self/maps")?;
         let blocks = maps.lines().filter_map(private_mapping).flat_map(|mapping| {
@@ -140,7 +140,7 @@ impl Finder {
         Ok(blocks.collect())
     }
 
-    /// Whether nearly all small pages of a block are in memory, and this process's alone.
+    /// Whether nearly all small pages of a block are in memory, and belong to this process alone.
     fn is_used(&mut self, block: usize) -> io::Result<bool> {
         let offset = block / self.page_bytes * size_of::<u64>();
         self.pagemap.read_exact_at(&mut self.entries, offset as u64)?;
@@ -150,7 +150,7 @@ impl Finder {
         Ok(missing <= entries.len() / MISSING_SHARE)
     }
 
-    /// Has a block collapsed, and pauses. Returns the time of both.
+    /// Collapses a block, and pauses. Returns the total time.
     fn collapse(&mut self, block: usize) -> Duration {
         let before = Instant::now();
         match collapse(block, self.huge_bytes) {
@@ -158,15 +158,15 @@ impl Finder {
                 thread::sleep(before.elapsed() * COLLAPSE_PAUSE_FACTOR);
             }
             Err(error) if error.kind() == io::ErrorKind::OutOfMemory => thread::sleep(LONG_PAUSE),
-            // It has changed meanwhile, or some of its pages cannot be moved just now.
+            // The block has changed meanwhile, or some of its pages cannot be moved at present.
             Err(_) => {}
         }
         before.elapsed()
     }
 }
 
-/// The addresses of a mapping that a line of `/proc/self/maps` describes: one that can be written and is neither of a file
-/// nor shared, nor a stack.
+/// Returns the addresses of a mapping from a line of `/proc/self/maps`, if it is writable, not of a file, not shared,
+/// and not a stack.
 fn private_mapping(line: &str) -> Option<Range<usize>> {
     let mut fields = line.split_ascii_whitespace();
     let (start, end) = fields.next()?.split_once('-')?;
@@ -202,7 +202,7 @@ mod tests {
     fn a_block_in_use_is_collapsed_and_keeps_its_bytes_and_a_partial_one_is_left_alone() {
         let Some(mut finder) = Finder::new() else { return };
         let (huge, page) = (finder.huge_bytes, finder.page_bytes);
-        // Long enough to hold three whole blocks wherever it is. What others have used and freed is still in memory.
+        // Contains three whole blocks at any address. Memory that other tests have used and freed is still resident.
         let mut used_before: Vec<Vec<u8>> = Vec::new();
         let (mut memory, first) = loop {
             let memory: Vec<u8> = Vec::with_capacity(4 * huge);
@@ -213,7 +213,7 @@ mod tests {
             used_before.push(memory);
         };
         let from = first - memory.as_ptr().addr();
-        // Two blocks are in use, the third to three quarters.
+        // Two blocks are in use, and three quarters of the third.
         memory.resize(from + 3 * huge - huge / 4, 0);
         for (number, bytes) in memory[from..].chunks_mut(page).enumerate() {
             bytes.fill(number as u8);

@@ -1,4 +1,4 @@
-//! The log: where messages go, and the level and the form of lines, which CONFIG SET changes.
+//! The log: its destinations, and the level and format of its lines, which CONFIG SET changes.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -15,24 +15,24 @@ use super::log_line::{LineForm, Lines};
 use super::syslog::{self, Syslog};
 use crate::config::{Config, LogLevel};
 
-/// Changes the level and the form of the process's log.
+/// Changes the level and format of the process's log.
 pub(crate) struct LogHandle {
     level: reload::Handle<LevelFilter, Registry>,
     lines: Arc<LineForm>,
 }
 
 impl LogHandle {
-    /// Starts the log as `config` says: on the standard output, or behind what is in a file; and to the log daemon.
+    /// Starts the log according to `config`: to the standard output, or appended to a file; and to the log daemon.
     ///
     /// # Errors
-    /// One line that names the file which cannot be opened, or the parameter.
+    /// One line that names the file that cannot be opened, or the parameter.
     pub(crate) fn start(config: &Config) -> Result<LogHandle, String> {
         let (filter, handle) = reload::Layer::new(filter_of(config.loglevel));
         let lines = Arc::new(LineForm::default());
         lines.set(config);
         let format = fmt::layer().with_ansi(false).event_format(Lines(Arc::clone(&lines)));
         let (syslog, problem) = open_syslog(config)?;
-        // The daemon adds the time by itself, and the level is in its protocol.
+        // The daemon adds the time itself, and its protocol has the level.
         let bare = || fmt::layer().with_target(false).with_ansi(false).with_level(false).without_time();
         let registry =
             tracing_subscriber::registry().with(filter).with(syslog.map(|syslog| bare().with_writer(syslog)));
@@ -50,7 +50,7 @@ impl LogHandle {
         Ok(LogHandle { level: handle, lines })
     }
 
-    /// Takes the level and the form of lines from a configuration.
+    /// Sets the level and format of lines from a configuration.
     pub(crate) fn set(&self, config: &Config) {
         self.lines.set(config);
         let filter = filter_of(config.loglevel);
@@ -63,7 +63,7 @@ impl LogHandle {
     }
 }
 
-/// The door to the log daemon, if one is wanted, and what keeps lines from it now.
+/// Opens the connection to the log daemon if it is enabled; also returns why lines do not reach it now.
 fn open_syslog(config: &Config) -> Result<(Option<Syslog<'static>>, Option<io::Error>), String> {
     if !config.syslog_enabled {
         return Ok((None, None));

@@ -1,4 +1,4 @@
-//! What a line of the log looks like.
+//! The format of log lines.
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use tracing_subscriber::registry::LookupSpan;
 
 use crate::config::{Config, LogFormat, LogTimestampFormat};
 
-/// The form of lines, which changes while the server runs.
+/// The format of lines, which may change while the server runs.
 #[derive(Debug, Default)]
 pub(super) struct LineForm {
-    /// Positions among the choices of the parameters.
+    /// Indexes of the parameters' choices.
     format: AtomicUsize,
     timestamp: AtomicUsize,
 }
 
 impl LineForm {
-    /// As a configuration says from now on.
+    /// Sets the format from a configuration.
     pub(super) fn set(&self, config: &Config) {
         self.format.store(config.log_format as usize, Ordering::Relaxed);
         self.timestamp.store(config.log_timestamp_format as usize, Ordering::Relaxed);
@@ -45,7 +45,7 @@ impl LineForm {
     }
 }
 
-/// Leaves milliseconds of a time like `2026-01-02T03:04:05.678901Z`.
+/// Reduces a time like `2026-01-02T03:04:05.678901Z` to milliseconds.
 fn without_microseconds(text: &mut String) {
     if let Some(point) = text.find('.')
         && text.len() > point + 4
@@ -76,7 +76,7 @@ where
     }
 }
 
-/// A line without its end.
+/// Formats a line without its end.
 fn line(format: LogFormat, time: &str, level: Level, message: &str) -> String {
     let (process, message_quoted) = (std::process::id(), quoted(message));
     match format {
@@ -103,7 +103,7 @@ fn level_name(level: Level) -> &'static str {
     }
 }
 
-/// A text in quotes, as JSON has it.
+/// Quotes a text as in JSON.
 fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

@@ -1,4 +1,4 @@
-//! Which process the system ends first when memory runs out: `/proc/self/oom_score_adj`.
+//! The OOM score adjustment, which decides which process the kernel kills first: `/proc/self/oom_score_adj`.
 
 use std::fs;
 use std::io;
@@ -12,13 +12,13 @@ const FILE: &str = "/proc/self/oom_score_adj";
 /// The system's own scale.
 const SCALE: std::ops::RangeInclusive<i32> = -1000..=1000;
 
-/// What the file said before it was changed; none while it is not.
+/// The original value of the file while it is changed.
 static FORMER: Mutex<Option<i32>> = Mutex::new(None);
 
-/// Sets what the configuration says; `no` sets back what there was before.
+/// Applies the configuration; `no` restores the original value.
 ///
 /// # Errors
-/// Those of the file: lowering the value takes a privilege.
+/// Those of the file: lowering the value requires a privilege.
 pub(crate) fn apply(config: &Config) -> io::Result<()> {
     let mut former = FORMER.lock();
     if config.oom_score_adj == OomScoreAdj::No {

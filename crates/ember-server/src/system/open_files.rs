@@ -2,14 +2,13 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Files open besides connections: listeners, event queues, the log, files being written.
+/// Open files in addition to connections: listeners, event queues, the log, files being written.
 const RESERVED: u64 = 64;
 
-/// What a stream for a browser has open besides its client: its connection, and the other end of the client's.
+/// Open files of a browser's stream in addition to its client: its connection, and the other end of the client's.
 const FILES_OF_A_STREAM: u64 = 2;
 
-/// Raises the limit so that `wanted` clients can be connected, besides so many streams for browsers; returns how many of
-/// them can.
+/// Raises the limit for `wanted` clients and this many browser streams; returns how many clients are possible.
 pub(crate) fn clients_possible(wanted: u32, streams: u64) -> u32 {
     let reserved = RESERVED + streams * FILES_OF_A_STREAM;
     let needed = u64::from(wanted) + reserved;
@@ -18,7 +17,7 @@ pub(crate) fn clients_possible(wanted: u32, streams: u64) -> u32 {
     if is_enough(limit.current) {
         return wanted;
     }
-    // Without a privilege the maximum stays; first try to raise that too.
+    // Without a privilege the maximum cannot be raised; first try to raise it, too.
     let raised_maximum =
         Rlimit { current: Some(needed), maximum: limit.maximum.map(|maximum| maximum.max(needed)) };
     let to_maximum =

@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::Read;
 
-/// Reads a file of `/proc` that is one line of numbers, by one system call between opening and closing it; `None` where
-/// there is none.
+/// Reads a `/proc` file that is one line of numbers, with one system call between opening and closing it; `None` if it
+/// does not exist.
 pub(crate) fn read_line(path: &str) -> Option<String> {
     let mut bytes = vec![0; 1024];
     let length = File::open(path).ok()?.read(&mut bytes).ok()?;

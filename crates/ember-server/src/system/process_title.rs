@@ -1,7 +1,7 @@
-//! What `ps` shows of the process: Linux reads it from where the command line lies in the process's memory.
+//! The process title in `ps`: Linux reads it from the place of the command line in the process's memory.
 //!
-//! There is room for as much as the command line had. What comes behind it in memory is the environment, which is still
-//! read; so a title that is longer is left out from its end, word by word, and never cut inside one.
+//! The title can be as long as the command line was. The environment follows in memory and is still in use, so whole
+//! words at the end of a longer title are omitted.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -11,16 +11,16 @@ use std::sync::LazyLock;
 
 use crate::config::Config;
 
-/// The places in `/proc/self/stat`, behind the name, of the addresses where the command line begins and ends.
+/// The fields of `/proc/self/stat`, counted after the name, with the begin and end addresses of the command line.
 const BEGIN_FIELD: usize = 45;
 const END_FIELD: usize = 46;
 
-/// Gives the process its title, if it is to have one.
+/// Sets the title of the process, if configured.
 ///
 /// # Errors
-/// What the system says: it may not have `/proc`.
+/// Those of the system: it may not have `/proc`.
 pub(crate) fn set(config: &Config, file: Option<&Path>) -> io::Result<()> {
-    /// What the program was called by; later its arguments are gone.
+    /// The name that the program was started with; later its arguments are overwritten.
     static NAME: LazyLock<String> = LazyLock::new(|| {
         let name = std::env::args_os().next().unwrap_or_default();
         name.to_string_lossy().into_owned()
@@ -42,7 +42,7 @@ pub(crate) fn set(config: &Config, file: Option<&Path>) -> io::Result<()> {
     OpenOptions::new().write(true).open("/proc/self/mem")?.write_all_at(&bytes, begin)
 }
 
-/// As many words of a text as there is room for.
+/// Returns the leading words of a text that fit.
 fn fitting(text: &str, room: usize) -> &str {
     let mut rest = text;
     while rest.len() > room {
@@ -51,7 +51,7 @@ fn fitting(text: &str, room: usize) -> &str {
     rest
 }
 
-/// What the template says. It was checked before: each brace that opens is closed or doubled.
+/// Expands the template. It was checked before: each opening brace is closed or doubled.
 fn title(config: &Config, name: &str, file: &str) -> String {
     let (mut title, mut rest) = (String::new(), config.proc_title_template.as_str());
     while let Some((before, after)) = rest.split_once('{') {
@@ -80,12 +80,12 @@ fn value(config: &Config, variable: &str, name: &str, file: &str) -> String {
         "tls-port" => config.tls_port.to_string(),
         "unixsocket" => config.unixsocket.clone(),
         "config-file" => file.to_owned(),
-        // `server-mode`: there is nothing to be said of a server that is no node of a cluster.
+        // `server-mode`: empty for a server that is not a cluster node.
         _ => String::new(),
     }
 }
 
-/// The first address and the port, or the path of the socket when there is no port.
+/// Returns the first address and the port, or the path of the socket if there is no port.
 fn listen_address(config: &Config) -> String {
     let port = if config.port == 0 { config.tls_port } else { config.port };
     if port == 0 {

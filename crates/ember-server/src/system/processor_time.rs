@@ -1,4 +1,4 @@
-//! Processor time that the process and its threads have used, as the system tells it.
+//! Processor time of the process and its threads, as reported by the system.
 
 use super::proc_file;
 
@@ -12,25 +12,25 @@ pub(crate) struct ProcessorTime {
 }
 
 impl ProcessorTime {
-    /// That of the whole process; `None` where the system does not tell.
+    /// Returns the time of the whole process; `None` if the system does not report it.
     pub(crate) fn of_process() -> Option<ProcessorTime> {
         ProcessorTime::read("/proc/self/stat")
     }
 
-    /// That of the process's first thread.
+    /// Returns the time of the process's first thread.
     pub(crate) fn of_main_thread() -> Option<ProcessorTime> {
         ProcessorTime::read(&format!("/proc/self/task/{}/stat", std::process::id()))
     }
 
-    /// Reads a `stat` file of `/proc` (proc_pid_stat(5)); `None` where there is none.
+    /// Reads a `stat` file of `/proc` (proc_pid_stat(5)); `None` if it does not exist.
     fn read(path: &str) -> Option<ProcessorTime> {
         let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
         ProcessorTime::parse(&proc_file::read_line(path)?, ticks_per_second)
     }
 
     fn parse(stat: &str, ticks_per_second: f64) -> Option<ProcessorTime> {
-        // The second field is a name in brackets that may hold blanks and brackets. Behind it field 3 comes first;
-        // the times are fields 14 to 17.
+        // The second field is a name in parentheses that may contain spaces and parentheses. Field 3 comes next; the
+        // times are fields 14 to 17.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         let seconds = |field: usize| {
             let ticks: f64 = fields.get(field - 3)?.parse().ok()?;

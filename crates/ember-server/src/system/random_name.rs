@@ -1,12 +1,12 @@
-//! Names that no two processes share.
+//! Globally unique names.
 
 /// Hexadecimal digits of a name.
 const DIGITS: usize = 40;
 
-/// 40 random hexadecimal digits.
+/// Returns 40 random hexadecimal digits.
 ///
 /// # Errors
-/// If the system gives no random numbers.
+/// If the system returns no random numbers.
 pub(crate) fn random_name() -> Result<String, getrandom::Error> {
     let mut name = String::with_capacity(DIGITS + 8);
     while name.len() < DIGITS {

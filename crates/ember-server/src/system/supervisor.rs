@@ -1,5 +1,5 @@
-//! Telling a supervisor how the server is: systemd by one datagram to the socket that `NOTIFY_SOCKET` names (sd_notify(3)),
-//! upstart by a stop of the process when it serves (`expect stop`), which upstart ends.
+//! Notifying a supervisor of the server's state: systemd by a datagram to the socket that `NOTIFY_SOCKET` names
+//! (sd_notify(3)); upstart by stopping the process when it serves (`expect stop`), after which upstart continues it.
 
 use std::env;
 use std::io;
@@ -14,7 +14,7 @@ pub(crate) const READY: &str = "READY=1";
 /// The server stops.
 pub(crate) const STOPPING: &str = "STOPPING=1";
 
-/// The supervisor that is told: one of those that are named, or none.
+/// Returns the supervisor to notify: a named one, or none.
 pub(crate) fn told(supervised: Supervised) -> Supervised {
     match supervised {
         Supervised::Auto if env::var_os("NOTIFY_SOCKET").is_some() => Supervised::Systemd,
@@ -24,7 +24,7 @@ pub(crate) fn told(supervised: Supervised) -> Supervised {
     }
 }
 
-/// Tells the supervisor `state`, if one is configured.
+/// Notifies the supervisor of `state`, if one is configured.
 pub(crate) fn notify(supervised: Supervised, state: &str) {
     let result = match told(supervised) {
         Supervised::Systemd => send(state),
@@ -36,10 +36,10 @@ pub(crate) fn notify(supervised: Supervised, state: &str) {
     }
 }
 
-/// Stops the process until whoever waits for that lets it go on.
+/// Stops the process until the supervisor continues it.
 fn stop() -> io::Result<()> {
     if env::var_os("UPSTART_JOB").is_none() {
-        // Nobody would.
+        // No supervisor would continue it.
         return Err(io::Error::new(io::ErrorKind::NotFound, "UPSTART_JOB is not set"));
     }
     Ok(rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP)?)

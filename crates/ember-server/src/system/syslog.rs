@@ -1,7 +1,7 @@
-//! Lines of the log for the system's log daemon: one datagram each, as RFC 3164 has it, to the socket it listens on.
+//! Log lines for the system's log daemon: one datagram per line, as in RFC 3164, to the socket on which it listens.
 //!
-//! The socket does not block, and nothing is kept: a line that the daemon does not take is lost there. It stands in the log
-//! of the server's own all the same.
+//! The socket does not block, and nothing is buffered: a line that the daemon does not accept is lost there, but still
+//! in the server's own log.
 
 use std::io;
 use std::os::unix::net::UnixDatagram;
@@ -10,23 +10,23 @@ use std::path::Path;
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Where daemons listen.
+/// The socket on which log daemons listen.
 pub(super) const SOCKET: &str = "/dev/log";
 
-/// A door to the daemon.
+/// A connection to the daemon.
 pub(super) struct Syslog<'p> {
     socket: UnixDatagram,
     path: &'p Path,
-    /// Which part of the system speaks, as the protocol counts them.
+    /// The facility number in the protocol.
     facility: u8,
     ident: String,
 }
 
 impl<'p> Syslog<'p> {
-    /// One to the socket at `path`.
+    /// Creates a connection to the socket at `path`.
     ///
     /// # Errors
-    /// Those of making a socket. Whether a daemon listens is seen line by line: it may come later.
+    /// Those of creating a socket. Each line shows whether a daemon listens: it may start later.
     pub(super) fn new(path: &'p Path, facility: u8, ident: &str) -> io::Result<Syslog<'p>> {
         let socket = UnixDatagram::unbound()?;
         socket.set_nonblocking(true)?;
@@ -39,16 +39,16 @@ impl<'p> Syslog<'p> {
         self.socket.send_to(line.as_bytes(), self.path).map(drop)
     }
 
-    /// Tells whether a daemon listens.
+    /// Checks whether a daemon listens.
     ///
     /// # Errors
-    /// Why not.
+    /// Why it does not.
     pub(super) fn probe(&self) -> io::Result<()> {
         self.send(severity(Level::INFO), "the log begins")
     }
 }
 
-/// A level as the protocol counts it.
+/// Returns the protocol's number of a level.
 fn severity(level: Level) -> u8 {
     match level {
         Level::ERROR => 3,
@@ -65,9 +65,9 @@ pub(super) struct Line<'s> {
 }
 
 impl io::Write for Line<'_> {
-    /// Takes a whole line: the formatter writes each at once.
+    /// Receives a whole line: the formatter writes each at once.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        // An error here would be told on the standard error for each line.
+        // An error here would be reported on the standard error for each line.
         let _ = self.syslog.send(self.severity, String::from_utf8_lossy(line).trim_end());
         Ok(line.len())
     }
@@ -100,7 +100,7 @@ mod tests {
     fn each_line_is_a_datagram_with_its_severity() {
         let path = std::env::temp_dir().join(format!("ember-syslog-{}.sock", std::process::id()));
         let daemon = UnixDatagram::bind(&path).unwrap();
-        // As long as the process, as that of the server.
+        // Leaked to live as long as the process, like the server's.
         let leaked: &'static Path = path.clone().leak();
         let syslog = Syslog::new(leaked, 16, "ember").unwrap();
         let format = fmt::layer().with_target(false).with_level(false).with_ansi(false).without_time();

@@ -1,19 +1,20 @@
-//! How long a thread runs before others that want its core have their turn.
+//! Scheduler time slices of threads.
 //!
-//! Linux lets a thread that computes go on for some 3 ms when another one wakes, whatever their priorities (from 6.6 on),
-//! unless that one has asked for shorter slices (`sched_setattr`, from 6.12 on; what asks before that is not heard). What a
-//! thread has of a core in all does not change.
+//! Linux lets a computing thread run for about 3 ms after another one wakes, whatever their priorities (from 6.6 on),
+//! unless that other thread has requested shorter slices (`sched_setattr`, from 6.12 on; earlier kernels ignore the
+//! request). The total share of a core does not change.
 #![allow(unsafe_code, reason = "neither the standard library nor rustix has these calls")]
 
 use std::io;
 
 use libc::{SYS_sched_getattr, SYS_sched_setattr, sched_attr, syscall};
 
-/// The shortest slice that Linux gives, in nanoseconds.
+/// The shortest slice that Linux grants, in nanoseconds.
 const SHORTEST: u64 = 100_000;
 
-/// Asks for short slices for the calling thread, so that it runs soon after it wakes. Threads that it starts have the usual
-/// ones, and no higher priority than that. Where it is refused, or the thread is not scheduled as usual, nothing changes.
+/// Requests short slices for the calling thread, so that it runs soon after it wakes. Threads that it starts have the
+/// default slices and no higher priority than the default. If the request is refused, or the thread has another
+/// scheduling policy, nothing changes.
 pub(crate) fn shorten() {
     if let Err(error) = try_shorten() {
         tracing::debug!("workers have time slices as all threads do: {error}");
@@ -27,11 +28,11 @@ fn try_shorten() -> io::Result<()> {
     }
     attributes.sched_flags |= libc::SCHED_FLAG_RESET_ON_FORK as u64;
     attributes.sched_runtime = SHORTEST;
-    // SAFETY: the system reads as many bytes as the first field says, which are those of the struct.
+    // SAFETY: the system reads as many bytes as the first field says, which is the size of the struct.
     succeeded(unsafe { syscall(SYS_sched_setattr, 0, &raw const attributes, 0) })
 }
 
-/// How the calling thread is scheduled.
+/// Returns the scheduling attributes of the calling thread.
 fn attributes() -> io::Result<sched_attr> {
     let bytes = size_of::<sched_attr>() as u32;
     let mut attributes = sched_attr {
@@ -44,7 +45,7 @@ fn attributes() -> io::Result<sched_attr> {
         sched_deadline: 0,
         sched_period: 0,
     };
-    // SAFETY: the system writes no more bytes than it is told, which are those of the struct.
+    // SAFETY: the system writes at most as many bytes as passed, which is the size of the struct.
     succeeded(unsafe { syscall(SYS_sched_getattr, 0, &raw mut attributes, bytes, 0) })?;
     Ok(attributes)
 }
@@ -74,7 +75,7 @@ mod tests {
             assert_eq!(attributes.sched_nice, before.sched_nice);
         }
         assert_eq!(child.sched_runtime, before.sched_runtime);
-        // Systems that have no such request say nothing of slices.
+        // Kernels without such requests report no slices.
         if before.sched_runtime > 0 {
             assert_eq!(after.sched_runtime, SHORTEST);
         }

@@ -1,15 +1,16 @@
-//! What a certificate says (RFC 5280): whose it is, its number, and until when it counts.
+//! The contents of a certificate (RFC 5280): its subject, its serial number, and its expiry.
 //!
 //! ```text
-//! Certificate = { { [0 version], serial, algorithm, issuer, { not before, not after }, subject, key, [3 extensions] }, … }
+//! Certificate = { { [0 version], serial, algorithm, issuer, { not before, not after }, subject, key,
+//!                   [3 extensions] }, … }
 //! ```
 //!
-//! TLS has checked a client's certificate before it comes here; one of a file may be anything.
+//! TLS has verified a client's certificate before it is parsed here; a file may contain anything.
 
 use super::der::{INTEGER, OBJECT, OCTETS, SEQUENCE, SET, take};
 use crate::config::TlsAuthClientsUser;
 
-// Kinds of values that stand here only.
+// Tags that only this file uses.
 const VERSION: u8 = 0xa0;
 const EXTENSIONS: u8 = 0xa3;
 const BOOLEAN: u8 = 0x01;
@@ -17,14 +18,14 @@ const URI: u8 = 0x86;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-// Names of attributes and extensions.
+// Object identifiers of attributes and extensions.
 const COMMON_NAME: &[u8] = b"\x55\x04\x03";
 const ALTERNATIVE_NAMES: &[u8] = b"\x55\x1d\x11";
 
-/// A time: the kind of value, and its text.
+/// A time: its tag, and its text.
 type Time<'d> = (u8, &'d [u8]);
 
-/// A certificate, taken apart.
+/// A parsed certificate.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Certificate<'d> {
     serial: &'d [u8],
@@ -34,7 +35,7 @@ pub(super) struct Certificate<'d> {
 }
 
 impl<'d> Certificate<'d> {
-    /// Takes one apart.
+    /// Parses a certificate.
     pub(super) fn parse(der: &'d [u8]) -> Option<Certificate<'d>> {
         let (body, _) = take(der, SEQUENCE)?;
         let (mut rest, _) = take(body, SEQUENCE)?;
@@ -49,7 +50,7 @@ impl<'d> Certificate<'d> {
         let (_key, mut rest) = take(rest, SEQUENCE)?;
         let (_, not_after) = time(validity)?;
         let (not_after, _) = time(not_after)?;
-        // Unique identifiers may stand before them.
+        // Optional unique identifiers precede them.
         let mut extensions = &[][..];
         while let Some(&kind) = rest.first() {
             let (value, after) = take(rest, kind)?;
@@ -61,7 +62,7 @@ impl<'d> Certificate<'d> {
         Some(Certificate { serial, not_after, subject, extensions })
     }
 
-    /// The names that users may have, in the order in which they are tried.
+    /// Returns the candidate user names, in the order in which they are tried.
     pub(super) fn users(&self, field: TlsAuthClientsUser) -> Vec<Vec<u8>> {
         match field {
             TlsAuthClientsUser::Off => Vec::new(),
@@ -75,7 +76,7 @@ impl<'d> Certificate<'d> {
         while let Some((attributes, after)) = take(rest, SET) {
             let (name, value) = take(take(attributes, SEQUENCE)?.0, OBJECT)?;
             if name == COMMON_NAME {
-                // A text, of one of several kinds.
+                // A string, with one of several tags.
                 return Some(take(value, *value.first()?)?.0);
             }
             rest = after;
@@ -98,13 +99,13 @@ impl<'d> Certificate<'d> {
         None
     }
 
-    /// The number, in hexadecimal digits.
+    /// Returns the serial number, in hexadecimal digits.
     pub(super) fn serial(&self) -> String {
         let significant = self.serial.iter().position(|&byte| byte != 0).unwrap_or(self.serial.len());
         self.serial[significant..].iter().map(|byte| format!("{byte:02X}")).collect()
     }
 
-    /// Until when it counts: Unix time in s.
+    /// Returns the end of validity, Unix time in s.
     pub(super) fn not_after_s(&self) -> Option<i64> {
         let (kind, text) = self.not_after;
         let digits = text.strip_suffix(b"Z")?;
@@ -125,7 +126,7 @@ impl<'d> Certificate<'d> {
     }
 }
 
-/// Takes a time of either kind.
+/// Parses a time of either kind.
 fn time(der: &[u8]) -> Option<(Time<'_>, &[u8])> {
     let kind = *der.first().filter(|kind| [UTC_TIME, GENERALIZED_TIME].contains(kind))?;
     let (text, rest) = take(der, kind)?;
@@ -152,7 +153,8 @@ fn decimal(digits: &[u8]) -> Option<i64> {
         .ok()
 }
 
-/// Days from 1970-01-01 to a day of the Gregorian calendar: years begin in March, so that a leap day is the last one.
+/// Returns the days from 1970-01-01 to a day of the Gregorian calendar. Years begin in March, so that a leap day is the
+/// last one.
 fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days_of_years = year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);

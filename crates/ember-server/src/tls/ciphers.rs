@@ -1,9 +1,9 @@
-//! Cipher suites by the names that OpenSSL, and so `redis.conf`, gives them.
+//! Cipher suites by their names in OpenSSL, which `redis.conf` uses.
 
 use rustls::SupportedCipherSuite;
 use rustls::crypto::aws_lc_rs::cipher_suite as suite;
 
-/// The suites of TLS 1.2, the preferred ones first.
+/// The suites of TLS 1.2, in order of preference.
 const TLS12: [(&str, &SupportedCipherSuite); 6] = [
     ("ECDHE-ECDSA-AES256-GCM-SHA384", &suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384),
     ("ECDHE-ECDSA-AES128-GCM-SHA256", &suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256),
@@ -13,35 +13,36 @@ const TLS12: [(&str, &SupportedCipherSuite); 6] = [
     ("ECDHE-RSA-CHACHA20-POLY1305", &suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256),
 ];
 
-/// The suites of TLS 1.3, the preferred ones first.
+/// The suites of TLS 1.3, in order of preference.
 const TLS13: [(&str, &SupportedCipherSuite); 3] = [
     ("TLS_AES_256_GCM_SHA384", &suite::TLS13_AES_256_GCM_SHA384),
     ("TLS_AES_128_GCM_SHA256", &suite::TLS13_AES_128_GCM_SHA256),
     ("TLS_CHACHA20_POLY1305_SHA256", &suite::TLS13_CHACHA20_POLY1305_SHA256),
 ];
 
-/// The suites that `ciphers` (of TLS 1.2) and `ciphersuites` (of TLS 1.3) name, in their order; all where nothing is named.
+/// Returns the suites that `ciphers` (of TLS 1.2) and `ciphersuites` (of TLS 1.3) name, in their order; all of a
+/// version if none is named.
 ///
 /// # Errors
-/// Which name is unknown, and which there are.
+/// The unknown name, and the known ones.
 pub(super) fn suites(ciphers: &str, ciphersuites: &str) -> Result<Vec<SupportedCipherSuite>, String> {
     let mut suites = named(ciphersuites, &TLS13)?;
     suites.extend(named(ciphers, &TLS12)?);
     Ok(suites)
 }
 
-/// Whether `text` is a value of `tls-ciphers`.
+/// Checks a value of `tls-ciphers`.
 ///
 /// # Errors
-/// Which name is unknown, and which there are.
+/// The unknown name, and the known ones.
 pub(crate) fn check_ciphers(text: &str) -> Result<(), String> {
     named(text, &TLS12).map(drop)
 }
 
-/// Whether `text` is a value of `tls-ciphersuites`.
+/// Checks a value of `tls-ciphersuites`.
 ///
 /// # Errors
-/// Which name is unknown, and which there are.
+/// The unknown name, and the known ones.
 pub(crate) fn check_ciphersuites(text: &str) -> Result<(), String> {
     named(text, &TLS13).map(drop)
 }

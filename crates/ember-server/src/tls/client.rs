@@ -1,4 +1,4 @@
-//! From the parameters `tls-…` to what a connection begins with that this server makes itself.
+//! The rustls client configuration for this server's outgoing connections, from the `tls-…` parameters.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use super::protocols::protocols;
 use super::settings::{authorities, chain_of, key_of};
 use crate::config::Config;
 
-/// Reads authorities, and certificate and key if there are any, and puts all together.
+/// Builds the configuration from the authorities, and the certificate and key if there are any.
 ///
 /// # Errors
-/// One line that names the parameter and what is wrong with its value or file.
+/// One line that names the parameter and the error of its value or file.
 pub(crate) fn client_config(config: &Config) -> Result<Arc<ClientConfig>, String> {
     let cipher_suites = ciphers::suites(&config.tls_ciphers, &config.tls_ciphersuites)?;
     let provider = Arc::new(CryptoProvider { cipher_suites, ..aws_lc_rs::default_provider() });

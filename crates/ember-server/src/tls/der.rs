@@ -1,4 +1,4 @@
-//! Values in DER (X.690): kind, length, bytes.
+//! DER values (X.690): tag, length, bytes.
 
 pub(super) const INTEGER: u8 = 0x02;
 pub(super) const OCTETS: u8 = 0x04;
@@ -6,7 +6,7 @@ pub(super) const OBJECT: u8 = 0x06;
 pub(super) const SEQUENCE: u8 = 0x30;
 pub(super) const SET: u8 = 0x31;
 
-/// The content of the first value, if it is of this kind, and what follows it.
+/// Returns the content of the first value, if it has this tag, and the bytes after it.
 pub(super) fn take(der: &[u8], kind: u8) -> Option<(&[u8], &[u8])> {
     let (&found, rest) = der.split_first()?;
     let (&short, rest) = rest.split_first()?;

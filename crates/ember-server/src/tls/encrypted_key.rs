@@ -1,11 +1,12 @@
-//! Private keys that a password protects: PKCS #8 with PBES2 (RFC 5958, RFC 8018), as OpenSSL has written them since 1.0.
+//! Password-protected private keys: PKCS #8 with PBES2 (RFC 5958, RFC 8018), as OpenSSL has written them since 1.0.
 //!
 //! ```text
-//! EncryptedPrivateKeyInfo = { { PBES2, { { PBKDF2, { salt, iterations, [length], [hash] } }, { AES-CBC, iv } } }, bytes }
+//! EncryptedPrivateKeyInfo = { { PBES2, { { PBKDF2, { salt, iterations, [length], [hash] } }, { AES-CBC, iv } } },
+//!                             bytes }
 //! ```
 //!
-//! Only the container is taken apart here: aws-lc-rs, which TLS uses, derives and decrypts. A crate that reads the container
-//! (pkcs8) would bring second implementations of AES, PBKDF2 and SHA-2 with it.
+//! Only the container is parsed here: aws-lc-rs, which TLS uses, derives the key and decrypts. A crate that reads the
+//! container (pkcs8) would add second implementations of AES, PBKDF2 and SHA-2.
 
 use std::num::NonZeroU32;
 
@@ -20,10 +21,10 @@ use super::der::{INTEGER, OBJECT, OCTETS, SEQUENCE, take};
 const BEGIN: &str = "-----BEGIN ENCRYPTED PRIVATE KEY-----";
 const END: &str = "-----END ENCRYPTED PRIVATE KEY-----";
 
-/// More rounds would keep the start waiting for minutes: OpenSSL takes 2048 by itself.
+/// More rounds would delay the start by minutes: OpenSSL's default is 2048.
 const ROUNDS_MAX: u32 = 10_000_000;
 
-// Names of algorithms.
+// Object identifiers of algorithms.
 const PBES2: &[u8] = b"\x2a\x86\x48\x86\xf7\x0d\x01\x05\x0d";
 const PBKDF2: &[u8] = b"\x2a\x86\x48\x86\xf7\x0d\x01\x05\x0c";
 const HMAC_SHA1: &[u8] = b"\x2a\x86\x48\x86\xf7\x0d\x02\x07";
@@ -33,10 +34,10 @@ const HMAC_SHA512: &[u8] = b"\x2a\x86\x48\x86\xf7\x0d\x02\x0b";
 const AES_128_CBC: &[u8] = b"\x60\x86\x48\x01\x65\x03\x04\x01\x02";
 const AES_256_CBC: &[u8] = b"\x60\x86\x48\x01\x65\x03\x04\x01\x2a";
 
-/// The key of a file in the PEM format, if an encrypted one is in it.
+/// Returns the key of a PEM file, if it contains an encrypted one.
 ///
 /// # Errors
-/// A few words that say what is wrong with it or the password.
+/// A few words about the error of the key or the password.
 pub(super) fn read(text: &str, password: &str) -> Option<Result<PrivateKeyDer<'static>, &'static str>> {
     let (_, rest) = text.split_once(BEGIN)?;
     let (body, _) = rest.split_once(END)?;
@@ -57,21 +58,21 @@ fn decrypt(der: &[u8], password: &str) -> Result<PrivateKeyDer<'static>, &'stati
     let rounds = rounds.ok_or("the encrypted key asks for too many rounds")?;
     let mut secret = vec![0; key_bytes];
     pbkdf2::derive(hash, rounds, salt, password.as_bytes(), &mut secret);
-    // Any mistake from here on is most likely that of the password.
+    // From here on, the most likely cause of an error is a wrong password.
     let wrong = "tls-key-file-pass is not its password";
     let key = UnboundCipherKey::new(cipher, &secret).map_err(|_| wrong)?;
     let key = PaddedBlockDecryptingKey::cbc_pkcs7(key).map_err(|_| wrong)?;
     let iv = <[u8; 16]>::try_from(iv).map_err(|_| wrong)?;
     let mut bytes = bytes.to_vec();
     let plain = key.decrypt(&mut bytes, DecryptionContext::Iv128(iv.into())).map_err(|_| wrong)?;
-    // One in 256 wrong passwords gives bytes that end as if they were right.
+    // One in 256 wrong passwords gives valid padding.
     if take(plain, SEQUENCE).is_none_or(|(_, rest)| !rest.is_empty()) {
         return Err(wrong);
     }
     Ok(PrivatePkcs8KeyDer::from(plain.to_vec()).into())
 }
 
-/// What an encrypted key says of itself.
+/// The parameters of an encrypted key.
 struct Parts<'d> {
     hash: pbkdf2::Algorithm,
     rounds: u32,
@@ -115,7 +116,7 @@ fn parts(der: &[u8]) -> Option<Parts<'_>> {
     Some(Parts { hash, rounds, salt, cipher, key_bytes, iv: take(rest, OCTETS)?.0, bytes })
 }
 
-/// The parameters of an algorithm, if it is the one called `name`.
+/// Returns the parameters of an algorithm, if it is the one called `name`.
 fn named<'d>(algorithm: &'d [u8], name: &[u8]) -> Option<&'d [u8]> {
     let (found, rest) = take(algorithm, OBJECT)?;
     if found == name { take(rest, SEQUENCE).map(|(parameters, _)| parameters) } else { None }
@@ -125,7 +126,7 @@ fn named<'d>(algorithm: &'d [u8], name: &[u8]) -> Option<&'d [u8]> {
 mod tests {
     use super::*;
 
-    /// A key of this test alone, as `openssl pkcs8 -topk8 -v2 aes-256-cbc` writes it with the password `sesame`.
+    /// A key for this test only, as `openssl pkcs8 -topk8 -v2 aes-256-cbc` writes it with the password `sesame`.
     const BODY: &str = "MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAgzjqufIi5KFwICCAAwDAYIKoZIhvcNAgkFADAdBglghkgBZQME\
         ASoEEI4Zc2PWDYxQQPKP1+eE55AEgZB2mBsnnT/BN20iPASM/idDIN7AGPZjvzjCs32fFRM9CPiDC43irMIMwQV295+O2oiQ\
         S63HSSnnoeUn0t8C1TULsw+LnBoaQZcdsyOp3rAC2FrFo/1dnYt43kvQ/KnBVzhWFKJCkVoMzt+eJBOKiVzYVDd9/hu8iiqK\

@@ -1,19 +1,19 @@
-//! Handshakes that fail, in the log: whoever tries to connect with wrong settings finds the reason there.
+//! Failed handshakes in the log: they explain wrong settings of clients.
 
 use std::io;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use rustls::{AlertDescription, CertificateError, Error};
 
-/// The least time between two lines: anybody can make handshakes fail.
+/// The minimum time between two lines: any client can make handshakes fail.
 const LINE_INTERVAL_MS: i64 = 1000;
 
-/// What the log was told.
+/// The rate limit of log lines.
 #[derive(Debug)]
 pub(super) struct Failures {
     /// When the last line was written.
     told_ms: AtomicI64,
-    /// Failures since then.
+    /// Unlogged failures since then.
     untold: AtomicU64,
 }
 
@@ -22,11 +22,11 @@ impl Failures {
         Failures { told_ms: AtomicI64::new(i64::MIN), untold: AtomicU64::new(0) }
     }
 
-    /// How many failures came before this one without a line; `None` if this one gets none either.
+    /// Returns how many failures before this one were not logged; `None` if this one is not logged either.
     pub(super) fn admit(&self, now_ms: i64) -> Option<u64> {
         let told_ms = self.told_ms.load(Ordering::Relaxed);
         let is_due = now_ms.saturating_sub(told_ms) >= LINE_INTERVAL_MS;
-        // Of two workers one writes the line.
+        // Only one of two concurrent workers writes the line.
         let is_ours =
             || self.told_ms.compare_exchange(told_ms, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if is_due && is_ours() {
@@ -37,7 +37,7 @@ impl Failures {
     }
 }
 
-/// What is wrong with a certificate, of this server or of a peer.
+/// Returns the fault of a certificate, of this server or of a peer.
 fn fault_of_certificate(why: &CertificateError) -> String {
     match why {
         CertificateError::Other(other)
@@ -51,7 +51,7 @@ fn fault_of_certificate(why: &CertificateError) -> String {
     }
 }
 
-/// What is wrong with a certificate or a key of this server.
+/// Returns the fault of a certificate or a key of this server.
 pub(super) fn explain_own(error: &Error) -> String {
     match error {
         Error::InvalidCertificate(why) => fault_of_certificate(why),
@@ -59,7 +59,7 @@ pub(super) fn explain_own(error: &Error) -> String {
     }
 }
 
-/// Why a handshake with the primary failed.
+/// Returns why a handshake with the primary failed.
 pub(crate) fn explain_primary(error: &io::Error) -> String {
     match error.get_ref().and_then(|inner| inner.downcast_ref()) {
         Some(Error::InvalidCertificate(why)) => {
@@ -69,7 +69,7 @@ pub(crate) fn explain_primary(error: &io::Error) -> String {
     }
 }
 
-/// Why a handshake failed, and what may help.
+/// Returns why a handshake failed, with a possible remedy.
 pub(super) fn explain(error: &Error) -> String {
     match error {
         Error::NoCertificatesPresented => {

@@ -1,4 +1,4 @@
-//! The files that TLS is made from, as far as it takes to see that they have changed.
+//! The files of the TLS settings, for change detection.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use crate::config::Config;
 
-/// Files of `tls-ca-cert-dir` that are looked at.
+/// The maximum number of files in `tls-ca-cert-dir`.
 const CA_FILES_MAX: usize = 1024;
 
-/// Which file it is, when it was changed (s and ns), and its bytes.
+/// Inode, modification time (s and ns), and size.
 type FileState = (u64, i64, i64, u64);
 
-/// The states of all files; of one that is not there, nothing.
+/// The states of all files; `None` for a missing one.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FileStates(Vec<(PathBuf, Option<FileState>)>);
 
 impl FileStates {
-    /// As they are now.
+    /// Reads the current states.
     pub(super) fn look(config: &Config) -> FileStates {
         let named = [&config.tls_cert_file, &config.tls_key_file, &config.tls_ca_cert_file];
         let named = named.into_iter().filter(|path| !path.is_empty()).map(PathBuf::from);
@@ -39,7 +39,7 @@ fn state_of(path: &Path) -> Option<FileState> {
     Some((metadata.ino(), metadata.mtime(), metadata.mtime_nsec(), metadata.len()))
 }
 
-/// The files of a directory of authorities, [`CA_FILES_MAX`] at most.
+/// Returns the files of a directory of authorities, at most [`CA_FILES_MAX`].
 ///
 /// # Errors
 /// Those of reading it.

@@ -1,10 +1,10 @@
-//! TLS: encrypted connections, made by rustls without any I/O of its own.
+//! TLS: encrypted connections, with rustls used without its own I/O.
 //!
-//! [`Tls`] holds what new connections begin with: certificate, key and rules, made from the configuration at the start and
-//! again by each CONFIG SET that names one of its parameters, which reads the files again, by SIGHUP, and when the files
-//! have changed (`tls-auto-reload-interval`). Connections that are there keep what they began with. [`TlsStream`] is the
-//! part of a connection that turns the socket's bytes into requests and replies into the socket's bytes; a handshake is a
-//! few such steps, taken in the worker's loop between those of others.
+//! [`Tls`] holds the settings for new connections: certificate, key and rules. They are built from the configuration at
+//! startup. They are rebuilt, reading the files again, by each CONFIG SET that names one of their parameters, by
+//! SIGHUP, and when the files have changed (`tls-auto-reload-interval`). Existing connections keep their settings.
+//! [`TlsStream`] is the part of a connection that decrypts requests and encrypts replies; a handshake is a few such
+//! steps, which the worker's loop runs between those of other connections.
 
 mod certificate;
 pub(crate) mod ciphers;
@@ -32,29 +32,29 @@ pub(crate) use stream::{Received, TlsStream};
 
 use crate::config::{Config, TlsAuthClientsUser};
 
-/// What new TLS connections begin with.
+/// The settings for new TLS connections.
 struct Settings {
     config: Arc<ServerConfig>,
-    /// Who a client's certificate makes it.
+    /// The field of a client's certificate that names its user.
     user: TlsAuthClientsUser,
     facts: CertificateFacts,
 }
 
-/// What is told of the server's certificates.
+/// Facts about the server's certificates, for INFO and metrics.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CertificateFacts {
-    /// That of the server.
+    /// The server's certificate.
     pub(crate) server: CertificateFact,
     /// The first of the authorities.
     pub(crate) authority: CertificateFact,
 }
 
-/// What is told of a certificate; nothing if there is none.
+/// Facts about a certificate; empty if there is none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CertificateFact {
-    /// Its number, in hexadecimal digits.
+    /// Its serial number, in hexadecimal digits.
     pub(crate) serial: Option<String>,
-    /// Until when it counts: Unix time in s.
+    /// The end of its validity, Unix time in s.
     pub(crate) not_after_s: Option<i64>,
 }
 
@@ -68,33 +68,33 @@ impl CertificateFact {
     }
 }
 
-/// What new TLS connections begin with; nothing when there is no TLS port.
+/// The settings for new TLS connections; `None` without a TLS port.
 pub(crate) struct Tls {
     settings: Mutex<Option<Settings>>,
-    /// The files as they were when they were last read, or could not be.
+    /// The file states at the last attempt to read them.
     tried: Mutex<FileStates>,
-    /// Handshakes that failed.
+    /// The rate limit for logging failed handshakes.
     failures: Failures,
 }
 
 impl Tls {
-    /// The state for a configuration.
+    /// Creates the state for a configuration.
     ///
     /// # Errors
-    /// One line that names the parameter and what is wrong with its value or file.
+    /// One line that names the parameter and the error of its value or file.
     pub(crate) fn new(config: &Config) -> Result<Tls, String> {
         let tls = Tls { settings: Mutex::default(), tried: Mutex::default(), failures: Failures::new() };
         tls.reload(config)?;
         Ok(tls)
     }
 
-    /// Reads the files again and takes the values of `config` for connections to come.
+    /// Reads the files again and uses the values of `config` for new connections.
     ///
     /// # Errors
     /// As [`Tls::new`]; nothing is changed then.
     pub(crate) fn reload(&self, config: &Config) -> Result<(), String> {
         if config.tls_port != 0 {
-            // Before they are read: what changes meanwhile will have changed since.
+            // Recorded before they are read: a change during the read then counts as new.
             *self.tried.lock() = FileStates::look(config);
             *self.settings.lock() = Some(settings::load(config)?);
         }
@@ -106,10 +106,10 @@ impl Tls {
         config.tls_port != 0 && FileStates::look(config) != *self.tried.lock()
     }
 
-    /// The stream of a new connection.
+    /// Creates the stream of a new connection.
     ///
     /// # Errors
-    /// What rustls says.
+    /// Those of rustls.
     pub(crate) fn accept(&self) -> Result<TlsStream, rustls::Error> {
         let begun_with =
             self.settings.lock().as_ref().map(|settings| (Arc::clone(&settings.config), settings.user));
@@ -118,7 +118,7 @@ impl Tls {
         Ok(TlsStream::new(ServerConnection::new(config)?, user))
     }
 
-    /// Tells the log that a handshake with `peer` has failed, once a second at most.
+    /// Logs that a handshake with `peer` has failed, at most once a second.
     pub(crate) fn log_failure(&self, peer: &str, why: &str, now_ms: i64) {
         match self.failures.admit(now_ms) {
             Some(0) => tracing::info!("the TLS handshake with {peer} failed: {why}"),
@@ -129,7 +129,7 @@ impl Tls {
         }
     }
 
-    /// What is told of the certificates.
+    /// Returns the facts about the certificates.
     pub(crate) fn certificate_facts(&self) -> CertificateFacts {
         self.settings.lock().as_ref().map(|settings| settings.facts.clone()).unwrap_or_default()
     }

@@ -3,10 +3,10 @@
 use rustls::SupportedProtocolVersion;
 use rustls::version::{TLS12, TLS13};
 
-/// The versions in the configuration.
+/// The versions by their names in the configuration.
 const PROTOCOLS: [(&str, &SupportedProtocolVersion); 2] = [("TLSv1.2", &TLS12), ("TLSv1.3", &TLS13)];
 
-/// The versions that `text` names; both when it is empty.
+/// Returns the versions that `text` names; both if it is empty.
 pub(super) fn protocols(text: &str) -> Result<Vec<&'static SupportedProtocolVersion>, String> {
     let named = |word: &str| PROTOCOLS.iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
     if text.is_empty() {
@@ -18,10 +18,10 @@ pub(super) fn protocols(text: &str) -> Result<Vec<&'static SupportedProtocolVers
     versions.ok_or_else(|| "argument must be 'TLSv1.2', 'TLSv1.3' or both".to_owned())
 }
 
-/// Whether `text` is a value of `tls-protocols`.
+/// Checks a value of `tls-protocols`.
 ///
 /// # Errors
-/// Which values there are.
+/// The known values.
 pub(crate) fn check_protocols(text: &str) -> Result<(), String> {
     protocols(text).map(drop)
 }

@@ -1,4 +1,4 @@
-//! Sessions that clients may resume: as many and for as long as the configuration says.
+//! The cache of resumable sessions, limited in number and age by the configuration.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rustls::server::StoresServerSessions;
 
-/// The sessions; all workers share them.
+/// The cache, shared by all workers.
 pub(super) struct SessionCache {
     sessions_max: usize,
     timeout: Duration,
@@ -17,13 +17,12 @@ pub(super) struct SessionCache {
 #[derive(Default)]
 struct Sessions {
     by_key: HashMap<Vec<u8>, (Instant, Vec<u8>)>,
-    /// The keys in the order in which they were put in, those of sessions taken out since among them; as many as there may
-    /// be sessions.
+    /// The keys in insertion order, including those of sessions removed since; at most the maximum number of sessions.
     order: VecDeque<(Instant, Vec<u8>)>,
 }
 
 impl SessionCache {
-    /// An empty cache for at most `sessions_max` sessions of at most this age.
+    /// Creates an empty cache for at most `sessions_max` sessions of at most this age.
     pub(super) fn new(sessions_max: usize, timeout: Duration) -> SessionCache {
         SessionCache { sessions_max, timeout, sessions: Mutex::new(Sessions::default()) }
     }
@@ -37,7 +36,7 @@ impl SessionCache {
             && (order.len() > self.sessions_max || now.duration_since(*at) > self.timeout)
             && let Some((at, key)) = order.pop_front()
         {
-            // A session put in again under the same key has a younger entry in the order.
+            // A session inserted again under the same key has a newer entry in the order.
             if by_key.get(&key).is_some_and(|(put_at, _)| *put_at == at) {
                 by_key.remove(&key);
             }

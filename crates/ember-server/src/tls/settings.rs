@@ -1,4 +1,4 @@
-//! From the parameters `tls-…` to what rustls begins a connection with.
+//! The rustls server configuration, from the `tls-…` parameters.
 
 use std::fs;
 use std::path::Path;
@@ -20,10 +20,10 @@ use super::{CertificateFact, CertificateFacts, Settings, ciphers, encrypted_key}
 use crate::config::{Config, TlsAuthClients};
 use crate::system::full_path::full_path;
 
-/// Reads certificate, key and authorities, and puts all together.
+/// Builds the settings from the certificate, the key and the authorities.
 ///
 /// # Errors
-/// One line that names the parameter and what is wrong with its value or file.
+/// One line that names the parameter and the error of its value or file.
 pub(super) fn load(config: &Config) -> Result<Settings, String> {
     let cipher_suites = ciphers::suites(&config.tls_ciphers, &config.tls_ciphersuites)?;
     let provider = Arc::new(CryptoProvider { cipher_suites, ..aws_lc_rs::default_provider() });
@@ -53,7 +53,7 @@ pub(super) fn load(config: &Config) -> Result<Settings, String> {
     Ok(Settings { config: Arc::new(settings), user: config.tls_auth_clients_user, facts })
 }
 
-/// The certificates of a file in the PEM format, one at least.
+/// Returns the certificates of a PEM file, at least one.
 pub(super) fn chain_of(parameter: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let chain = certificates(parameter, path)?;
     if chain.is_empty() {
@@ -69,7 +69,7 @@ fn server_key(config: &Config) -> Result<PrivateKeyDer<'static>, String> {
     key_of("tls-key-file", &config.tls_key_file, config.tls_key_file_pass.reveal())
 }
 
-/// The key of a file in the PEM format.
+/// Returns the key of a PEM file.
 pub(super) fn key_of(parameter: &str, path: &str, password: &str) -> Result<PrivateKeyDer<'static>, String> {
     let wrong = |error: &dyn std::fmt::Display| format!("{parameter} '{}': {error}", full_path(path));
     let text = fs::read(path).map_err(|error| wrong(&error))?;
@@ -82,7 +82,7 @@ pub(super) fn key_of(parameter: &str, path: &str, password: &str) -> Result<Priv
     })
 }
 
-/// All certificates of a file in the PEM format.
+/// Returns all certificates of a PEM file.
 fn certificates(parameter: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     if path.is_empty() {
         return Err(format!("tls-port needs {parameter}"));
@@ -91,7 +91,7 @@ fn certificates(parameter: &str, path: &str) -> Result<Vec<CertificateDer<'stati
     read.map_err(|error| format!("{parameter} '{}': {error}", full_path(path)))
 }
 
-/// What judges the certificates of clients; nothing when none is asked for.
+/// Returns the verifier of client certificates; `None` if none are requested.
 fn client_verifier(
     config: &Config,
     provider: Arc<CryptoProvider>,
@@ -107,13 +107,13 @@ fn client_verifier(
     builder.build().map(Some).map_err(|error| format!("tls-ca-cert-file: {error}"))
 }
 
-/// The first certificate of the file of authorities.
+/// Returns the first certificate of the file of authorities.
 fn first_authority(config: &Config) -> Option<CertificateDer<'static>> {
     let path = Some(&config.tls_ca_cert_file).filter(|path| !path.is_empty())?;
     CertificateDer::pem_file_iter(path).ok()?.next()?.ok()
 }
 
-/// The authorities that are trusted; `wanted_by` is the parameter that needs them.
+/// Returns the trusted authorities; `wanted_by` is the parameter that needs them.
 pub(super) fn authorities(config: &Config, wanted_by: &str) -> Result<RootCertStore, String> {
     let (file, directory) = (&config.tls_ca_cert_file, &config.tls_ca_cert_dir);
     let mut store = RootCertStore::empty();
@@ -128,7 +128,7 @@ pub(super) fn authorities(config: &Config, wanted_by: &str) -> Result<RootCertSt
     if !directory.is_empty() {
         let unreadable = |error: std::io::Error| format!("tls-ca-cert-dir '{directory}': {error}");
         let paths = authority_paths(Path::new(directory)).map_err(unreadable)?;
-        // What is no certificate is passed over: such a directory holds lists of revoked ones and readmes, too.
+        // Files without a certificate are skipped: such a directory also contains revocation lists and readmes.
         let found = paths.iter().filter_map(|path| CertificateDer::pem_file_iter(path).ok());
         store.add_parsable_certificates(found.flatten().flatten());
     }

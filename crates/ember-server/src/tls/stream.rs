@@ -5,9 +5,9 @@
 //! replies → rustls (at most 64 KiB of records) → socket
 //! ```
 //!
-//! Nothing here waits. What rustls cannot take at once (it holds 16 KiB of requests at most) stays in `leftover` until the
-//! parser has made room; a handshake is nothing but calls of [`TlsStream::receive`] and [`TlsStream::send`] without requests
-//! and replies.
+//! Nothing here waits. Bytes that rustls cannot accept at once (it holds at most 16 KiB of requests) stay in `leftover`
+//! until the parser has freed space; a handshake consists of calls of [`TlsStream::receive`] and [`TlsStream::send`]
+//! without requests and replies.
 
 use std::io::{self, BufRead, IoSlice, Write};
 use std::os::fd::OwnedFd;
@@ -23,42 +23,42 @@ use crate::config::TlsAuthClientsUser;
 /// Encrypted bytes read at once.
 const WIRE_BYTES: usize = 64 * 1024;
 
-/// What receiving gave.
+/// The result of receiving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// So many bytes of requests (none: it was a part of a record or of the handshake); whether there may be more without a
-    /// new event.
+    /// The number of request bytes (0 for a part of a record or of the handshake), and whether there may be more
+    /// without a new event.
     Bytes(usize, bool),
-    /// Nothing was there; whether that must be tried again without a new event.
+    /// No bytes, and whether to retry without a new event.
     Nothing(bool),
-    /// The peer sends no more.
+    /// The peer has closed its side.
     End,
-    /// The connection broke, or the peer broke the rules: what the system says, if it does.
+    /// The connection broke, or the peer violated the protocol; the system's error, if there is one.
     Broken(Option<Errno>),
 }
 
 /// The TLS part of a connection.
 pub(crate) struct TlsStream {
     session: Connection,
-    /// Encrypted bytes that rustls has not taken; empty nearly always.
+    /// Encrypted bytes that rustls has not accepted yet; almost always empty.
     leftover: Vec<u8>,
-    /// rustls holds requests that the last buffer had no room for.
+    /// rustls holds requests that did not fit into the last buffer.
     has_plaintext: bool,
-    /// The peer has said that it sends no more.
+    /// The peer has announced that it sends no more.
     has_ended: bool,
-    /// Why it broke.
+    /// Why the connection broke.
     failure: Option<String>,
-    /// Who its certificate makes the peer, until that was asked for.
+    /// The field of the peer's certificate that names its user, until that was read.
     user: TlsAuthClientsUser,
 }
 
 impl TlsStream {
-    /// A stream before its handshake.
+    /// Creates a stream before its handshake.
     pub(super) fn new(session: ServerConnection, user: TlsAuthClientsUser) -> TlsStream {
         TlsStream::of(session.into(), user)
     }
 
-    /// The stream of a connection that this server has made; its handshake is over.
+    /// Creates the stream of an outgoing connection, whose handshake is finished.
     pub(crate) fn connected(session: ClientConnection) -> TlsStream {
         TlsStream::of(session.into(), TlsAuthClientsUser::Off)
     }
@@ -74,7 +74,7 @@ impl TlsStream {
         }
     }
 
-    /// The names of the users that the peer's certificate says it is, once, when the handshake is over.
+    /// Returns the candidate user names of the peer's certificate, once, after the handshake.
     pub(crate) fn take_users(&mut self) -> Vec<Vec<u8>> {
         if self.user == TlsAuthClientsUser::Off || self.is_handshaking() {
             return Vec::new();
@@ -86,12 +86,12 @@ impl TlsStream {
             .map_or_else(Vec::new, |certificate| certificate.users(field))
     }
 
-    /// Whether the handshake is not over: no reply can be sent.
+    /// Whether the handshake is not finished: no reply can be sent.
     pub(crate) fn is_handshaking(&self) -> bool {
         self.session.is_handshaking()
     }
 
-    /// Why the peer and this server have not agreed on a key; `None` if they have, or the peer has gone without a reason.
+    /// Returns why the handshake failed; `None` if it succeeded, or the peer has disconnected without a reason.
     pub(crate) fn handshake_failure(&self) -> Option<&str> {
         self.failure.as_deref().filter(|_| self.is_handshaking())
     }
@@ -101,12 +101,12 @@ impl TlsStream {
         self.session.wants_write()
     }
 
-    /// Bytes held for the peer's requests, as far as they are counted.
+    /// Returns the bytes held of the peer's requests, as far as they are counted.
     pub(crate) fn held_bytes(&self) -> usize {
         self.leftover.len()
     }
 
-    /// Fills the spare capacity of `target`, with what is held or else with one read of the socket, through `wire`.
+    /// Fills the spare capacity of `target`, from held bytes or otherwise with one read of the socket, through `wire`.
     pub(crate) fn receive(&mut self, socket: &OwnedFd, target: &mut Vec<u8>, wire: &mut Vec<u8>) -> Received {
         let before = target.len();
         let held = std::mem::take(&mut self.leftover);
@@ -130,7 +130,7 @@ impl TlsStream {
         if let Err(error) = taken {
             tracing::debug!("a TLS connection is closed: {error}");
             self.failure = Some(explain(&error));
-            // The alert that says why is worth one try.
+            // Sending the alert with the reason is worth one attempt.
             let _ = self.send(socket);
             return Received::Broken(None);
         }
@@ -141,7 +141,7 @@ impl TlsStream {
         }
     }
 
-    /// Lets rustls take `wire`, as far as there is room for the requests in it.
+    /// Passes `wire` to rustls, as far as the requests in it fit.
     fn feed(&mut self, mut wire: &[u8], target: &mut Vec<u8>) -> Result<(), rustls::Error> {
         loop {
             self.take_plaintext(target);
@@ -162,7 +162,7 @@ impl TlsStream {
     fn take_plaintext(&mut self, target: &mut Vec<u8>) {
         self.has_plaintext = false;
         let mut reader = self.session.reader();
-        // An error is that there is nothing, or nothing more ever.
+        // An error means that there is nothing now, or nothing more at all.
         while let Ok(chunk) = reader.fill_buf()
             && !chunk.is_empty()
         {
@@ -176,11 +176,11 @@ impl TlsStream {
         }
     }
 
-    /// Encrypts replies, as many as there is room for; returns how many bytes of them.
+    /// Encrypts as many replies as fit; returns their bytes.
     pub(crate) fn encrypt(&mut self, replies: &[IoSlice<'_>]) -> usize {
         let mut taken = 0;
         for slice in replies {
-            // Writing fails only when the session is over, which the socket will tell.
+            // Writing fails only after the end of the session, which the socket reports.
             let count = self.session.writer().write(slice).unwrap_or(0);
             taken += count;
             if count < slice.len() {
@@ -190,10 +190,10 @@ impl TlsStream {
         taken
     }
 
-    /// Sends encrypted bytes until there are none left; returns how many, and the write calls made.
+    /// Sends encrypted bytes until none are left; returns their number, and the number of write calls.
     ///
     /// # Errors
-    /// What the system says, `WouldBlock` among it: the bytes left wait for the socket then.
+    /// Those of the system, including `WouldBlock`: the rest then waits for the socket.
     pub(crate) fn send(&mut self, socket: &OwnedFd) -> (usize, usize, io::Result<()>) {
         let (mut bytes, mut calls) = (0, 0);
         while self.session.wants_write() {
@@ -207,7 +207,7 @@ impl TlsStream {
         (bytes, calls, Ok(()))
     }
 
-    /// Says that nothing more comes, if the socket takes it.
+    /// Sends the close notification, if the socket accepts it.
     pub(crate) fn say_goodbye(&mut self, socket: &OwnedFd) {
         self.session.send_close_notify();
         let (_, _, sent) = self.send(socket);
@@ -217,7 +217,7 @@ impl TlsStream {
     }
 }
 
-/// The socket as something to write to.
+/// Adapts the socket to `Write`.
 struct Sender<'s>(&'s OwnedFd);
 
 impl Write for Sender<'_> {

@@ -1,22 +1,22 @@
-//! What several parameters have in common.
+//! Constants that several parameters share.
 
 /// The largest `int` of Redis's own ranges.
 pub(super) const INT_MAX: i64 = i32::MAX as i64;
 
-/// The largest memory size which Redis accepts where it has a limit at all.
+/// The largest memory size that Redis accepts where it has a limit at all.
 pub(super) const BYTES_MAX: u64 = i64::MAX as u64;
 
-/// The parameter whose CONFIG SET reads the keys of files again, changed or not.
+/// The parameter whose CONFIG SET reads the key files again, even if it is unchanged.
 pub(crate) const ENCRYPTION_KEY_FILE: &str = "encryption-key-file";
 
-/// The parameters that CONFIG SET changes only for those whom `enable-protected-configs` allows to.
+/// The parameters that CONFIG SET changes only for clients that `enable-protected-configs` allows to.
 pub(crate) const PROTECTED: [&str; 2] = ["dbfilename", DIRECTORY];
 
 /// The directory of the data.
 pub(crate) const DIRECTORY: &str = "dir";
 
-/// Parameters that Redis does not have and that are fixed at the start. CONFIG SET takes the values they have, for clients
-/// that set everything they were told back.
+/// Parameters that Redis does not have and that are fixed at startup. CONFIG SET accepts their current values, for
+/// clients that set everything that CONFIG GET returned.
 pub(crate) const OWN_AT_START: [&str; 13] = [
     "concurrent",
     "fsync",
@@ -33,5 +33,5 @@ pub(crate) const OWN_AT_START: [&str; 13] = [
     "store",
 ];
 
-/// How many replicas a write can be made to wait for.
+/// The maximum number of replicas that a write can wait for.
 pub(crate) const SYNC_REPLICAS_MAX: usize = 4;

@@ -1,10 +1,10 @@
-//! What one client may ask for.
+//! Limits on clients.
 
 use super::bounds::BYTES_MAX;
 use crate::config::client_memory_limit::ClientMemoryLimit;
 use crate::config::parameter::{Field, Kind, Parameter};
 
-/// Buffers smaller than this would refuse ordinary requests.
+/// Smaller buffers would refuse ordinary requests.
 const BUFFER_BYTES_MIN: u64 = 1 << 20;
 
 pub(super) static PARAMETERS: &[Parameter] = &[

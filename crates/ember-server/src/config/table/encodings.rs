@@ -1,4 +1,4 @@
-//! Up to which size values keep their compact encodings.
+//! Size limits of compact encodings.
 
 use super::bounds::INT_MAX;
 use crate::config::parameter::{Kind, Parameter};

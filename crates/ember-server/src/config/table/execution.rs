@@ -4,7 +4,7 @@ use emberkv_core::keyspace::hash::HashFunction;
 
 use crate::config::parameter::{Field, Kind, Parameter};
 
-/// More workers than this share nothing but contention.
+/// More workers than this only add contention.
 const SHARDS_MAX: i64 = 128;
 
 /// Each database costs a table in every shard, used or not.

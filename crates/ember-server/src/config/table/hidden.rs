@@ -1,4 +1,4 @@
-//! Parameters that `CONFIG GET` shows only to those who name them, as Redis does: for tests of servers.
+//! Parameters that `CONFIG GET` shows only when they are named, as in Redis: for tests of servers.
 
 use super::bounds::INT_MAX;
 use crate::config::parameter::{Kind, Parameter};

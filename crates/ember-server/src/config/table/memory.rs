@@ -1,4 +1,4 @@
-//! How much memory the data may take, and what goes when it is full.
+//! Memory limits, and eviction when they are reached.
 
 use emberkv_core::eviction::EvictionPolicy;
 

@@ -1,8 +1,8 @@
-//! The table of all parameters: the only place where one is described.
+//! The table of all parameters: the only place where they are described.
 //!
-//! Three rules. A name which Redis has means here what it means there. A parameter of Redis without an effect here is
-//! checked and kept as there, says why it has none ([`Kind::Stored`]), and is named in the log when it is set. Where a
-//! user would rely on the effect, only the value which is true now is accepted ([`Kind::Fixed`]).
+//! Three rules apply. A name that Redis has means the same here. A parameter of Redis without an effect here is checked
+//! and stored as in Redis, gives the reason ([`Kind::Stored`]), and is named in the log when it is set. Where users
+//! would rely on the effect, only the value that applies now is accepted ([`Kind::Fixed`]).
 //!
 //! Each file has the parameters of one subject.
 //!
@@ -90,19 +90,19 @@ static FAMILIES: [&[Parameter]; FAMILY_COUNT] = [
 /// Every parameter, in the order of the documentation.
 pub(crate) const PARAMETERS: Table = Table;
 
-/// See [`PARAMETERS`].
+/// The type of [`PARAMETERS`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Table;
 
 impl Table {
-    /// The parameters one by one.
+    /// Iterates over all parameters.
     pub(crate) fn iter(self) -> impl Iterator<Item = &'static Parameter> {
         FAMILIES.into_iter().flatten()
     }
 }
 
 impl Parameter {
-    /// Whether CONFIG GET shows it only to those who name it.
+    /// Whether CONFIG GET shows it only when it is named.
     pub(crate) fn is_hidden(&self) -> bool {
         hidden::PARAMETERS.iter().any(|hidden| hidden.name == self.name)
     }

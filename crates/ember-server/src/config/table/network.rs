@@ -1,4 +1,4 @@
-//! Where the server listens, and its connections.
+//! Listeners and connections.
 
 use emberkv_core::redis_version::RedisVersion;
 

@@ -1,4 +1,4 @@
-//! What Redis has and what cannot mean anything here.
+//! Parameters of Redis that have no meaning here.
 
 use crate::config::parameter::Parameter;
 use crate::config::stored::Form;

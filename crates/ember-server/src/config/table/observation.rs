@@ -1,11 +1,11 @@
-//! What is told of the server: logs, statistics, events.
+//! Observability: logs, statistics, events.
 
 use crate::config::origins::Origins;
 use crate::config::parameter::{Field, Kind, Parameter};
 use crate::config::value::{self, KeyspaceEvents, LogFormat, LogLevel, LogTimestampFormat, SyslogFacility};
 use crate::config::{bind_address, percentiles};
 
-/// With less than one command in a million nothing would be found in time.
+/// A rate below one command in a million would find nothing in time.
 const SAMPLING_MAX: i64 = 1_000_000;
 
 pub(super) static PARAMETERS: &[Parameter] = &[

@@ -1,10 +1,10 @@
-//! What is kept on disk.
+//! Persistence.
 
 use super::bounds::{BYTES_MAX, ENCRYPTION_KEY_FILE, INT_MAX};
 use crate::config::parameter::{Field, Kind, Parameter};
 use crate::config::value::{AppendFsync, RdbTarget, RdbVersionCheck};
 
-/// The name of a file in `dir`.
+/// Checks the name of a file in `dir`.
 fn file_name(text: &str, parameter: &str) -> Result<String, String> {
     if text.is_empty() || text.contains(['/', '\0']) {
         return Err(format!("{parameter} can't be a path, just a filename"));

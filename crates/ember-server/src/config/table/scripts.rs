@@ -1,9 +1,9 @@
-//! What scripts may take.
+//! Limits on scripts.
 
 use super::bounds::BYTES_MAX;
 use crate::config::parameter::{Field, Kind, Parameter};
 
-/// Less would hardly hold the libraries of scripts.
+/// Less would hardly hold the script libraries.
 const SCRIPT_MEMORY_MIN: u64 = 1 << 20;
 
 pub(super) static PARAMETERS: &[Parameter] = &[

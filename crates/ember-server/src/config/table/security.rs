@@ -1,4 +1,4 @@
-//! Who may use the server.
+//! Access to the server.
 
 use crate::config::parameter::{Field, Kind, Parameter};
 use crate::config::value::{DebugCommand, PubsubDefault};

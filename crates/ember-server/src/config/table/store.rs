@@ -1,4 +1,4 @@
-//! The store: how the data set is kept, in three words.
+//! The store of the data set, in three parameters.
 
 use crate::config::parameter::{Field, Kind, Parameter};
 use crate::config::value::{Store, parse_yes_no};

@@ -1,4 +1,4 @@
-//! What is true of all parameters.
+//! Tests of all parameters.
 
 use ember_protocol::client::SECRET_PARAMETERS;
 
@@ -35,11 +35,11 @@ fn every_default_is_accepted_and_reads_back_as_itself() {
     }
 }
 
-/// What CONFIG GET of Redis 7.2 tells of a server without a configuration file: a name on each line, then its value. Names
-/// that it shows only when they are asked for begin with `?`.
+/// The output of CONFIG GET of Redis 7.2 without a configuration file: a name on each line, then its value. Names that
+/// it shows only when they are named begin with `?`.
 const REDIS_7_2: &str = include_str!("redis72.txt");
 
-/// Where the default is another one on purpose.
+/// Parameters whose default differs on purpose.
 const OTHER_DEFAULTS: [&str; 4] =
     ["bind", "maxmemory-clients", "repl-backlog-size", "repl-diskless-sync-delay"];
 
@@ -67,7 +67,7 @@ fn every_parameter_of_redis_is_known_with_its_default() {
     );
 }
 
-/// Values of each kind which are not the default, at the ends of the range where there is one.
+/// Returns values of each kind that are not the default, at the ends of the range if there is one.
 fn examples(parameter: &Parameter) -> Vec<String> {
     match &parameter.kind {
         Kind::YesNo(_) => ["yes", "no"].map(str::to_owned).to_vec(),
@@ -75,7 +75,7 @@ fn examples(parameter: &Parameter) -> Vec<String> {
         Kind::Memory { range, .. } => [range.start(), range.end()].map(u64::to_string).to_vec(),
         Kind::Octal { max, .. } => vec!["0".to_owned(), format!("{max:o}")],
         Kind::Choice { names, .. } => {
-            // Another name for `yes`, which is shown.
+            // `relative` is another name for `yes`, which is shown.
             names.iter().filter(|name| **name != "relative").map(|name| (*name).to_owned()).collect()
         }
         Kind::Path(_) | Kind::Secret { .. } => ["", "a \"b\" c", "#x"].map(str::to_owned).to_vec(),

@@ -1,6 +1,6 @@
-//! The configuration as the page shows it: of each parameter its value, its default and what it means.
+//! The configuration on the page: the value, default and meaning of each parameter.
 //!
-//! A password is never told, not even to those whom CONFIG GET tells it: only whether there is one.
+//! Passwords are never sent, even to users who may run CONFIG GET: only whether one is set.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 
 use crate::config::{Description, descriptions};
 
-/// The parameters in the reply of CONFIG GET, in the order of the documentation, each once.
+/// Returns the parameters in the reply of CONFIG GET, in the order of the documentation, each once.
 pub(super) fn of(reply: &Value) -> Vec<Json> {
     let values: HashMap<String, String> = reply
         .pairs()

@@ -1,8 +1,8 @@
-//! A connection of the dashboard's: one end of a socket whose other end a worker serves like any client's.
+//! A connection of the dashboard: one end of a socket pair whose other end a worker serves like any client's.
 //!
-//! So all that holds for a client holds here: the rights of its user, `maxclients`, the logs, `MONITOR`, `CLIENT LIST`,
-//! which shows the browser's address. What a reply may cost is bounded in bytes and in time; a connection that is dropped
-//! ends whatever its last command waits for.
+//! So everything that applies to clients applies here: the user's rights, `maxclients`, the logs, `MONITOR`, and
+//! `CLIENT LIST`, which shows the browser's address. Replies are limited in bytes and in time; dropping a connection
+//! ends anything that its last command waits for.
 
 use std::fmt;
 use std::io::{self, BufReader, Read, Write};
@@ -20,13 +20,13 @@ use crate::control_plane::door::Credentials;
 use crate::observability::own_traffic::OwnTraffic;
 use crate::server::Server;
 
-/// The time from a connection's begin to its last reply.
+/// The time from opening a connection to its last reply.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
-/// Bytes that all replies on a connection may have. As values and as JSON they take a multiple of that.
+/// The limit on the bytes of all replies on a connection. As values and as JSON they take several times as much.
 const REPLIES_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The name that `CLIENT LIST` shows.
+/// The name in `CLIENT LIST`.
 const CLIENT_NAME: &str = "dashboard";
 
 /// Why there is no reply.
@@ -34,11 +34,11 @@ const CLIENT_NAME: &str = "dashboard";
 pub(super) enum Failure {
     /// The replies have more than [`REPLIES_BYTES_MAX`].
     TooLarge,
-    /// There was none within [`ENDS_WITHIN`].
+    /// There was no reply within [`ENDS_WITHIN`].
     TooLate,
-    /// The command is answered by messages, which needs a connection that stays.
+    /// The command replies with push messages, which requires a permanent connection.
     Pushes,
-    /// The server closed the connection, or cannot make one.
+    /// The server closed the connection, or could not open one.
     Closed(io::Error),
 }
 
@@ -65,38 +65,38 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Why somebody is not let in: the server's own words.
+/// Why a user is refused: the server's own error.
 #[derive(Debug)]
 pub(super) enum Refusal {
     /// The server's error.
     Error(String),
-    /// There was no answer.
+    /// There was no reply.
     Failure(Failure),
 }
 
-/// Ends its connection when it is dropped, whoever still waits for a reply there.
+/// Closes its connection when dropped, even if a thread still waits for a reply there.
 pub(super) struct Lifeline(Arc<UnixStream>);
 
 impl Drop for Lifeline {
     fn drop(&mut self) {
-        // It fails when the worker has closed its end already.
+        // This fails if the worker has closed its end already.
         let _ = self.0.shutdown(Shutdown::Both);
     }
 }
 
-/// A connection that has introduced itself. Its calls block.
+/// A connection after HELLO. Its calls block.
 pub(super) struct Connection {
     replies: BufReader<Bounded>,
-    /// The client's number.
+    /// The client's id.
     pub(super) id: u64,
-    /// Counted is what the server does for it.
+    /// Counts the server's work for the dashboard.
     own: &'static OwnTraffic,
 }
 
-/// A socket inside the process: hands the other end to the worker with the fewest connections.
+/// Opens a socket pair, and passes the other end to the worker with the fewest connections.
 ///
 /// # Errors
-/// What the system says when it has no sockets left.
+/// Those of the system when it has no sockets left.
 pub(super) fn open(server: &'static Server, peer: Peer) -> io::Result<(Socket, Lifeline)> {
     let (ours, theirs) = UnixStream::pair()?;
     let incoming = Incoming { socket: theirs.into(), peer, is_tls: false };
@@ -109,14 +109,14 @@ pub(super) fn open(server: &'static Server, peer: Peer) -> io::Result<(Socket, L
     Ok((Socket(bounded, &server.own_traffic), lifeline))
 }
 
-/// The end of a connection that nobody has introduced.
+/// A connection before HELLO.
 pub(super) struct Socket(Bounded, &'static OwnTraffic);
 
 impl Socket {
-    /// Says who asks.
+    /// Authenticates the connection.
     ///
     /// # Errors
-    /// What the server has against it.
+    /// The server's error.
     pub(super) fn introduce(self, credentials: Option<&Credentials>) -> Result<Connection, Refusal> {
         let mut words: Vec<&[u8]> = vec![b"HELLO", b"3"];
         if let Some(Credentials { user, password }) = credentials {
@@ -124,7 +124,7 @@ impl Socket {
         }
         words.extend([&b"SETNAME"[..], CLIENT_NAME.as_bytes()]);
         let mut connection = Connection { replies: BufReader::new(self.0), id: 0, own: self.1 };
-        // A connection that is turned away may be closed before it is written to; what it was told can be read.
+        // A refused connection may be closed before the write; the error sent to it can still be read.
         let asked = connection.send(&words);
         let reply = match (connection.receive(), asked) {
             (Ok(reply), _) => reply,
@@ -143,7 +143,7 @@ impl Connection {
     /// Runs a command.
     ///
     /// # Errors
-    /// Why there is no reply; then there will be none to any other command either.
+    /// Why there is no reply; there will then be none to later commands either.
     pub(super) fn run<A: AsRef<[u8]>>(&mut self, words: &[A]) -> Result<Value, Failure> {
         self.send(words)?;
         match self.receive()? {
@@ -167,7 +167,7 @@ impl Connection {
     }
 }
 
-/// A socket that is read and written until its time is over, or the most bytes have come.
+/// A socket with a deadline and a limit on the bytes read.
 struct Bounded {
     socket: Arc<UnixStream>,
     deadline: Instant,

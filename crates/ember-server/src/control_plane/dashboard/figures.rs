@@ -1,4 +1,4 @@
-//! What the page shows of the server and INFO does not tell: the counters of each worker and each command.
+//! Figures on the page that INFO does not contain: the counters of each worker and each command.
 
 use std::sync::atomic::Ordering;
 
@@ -12,10 +12,11 @@ use crate::storage::Storage;
 use crate::storage::report::Figures;
 use crate::system::clock::unix_ms;
 
-/// The counters, as they are now: differences of two looks are rates. O(workers × commands); with values
-/// away from memory it takes the lock of each shard once.
+/// Returns the current counters: differences between two readings are rates. O(workers × commands); with cold values it
+/// takes the lock of each shard once.
 ///
-/// `latency` counts calls by time: its element b those of at most 2^b µs and more than the element before.
+/// `latency` is a histogram of call durations: element b counts those of at most 2^b µs that exceed the bound of the
+/// previous element.
 pub(super) fn of(server: &Server) -> Json {
     json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -29,13 +30,13 @@ pub(super) fn of(server: &Server) -> Json {
     })
 }
 
-/// Why the server has its role, since when, and what is known of the link to its primary beyond INFO.
+/// Returns why the server has its role, since when, and the state of the link to its primary beyond INFO.
 fn replication(server: &Server) -> Json {
     let RoleReport { why, since_ms, trouble, linked_ms } = Link::role(server);
     json!({ "why": why, "since_ms": since_ms, "trouble": trouble, "linked_ms": linked_ms })
 }
 
-/// Where values are, by the names of INFO; nothing where they stay in memory.
+/// Figures of tiers, by their names in INFO; `None` if all values stay in memory.
 fn tiers(server: &Server) -> Option<Map<String, Json>> {
     Storage::of(server).is_on().then(|| {
         let figures = Figures::of(server);
@@ -44,7 +45,7 @@ fn tiers(server: &Server) -> Option<Map<String, Json>> {
     })
 }
 
-/// What the dashboard itself is the reason of.
+/// Returns the load that the dashboard itself causes.
 fn own(server: &Server) -> Json {
     let OwnCounts { connections, commands, input_bytes, output_bytes, hello, info } =
         server.own_traffic.counts();
@@ -66,7 +67,7 @@ fn worker(worker: &WorkerHandle) -> Json {
     })
 }
 
-/// Those that were called or refused, by their names.
+/// Returns the commands that were called or refused, by name.
 fn commands(server: &Server) -> Map<String, Json> {
     let all = server.registry.all().iter().map(|command| (command, server.totals_of(command.index)));
     let called = all.filter(|(_, totals)| *totals != CommandTotals::default());

@@ -1,4 +1,4 @@
-//! The last hour, so that a page that is opened now can show what was: a sample every ten seconds, of fixed size.
+//! The last hour, so that a newly opened page can show it: a sample of fixed size every ten seconds.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use crate::server::Server;
 use crate::system::clock::unix_ms;
 use crate::system::heap;
 
-/// Between two samples.
+/// The sampling interval.
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// Samples that are kept: an hour, in 30 KiB.
+/// The number of samples kept: an hour, in 30 KiB.
 const SAMPLES: usize = 360;
 
-/// The percentiles of latency that are kept.
+/// The latency percentiles kept.
 const PERCENTILES: [f64; 3] = [50.0, 99.0, 99.9];
 
 /// The last hour of a server.
@@ -28,13 +28,13 @@ pub(crate) struct History(Mutex<Samples>);
 
 #[derive(Default)]
 struct Samples {
-    /// What the next sample is compared with.
+    /// The base of the next sample.
     last: Option<Totals>,
-    /// The oldest first.
+    /// The samples, oldest first.
     kept: VecDeque<Sample>,
 }
 
-/// Sums since the start, without those of the dashboard, and what is there now.
+/// Sums since startup, without those of the dashboard, and current values.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
     at_ms: i64,
@@ -49,17 +49,17 @@ struct Totals {
     keys: u64,
 }
 
-/// What happened between two looks, and what was there at the second.
+/// The activity between two readings, and the values at the second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Sample {
     at_ms: i64,
-    /// Per second.
+    /// Rates per second.
     commands: f64,
     input_bytes: f64,
     output_bytes: f64,
-    /// Of all reads; none without any.
+    /// Hits among all reads; `None` without reads.
     hit_rate: Option<f64>,
-    /// The bounds that so many of the commands have kept, in µs; none without any.
+    /// Upper bounds of the latency percentiles in µs; `None` without commands.
     latency: [Option<u64>; PERCENTILES.len()],
     memory_bytes: u64,
     clients: u64,
@@ -67,7 +67,7 @@ struct Sample {
 }
 
 impl Totals {
-    /// O(shards + workers × commands); takes the lock of each shard for a moment.
+    /// Reads the current totals. O(shards + workers × commands); takes the lock of each shard for a moment.
     fn of(server: &Server) -> Totals {
         let OwnCounts { commands, input_bytes, output_bytes, .. } = server.own_traffic.counts();
         let without = |sum: u64, own: u64| sum.saturating_sub(own);
@@ -98,7 +98,7 @@ impl Totals {
         }
     }
 
-    /// What happened since an earlier look; `None` if counters were set to zero meanwhile, or no time has passed.
+    /// Returns the activity since an earlier reading; `None` if counters were reset meanwhile, or no time has passed.
     fn since(&self, before: &Totals) -> Option<Sample> {
         let seconds = (self.at_ms - before.at_ms) as f64 / 1000.0;
         if seconds <= 0.0 || self.commands < before.commands || self.hits < before.hits {
@@ -122,7 +122,7 @@ impl Totals {
     }
 }
 
-/// The bound that so many of the calls have kept, counted by powers of two of microseconds.
+/// Returns the upper bound of a percentile, from calls counted by powers of two of microseconds.
 fn percentile(calls: &[u64], percent: f64) -> Option<u64> {
     let total: u64 = calls.iter().sum();
     let wanted = ((total as f64 * percent / 100.0).ceil() as u64).max(1);
@@ -135,7 +135,7 @@ fn percentile(calls: &[u64], percent: f64) -> Option<u64> {
 }
 
 impl History {
-    /// That of a server.
+    /// Returns the server's history.
     pub(super) fn of(server: &Server) -> &History {
         server.services.get()
     }
@@ -150,7 +150,7 @@ impl History {
         samples.kept.extend(sample);
     }
 
-    /// A list for each figure, the oldest first.
+    /// Returns a list per figure, oldest first.
     pub(super) fn shown(&self) -> Json {
         let samples = self.0.lock();
         let list = |of: &dyn Fn(&Sample) -> Json| samples.kept.iter().map(of).collect::<Json>();
@@ -170,7 +170,7 @@ impl History {
     }
 }
 
-/// Takes samples for ever, while there is a dashboard to show them.
+/// Takes samples forever, while the dashboard is enabled.
 pub(in crate::control_plane) async fn keep(server: &'static Server) {
     let mut ticks = tokio::time::interval(PERIOD);
     loop {

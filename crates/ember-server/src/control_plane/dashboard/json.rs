@@ -1,35 +1,36 @@
-//! Commands and replies as JSON, of any bytes.
+//! Commands and replies with arbitrary bytes as JSON.
 //!
 //! ```text
 //! argument   "text" | {"base64": "…"}
 //! reply      null | true | [reply…] | {"text": "…"} | {"base64": "…"} | {"simple": "OK"} | {"error": "ERR …"}
-//!            | {"integer": "12"} | {"double": "1.5"} | {"number": "…"} | {"set": [reply…]} | {"map": [[reply, reply]…]}
+//!            | {"integer": "12"} | {"double": "1.5"} | {"number": "…"} | {"set": [reply…]}
+//!            | {"map": [[reply, reply]…]}
 //! ```
-//! Numbers are text, because those of JavaScript cannot hold all of them; bytes that are no UTF-8 are base64.
+//! Numbers are text, because JavaScript numbers cannot represent all of them; bytes that are not UTF-8 are base64.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ember_protocol::client::Value;
 use serde_json::Value as Json;
 
-/// Commands in one request.
+/// The maximum number of commands in a request.
 const COMMANDS_MAX: usize = 512;
 
 /// The words of a command, its name first.
 pub(super) type Words = Vec<Vec<u8>>;
 
-/// What a request asks for.
+/// A parsed request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Commands {
-    /// The database they are for.
+    /// The database for the commands.
     pub(super) database: u64,
     pub(super) commands: Vec<Words>,
 }
 
-/// Reads `{"database": 0, "commands": [["GET", "key"], …]}`; the database may be left out.
+/// Parses `{"database": 0, "commands": [["GET", "key"], …]}`; the database is optional.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The mistake.
 pub(super) fn parse(body: &[u8]) -> Result<Commands, String> {
     let body: Json = serde_json::from_slice(body).map_err(|error| format!("no JSON: {error}"))?;
     let Json::Object(mut fields) = body else { return Err("an object is expected".to_owned()) };
@@ -67,8 +68,8 @@ fn word(word: Json) -> Result<Vec<u8>, String> {
     decoded.ok_or_else(|| "a word is a string, or an object with base64 in it".to_owned())
 }
 
-/// Writes a reply behind what there is. Attributes are left out. At once as text: as a tree of JSON it would take a hundred
-/// times the memory.
+/// Appends a reply, without attributes. It is written directly as text: a JSON tree would take a hundred times the
+/// memory.
 pub(super) fn write_reply(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Simple(text) => write_named("simple", |out| write_text(text, out), out),
@@ -94,7 +95,7 @@ pub(super) fn write_reply(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a list behind what there is.
+/// Appends a list.
 pub(super) fn write_list<T>(
     items: impl IntoIterator<Item = T>,
     write: impl Fn(T, &mut Vec<u8>),
@@ -110,7 +111,7 @@ pub(super) fn write_list<T>(
     out.push(b']');
 }
 
-/// Writes an object of one member; the name needs no escapes.
+/// Appends an object with one member; the name needs no escapes.
 fn write_named(name: &str, write: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"");
     out.extend_from_slice(name.as_bytes());
@@ -123,7 +124,7 @@ fn write_text(text: &[u8], out: &mut Vec<u8>) {
     write_string(&String::from_utf8_lossy(text), out);
 }
 
-/// Writes a string behind what there is.
+/// Appends a string.
 pub(super) fn write_string(text: &str, out: &mut Vec<u8>) {
     serde_json::to_writer(out, text).expect("every string has a form, and memory takes it");
 }

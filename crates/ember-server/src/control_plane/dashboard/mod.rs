@@ -1,15 +1,15 @@
-//! The dashboard: a page to look at the server and its keys, below `/dashboard/`, while `metrics-dashboard` says so.
+//! The dashboard: a page that shows the server and its keys, under `/dashboard/`, enabled by `metrics-dashboard`.
 //!
-//! The page is a few files that anybody gets. Its data comes from six paths, asked with POST and answered with JSON; what
-//! they run, they run as an ordinary client ([`connection`]), after its user has shown its password:
+//! The page consists of a few files, which need no authentication. Its data comes from six paths, which accept POST and
+//! return JSON; their commands run as an ordinary client ([`connection`]), after its user has authenticated:
 //!
 //! ```text
 //! api/commands        runs commands; their replies
-//! api/permitted       which commands the user might run; runs nothing
-//! api/overview        the reply of INFO, and what else is counted; for those who may run INFO
-//! api/history         the figures of the last hour; for the same
-//! api/configuration   the parameters, for those who may run CONFIG GET; passwords are not told
-//! api/live            each change of the keys that commands read, as server-sent events until the page ends it
+//! api/permitted       which commands the user may run; runs nothing
+//! api/overview        the reply of INFO, and other counters; for users that may run INFO
+//! api/history         the figures of the last hour; for the same users
+//! api/configuration   the parameters, without passwords; for users that may run CONFIG GET
+//! api/live            each change of the keys that commands read, as server-sent events until the page closes it
 //! ```
 
 mod configuration;
@@ -46,28 +46,28 @@ use json::{Commands, Words};
 
 const JSON: &str = "application/json";
 
-/// The path of the page; files and data are below it.
+/// The path of the page; its files and data are below it.
 const HOME: &str = "/dashboard/";
 
-/// Bytes of a request's body.
+/// The maximum size of a request body.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 
-/// Bytes of a body that are read and thrown away when the answer is a refusal: a connection that is closed before all was
-/// read is reset, and the answer may be lost with it.
+/// Bytes of a body that are read and discarded before an error response: a connection that is closed before everything
+/// was read is reset, which may lose the response.
 const DISCARDED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The time that may take.
+/// The time limit for discarding a body.
 const DISCARDS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Requests whose commands run at a time: the most replies in memory.
+/// Requests whose commands run concurrently: this bounds the replies in memory.
 const RUNNING_MAX: usize = 4;
 
 static RUNNING: Semaphore = Semaphore::const_new(RUNNING_MAX);
 
-/// How long a wrong password keeps its answer waiting.
+/// The delay of the response to a wrong password.
 const WRONG_PASSWORD_COSTS: Duration = Duration::from_millis(500);
 
-/// Answers a request, if its path is one of the dashboard's and there is to be a dashboard.
+/// Handles a request, if its path belongs to the dashboard and the dashboard is enabled.
 pub(super) async fn answer(
     request: Request<Incoming>,
     visitor: Visitor,
@@ -99,14 +99,14 @@ pub(super) async fn answer(
         whole(response)
     };
     if response.status().is_client_error() {
-        // Who sends for longer may lose the answer.
+        // A client that sends for longer may lose the response.
         let _ = tokio::time::timeout(DISCARDS_WITHIN, read_body(&mut body, 0)).await;
     }
     page::confine(response.headers_mut());
     Some(response)
 }
 
-/// What is asked for below `api/`.
+/// The paths below `api/`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wish {
     Commands,
@@ -116,7 +116,7 @@ enum Wish {
     Configuration,
 }
 
-/// Why there is no data.
+/// An error response.
 struct Excuse(StatusCode, String);
 
 impl Excuse {
@@ -128,7 +128,8 @@ impl Excuse {
         let Excuse(status, reason) = self;
         let mut response = of_type(status, JSON, json!({ "error": reason }).to_string());
         if status == StatusCode::UNAUTHORIZED {
-            // A scheme that no browser knows: it would ask for the password itself, and send it unasked from then on.
+            // A scheme unknown to browsers: with a known one, the browser would ask for the password and then send it
+            // with every request.
             let challenge = HeaderValue::from_static("Ember realm=\"dashboard\"");
             response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
         }
@@ -168,7 +169,7 @@ impl From<Refusal> for Excuse {
     }
 }
 
-/// Answers what the page asks.
+/// Returns the data for a request of the page.
 async fn data(
     head: &Parts,
     body: &mut Incoming,
@@ -189,9 +190,9 @@ async fn data(
     }
     let credentials = let_in(head, server)?;
     let opened = connection::open(server, visitor.into_peer());
-    // It lives as long as somebody waits for the answer.
+    // The connection lives as long as the response is awaited.
     let (socket, _lifeline) = opened.map_err(|error| Excuse::from(Failure::Closed(error)))?;
-    // Before the body is read: who is nobody has nothing kept for him.
+    // Before the body is read: unauthenticated requests use no memory for a body.
     let introduced = beside(move || socket.introduce(credentials.as_ref())).await?;
     let mut connection = match introduced.map_err(Excuse::from) {
         Ok(connection) => connection,
@@ -221,7 +222,7 @@ async fn data(
     .await?
 }
 
-/// Who asks, if the request is one that is let in.
+/// Returns the credentials of a request that is allowed.
 fn let_in(head: &Parts, server: &Server) -> Result<Option<Credentials>, Excuse> {
     let headers = &head.headers;
     if !door::comes_from_our_page(headers) {
@@ -237,7 +238,7 @@ fn let_in(head: &Parts, server: &Server) -> Result<Option<Credentials>, Excuse> 
     Credentials::of(headers).map_err(malformed)
 }
 
-/// Tells the page when something changes.
+/// Streams changes to the page.
 async fn live(
     head: &Parts,
     body: &mut Incoming,
@@ -255,7 +256,7 @@ async fn live(
     follower.follow(database, commands).await.map_err(refused)
 }
 
-/// Reads a body to its end, and keeps it if it has no more than `kept_max` bytes.
+/// Reads a body to its end, and returns it if it has at most `kept_max` bytes.
 async fn read_body(body: &mut Incoming, kept_max: usize) -> Result<Vec<u8>, Excuse> {
     let (mut kept, mut count) = (Vec::new(), 0);
     while let Some(frame) = body.frame().await {
@@ -274,7 +275,7 @@ async fn read_body(body: &mut Incoming, kept_max: usize) -> Result<Vec<u8>, Excu
     Err(Excuse::new(StatusCode::PAYLOAD_TOO_LARGE, format!("a request has at most {BODY_BYTES_MAX} bytes")))
 }
 
-/// Runs the commands one by one. If there is no reply to one, the replies before it are told with the reason.
+/// Runs the commands one by one. If one has no reply, the earlier replies are returned with the reason.
 fn run(connection: &mut Connection, asked: &Commands) -> Result<Vec<u8>, Excuse> {
     if asked.database != 0 {
         let selected = connection.run(&["SELECT", &asked.database.to_string()])?;
@@ -303,9 +304,9 @@ fn run(connection: &mut Connection, asked: &Commands) -> Result<Vec<u8>, Excuse>
     Ok(text)
 }
 
-/// Which of the commands the client's user may run, as its rules are now, and which with other keys at least.
+/// Returns which commands the client's user may currently run, and which it may run with other keys at least.
 fn permitted(server: &Server, client_id: u64, asked: &Commands) -> Json {
-    // A client that was killed meanwhile may do nothing.
+    // A client that was killed meanwhile has no permissions.
     let user = server.clients.get(client_id).map(|view| Arc::clone(&view.user.lock()));
     let verdict = |words: &Words| verdict(server, user.as_ref()?, words);
     let verdicts: Vec<_> = asked.commands.iter().map(verdict).collect();
@@ -317,7 +318,7 @@ fn permitted(server: &Server, client_id: u64, asked: &Commands) -> Json {
     })
 }
 
-/// What the user's rules say of a call; nothing if it is none.
+/// Checks a call against the user's rules; `None` if it is not a valid call.
 fn verdict(server: &Server, user: &User, words: &Words) -> Option<Result<(), Denial>> {
     let mut batch = OwnedBatch::new();
     batch.push(&words.iter().map(Vec::as_slice).collect::<Vec<_>>());
@@ -326,7 +327,7 @@ fn verdict(server: &Server, user: &User, words: &Words) -> Option<Result<(), Den
     Some(user.check(command, args))
 }
 
-/// The last hour, for those who may see the present.
+/// Returns the last hour, for users that may run INFO.
 fn past(server: &Server, client_id: u64) -> Json {
     let user = server.clients.get(client_id).map(|view| Arc::clone(&view.user.lock()));
     match user.is_some_and(|user| verdict(server, &user, &vec![b"INFO".to_vec()]) == Some(Ok(()))) {

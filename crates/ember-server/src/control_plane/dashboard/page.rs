@@ -1,4 +1,4 @@
-//! The page itself: files that are part of the program.
+//! The files of the page, which are part of the program.
 
 use hyper::Response;
 use hyper::StatusCode;
@@ -9,8 +9,8 @@ use http_body_util::Full;
 
 use crate::control_plane::answer::of_type;
 
-/// What the page may do: load its own files and ask its own server. Nothing from elsewhere, no code in the text, and the
-/// browser refuses to make elements of text.
+/// The page's content security policy: it may load its own files and send requests to its own server. External
+/// resources and inline code are forbidden, and the browser refuses to parse text as elements.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
                       require-trusted-types-for 'script'; trusted-types 'none'";
@@ -20,7 +20,7 @@ const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
-/// A file: its path behind `/dashboard/`, its type and its text.
+/// A file: its path after `/dashboard/`, its type and its content.
 struct File {
     path: &'static str,
     kind: &'static str,
@@ -62,14 +62,14 @@ const FILES: &[File] = files! {
     "value.js": SCRIPT,
 };
 
-/// The file at a path behind `/dashboard/`, if there is one.
+/// Returns the file at a path after `/dashboard/`, if there is one.
 pub(super) fn answer(path: &str) -> Option<Response<Full<Bytes>>> {
     let path = if path.is_empty() { "index.html" } else { path };
     let file = FILES.iter().find(|file| file.path == path)?;
     Some(of_type(StatusCode::OK, file.kind, file.text))
 }
 
-/// What every answer of the dashboard says, data included.
+/// Sets the headers of every dashboard response, including data.
 pub(super) fn confine(headers: &mut HeaderMap) {
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(names.collect::<BTreeSet<_>>(), served);
     }
 
-    /// The policy forbids it too: what it forbids would not work.
+    /// The policy forbids this, too: code that does it would not work.
     #[test]
     fn the_page_makes_no_elements_of_text_and_asks_nobody_else() {
         let forbidden =

@@ -5,8 +5,9 @@
 //! data: {"command":"GET price","result":"11","version":"5f3a9c01-81723-9f3c…"}
 //! ```
 //!
-//! A browser that has lost the connection sends the last `id` with its next request, and is sent what has changed since.
-//! While the client does not read, nothing is taken from the worker, which keeps the newest state of each command for it.
+//! A browser that has lost the connection sends the last `id` with its next request, and receives the changes since.
+//! While the client does not read, nothing is read from the worker, which keeps the newest state of each command for
+//! it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -25,39 +26,40 @@ use super::wish::{Watched, Wish};
 use crate::control_plane::answer::Pieces;
 use crate::live_queries::json;
 
-/// So often an empty comment is sent, so that proxies keep the connection and dead clients are noticed.
+/// Interval of empty comments, with which proxies keep the connection open and dead clients are detected.
 const COMMENT_EVERY: Duration = Duration::from_secs(15);
 
-/// What begins a stream: its head is sent, and the browser is to come again a second after it has lost it.
+/// The first event of a stream: it flushes the headers, and makes the browser reconnect a second after a lost
+/// connection.
 pub(super) const COME_AGAIN: &str = "retry: 1000\n\n";
 
 /// A command of a stream.
 struct Query {
     line: String,
     fingerprint: String,
-    /// Of the state that was sent last.
+    /// The version of the last state sent.
     version: String,
     is_over: bool,
 }
 
-/// States that a client is sent.
+/// The events of a stream.
 pub(super) struct Events {
     session: Session,
     queries: Vec<Query>,
-    /// Events that are made.
+    /// Formatted events.
     ready: VecDeque<Bytes>,
     comments: Interval,
     _place: StreamPlace,
 }
 
-/// Why there is no stream.
+/// Why a stream could not begin.
 #[derive(Debug)]
 pub(super) enum Refusal {
     /// The server's error.
     Error(String),
-    /// This server is behind the versions; it is soon not.
+    /// This server has not reached the versions yet, but will soon.
     Behind,
-    /// There was no answer.
+    /// There was no reply.
     Closed(io::Error),
 }
 
@@ -68,10 +70,10 @@ impl From<io::Error> for Refusal {
 }
 
 impl Events {
-    /// Begins to watch, with a session that has introduced itself.
+    /// Begins to watch, with an authenticated session.
     ///
     /// # Errors
-    /// What the server has against one of the commands.
+    /// The server's error for one of the commands.
     pub(super) async fn begin(
         mut session: Session,
         wish: Wish,
@@ -109,7 +111,7 @@ impl Events {
         Ok(events)
     }
 
-    /// Takes the answer to the command that was sent, and the states of others before it.
+    /// Receives the reply to the command that was sent, and states of other commands before it.
     async fn open(&mut self, line: String, since: Option<&str>) -> Result<(), Refusal> {
         let reply = loop {
             match self.session.receive().await? {
@@ -133,7 +135,7 @@ impl Events {
         Ok(())
     }
 
-    /// Makes events of what the worker has pushed.
+    /// Converts a push of the worker to events.
     fn take_state(&mut self, push: &Value) {
         let Some([_, fingerprint, version, result]) = push.elements() else { return };
         let (fingerprint, version) = (fingerprint.text(), version.text());
@@ -165,7 +167,7 @@ impl Pieces for Events {
             }
             match self.session.poll_receive(context) {
                 Poll::Ready(Ok(push)) => self.take_state(&push),
-                // The worker has closed the connection. A browser comes again.
+                // The worker has closed the connection. A browser reconnects.
                 Poll::Ready(Err(_)) => return Poll::Ready(None),
                 Poll::Pending => break,
             }
@@ -175,7 +177,7 @@ impl Pieces for Events {
     }
 }
 
-/// Whether no state follows: the rights of its user were taken back, or its keys are elsewhere.
+/// Whether no state follows: the user lost its rights, or the keys are on another node.
 fn is_end(result: &Value) -> bool {
     let Value::Error(text) = result else { return false };
     [&b"NOPERM "[..], b"MOVED "].iter().any(|code| text.starts_with(code))

@@ -1,4 +1,4 @@
-//! Streams for the dashboard: it shows a key as it changes, and is told when it does.
+//! Streams for the dashboard, which shows a key as it changes.
 
 use std::time::Duration;
 
@@ -13,27 +13,27 @@ use crate::control_plane::door::Credentials;
 use crate::control_plane::visitor::Visitor;
 use crate::server::Server;
 
-/// Streams at a time: a page has one.
+/// The maximum number of streams: a page has one.
 const STREAMS_MAX: u64 = 32;
 
 static STREAMS: Streams = Streams::new();
 
-/// The name that `CLIENT LIST` shows.
+/// The name in `CLIENT LIST`.
 const CLIENT_NAME: &str = "dashboard-live";
 
-/// The page reads the key again each time it is told.
+/// The minimum time between events: the page reads the key again for each one.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Somebody who was let in.
+/// An authenticated stream that does not watch yet.
 pub(crate) struct Follower(Session, StreamPlace);
 
-/// Why somebody is told nothing.
+/// The status and reason of a refused stream.
 pub(crate) type Refused = (StatusCode, String);
 
-/// Lets a user in, who may follow something then.
+/// Authenticates a user for a stream.
 ///
 /// # Errors
-/// What the server has against it.
+/// The server's error.
 pub(crate) async fn enter(
     credentials: Option<&Credentials>,
     visitor: Visitor,
@@ -46,10 +46,10 @@ pub(crate) async fn enter(
 }
 
 impl Follower {
-    /// Tells each change of the keys of commands, whether or not the result is another one.
+    /// Streams each change of the commands' keys, even if the result is equal.
     ///
     /// # Errors
-    /// What the server has against the commands.
+    /// The server's error for the commands.
     pub(crate) async fn follow(
         self,
         database: u64,

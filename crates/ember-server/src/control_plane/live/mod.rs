@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! GET  /watch?cmd=GET%20price   the states of the commands, as server-sent events      (events.rs)
-//! POST /watch/ticket            a ticket, which a URL may have in place of a password  (tickets.rs)
+//! POST /watch/ticket            a ticket, which replaces a password in a URL           (tickets.rs)
 //! ```
 //!
 //! Each stream is a client of a worker, on a socket inside the process ([`session`]), and watches with `WATCH.OPEN`: so
-//! rights, limits, versions and slow readers need no second code. `maxclients` counts it.
+//! rights, limits, versions and slow readers need no second implementation. It counts toward `maxclients`.
 
 mod events;
 pub(super) mod following;
@@ -42,19 +42,19 @@ use wish::Wish;
 
 const JSON: &str = "application/json";
 
-/// The name that `CLIENT LIST` shows.
+/// The name in `CLIENT LIST`.
 const CLIENT_NAME: &str = "http-watch";
 
-/// How long a wrong password or ticket keeps its answer waiting.
+/// The delay of the response to a wrong password or ticket.
 const WRONG_PASSWORD_COSTS: Duration = Duration::from_millis(500);
 
 /// The streams of this port.
 static STREAMS: Streams = Streams::new();
 
-/// Of all who have asked for one.
+/// The unused tickets of all users.
 static TICKETS: Tickets = Tickets::new();
 
-/// Why somebody gets no answer but this.
+/// An error response.
 struct Excuse(StatusCode, String);
 
 impl Excuse {
@@ -98,13 +98,13 @@ impl From<Refusal> for Excuse {
     }
 }
 
-/// Answers a request.
+/// Handles a request.
 pub(super) async fn answer(
     request: Request<Incoming>,
     visitor: Visitor,
     server: &'static Server,
 ) -> Response<AnswerBody> {
-    // A ticket is asked for without a body; what there is of one is not looked at.
+    // Ticket requests need no body; a body is ignored.
     let (head, _) = request.into_parts();
     let config = server.config.snapshot();
     let page = Page::of(&head.headers, &config.http_watch_origins);
@@ -160,8 +160,8 @@ async fn route(
     }
 }
 
-/// A foreign name that leads here is an attack, unless who uses it shows a password or a ticket: pages under that name
-/// count as ours.
+/// Checks the requested host. A foreign name that resolves to this server is an attack, unless the request has a
+/// password or a ticket: pages under that name would have the same origin.
 fn look_at_host(headers: &HeaderMap, config: &Config, has_shown: bool) -> Result<(), Excuse> {
     let is_ours = door::is_addressed_to_us(headers, &config.http_watch_bind);
     let is_listed =
@@ -174,7 +174,7 @@ fn look_at_host(headers: &HeaderMap, config: &Config, has_shown: bool) -> Result
     Err(Excuse::new(StatusCode::MISDIRECTED_REQUEST, reason))
 }
 
-/// A session of the user with these credentials, or of the default user.
+/// Opens a session of the user with these credentials, or of the default user.
 async fn introduce(
     credentials: Option<&Credentials>,
     name: &str,
@@ -188,7 +188,7 @@ async fn introduce(
     words.extend([&b"SETNAME"[..], name.as_bytes()]);
     let opened = Session::open(server, visitor.into_peer());
     let mut session = opened.map_err(Refusal::Closed)?;
-    // A connection that is turned away may be closed before it is written to; what it was told can be read.
+    // A refused connection may be closed before the write; the error sent to it can still be read.
     let sent = session.send(&words).await;
     let reply = match (session.receive().await, sent) {
         (Ok(reply), _) => reply,
@@ -246,18 +246,18 @@ async fn watch(
     begin(session, wish, place).await
 }
 
-/// Begins to watch, and answers with what is seen.
+/// Begins to watch, and returns the stream of states.
 async fn begin(session: Session, wish: Wish, place: StreamPlace) -> Result<Response<AnswerBody>, Excuse> {
     let body = match Events::begin(session, wish, place).await {
         Ok(events) => AnswerBody::Stream(Box::new(events)),
-        // A browser does not come again after an error; after an empty stream it does.
+        // A browser reconnects after an empty stream, but not after an error.
         Err(Refusal::Behind) => AnswerBody::Whole(Full::from(events::COME_AGAIN)),
         Err(refusal) => return Err(refusal.into()),
     };
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
-    // nginx would keep events back until there are many.
+    // nginx would buffer events otherwise.
     headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
     Ok(response)
 }

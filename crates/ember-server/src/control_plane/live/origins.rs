@@ -1,7 +1,8 @@
-//! Which pages may watch: those of the origins in `http-watch-origins`.
+//! The pages that may watch: those of the origins in `http-watch-origins`.
 //!
-//! Browsers say for a page of another origin which one it is, and give it the answer only if that names it. A page without
-//! one is of the same origin (behind a proxy that serves both), or the request is none of a page's.
+//! Browsers send the origin of a page from another origin, and let the page read the response only if that names its
+//! origin. A request without an origin comes from a page of the same origin (behind a proxy that serves both), or not
+//! from a page.
 
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -10,22 +11,22 @@ use hyper::header::{
 
 use crate::config::origins::Origins;
 
-/// Seconds in which a browser need not ask again whether it may ask.
+/// How long a browser may cache a preflight response, in seconds.
 const PREFLIGHT_SECONDS: &str = "600";
 
-/// What a request's head says of the page it comes from.
+/// The origin of a request, according to its headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Page {
-    /// There is none, or one of the same origin.
+    /// No page, or one of the same origin.
     Own,
-    /// One of an origin that may watch.
+    /// A page of an allowed origin.
     Allowed(HeaderValue),
-    /// One of another.
+    /// A page of another origin.
     Foreign,
 }
 
 impl Page {
-    /// Reads a head.
+    /// Reads the headers.
     pub(super) fn of(headers: &HeaderMap, origins: &Origins) -> Page {
         let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
         if matches!(site, Some(b"same-origin" | b"none")) {
@@ -36,13 +37,13 @@ impl Page {
                 Page::Allowed(origin.clone())
             }
             Some(_) => Page::Foreign,
-            // A picture or a frame of another page, which could not read it.
+            // An image or a frame of another page, which could not read the response.
             None if site.is_some() => Page::Foreign,
             None => Page::Own,
         }
     }
 
-    /// Lets the page have the answer.
+    /// Allows the page to read the response.
     pub(super) fn let_have(&self, headers: &mut HeaderMap) {
         headers.insert(VARY, HeaderValue::from_static("Origin"));
         if let Page::Allowed(origin) = self {
@@ -51,7 +52,7 @@ impl Page {
     }
 }
 
-/// Says what a page of an allowed origin may ask for.
+/// Sets the methods and headers allowed for pages of an allowed origin.
 pub(super) fn permit(headers: &mut HeaderMap) {
     for (name, value) in [
         (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST"),

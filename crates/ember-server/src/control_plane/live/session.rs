@@ -1,4 +1,4 @@
-//! A client of a stream: the other end of a socket that a worker has, on which it speaks RESP3.
+//! The client of a stream: the other end of a worker's socket, which speaks RESP3.
 
 use std::io;
 use std::os::unix::net::UnixStream as StdStream;
@@ -14,30 +14,30 @@ use crate::clients::listener::Incoming;
 use crate::clients::mailbox::Message;
 use crate::server::Server;
 
-/// Bytes read at a time.
+/// Bytes read at once.
 const READ_BYTES: usize = 16 * 1024;
 
-/// With so many bytes read it is looked whether they are a whole value, however much more there is.
+/// After this many bytes, parsing is attempted even if more bytes are available.
 const LOOK_AT_BYTES: usize = 256 * 1024;
 
-/// Room for input that is kept while there is none.
+/// Buffer capacity that is kept while there is no input.
 const KEPT_BYTES: usize = 4 * 1024;
 
-/// A connection to a worker. What has come is bounded by the longest state, which the worker bounds.
+/// A connection to a worker. Its input is limited by the longest state, which the worker limits.
 pub(super) struct Session {
     socket: UnixStream,
     input: Vec<u8>,
-    /// How much of that was taken.
+    /// The parsed bytes of the input.
     taken: usize,
-    /// Something has come since it was looked at.
+    /// Bytes have arrived since the last parsing attempt.
     is_fresh: bool,
 }
 
 impl Session {
-    /// Hands the other end of a pair of sockets to the worker with the fewest connections.
+    /// Passes the other end of a socket pair to the worker with the fewest connections.
     ///
     /// # Errors
-    /// What the system says when it has no sockets left.
+    /// Those of the system when it has no sockets left.
     pub(super) fn open(server: &'static Server, peer: Peer) -> io::Result<Session> {
         let (ours, theirs) = StdStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -50,7 +50,7 @@ impl Session {
     /// Sends a command.
     ///
     /// # Errors
-    /// What the socket says.
+    /// Those of the socket.
     pub(super) async fn send<A: AsRef<[u8]>>(&self, words: &[A]) -> io::Result<()> {
         let mut request = Vec::new();
         encode_command(words, &mut request);
@@ -69,7 +69,7 @@ impl Session {
     /// Waits for a reply or a push.
     ///
     /// # Errors
-    /// What the socket says; that it was closed.
+    /// Those of the socket, including its end.
     pub(super) async fn receive(&mut self) -> io::Result<Value> {
         std::future::poll_fn(|context| self.poll_receive(context)).await
     }
@@ -82,12 +82,12 @@ impl Session {
             {
                 return Poll::Ready(Ok(value));
             }
-            // A long value is not looked at again for each piece of it.
+            // A long value is not parsed again for each of its pieces.
             let until = self.input.len() + LOOK_AT_BYTES;
             while self.input.len() < until {
                 match self.poll_read(context) {
                     Poll::Ready(Ok(())) => self.is_fresh = true,
-                    // What came before the end counts first; the end is seen again.
+                    // Bytes before the end are parsed first; the next read returns the end again.
                     Poll::Ready(Err(_)) | Poll::Pending if self.is_fresh => break,
                     Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                     Poll::Pending => return Poll::Pending,
@@ -107,7 +107,7 @@ impl Session {
         Poll::Ready(Ok(()))
     }
 
-    /// The next value, if it is whole.
+    /// Returns the next value, if it is complete.
     fn take(&mut self) -> io::Result<Option<Value>> {
         let mut rest = &self.input[self.taken..];
         let value = match read_value(&mut rest) {

@@ -1,11 +1,11 @@
-//! How many streams there are.
+//! The number of streams, and its limit.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Streams of one kind.
+/// The streams of one kind.
 pub(crate) struct Streams(AtomicU64);
 
-/// One of as many streams as there may be, until this is dropped.
+/// A place among the allowed streams, until it is dropped.
 pub(crate) struct StreamPlace(&'static Streams);
 
 impl Streams {
@@ -13,7 +13,7 @@ impl Streams {
         Streams(AtomicU64::new(0))
     }
 
-    /// A place, if there are not `max` of them.
+    /// Takes a place, if there are fewer than `max` streams.
     pub(crate) fn take(&'static self, max: u64) -> Option<StreamPlace> {
         let count = |count| (count < max).then_some(count + 1);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count).ok().map(|_| StreamPlace(self))

@@ -1,4 +1,5 @@
-//! Tickets: who has shown a password gets one for a URL, where a password must not stand. It is good for one stream, soon.
+//! Tickets for URLs, where a password must not appear: an authenticated user receives one, which is valid for one
+//! stream and a short time.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,21 +9,22 @@ use parking_lot::Mutex;
 use crate::control_plane::door::Credentials;
 use crate::system::random_name::random_name;
 
-/// How long a ticket may be used.
+/// How long a ticket is valid.
 pub(super) const GOOD_FOR: Duration = Duration::from_secs(30);
 
-/// Tickets of one user that are not used yet: some 200 kB. Users do not share them, so none keeps another from watching.
+/// The maximum number of unused tickets of a user: some 200 kB. The limit is per user, so no user keeps another from
+/// watching.
 const TICKETS_MAX: usize = 1024;
 
 /// The user of a request without a password.
 const DEFAULT_USER: &[u8] = b"default";
 
-/// Those that are not used yet. The password is shown again when one is: what has changed meanwhile counts.
+/// The unused tickets. A ticket's password is checked again when it is used, so changes in the meantime apply.
 pub(super) struct Tickets(Mutex<Unused>);
 
 struct Unused {
     tickets: BTreeMap<String, Ticket>,
-    /// How many each user has.
+    /// The number of tickets per user.
     counts: BTreeMap<Vec<u8>, usize>,
 }
 
@@ -71,7 +73,7 @@ impl Tickets {
         Tickets(Mutex::new(Unused { tickets: BTreeMap::new(), counts: BTreeMap::new() }))
     }
 
-    /// A new ticket; none when the user has too many, or the system has no random numbers.
+    /// Issues a ticket; `None` if the user has too many, or the system returns no random numbers.
     pub(super) fn issue(&self, credentials: Option<Credentials>, now: Instant) -> Option<String> {
         let name = random_name().ok()?;
         let user = user_of(credentials.as_ref()).to_vec();
@@ -87,7 +89,7 @@ impl Tickets {
         Some(name)
     }
 
-    /// Whose ticket it is, or was: it cannot be used again. None if it is none, any more.
+    /// Returns the credentials of a ticket, and invalidates it. `None` if it is invalid or has expired.
     pub(super) fn redeem(&self, name: &str, now: Instant) -> Option<Option<Credentials>> {
         let Ticket { until, credentials } = self.0.lock().take(name)?;
         (until > now).then_some(credentials)
@@ -133,7 +135,7 @@ mod tests {
             last = Some(ticket);
         }
         assert!(tickets.issue(of("bob"), now).is_some() && tickets.issue(None, now).is_some());
-        // One that was used makes place for another.
+        // A used ticket frees a place for another.
         assert!(tickets.redeem(&last.unwrap(), now).is_some());
         assert!(tickets.issue(of("alice"), now).is_some() && tickets.issue(of("alice"), now).is_none());
     }

@@ -1,31 +1,31 @@
-//! What a URL asks for: the commands to be watched, and how.
+//! The parameters of a watch URL.
 //!
 //! ```text
-//! cmd=GET%20price   a command line, several times for several; spaces may be `+`
+//! cmd=GET%20price   a command line, may be repeated; spaces may be `+`
 //! db=0              the number of the database
-//! since=v,v         a version for each command, or nothing: as Last-Event-ID, which counts more
-//! interval=100      no more than one state of each command in so many milliseconds
-//! every=            equal states too
-//! ticket=…          who asks
+//! since=v,v         a version for each command, or empty: like Last-Event-ID, which takes precedence
+//! interval=100      at most one state of each command per this many milliseconds
+//! every=            equal states, too
+//! ticket=…          the user's ticket
 //! ```
 
 use ember_protocol::client::split_arguments;
 use hyper::HeaderMap;
 
-/// Commands that one stream watches. Their versions come back in a field of a head.
+/// The maximum number of commands of a stream. The browser sends their versions back in one header field.
 const COMMANDS_MAX: usize = 32;
 
-/// A command to be watched.
+/// A command to watch.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Watched {
-    /// The line as it was written.
+    /// The original line.
     pub(super) line: String,
     pub(super) words: Vec<Vec<u8>>,
     /// The version of the state that the client has.
     pub(super) since: Option<String>,
 }
 
-/// What a URL asks for.
+/// The parameters of a watch URL.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Wish {
     pub(super) commands: Vec<Watched>,
@@ -36,10 +36,10 @@ pub(super) struct Wish {
 }
 
 impl Wish {
-    /// Reads the part of a URL behind `?`, and the head's `Last-Event-ID`.
+    /// Parses the part of a URL after `?`, and the header `Last-Event-ID`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The mistake.
     pub(super) fn parse(query: &str, headers: &HeaderMap) -> Result<Wish, String> {
         let mut wish = Wish::default();
         let mut since = None;
@@ -91,7 +91,7 @@ impl Wish {
     }
 }
 
-/// A value as it was before it was put into a URL; none if it is no text.
+/// Decodes a URL-encoded value; `None` if it is not text.
 fn decode(value: &str) -> Option<String> {
     let mut decoded = Vec::with_capacity(value.len());
     let mut bytes = value.bytes();

@@ -1,14 +1,15 @@
-//! FAILOVER: a replica takes the place of this server, and nothing is lost.
+//! FAILOVER: a replica takes over from this server without losing data.
 //!
 //! ```text
-//! begin      writes wait from now on                                  Waiting
-//! work       a replica has all (or the time is over, with FORCE): this server becomes its replica     HandingOver
-//! the link   PSYNC … FAILOVER: the replica becomes a primary and goes on with its history
-//! end        writes go on, and are answered READONLY                  Off
-//! abort      this server stays the primary, or becomes one again      Off
+//! begin      writes wait from now on                                                       Waiting
+//! work       a replica has everything (or the timeout has passed, with FORCE):
+//!            this server becomes its replica                                               HandingOver
+//! the link   PSYNC … FAILOVER: the replica becomes a primary and continues with its history
+//! end        writes continue, and are answered READONLY                                    Off
+//! abort      this server stays the primary, or becomes one again                           Off
 //! ```
 //!
-//! On the other side `take_over` is called, before the old primary is made a replica like any other.
+//! On the other side `take_over` is called, before the old primary becomes an ordinary replica.
 
 pub(crate) mod stage;
 
@@ -24,13 +25,13 @@ use crate::config::PrimaryAddress;
 use crate::executor::Executor;
 use crate::server::Server;
 
-/// After so many ms replicas are asked again what they have.
+/// Interval between GETACKs to the replicas, in ms.
 const ASK_AGAIN_MS: i64 = 1000;
 
-/// Begins one, because client `who` wants it: writes wait from now on.
+/// Begins a failover for client `who`: writes wait from now on.
 ///
 /// # Errors
-/// If there is none to take over, or one is under way.
+/// If no replica can take over, or a failover is running.
 pub(crate) fn begin(server: &Server, who: &ClientView, wish: Wish, now_ms: i64) -> Result<(), CommandError> {
     let failover = Failover::of(server);
     let mut underway = failover.underway.lock();
@@ -67,7 +68,8 @@ fn is_at(view: &ReplicaView, (address, port): &(String, u16)) -> bool {
     view.address == *address && view.port == *port
 }
 
-/// Hands over if it is time to. The worker is inside the gate and holds no lock.
+/// Hands over when a replica has everything or, with FORCE, the timeout has passed. The worker is inside the gate and
+/// holds no lock.
 pub(crate) fn work(executor: &mut Executor) {
     let server = executor.server;
     let failover = Failover::of(server);
@@ -99,7 +101,7 @@ pub(crate) fn work(executor: &mut Executor) {
     }
     let is_fit = |server: &Server| {
         let goes_on = failover.stage() == FailoverStage::Waiting;
-        // Whoever was at it when writes began to wait may have written since it was looked at.
+        // A command that was running when writes began to wait may have written since the check above.
         let is_fit = goes_on
             && (!has_all
                 || (Primary::of(server).has_all_records(server)
@@ -122,7 +124,7 @@ pub(crate) fn work(executor: &mut Executor) {
     }
 }
 
-/// The address of a replica that has all that is in the stream: of this one, or of any.
+/// Returns the address of a replica that has everything in the stream: of `target`, or of any replica.
 fn with_all(server: &Server, target: Option<&(String, u16)>) -> Option<(String, u16)> {
     let primary = Primary::of(server);
     let replicas = primary.replicas();
@@ -133,7 +135,7 @@ fn with_all(server: &Server, target: Option<&(String, u16)>) -> Option<(String, 
     Some((view.address.clone(), view.port))
 }
 
-/// Gives up: this server stays the primary, or becomes one again. The worker is inside the gate and holds no lock.
+/// Aborts: this server stays the primary, or becomes one again. The worker is inside the gate and holds no lock.
 ///
 /// # Errors
 /// If the role cannot be changed.
@@ -147,7 +149,7 @@ pub(crate) fn abort(executor: &mut Executor, client_id: Option<u64>, why: &str) 
     Ok(())
 }
 
-/// Makes this server the primary, because its primary with the history `id` asks for it.
+/// Makes this server the primary at the request of its primary, whose history is `id`.
 ///
 /// # Errors
 /// If it is no replica, or has other data.

@@ -1,4 +1,4 @@
-//! How far a failover is, and what was asked for.
+//! The stage of a failover, and its options.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -6,20 +6,20 @@ use parking_lot::Mutex;
 
 use crate::server::Server;
 
-/// How far a failover is.
+/// The stage of a failover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum FailoverStage {
-    /// There is none.
+    /// No failover is running.
     Off,
-    /// Writes wait, and a replica is to get all that was written before.
+    /// Writes wait, and a replica is to receive all earlier writes.
     Waiting,
     /// The replica is asked to take over.
     HandingOver,
 }
 
 impl FailoverStage {
-    /// The word of INFO.
+    /// Returns the name in INFO.
     pub(crate) fn name(self) -> &'static str {
         match self {
             FailoverStage::Off => "no-failover",
@@ -29,24 +29,24 @@ impl FailoverStage {
     }
 }
 
-/// What FAILOVER is asked for.
+/// The options of FAILOVER.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wish {
-    /// The address and port of the replica; any of them if that is not said.
+    /// The address and port of the replica; any replica if not given.
     pub(crate) target: Option<(String, u16)>,
-    /// The replica takes over even if it has not got all when the time is over.
+    /// The replica takes over even if it does not have everything at the timeout.
     pub(crate) is_forced: bool,
-    /// For how long writes wait at most, in ms.
+    /// How long writes wait at most, in ms.
     pub(crate) timeout_ms: Option<i64>,
 }
 
-/// Of a failover that is under way.
+/// The state of a running failover.
 #[derive(Default)]
 pub(super) struct Underway {
     pub(super) wish: Wish,
-    /// Until when a replica is waited for, Unix time in ms.
+    /// The deadline for a replica to have everything, Unix time in ms.
     pub(super) until_ms: Option<i64>,
-    /// When replicas were last asked what they have, Unix time in ms.
+    /// When the last GETACK was requested, Unix time in ms.
     pub(super) asked_ms: i64,
 }
 
@@ -58,12 +58,12 @@ pub(crate) struct Failover {
 }
 
 impl Failover {
-    /// That of a server.
+    /// Returns the server's failover state.
     pub(crate) fn of(server: &Server) -> &Failover {
         server.services.get()
     }
 
-    /// How far it is.
+    /// Returns the current stage.
     pub(crate) fn stage(&self) -> FailoverStage {
         match self.stage.load(Ordering::SeqCst) {
             0 => FailoverStage::Off,
@@ -76,7 +76,7 @@ impl Failover {
         self.stage.store(stage as u8, Ordering::SeqCst);
     }
 
-    /// Ends it: writes need not wait any more. `what` says how it has ended.
+    /// Ends it: writes no longer wait. `what` is the outcome.
     pub(crate) fn end(&self, server: &Server, what: &str) {
         if self.stage() == FailoverStage::Off {
             return;

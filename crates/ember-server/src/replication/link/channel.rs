@@ -1,4 +1,4 @@
-//! The connection to the primary before a worker has it: blocking, with time-outs.
+//! The connection to the primary before it moves to a worker: blocking, with timeouts.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -15,10 +15,10 @@ use crate::clients::client::Peer;
 use crate::config::Config;
 use crate::tls::{TlsStream, client_config, explain_primary};
 
-/// The longest line of an answer.
+/// The longest line of a reply.
 const LINE_BYTES_MAX: usize = 16 * 1024;
 
-/// Read at once.
+/// Bytes read at once.
 const READ_BYTES: usize = 16 * 1024;
 
 enum Socket {
@@ -29,14 +29,14 @@ enum Socket {
 /// The connection.
 pub(super) struct Channel {
     socket: Socket,
-    /// What was read; what is behind `at` was not taken.
+    /// Bytes that were read; those from `at` on are not consumed yet.
     buffer: Vec<u8>,
     at: usize,
     peer: Peer,
     timeout: Duration,
 }
 
-/// What a worker gets of a channel.
+/// The parts of a channel that a worker receives.
 pub(super) struct Parts {
     pub(super) socket: OwnedFd,
     pub(super) tls: Option<Box<TlsStream>>,
@@ -71,7 +71,7 @@ impl Channel {
         Ok(Channel { socket, buffer: Vec::new(), at: 0, peer, timeout })
     }
 
-    /// How long the primary may be silent.
+    /// Returns how long the primary may be silent.
     pub(super) fn timeout(&self) -> Duration {
         self.timeout
     }
@@ -79,7 +79,7 @@ impl Channel {
     /// Sends a command.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the system.
     pub(super) fn send(&mut self, words: &[&[u8]]) -> io::Result<()> {
         let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
         words.iter().for_each(|word| push_word(word, &mut bytes));
@@ -92,10 +92,10 @@ impl Channel {
         }
     }
 
-    /// The next line without its end. What the primary sends to show that it is there is none.
+    /// Returns the next line without its end. Keepalives of the primary are skipped.
     ///
     /// # Errors
-    /// If none comes, or not until `until`, or a very long one.
+    /// If none comes, or not until `until`, or it is too long.
     pub(super) fn line(&mut self, until: Option<Instant>) -> io::Result<Vec<u8>> {
         let mut line = Vec::new();
         loop {
@@ -137,7 +137,7 @@ impl Channel {
             };
             match read {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // What the system says of a time-out depends on the system.
+                // The error kind of a timeout depends on the system.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return Err(io::Error::new(io::ErrorKind::TimedOut, "it is silent"));
                 }
@@ -146,7 +146,7 @@ impl Channel {
         }
     }
 
-    /// What was read and not taken.
+    /// Takes the bytes that were read and not consumed.
     pub(super) fn take_unread(&mut self) -> Vec<u8> {
         let unread = self.buffer.split_off(self.at);
         self.buffer.clear();
@@ -154,7 +154,7 @@ impl Channel {
         unread
     }
 
-    /// What a worker goes on with.
+    /// Returns the parts that a worker continues with.
     pub(super) fn into_parts(self) -> Parts {
         let Channel { socket, peer, .. } = self;
         let (socket, tls) = match socket {
@@ -181,7 +181,7 @@ impl Read for Channel {
     }
 }
 
-/// Tries the addresses of a name one after the other, coming from an address of this machine, unless none is wanted.
+/// Tries the addresses of a name one after the other, from the local address `source` unless it is empty.
 fn connect_tcp(primary: (&str, u16), source: &str, timeout: Duration) -> io::Result<TcpStream> {
     let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     let addresses: Vec<SocketAddr> = primary.to_socket_addrs()?.collect();
@@ -199,7 +199,7 @@ fn connect_tcp(primary: (&str, u16), source: &str, timeout: Duration) -> io::Res
     Err(failure)
 }
 
-/// Connects to one address. As in Redis the source is a wish: where it cannot be had, the system chooses.
+/// Connects to one address. As in Redis, the source address is optional: if it is not available, the system chooses.
 fn connect_from(
     source: Option<&SocketAddr>,
     address: SocketAddr,

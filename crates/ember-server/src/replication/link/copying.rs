@@ -1,6 +1,6 @@
-//! A copy of the primary's data, loaded as it comes, in the place of what was there.
+//! Loading a copy of the primary's data as it arrives, replacing the data set.
 //!
-//! Nothing is believed: where the file ends it says itself, and its length or the mark must agree.
+//! Nothing is trusted: the end of the file must agree with its announced length or with the mark.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -21,10 +21,11 @@ use crate::snapshot::loading::{self, Present};
 use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
 
-/// Room is made beforehand for no more keys than a file of this many bytes may have, whatever the primary says.
+/// Upper bound for the preallocation: tables are sized for at most the keys that a file of this many bytes can hold,
+/// whatever the primary says.
 const BELIEVED_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// A copy as it comes, which notes how far it is.
+/// An arriving copy, which records its progress.
 struct Watched<'c> {
     server: &'c Server,
     channel: &'c mut Channel,
@@ -48,10 +49,10 @@ impl Read for Watched<'_> {
     }
 }
 
-/// Loads a copy. What came behind it is returned: the beginning of the stream.
+/// Loads a copy. Returns the bytes that followed it: the beginning of the stream.
 ///
 /// # Errors
-/// What is wrong; there is no data then, or, if nothing of the copy came, those from before.
+/// The error; the data set is then empty or, if nothing of the copy arrived, unchanged.
 pub(super) fn receive(
     server: &'static Server,
     link: &Link,
@@ -91,7 +92,7 @@ pub(super) fn receive(
     let loaded = loading::load_from(server, &config, &mut reader, &path, Present::Refused, believed, None);
     let behind = loaded.and_then(|()| check_end(reader.into_source(), &end));
     if behind.is_err() {
-        // Half of the data is worse than none.
+        // A partial data set is worse than none.
         empty(server, None);
     } else {
         state.count_replacement(!config.save.is_empty());
@@ -103,7 +104,7 @@ pub(super) fn receive(
     Ok(stream)
 }
 
-/// Checks that the copy ends where its file does; what was read behind it.
+/// Checks that the copy ends where its file does; returns the bytes read after it.
 fn check_end(mut source: Source<Watched<'_>>, end: &CopyEnd) -> Result<Vec<u8>, String> {
     match end {
         CopyEnd::Length(bytes) if source.offset() != *bytes => {
@@ -122,7 +123,8 @@ fn check_end(mut source: Source<Watched<'_>>, end: &CopyEnd) -> Result<Vec<u8>, 
     Ok(source.pending().to_vec())
 }
 
-/// Has a worker remove all data; false if the role has changed since change number `change`, or the server ends.
+/// Has a worker remove all data; returns false if the role has changed since change number `change`, or the server
+/// ends.
 fn empty(server: &Server, change: Option<u64>) -> bool {
     let (done, emptied) = sync_channel(1);
     server.workers[0].mailbox.send(Message::Primary(PrimaryOrder::Empty { change, done }));

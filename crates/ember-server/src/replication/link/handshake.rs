@@ -1,4 +1,4 @@
-//! What a replica says to its primary before it gets anything, and what it is answered.
+//! The handshake of a replica with its primary.
 
 use std::io;
 use std::time::Instant;
@@ -10,11 +10,11 @@ use super::{Link, Phase};
 use crate::clients::replica::EMBER_CAPABILITY;
 use crate::config::Config;
 
-/// What a primary is told, so that one of Valkey sends data in its own format: in that of older replicas fields would be
-/// without their expiry.
+/// The version sent to a primary, so that Valkey sends data in its own format: in the format for older replicas, fields
+/// would lose their expiry.
 const VALKEY_VERSION: &[u8] = b"9.0.0";
 
-/// What an answer of the primary is that is none of those expected.
+/// Returns the error for an unexpected reply of the primary.
 fn refused(what: &str, line: &[u8]) -> String {
     format!("the primary answers {what} with '{}'", line.escape_ascii())
 }
@@ -26,7 +26,7 @@ fn failed(error: io::Error) -> String {
     format!("the connection to the primary has failed: {error}")
 }
 
-/// Logs in, and says who this server is.
+/// Authenticates, and describes this server.
 pub(super) fn introduce(channel: &mut Channel, config: &Config) -> Result<(), String> {
     let until = Instant::now() + channel.timeout();
     let mut ask =
@@ -59,7 +59,7 @@ pub(super) fn introduce(channel: &mut Channel, config: &Config) -> Result<(), St
     facts.push(vec![b"REPLCONF", b"version", VALKEY_VERSION]);
     for words in &facts {
         let answer = ask(words)?;
-        // Whoever does not know a fact can go on without it.
+        // A primary that does not support a REPLCONF option continues without it.
         if answer.first() == Some(&b'-') && !answer.starts_with(b"-ERR") {
             return Err(refused("REPLCONF", &answer));
         }
@@ -67,24 +67,24 @@ pub(super) fn introduce(channel: &mut Channel, config: &Config) -> Result<(), St
     Ok(())
 }
 
-/// Why there is no answer that could be gone on with.
+/// Why there is no usable reply.
 pub(super) enum NoAnswer {
-    /// The primary has said no.
+    /// The primary refused.
     Refused(String),
-    /// It is not known whether it has heard the question.
+    /// It is not known whether the primary received the request.
     Unknown(String),
 }
 
 impl NoAnswer {
-    /// In words.
+    /// Returns the reason as text.
     pub(super) fn text(self) -> String {
         let (NoAnswer::Refused(text) | NoAnswer::Unknown(text)) = self;
         text
     }
 }
 
-/// Asks for what comes behind what this server has: the bytes of a history up to a position. With `takes_over` what is a
-/// replica of this server so far is to be its primary.
+/// Requests the stream after what this server has: the bytes of a history up to a position. With `takes_over`, it asks
+/// a replica of this server to become its primary.
 pub(super) fn ask(
     channel: &mut Channel,
     held: Option<&(String, u64)>,
@@ -101,7 +101,7 @@ pub(super) fn ask(
     Answer::parse(&line, held.is_some()).ok_or_else(refused)
 }
 
-/// Notes that the handshake has begun.
+/// Records that the handshake has begun.
 pub(super) fn begin(link: &Link, change: u64) -> bool {
     link.edit(change, |state| state.phase = Phase::Handshake)
 }

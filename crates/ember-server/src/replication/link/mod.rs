@@ -1,14 +1,13 @@
-//! The link to the primary of this server, as long as it is a replica.
+//! The link of a replica to its primary.
 //!
 //! ```text
 //! REPLICAOF ─ role.rs ─ the wanted primary                                      (exclusive access)
 //! thread.rs   connect (channel.rs) ─ introduce itself, PSYNC (handshake.rs) ─ data, if they are sent (copying.rs)
-//!             ─ the connection goes to a worker, which applies what comes       (worker/primary.rs, executor/applying.rs)
+//!             ─ the connection moves to a worker, which applies the stream  (worker/primary.rs, executor/applying.rs)
 //!             ─ wait for its end; each second an acknowledgement ─ connect again
 //! ```
 //!
-//! Each change of the role has a number. Whatever the thread does it does for one of them, and gives up when there is a
-//! later one.
+//! Each change of the role has a number. The thread works for one change, and gives up when there is a later one.
 
 mod channel;
 mod copying;
@@ -33,29 +32,29 @@ use crate::server::Server;
 use crate::server::conditions::Condition;
 use crate::system::clock::unix_ms;
 
-/// How often the thread looks whether there is something else to do.
+/// Interval at which the thread checks for other work.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Between two looks whether the server ends while somebody else has something to do.
+/// Interval at which a wait for another thread checks whether the server ends.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What the link is at.
+/// The phase of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// It waits until it is to connect.
+    /// Waiting to connect.
     Connect,
-    /// It connects.
+    /// Connecting.
     Connecting,
-    /// It introduces itself.
+    /// Handshake.
     Handshake,
-    /// It loads the data of the primary.
+    /// Loading the primary's data.
     Copying,
-    /// It applies what the primary sends.
+    /// Applying the primary's stream.
     Connected,
 }
 
 impl Phase {
-    /// The word of ROLE.
+    /// Returns the name in ROLE.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Phase::Connect => "connect",
@@ -67,89 +66,89 @@ impl Phase {
     }
 }
 
-/// Whether what the link is made to is to take this server's place.
+/// Whether the server at the other end of the link is to take over from this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TakeOver {
-    /// It is a primary already, as far as is known.
+    /// The other server is a primary already, as far as is known.
     No,
-    /// It is a replica of this server, and to be asked.
+    /// The other server is a replica of this one that has not been asked yet.
     Wanted,
-    /// The same, and perhaps it has been asked before.
+    /// The same, and it may have been asked before.
     Asked,
-    /// It has taken it, as it says: the name that it has given to the stream is not known yet.
+    /// The other server says that it has taken over; its new name for the stream is not known yet.
     Taken,
 }
 
-/// How far a copy of the primary's data is.
+/// The progress of a copy of the primary's data.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CopyProgress {
-    /// Its bytes, if the primary has said how many.
+    /// Its length in bytes, if the primary has announced it.
     pub(crate) total: Option<u64>,
-    /// Those that were read.
+    /// Bytes read so far.
     pub(crate) read: u64,
-    /// When the last ones were, Unix time in ms.
+    /// When bytes were last read, Unix time in ms.
     pub(crate) read_ms: i64,
 }
 
 struct State {
-    /// Counts changes of the role.
+    /// The number of role changes.
     change: u64,
     primary: PrimaryAddress,
     phase: Phase,
-    /// The connection that a worker has.
+    /// The connection, which belongs to a worker.
     link: Option<Arc<PrimaryLink>>,
-    /// The database that the next command of the stream is for.
+    /// The database of the next command of the stream.
     database: usize,
     take_over: TakeOver,
-    /// Says when all that this server has done as a primary is in its stream.
+    /// Notifies when all writes of this server as a primary are in its stream.
     given_over: Option<Receiver<()>>,
-    /// Since when there is no link, Unix time in ms.
+    /// The time since which there is no link, Unix time in ms.
     down_since_ms: i64,
     copy: CopyProgress,
-    /// Why no link is made any more, if that is so.
+    /// Why the link is not established again, if it is stopped.
     stopped: Option<String>,
     /// Why the server has its role, and since when, Unix time in ms.
     why: String,
     since_ms: i64,
-    /// What was wrong with the last link, or the last try to make one.
+    /// The error of the last link, or of the last attempt to establish one.
     trouble: Option<String>,
-    /// When the last link was made, Unix time in ms.
+    /// When the last link was established, Unix time in ms.
     linked_ms: i64,
-    /// The socket that the thread is at.
+    /// The socket that the thread works on.
     socket: Option<TcpStream>,
-    /// The append-only file has ended because its data is not that of the server any more.
+    /// The append-only file was closed because its data are no longer the server's.
     wants_aof: bool,
     has_thread: bool,
 }
 
-/// What a replica tells of itself.
+/// The state of a replica's link, for INFO and ROLE.
 pub(crate) struct LinkReport {
     pub(crate) host: String,
     pub(crate) port: u16,
     pub(crate) phase: Phase,
     /// Bytes of the history that were read, and applied; `None` if there is no history.
     pub(crate) offsets: Option<(u64, u64)>,
-    /// When the primary last sent something, Unix time in ms, if there is a connection.
+    /// When the primary last sent bytes, Unix time in ms, if there is a connection.
     pub(crate) read_ms: Option<i64>,
-    /// Since when there is no link, Unix time in ms.
+    /// The time since which there is no link, Unix time in ms.
     pub(crate) down_since_ms: i64,
     pub(crate) copy: CopyProgress,
-    /// Why no link is made any more, if that is so.
+    /// Why the link is not established again, if it is stopped.
     pub(crate) stopped: Option<String>,
 }
 
-/// What is told of the role of a server.
+/// The role of a server, for the dashboard.
 pub(crate) struct RoleReport {
-    /// Why it has it, and since when, Unix time in ms.
+    /// Why the server has its role, and since when, Unix time in ms.
     pub(crate) why: String,
     pub(crate) since_ms: i64,
-    /// What was wrong with the last link to its primary, or the last try to make one.
+    /// The error of the last link to its primary, or of the last attempt to establish one.
     pub(crate) trouble: Option<String>,
-    /// When the last link was made, Unix time in ms.
+    /// When the last link was established, Unix time in ms.
     pub(crate) linked_ms: i64,
 }
 
-/// The link of a server; nothing as long as it is a primary.
+/// The link of a server; empty while it is a primary.
 pub(crate) struct Link {
     state: Mutex<State>,
     changed: Condvar,
@@ -181,12 +180,12 @@ impl Default for Link {
 }
 
 impl Link {
-    /// That of a server.
+    /// Returns the server's link.
     pub(crate) fn of(server: &Server) -> &Link {
         server.services.get()
     }
 
-    /// What is told of it; nothing if the server is a primary.
+    /// Returns the report about the link; `None` if the server is a primary.
     pub(crate) fn report(server: &Server) -> Option<LinkReport> {
         let state = Link::of(server).state.lock();
         let (host, port) = state.primary.get()?;
@@ -204,7 +203,7 @@ impl Link {
         })
     }
 
-    /// What is told of the role of a server.
+    /// Returns the report about the role of a server.
     pub(crate) fn role(server: &Server) -> RoleReport {
         let state = Link::of(server).state.lock();
         let State { why, since_ms, trouble, linked_ms, .. } = &*state;
@@ -212,32 +211,32 @@ impl Link {
         RoleReport { why: why.clone(), since_ms, trouble: trouble.clone(), linked_ms }
     }
 
-    /// Whether this server has data that replicas may get: its own, or those of a primary that it is linked to.
+    /// Whether this server has data that replicas may receive: its own, or those of a primary that it is linked to.
     pub(crate) fn has_data(&self) -> bool {
         let state = self.state.lock();
         state.primary.get().is_none() || state.phase == Phase::Connected
     }
 
-    /// Whether the data of the primary come, whose place in the stream is noted when they are there.
+    /// Whether the primary's data are being loaded; their place in the stream is set afterwards.
     pub(crate) fn copies(&self) -> bool {
         self.state.lock().phase == Phase::Copying
     }
 
-    /// The byte of the stream up to which commands were read, all or some of which are applied, as long as there is a
-    /// connection.
+    /// Returns the stream position up to which commands were read, of which some or all are applied, as long as there
+    /// is a connection.
     pub(crate) fn read_to(&self) -> Option<u64> {
         self.state.lock().link.as_ref().filter(|link| !link.has_ended()).map(|link| link.read())
     }
 
-    /// The database that the next command of the primary is for, if this server has one. Exact with exclusive access.
+    /// Returns the database of the primary's next command, if this server has a primary. Exact with exclusive access.
     pub(crate) fn database(&self) -> Option<usize> {
         let state = self.state.lock();
         state.primary.get()?;
         Some(state.link.as_ref().map_or(state.database, |link| link.database()))
     }
 
-    /// Waits until all that this server has done as a primary is in its stream; false if the role changes, or the server
-    /// ends.
+    /// Waits until all writes of this server as a primary are in its stream; returns false if the role changes, or the
+    /// server ends.
     fn wait_until_given_over(&self, server: &Server, change: u64) -> bool {
         let mut given_over = None;
         if !self.edit(change, |state| given_over = state.given_over.take()) {
@@ -254,19 +253,19 @@ impl Link {
         }
     }
 
-    /// Nothing more of what the primary sends is applied: the server ends. The caller has exclusive access.
+    /// Stops applying the primary's stream, because the server ends. The caller has exclusive access.
     pub(crate) fn cut(&self) {
         if let Some(link) = &self.state.lock().link {
             link.cut();
         }
     }
 
-    /// Whether no later change of the role has come behind change number `change`.
+    /// Whether change number `change` is the latest change of the role.
     fn is_current(&self, change: u64) -> bool {
         self.state.lock().change == change
     }
 
-    /// Waits until there is a primary to connect to; nothing if the server ends.
+    /// Waits until there is a primary to connect to; returns `None` if the server ends.
     fn wait_for_primary(&self, server: &Server) -> Option<(String, u16, u64)> {
         loop {
             self.see_to_aof(server);
@@ -274,7 +273,7 @@ impl Link {
             if server.is_stopping() {
                 return None;
             }
-            // What came now would be behind what is saved.
+            // Data received now would not be part of the saved data set.
             let goes_on = Shutdown::of(server).stage() != ShutdownStage::Ending;
             if state.stopped.is_none()
                 && goes_on
@@ -286,14 +285,14 @@ impl Link {
         }
     }
 
-    /// Waits before the next try to connect, unless the role changes.
+    /// Waits before the next attempt to connect, unless the role changes.
     fn pause(&self, change: u64, time: Duration) {
         let until = Instant::now() + time;
         let mut state = self.state.lock();
         while state.change == change && !self.changed.wait_until(&mut state, until).timed_out() {}
     }
 
-    /// Lets `edit` change the state, if change number `change` is still the last one. Whether it was.
+    /// Lets `edit` change the state if change number `change` is still the latest. Returns whether it was.
     fn edit(&self, change: u64, edit: impl FnOnce(&mut State)) -> bool {
         let mut state = self.state.lock();
         let is_current = state.change == change;
@@ -303,7 +302,7 @@ impl Link {
         is_current
     }
 
-    /// Notes that there is no link any more.
+    /// Records that the link is down.
     fn note_down(&self, server: &Server, change: u64, link: &PrimaryLink) {
         self.edit(change, |state| {
             if state.phase == Phase::Connected {
@@ -314,13 +313,13 @@ impl Link {
             state.trouble = Some(link.why_it_ended());
             server.conditions.set(Condition::LINK_DOWN, true);
             if state.stopped.is_some() {
-                // What was applied may not be all of it.
+                // The data may contain only a part of the stream.
                 Primary::of(server).end_relay(server);
             }
         });
     }
 
-    /// Lets the append-only file begin anew, if it has ended for a copy.
+    /// Restarts the append-only file, if it was closed for a copy.
     fn see_to_aof(&self, server: &Server) {
         let mut state = self.state.lock();
         if !state.wants_aof || server.is_loading() {

@@ -1,4 +1,4 @@
-//! Changes of the role: a primary becomes a replica, a replica of another server, or a primary.
+//! Changes of the role: a primary becomes a replica; a replica follows another primary or becomes a primary.
 
 use std::sync::Arc;
 use std::thread;
@@ -22,24 +22,24 @@ use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
 use crate::system::random_name::random_name;
 
-/// Why a server has the role that it has from its start.
+/// Why a server has its role from startup.
 const FROM_START: &str = "its configuration says so";
 
-/// What a change of the role has come to.
+/// The result of a role change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Changed {
-    /// The role is another one.
+    /// The role has changed.
     Yes,
-    /// It was so before.
+    /// The server already had this role.
     No,
 }
 
-/// Makes the server a replica of `primary`, or a primary if that is none. Its data stay as they are, until those of the
-/// primary are there. The executor's worker is inside the gate and holds no lock; `client_id` is the client that wants it,
-/// and `why` is for the log.
+/// Makes the server a replica of `primary`, or a primary if that is none. Its data stay until those of the primary
+/// arrive. The executor's worker is inside the gate and holds no lock; `client_id` is the requesting client, and `why`
+/// is for the log.
 ///
 /// # Errors
-/// If the system gives no thread or no random numbers, or a script keeps the worker out; nothing has changed then.
+/// If the system provides no thread or no random numbers, or a script keeps the worker out; nothing has changed then.
 pub(crate) fn change(
     executor: &mut Executor,
     client_id: Option<u64>,
@@ -57,8 +57,8 @@ pub(crate) fn change(
     Ok(Changed::Yes)
 }
 
-/// Makes the server a replica of one of its replicas, which is asked to be the primary, if `is_fit` with exclusive access.
-/// Whether it was. The executor's worker is inside the gate and holds no lock.
+/// Makes the server a replica of one of its replicas, which is asked to become the primary, if `is_fit` with exclusive
+/// access. Returns whether it was. The executor's worker is inside the gate and holds no lock.
 ///
 /// # Errors
 /// As [`change`].
@@ -85,7 +85,7 @@ fn change_if(
         start_thread(server).map_err(|error| format!("ERR cannot start a thread for the link: {error}"))?;
     }
     let act = |executor: &mut Executor, _: &mut Guards<'static>| {
-        // What is in the journal so far was done in the role before.
+        // Records in the journal so far belong to the previous role.
         executor.publish();
         if !is_fit(server) {
             return None;
@@ -95,7 +95,7 @@ fn change_if(
         take(&mut state, server, primary.clone(), why);
         state.take_over = take_over;
         if primary.get().is_none() {
-            // What was done before is part of this history, and what is done from now on of no other.
+            // Earlier writes are part of this history; later ones belong to no other.
             Primary::of(server).take_stream(server, name);
         } else if was_primary {
             state.given_over = Some(Primary::of(server).give_stream_over(server));
@@ -125,10 +125,10 @@ fn change_if(
     Ok(true)
 }
 
-/// Takes the role that the configuration says at the start, when the data set is loaded. No worker is inside the gate.
+/// Takes the role from the configuration at startup, after the data set is loaded. No worker is inside the gate.
 ///
 /// # Errors
-/// If the system gives no thread, or no random numbers.
+/// If the system provides no thread, or no random numbers.
 pub(crate) fn take_at_start(server: &'static Server) -> Result<(), String> {
     let primary = server.config.snapshot().replicaof.clone();
     let (link, is_replica) = (Link::of(server), primary.get().is_some());
@@ -147,7 +147,7 @@ pub(crate) fn take_at_start(server: &'static Server) -> Result<(), String> {
     Ok(())
 }
 
-/// Goes on where the data that were loaded stand in a stream, if their files say so.
+/// Resumes at the stream position of the loaded data, if their files give one.
 fn resume(server: &Server, is_replica: bool) -> Result<(), String> {
     let Some(origin) = SnapshotState::of(server).loading.origin() else { return Ok(()) };
     if origin.database >= server.keyspace.databases() {
@@ -160,7 +160,8 @@ fn resume(server: &Server, is_replica: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Takes a role. Nobody is at the keyspace, so nothing of what the last primary has sent is applied any more.
+/// Takes a role. The caller has exclusive access to the keyspace, so nothing more of the last primary's stream is
+/// applied.
 fn take(state: &mut State, server: &Server, primary: PrimaryAddress, why: &str) {
     let is_replica = primary.get().is_some();
     if let Some(link) = state.link.take() {
@@ -171,7 +172,7 @@ fn take(state: &mut State, server: &Server, primary: PrimaryAddress, why: &str) 
         }
     }
     if let Some(socket) = state.socket.take() {
-        // The thread may be waiting for it. If it is closed already that is as good.
+        // The thread may be waiting for it. An error means that it is closed already.
         let _ = socket.shutdown(std::net::Shutdown::Both);
     }
     if state.primary.get().is_none() || state.phase == Phase::Connected {
@@ -195,9 +196,9 @@ pub(super) fn cut(server: &Server, link: &Arc<PrimaryLink>) {
     }
 }
 
-/// Removes all data, for those of the primary. From then on clients are told that data is loaded, and nothing is written to
-/// the append-only file. The executor's worker is inside the gate and holds no lock. Whether change number `change`, if it
-/// counts, was still the last one.
+/// Removes all data to load those of the primary. From then on clients receive LOADING, and nothing is written to the
+/// append-only file. The executor's worker is inside the gate and holds no lock. Returns whether change number
+/// `change`, if given, was still the latest.
 pub(crate) fn empty(executor: &mut Executor, change: Option<u64>) -> bool {
     let server = executor.server;
     let link = Link::of(server);
@@ -211,14 +212,14 @@ pub(crate) fn empty(executor: &mut Executor, change: Option<u64>) -> bool {
             rewriting::switch_off(executor);
             link.state.lock().wants_aof = true;
         }
-        // Its replicas do not learn of this, nor of what is loaded.
+        // Its replicas do not receive this, nor the loaded data.
         Primary::of(server).end_relay(server);
         loading::empty(executor);
         true
     })
 }
 
-/// Starts the thread that sees to the link, unless it runs.
+/// Starts the thread of the link, unless it runs.
 fn start_thread(server: &'static Server) -> std::io::Result<()> {
     let link = Link::of(server);
     let mut state = link.state.lock();

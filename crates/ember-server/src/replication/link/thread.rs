@@ -1,4 +1,4 @@
-//! The thread that makes the link to the primary, and makes it again.
+//! The thread that establishes the link to the primary, and reconnects it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,10 +20,10 @@ use crate::snapshot::state::SnapshotState;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::clock::unix_ms;
 
-/// Time between two tries to connect.
+/// Time between two attempts to connect.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Sees to the link until the server ends.
+/// Maintains the link until the server ends.
 pub(super) fn run(server: &'static Server) {
     let _guard = AbortOnPanic;
     let link = Link::of(server);
@@ -34,7 +34,7 @@ pub(super) fn run(server: &'static Server) {
             continue;
         };
         if link.is_current(change) && !server.is_stopping() {
-            // The same again says nothing new.
+            // A repeated error is logged once.
             if error != told {
                 tracing::warn!("no link to the primary {host}:{port}: {error}");
                 told = error;
@@ -44,7 +44,7 @@ pub(super) fn run(server: &'static Server) {
     }
 }
 
-/// Makes the link and waits for its end.
+/// Establishes the link and waits for its end.
 fn attempt(
     server: &'static Server,
     link: &'static Link,
@@ -75,7 +75,7 @@ fn attempt(
     Ok(())
 }
 
-/// Connects, loads data if they are sent, and gives the connection to a worker. Returns the link.
+/// Connects, loads data if they are sent, and passes the connection to a worker. Returns the link.
 fn connect(
     server: &'static Server,
     link: &'static Link,
@@ -106,7 +106,7 @@ fn connect(
     }
     handshake::introduce(&mut channel, &config)?;
     let stream = Primary::of(server);
-    // Whoever is to take over knows the name that this server has now.
+    // The server that is to take over knows this server's current name.
     let held = match take_over {
         TakeOver::No | TakeOver::Taken => stream.held_by_known_name(),
         TakeOver::Wanted | TakeOver::Asked => stream.held(),
@@ -125,7 +125,7 @@ fn connect(
             return Err("the primary goes on with what is not known here".to_owned());
         }
         (Answer::Copy { id, offset }, _) => {
-            // Who waits for the end of the failover is not to wait for the copy.
+            // Clients that wait for the end of the failover do not wait for the copy.
             drop(failover.take());
             let origin = format!("{host}:{port}");
             let input = copying::receive(server, link, change, &mut channel, &origin)?;
@@ -156,8 +156,8 @@ fn connect(
     Ok(primary)
 }
 
-/// A failover in which the other server has taken over: it is over when this is dropped, which is when this server has the
-/// new name of the stream, or knows that it will not have it soon.
+/// A failover in which the other server has taken over. Dropping this ends it: when this server has the new name of the
+/// stream, or knows that it will not have it soon.
 struct EndedFailover(&'static Server);
 
 impl Drop for EndedFailover {
@@ -166,7 +166,7 @@ impl Drop for EndedFailover {
     }
 }
 
-/// Notes what has become of the wish that the other server takes over. Returns whether it does with this answer.
+/// Records the outcome of the request to take over. Returns whether the other server takes over with this reply.
 fn takes_over(
     server: &Server,
     link: &Link,
@@ -178,7 +178,7 @@ fn takes_over(
     match answer {
         Ok(_) => note(TakeOver::No),
         Err(NoAnswer::Unknown(_)) => note(TakeOver::Asked),
-        // It may say that it is a primary: it has heard the question that was not answered.
+        // The other server may say that it is a primary: then it has received the request that got no reply.
         Err(NoAnswer::Refused(why)) if before == TakeOver::Asked && why.contains("to a master") => {
             note(TakeOver::Taken);
         }
@@ -191,7 +191,7 @@ fn takes_over(
     answer.is_ok()
 }
 
-/// Waits for the end of a link. Meanwhile the primary is told each second how far this server is.
+/// Waits for the end of a link. Meanwhile the primary receives this server's offset each second.
 fn watch(server: &Server, link: &Link, primary: &Arc<PrimaryLink>) {
     link.see_to_aof(server);
     while !primary.wait_for_end(TICK) {

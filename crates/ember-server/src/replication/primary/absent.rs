@@ -1,42 +1,43 @@
-//! Replicas that are not there: those whose link has broken, for whom the stream is kept on, and those that were too slow or
-//! do not load their copies of the data, whose next one waits.
+//! Disconnected replicas: those for which the stream is still kept, and those whose next full sync is delayed because
+//! they were too slow or do not load their copies.
 
 use std::collections::BTreeMap;
 
-/// Replicas that are remembered.
+/// How many replicas are remembered.
 const MANY: usize = 64;
 
-/// For how long the copy of a replica that was too slow is held back, the first time and at most, in ms.
+/// How long the next copy for a replica that was too slow is delayed, the first time and at most, in ms.
 const HELD_BACK_MIN_MS: i64 = 10_000;
 const HELD_BACK_MAX_MS: i64 = 300_000;
 
-/// Copies in a row that a replica has got and not loaded before the next one is held back: a link may break at such a time.
+/// Consecutive copies that a replica may receive without loading them before the next one is delayed: its link may have
+/// broken each time.
 const UNLOADED_MAX: u32 = 3;
 
-/// A replica that was too slow so long ago is as good as any other, in ms.
+/// Time after which a slow replica is treated like any other, in ms.
 const FORGIVEN_AFTER_MS: i64 = 1_800_000;
 
 struct Absent {
-    /// The position from which it will go on.
+    /// The position from which it will resume.
     position: u64,
-    /// When it went, Unix time in ms.
+    /// When it disconnected, Unix time in ms.
     since_ms: i64,
 }
 
-/// Why the next copy of a replica is held back.
+/// Why the next copy for a replica is delayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// It was too slow for the stream.
+    /// The replica was too slow for the stream.
     Slow,
-    /// It has loaded none of its last copies.
+    /// The replica loaded none of its last copies.
     Unloaded,
 }
 
 struct Slow {
     fault: Fault,
-    /// How often it was so.
+    /// How many times this happened.
     times: u32,
-    /// When it last was, Unix time in ms.
+    /// When it last happened, Unix time in ms.
     at_ms: i64,
 }
 
@@ -47,29 +48,29 @@ impl Slow {
     }
 }
 
-/// See the module. Replicas are known by their addresses and ports.
+/// Disconnected replicas, identified by address and port.
 #[derive(Default)]
 pub(super) struct AbsentReplicas {
     gone: BTreeMap<String, Absent>,
     slow: BTreeMap<String, Slow>,
-    /// How many copies in a row replicas have got and not loaded.
+    /// Per replica, the number of consecutive copies that it received and did not load.
     unloaded: BTreeMap<String, u32>,
 }
 
 impl AbsentReplicas {
-    /// One is gone that will go on at a position.
+    /// Records that a replica disconnected and will resume at `position`.
     pub(super) fn note_gone(&mut self, name: String, position: u64, now_ms: i64) {
         if self.gone.len() < MANY || self.gone.contains_key(&name) {
             self.gone.insert(name, Absent { position, since_ms: now_ms });
         }
     }
 
-    /// One is there.
+    /// Records that a replica is connected.
     pub(super) fn note_there(&mut self, name: &str) {
         self.gone.remove(name);
     }
 
-    /// One was dropped because it was too slow.
+    /// Records that a replica was dropped because it was too slow.
     pub(super) fn note_slow(&mut self, name: String, now_ms: i64) {
         self.hold_back(name, Fault::Slow, now_ms);
     }
@@ -83,7 +84,8 @@ impl AbsentReplicas {
         }
     }
 
-    /// One has got a copy and is gone, and has not said that it has loaded it. Returns whether its next one is held back.
+    /// Records that a replica received a copy and disconnected without confirming that it loaded it. Returns whether
+    /// its next copy is delayed.
     pub(super) fn note_unloaded(&mut self, name: &str, now_ms: i64) -> bool {
         if self.unloaded.len() >= MANY && !self.unloaded.contains_key(name) {
             return false;
@@ -97,24 +99,24 @@ impl AbsentReplicas {
         is_held_back
     }
 
-    /// One has loaded its copy.
+    /// Records that a replica has loaded its copy.
     pub(super) fn note_loaded(&mut self, name: &str) {
         self.unloaded.remove(name);
     }
 
-    /// For how many ms the copy of a replica is held back, and why.
+    /// Returns how many ms the next copy for a replica is still delayed, and why.
     pub(super) fn held_back_ms(&self, name: &str, now_ms: i64) -> Option<(i64, Fault)> {
         let slow = self.slow.get(name).filter(|slow| now_ms - slow.at_ms < FORGIVEN_AFTER_MS)?;
         let left_ms = slow.held_back_until_ms() - now_ms;
         (left_ms > 0).then_some((left_ms, slow.fault))
     }
 
-    /// Forgets those that need what lies before a position, and those that went before this Unix time in ms.
+    /// Forgets replicas that need bytes before `position`, and those that disconnected before this Unix time in ms.
     pub(super) fn forget(&mut self, position: u64, gone_before_ms: i64) {
         self.gone.retain(|_, absent| absent.position >= position && absent.since_ms >= gone_before_ms);
     }
 
-    /// The position from which on somebody will need the stream.
+    /// Returns the earliest position that a disconnected replica still needs.
     pub(super) fn needed(&self) -> Option<u64> {
         self.gone.values().map(|absent| absent.position).min()
     }

@@ -20,17 +20,17 @@ use crate::replication::failover::stage::{Failover, FailoverStage};
 use crate::replication::link::Link;
 use crate::replication::shutdown::stage::{Shutdown, ShutdownStage};
 
-/// What a replica has: the data of the stream of this name, up to this position.
+/// The data that a replica has: the stream with this name, up to this position.
 pub(crate) struct Held<'a> {
     pub(crate) id: &'a str,
     pub(crate) position: u64,
 }
 
-/// Makes the client a replica: one that goes on where it is if it can, else one that gets a copy. One that has sent SYNC
-/// (`is_old`) understands no answer but the copy.
+/// Makes the client a replica. It resumes at its position if possible; otherwise it receives a copy. A client that sent
+/// SYNC (`is_old`) understands no reply except the copy.
 ///
 /// # Errors
-/// If this server itself has no data to pass on for the moment.
+/// If this server itself currently has no data to pass on.
 pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_old: bool) -> SessionResult {
     let Execution { executor, client, reply, .. } = execution;
     let server = executor.server;
@@ -50,7 +50,7 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
         address => address.to_owned(),
     };
     let (is_copied_only, contents) = (replica.wants_copy_only, replica.contents);
-    // Who has sent SYNC never says that it has loaded its copy.
+    // A replica that sent SYNC never confirms that it has loaded its copy.
     let knows_marks = replica.knows_marks && !is_old;
     let now_ms = executor.turn.now_ms;
     let mut view = ReplicaView::new(Arc::clone(&client.view), replica.port, address, now_ms);
@@ -85,7 +85,7 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
         );
     }
     if let Some((left_ms, fault)) = primary.absent.lock().held_back_ms(&view.name(), now_ms) {
-        // Else it would get one copy after the other, and the end of none of them. It tries again with this answer.
+        // Otherwise the replica would receive copy after copy and never the end of one. It retries after this reply.
         let left_s = left_ms / 1000 + 1;
         let why = match fault {
             Fault::Slow => "was too slow",
@@ -103,10 +103,11 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
     };
     let copy = match &part {
         Some(part) if is_copied_only => Arc::clone(part),
-        // Even who wants a part of it needs to know where the stream goes on.
+        // A replica that wants a part of the data still needs the position at which the stream resumes.
         _ => {
             let form = Form::of(program, vocabulary.known.and(vocabulary.missed));
-            // What it could not be told it is to find in its copy, and one that gets no stream has the data of now.
+            // The copy must contain the commands that the replica missed. A replica that receives no stream must get
+            // the current data.
             let takes_begun = vocabulary.missed == Words::NONE && !is_copied_only;
             Copy::join(server, &executor.config, &view, form, takes_begun)
         }
@@ -125,9 +126,10 @@ fn become_replica(client: &mut Client, feed: Box<ReplicaFeed>, config: &Config) 
     replica.feed = Some(feed);
 }
 
-/// Lets a replica go on where it is, if that is part of this history and what follows is kept; returns the history's name.
+/// Resumes a replica at its position if that is part of this history and the bytes after it are kept. Returns the
+/// history's name.
 fn go_on(primary: &Primary, held: &Held<'_>, view: &Arc<ReplicaView>) -> Option<String> {
-    // Until it has joined nothing may be forgotten, and the history keeps its name.
+    // Until the replica has joined, nothing may be discarded and the history must keep its name.
     let stream = primary.stream.lock();
     let history = primary.history();
     let is_kept = (stream.first()..=stream.backlog.end()).contains(&held.position);
@@ -141,7 +143,7 @@ fn go_on(primary: &Primary, held: &Held<'_>, view: &Arc<ReplicaView>) -> Option<
 }
 
 impl Primary {
-    /// Takes what a client confirms to have, if it is a replica.
+    /// Records the acknowledgement of a client, if it is a replica.
     pub(crate) fn acknowledge(
         &self,
         server: &crate::server::Server,

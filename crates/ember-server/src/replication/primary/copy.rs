@@ -1,13 +1,13 @@
-//! A copy of the data for replicas that have nothing the stream could go on from.
+//! Copies of the data set for full syncs: for replicas whose data the stream cannot continue.
 //!
-//! Replicas that ask within `repl-diskless-sync-delay` of each other, and read the same, share one. It is the keyspace at
-//! one moment, taken while nobody else is at it, behind one record of the journal: the stream goes on at that record. It is
-//! written to a [`Spool`] as fast as it comes, so that commands wait for no replica's link. Replicas that know a mark for
-//! its end get it as it is written, others when it is whole.
+//! Replicas that ask within `repl-diskless-sync-delay` of each other and read the same format share one copy. It is the
+//! keyspace at one moment, taken with exclusive access after a certain record of the journal; the stream continues
+//! after that record. It is written to a [`Spool`] at full speed, so commands wait for no replica's link. Replicas that
+//! support an end mark receive it while it is written, others when it is complete.
 //!
-//! A replica whose link breaks early gets the same copy again, and does not cost another one: a copy that has begun is
-//! joined as long as its first byte and the stream behind it are kept, and it is kept for [`JOINED_WITHIN`] when nobody is
-//! left who reads it.
+//! A replica whose link breaks early receives the same copy again, so it does not cost another one. A copy that has
+//! begun can be joined as long as its first byte and the stream after it are kept. It is kept for [`JOINED_WITHIN`]
+//! when no replica reads it any more.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -25,19 +25,19 @@ use crate::clients::replica::Program;
 use crate::config::Config;
 use crate::server::Server;
 
-/// Whom a copy is for. Only those share one who read the same.
+/// The readers that a copy is for. Only replicas that read the same format share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Redis, of whatever version.
+    /// Redis of any version.
     Redis,
-    /// Redis that knows fields which expire, or is to show that.
+    /// Redis with support for expiries of hash fields, or whose support is being determined.
     NewRedis,
     Valkey,
     Ember,
 }
 
 impl Form {
-    /// That of a replica which knows these commands, or is to show that it does.
+    /// Returns the form for a replica that supports these commands, or whose support is being determined.
     pub(super) fn of(program: Program, words: Words) -> Form {
         match program {
             Program::Ember => Form::Ember,
@@ -47,28 +47,28 @@ impl Form {
         }
     }
 
-    /// The version of the RDB format, for data in which fields expire, or do not.
+    /// Returns the RDB version for data with or without expiring fields.
     pub(super) fn version(self, has_expiring_fields: bool) -> u16 {
         match self {
             Form::Redis if !has_expiring_fields => FILE_VERSION,
-            // An older one refuses that, and says so: it cannot have such data.
+            // An older Redis refuses this version with an error: it cannot hold such data.
             Form::Redis | Form::NewRedis | Form::Ember => VERSION_MAX,
             Form::Valkey => VALKEY_VERSION,
         }
     }
 }
 
-/// How long a copy is kept for replicas to come back to that have lost their links: they try each second.
+/// How long a copy is kept for replicas that have lost their links to return: they retry each second.
 const JOINED_WITHIN: Duration = Duration::from_secs(5);
 
-/// A copy of the data, from the wish for one to its last byte.
+/// A copy of the data, from the request for it to its last byte.
 pub(super) struct Copy {
     form: Form,
     begins_at: Instant,
     members: Mutex<Vec<Arc<ReplicaView>>>,
-    /// The history and position at which the stream goes on behind it.
+    /// The history and position at which the stream continues after it.
     place: OnceLock<(String, u64)>,
-    /// Since when nobody reads it, if that is so.
+    /// The time since which no replica reads it, if none does.
     unread_since: Mutex<Option<Instant>>,
     /// Its bytes, or why there are none.
     begun: OnceLock<Result<Spooled, String>>,
@@ -80,12 +80,12 @@ pub(super) struct Spooled {
     pub(super) spool: Spool,
     /// The version of the RDB format.
     pub(super) version: u16,
-    /// They may be read before all are there.
+    /// It may be read before it is complete.
     pub(super) is_streamed: bool,
 }
 
 impl Copy {
-    /// The copy that a replica gets: the next one of this form to begin, or if it `takes_begun` the one that has.
+    /// Returns the copy for a replica: the next one of this form to begin, or with `takes_begun` one that has begun.
     pub(super) fn join(
         server: &Server,
         config: &Config,
@@ -117,8 +117,8 @@ impl Copy {
         copy
     }
 
-    /// The copy that has begun and is as one would be that begins now, if a replica can still read all of it and what
-    /// follows.
+    /// Joins a copy that has begun and has the format of one that would begin now, if the replica can still read all of
+    /// it and the stream after it.
     fn join_begun(
         server: &Server,
         config: &Config,
@@ -136,11 +136,11 @@ impl Copy {
         };
         let begun = primary.begun.lock();
         let copy = begun.iter().find(|copy| copy.form == form && is_alike(copy) && copy.is_kept())?;
-        // Nothing of the stream is forgotten meanwhile.
+        // While this lock is held, no part of the stream is discarded.
         let stream = primary.stream.lock();
         let mut members = copy.members.lock();
         match copy.place.get() {
-            // It is about to meet the stream, and tells its members.
+            // `meet_stream` is still to come and will notify its members.
             None => {}
             Some((id, position)) => {
                 let is_kept = (stream.first()..=stream.backlog.end()).contains(position);
@@ -152,7 +152,7 @@ impl Copy {
         }
         members.push(Arc::clone(replica));
         let Some(Ok(Spooled { spool, .. })) = copy.begun() else { return None };
-        // The writer forgets nothing any more that this one has yet to read.
+        // From now on the writer keeps everything that this member has yet to read.
         spool.forget_before(0);
         if !spool.is_kept() {
             members.pop();
@@ -161,18 +161,18 @@ impl Copy {
         Some(Arc::clone(copy))
     }
 
-    /// Whether all of its bytes are there, or are still to come.
+    /// Whether all its bytes are kept or still to come.
     fn is_kept(&self) -> bool {
         matches!(self.begun(), Some(Ok(spooled)) if spooled.spool.is_kept()
             && !matches!(spooled.spool.whole(), Some(Err(_))))
     }
 
-    /// Whom it is for.
+    /// Returns the readers that it is for.
     pub(super) fn form(&self) -> Form {
         self.form
     }
 
-    /// One of nobody else's: `written`, behind which the stream goes on at `position`.
+    /// Creates a copy for one replica alone: `written`, after which the stream continues at `position`.
     pub(super) fn finished(place: (String, u64), written: Result<Spool, String>) -> Arc<Copy> {
         let begun = written.map(|spool| {
             spool.end(Ok(()));
@@ -188,7 +188,7 @@ impl Copy {
         })
     }
 
-    /// Where the stream goes on behind it, once that is known.
+    /// Returns the position at which the stream continues after it, once that is known.
     pub(super) fn position(&self) -> Option<u64> {
         self.place.get().map(|(_, position)| *position)
     }
@@ -198,12 +198,12 @@ impl Copy {
         self.begun.get()
     }
 
-    /// Lets its bytes be written and read.
+    /// Makes its bytes writable and readable.
     pub(super) fn begin(&self, spool: Spool, version: u16, is_streamed: bool) {
         let _ = self.begun.set(Ok(Spooled { spool, version, is_streamed }));
     }
 
-    /// Notes why there will be no more of it.
+    /// Records why it will never be complete.
     pub(super) fn fail(&self, error: String) {
         if self.begun.set(Err(error.clone())).is_err()
             && let Some(Ok(Spooled { spool, .. })) = self.begun.get()
@@ -212,7 +212,7 @@ impl Copy {
         }
     }
 
-    /// Notes that a member has got so many bytes, and forgets those that all have.
+    /// Records how many bytes a member has received, and discards those that all have received.
     pub(super) fn note_sent(&self, member: &ReplicaView, bytes: u64) {
         member.copied.store(bytes, Ordering::Relaxed);
         if let Some(Ok(Spooled { spool, .. })) = self.begun.get() {
@@ -225,10 +225,10 @@ impl Copy {
         }
     }
 
-    /// The stream of this history goes on at `position` after it: nothing from there on is forgotten before all have got
-    /// it.
+    /// Sets the history and `position` at which the stream continues after it. Nothing from there on is discarded
+    /// before all members have received it.
     pub(super) fn meet_stream(&self, id: String, position: u64) {
-        // Whoever joins sees either the place or is told it here.
+        // A replica that joins sees either the place, or is notified here.
         let members = self.members.lock();
         for member in members.iter().filter(|member| !member.is_copied_only) {
             member.begin_at(position);
@@ -236,12 +236,12 @@ impl Copy {
         let _ = self.place.set((id, position));
     }
 
-    /// Whether a member that is still there gets the file, as against the position alone.
+    /// Whether a connected member reads the file, not only the position.
     pub(super) fn is_wanted(&self) -> bool {
         self.members.lock().iter().any(|member| member.wants_all && !member.is_gone.load(Ordering::Relaxed))
     }
 
-    /// Whether a member still reads it, or has until lately: one whose link has broken comes back.
+    /// Whether a member reads it, or did until recently: a replica whose link has broken reconnects.
     pub(super) fn is_wanted_or_was_lately(&self) -> bool {
         let whole = match self.begun() {
             Some(Ok(spooled)) => spooled.spool.whole().and_then(Result::ok),

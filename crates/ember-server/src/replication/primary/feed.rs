@@ -1,4 +1,4 @@
-//! What a replica's connection is given in place of replies.
+//! The output of a replica's connection, which replaces replies.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,51 +16,53 @@ use crate::server::Server;
 use crate::system::clock::unix_ms;
 use crate::system::random_name::random_name;
 
-/// What is said of a replica that lacks what is not kept any more.
+/// Why a replica is disconnected that needs bytes which are no longer kept.
 pub(super) const TOO_FAR_BEHIND: &str = "it is further behind than repl-backlog-size and repl-backlog-spill, or client-output-buffer-limit, allow";
 
-/// What is said of a replica that wanted a copy alone.
+/// Why a replica is disconnected that wanted only a copy.
 const SERVED: &str = "it has got the copy of the data that it wanted";
 
-/// Bytes that are given at once.
+/// Bytes sent at once.
 const PORTION_BYTES: usize = 256 * 1024;
 
-/// How often a replica that waits for its copy is given a sign of life: an empty line, which it skips.
+/// Interval of keepalives to a replica that waits for its copy: empty lines, which it skips.
 const SIGN_INTERVAL: Duration = Duration::from_secs(1);
 
 enum State {
-    /// The copy is not there yet; `is_told` says whether the replica knows where the stream will go on.
+    /// The copy is not there yet; `is_told` says whether the replica has received the position at which the stream
+    /// continues.
     Waiting { copy: Arc<Copy>, is_told: bool, next_sign: Instant },
-    /// It has got so many bytes of the copy, behind which comes the mark, if it waits for one, and the stream goes on at
-    /// this position.
+    /// The replica has received `sent` bytes of the copy. After the copy come the mark, if the replica expects one, and
+    /// the stream from this position.
     Copying { copy: Arc<Copy>, sent: u64, mark: Option<String>, position: u64 },
-    /// It has got the mark, and gets the stream when it has told that it has loaded the copy: whoever waits for a mark takes
-    /// what comes with it for the end of the copy.
+    /// The replica has received the mark, and receives the stream after it confirms that it loaded the copy: a replica
+    /// that waits for a mark takes bytes that arrive with it for the end of the copy.
     Marked { position: u64 },
-    /// It gets the stream from here on.
+    /// The replica receives the stream from here on.
     Following { position: u64 },
 }
 
-/// See the module.
+/// The output of one replica's connection.
 pub(super) struct ReplicaFeed {
     server: &'static Server,
     view: Arc<ReplicaView>,
-    /// What it gets in place of the copy's file, if it wants a part of the data.
+    /// The copy to send instead of the full one, if the replica wants a part of the data.
     part: Option<Arc<Copy>>,
     vocabulary: Vocabulary,
-    /// What looks through the stream if it does not know all.
+    /// Checks the stream for unsupported commands, unless the replica supports all.
     reader: Option<Reader>,
-    /// It has shown to know these commands when it confirms that it has loaded its copy.
+    /// The commands that the replica proves to support by confirming that it has loaded its copy.
     shows: Option<Words>,
-    /// It knows a mark for the end of a copy.
+    /// The replica supports a mark at the end of a copy.
     knows_marks: bool,
-    /// It has got all of its copy.
+    /// The replica has received its whole copy.
     has_copy: bool,
     state: State,
 }
 
 impl ReplicaFeed {
-    /// That of a replica that gets a copy. One that has sent SYNC is not told where the stream goes on.
+    /// Returns the feed of a replica that receives a copy. A replica that sent SYNC does not receive the position at
+    /// which the stream continues.
     pub(super) fn with_copy(
         server: &'static Server,
         view: Arc<ReplicaView>,
@@ -75,7 +77,7 @@ impl ReplicaFeed {
         feed
     }
 
-    /// That of a replica that goes on at a position, from which the stream is kept.
+    /// Returns the feed of a replica that resumes at a position from which the stream is kept.
     pub(super) fn following(
         server: &'static Server,
         view: Arc<ReplicaView>,
@@ -105,7 +107,8 @@ impl ReplicaFeed {
         }
     }
 
-    /// It has got a copy of this version. Who does not know what is in there does not load it, and gets nothing more.
+    /// Records that the replica has received a copy of this version. A replica that does not support the contents does
+    /// not load them, and receives nothing more.
     fn has_got_copy(&mut self, version: u16) {
         let Vocabulary { program, known, missed } = self.vocabulary;
         let shown = Words::shown_by_copy(program, version, missed);
@@ -114,13 +117,13 @@ impl ReplicaFeed {
         self.has_copy = true;
     }
 
-    /// It has all data: it counts for writes that want replicas.
+    /// Marks the replica online: it has all data and counts for writes that require replicas.
     fn go_online(&mut self) {
         self.view.enter(Stage::Online, unix_ms());
         good_replicas::refuse_writes(self.server, &self.server.config.snapshot());
     }
 
-    /// Looks through what it is about to get, from this byte of the output on.
+    /// Checks the output from this byte on for commands that the replica does not support.
     fn look_through(&mut self, output: &mut Reply, from: usize) -> Result<(), Over> {
         let primary = Primary::of(self.server);
         if let Some(shown) = self.shows.filter(|_| self.view.has_confirmed()) {
@@ -136,14 +139,14 @@ impl ReplicaFeed {
         })
     }
 
-    /// Reads what comes next of the stream.
+    /// Reads the next bytes of the stream.
     fn follow(&mut self, position: u64, output: &mut Reply) -> Result<(), Over> {
         let primary = Primary::of(self.server);
         let from = output.len_bytes();
         let (in_memory, on_disk) = {
             let stream = primary.stream.lock();
-            // Its connection is closed because the history has branched, perhaps: what comes now has a name that it does
-            // not know.
+            // Its connection may be closing because the history has branched: the bytes that follow have a history name
+            // that it does not know.
             if self.view.client.is_cut() {
                 return Ok(());
             }
@@ -225,7 +228,7 @@ impl Feed for ReplicaFeed {
                 let (is_marked, version) = (mark.is_some(), *version);
                 if let Some(mark) = mark.take() {
                     output.raw(mark.as_bytes());
-                    // What it has got is sent before the connection is closed.
+                    // The output so far is sent before the connection is closed.
                     self.state = State::Copying { copy: Arc::clone(copy), sent: *sent, mark: None, position };
                 }
                 if self.view.is_copied_only && is_marked {

@@ -1,4 +1,4 @@
-//! Whether there are as many good replicas as writes need: connected, with all data, and heard within
+//! Whether enough replicas are good for writes: connected, with all data, and last heard from within
 //! `min-replicas-max-lag`.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::server::Server;
 use crate::server::conditions::Condition;
 use crate::system::clock::unix_ms;
 
-/// How many good replicas there are.
+/// Returns the number of good replicas.
 pub(crate) fn count(server: &Server, config: &Config) -> usize {
     let (now_ms, max_lag_s) = (unix_ms(), i64::from(config.min_replicas_max_lag));
     let is_good = |view: &&Arc<ReplicaView>| {
@@ -20,8 +20,8 @@ pub(crate) fn count(server: &Server, config: &Config) -> usize {
     Primary::of(server).replicas().iter().filter(is_good).count()
 }
 
-/// Refuses writes while there are fewer good replicas than `min-replicas-to-write`, or than a client wants to have them, or
-/// does not any more. What a replica gets from its primary is not refused.
+/// Refuses writes while fewer replicas are good than `min-replicas-to-write` or a client requires, and accepts them
+/// again otherwise. What a replica receives from its primary is not refused.
 pub(crate) fn refuse_writes(server: &Server, config: &Config) {
     let primary = Primary::of(server);
     let (wanted, to_sync) = (config.min_replicas_to_write as usize, config.sync_replicas as usize);

@@ -1,28 +1,28 @@
-//! The primary's side: the records of the journal as a stream of commands, and the replicas that get it.
+//! The primary's side: the journal's records as a stream of commands, and the replicas that receive it.
 //!
 //! ```text
-//! subscriber.rs  a subscriber of the journal: records → backlog, and PING and GETACK between them
-//! spill.rs       what is kept of the stream beyond memory; absent.rs for whom
-//! nameless.rs    files for what memory has no room for
-//! feed.rs        what a replica's connection is given in place of replies: a copy of the data, then the stream
-//! copy.rs        the data set at one moment, for replicas that have nothing it could go on from; taking.rs takes it
-//! vocabulary.rs  commands that not all replicas know
-//! attaching.rs   PSYNC and SYNC: whether a replica goes on or gets a copy
-//! relay.rs       the stream of a server that is a replica itself: what its primary sends
-//! waiting.rs     clients that wait until replicas have what they have written
-//! upkeep.rs      what is done periodically
-//! place.rs       where the data stand in the stream: what files say of it
-//! position.rs    where what somebody has seen stands in it
+//! subscriber.rs  a subscriber of the journal: records → backlog, with PING and GETACK between them
+//! spill.rs       the part of the stream that is kept on disk; absent.rs the replicas that it is kept for
+//! nameless.rs    unnamed files for what exceeds the memory limits
+//! feed.rs        the output of a replica's connection: a copy of the data, then the stream
+//! copy.rs        the data set at one moment, for full syncs; taking.rs takes it
+//! vocabulary.rs  commands that not all replicas support
+//! attaching.rs   PSYNC and SYNC: partial or full sync
+//! relay.rs       the stream of a server that is a replica itself: the bytes that its primary sends
+//! waiting.rs     clients that wait until replicas have their writes
+//! upkeep.rs      periodic work
+//! place.rs       the position of the data in the stream, for files
+//! position.rs    the position of data that a client has read
 //! good_replicas.rs   whether there are enough replicas to write
 //! ```
 //!
-//! A replica stays a connection of its worker, which reads its REPLCONF ACK like any command and sends what its
-//! [`Feed`](crate::clients::replica::Feed) gives whenever the socket takes it. Whoever adds to the stream tells the workers
-//! that have replicas. So no thread stands between a write and the replicas, and TLS, CLIENT LIST, CLIENT KILL and limits
-//! are those of all connections.
+//! A replica stays a connection of its worker, which reads REPLCONF ACK like any command and sends the output of its
+//! [`Feed`](crate::clients::replica::Feed) whenever the socket accepts it. The thread that appends to the stream
+//! notifies the workers that have replicas. So no thread stands between a write and the replicas, and TLS, CLIENT LIST,
+//! CLIENT KILL and limits work as for all connections.
 //!
-//! The stream goes on as long as there are replicas, and for `repl-backlog-ttl` after the last one has gone. That of a
-//! server which is a replica itself goes on as long as it is one.
+//! The stream continues as long as there are replicas, and for `repl-backlog-ttl` after the last one has disconnected.
+//! On a replica, it continues as long as the server is one.
 
 mod absent;
 pub(crate) mod attaching;
@@ -72,20 +72,20 @@ pub(crate) use subscriber::StreamSubscriber;
 use vocabulary::LearntWords;
 use waiting::Waits;
 
-/// The stream, as far as it is kept.
+/// The kept part of the stream.
 struct Stream {
     backlog: Backlog,
-    /// What lies before the backlog, if anybody needs it.
+    /// The bytes before the backlog, if a replica needs them.
     spill: Spill,
     milestones: Milestones,
     /// The number of the last record in it.
     last_record: u64,
-    /// Where it begins to ask replicas what they have, if nothing else is behind that.
+    /// The position of trailing GETACKs, if nothing else follows them.
     asks_at: Option<u64>,
 }
 
 impl Stream {
-    /// One that is empty and begins at a position, behind a record.
+    /// Returns an empty stream that begins at a position, after a record.
     fn new(position: u64, last_record: u64) -> Stream {
         Stream {
             backlog: Backlog::new(position),
@@ -98,7 +98,7 @@ impl Stream {
 }
 
 impl Stream {
-    /// The position of the first byte that is kept.
+    /// Returns the position of the first byte that is kept.
     fn first(&self) -> u64 {
         self.spill.first().unwrap_or(self.backlog.first())
     }
@@ -108,19 +108,19 @@ impl Stream {
 #[derive(Default)]
 struct Listener {
     replicas: AtomicUsize,
-    /// It was told of something new and has not looked yet.
+    /// The worker was notified and has not read the stream since.
     is_told: AtomicBool,
 }
 
-/// See the module.
+/// The primary's side of a server.
 pub(crate) struct Primary {
-    /// What gets to a disk is encrypted.
+    /// Files on disk are encrypted.
     encrypts: AtomicBool,
     history: Mutex<History>,
     stream: Mutex<Stream>,
-    /// The position behind the last byte of the stream.
+    /// The position after the last byte of the stream.
     end: AtomicU64,
-    /// The server has become a replica, and not all that it did before is in the stream yet.
+    /// The server has become a replica, and not all its earlier writes are in the stream yet.
     gives_over: AtomicBool,
     /// Whether records go into the stream.
     is_on: AtomicBool,
@@ -128,33 +128,33 @@ pub(crate) struct Primary {
     absent: Mutex<AbsentReplicas>,
     listeners: Box<[CachePadded<Listener>]>,
     orders: OrderQueue<Order>,
-    /// The copies that wait for more replicas before they begin: one of each form at most.
+    /// Copies that wait for more replicas before they begin: at most one of each form.
     gathering: Mutex<Vec<Arc<Copy>>>,
     /// Copies that have begun and may still be joined.
     begun: Mutex<Vec<Arc<Copy>>>,
     learnt_words: Mutex<LearntWords>,
-    /// Replicas are to be asked what they have.
+    /// GETACK is to be sent to the replicas.
     wants_acks: AtomicBool,
     waits: Waits,
-    /// The clients that want another number of replicas to have what they write than the configuration says.
+    /// Clients that require another number of replicas for their writes than the configuration says.
     pub(crate) sync_wishes: SyncWishes,
-    /// Replies wait for replicas: these are asked what they have behind all that is written.
+    /// Replies wait for replicas: a GETACK follows all that is written.
     syncs: AtomicBool,
-    /// They are to have it on their disks.
+    /// Replicas must have the writes on disk.
     is_disk_wanted: AtomicBool,
-    /// Since when there is no replica, Unix time in ms; 0 while there is one, or there is no stream.
+    /// The time since which there is no replica, Unix time in ms; 0 while there is one, or no stream.
     alone_since_ms: AtomicI64,
     pub(crate) counts: Counts,
 }
 
-/// What INFO tells of synchronizations.
+/// Synchronization counters of INFO.
 #[derive(Default)]
 pub(crate) struct Counts {
-    /// Replicas that got a copy.
+    /// Full syncs.
     pub(crate) full: AtomicU64,
-    /// Those that went on where they were.
+    /// Partial syncs.
     pub(crate) partial: AtomicU64,
-    /// Those that could not although they have asked for it.
+    /// Partial syncs that were requested but not possible.
     pub(crate) partial_refused: AtomicU64,
 }
 
@@ -168,7 +168,7 @@ impl Counts {
 }
 
 impl Primary {
-    /// That of a server with so many workers, whose data has this name.
+    /// Returns the state of a server with this many workers, whose data has this history name.
     pub(crate) fn new(workers: usize, id: String, encrypts: bool) -> Primary {
         Primary {
             encrypts: AtomicBool::new(encrypts),
@@ -194,39 +194,40 @@ impl Primary {
         }
     }
 
-    /// That of a server.
+    /// Returns the server's replication state.
     pub(crate) fn of(server: &Server) -> &Primary {
         server.services.get()
     }
 
-    /// The names that the stream goes by.
+    /// Returns the names of the stream.
     pub(crate) fn history(&self) -> History {
         self.history.lock().clone()
     }
 
-    /// Gives the stream another name, as if it were nobody's continuation.
+    /// Renames the stream, without a predecessor.
     pub(crate) fn rename_history(&self, id: String) {
         *self.history.lock() = History::new(id);
     }
 
-    /// Gives what comes now another name. Replicas are to come again, and to hear of it.
+    /// Renames the stream from its end on. Replicas are disconnected, so that they reconnect and receive the new name.
     pub(crate) fn branch_history(&self, server: &Server, id: String) {
         {
-            // Who goes on where it was is one of those that come again, or hears the new name.
+            // A replica that is resuming is either disconnected below or receives the new name.
             let stream = self.stream.lock();
             self.history.lock().branch(id, stream.backlog.end());
         }
         self.disconnect_all(server, "it is to come again and hear of the history's new name");
     }
 
-    /// The data that this server has: the name of their history, and a position in it. Nothing if there is no stream.
+    /// Returns the data that this server has: the name of their history, and the position in it. `None` if there is no
+    /// stream.
     pub(crate) fn held(&self) -> Option<(String, u64)> {
         let stream = self.stream.lock();
         self.is_on.load(Ordering::Relaxed).then(|| (self.history().id, stream.backlog.end()))
     }
 
-    /// The same by the name that others know: while nothing was added to the stream under the name that this server has
-    /// given it and no replica has heard of that, the data are those of the history before.
+    /// Returns the same under the name that other servers know. While nothing was added to the stream under the name
+    /// that this server has given it, and no replica has received that name, the data belong to the history before.
     pub(crate) fn held_by_known_name(&self) -> Option<(String, u64)> {
         let (id, position) = self.held()?;
         let replicas = self.counts.full.load(Ordering::Relaxed) + self.counts.partial.load(Ordering::Relaxed);
@@ -235,24 +236,24 @@ impl Primary {
         Some(before.unwrap_or((id, position)))
     }
 
-    /// Whether a replica that has confirmed a position has all that is in the stream, but for what only asks it for that.
+    /// Whether a replica that has confirmed a position has everything in the stream except trailing GETACKs.
     pub(crate) fn is_all(&self, position: u64) -> bool {
         let stream = self.stream.lock();
         position == stream.backlog.end() || stream.asks_at == Some(position)
     }
 
-    /// Whether all records that there are, are in the stream. Exact with exclusive access.
+    /// Whether all records are in the stream. Exact with exclusive access.
     pub(crate) fn has_all_records(&self, server: &Server) -> bool {
         self.stream.lock().last_record == server.journal.last_number() && !self.orders.has_some()
     }
 
-    /// Has the replicas asked what they have.
+    /// Requests a GETACK to the replicas.
     pub(crate) fn ask_replicas(&self, server: &Server) {
         self.wants_acks.store(true, Ordering::SeqCst);
         server.journal.call_thread();
     }
 
-    /// Whether somebody waits until replicas have what was written.
+    /// Whether a client, a failover or a shutdown waits until replicas have the writes.
     pub(crate) fn is_awaited(&self, server: &Server) -> bool {
         self.syncs.load(Ordering::Relaxed)
             || self.waits.has_some()
@@ -268,37 +269,37 @@ impl Primary {
         }
     }
 
-    /// The position behind the last byte of the stream.
+    /// Returns the position after the last byte of the stream.
     pub(crate) fn end(&self) -> u64 {
         self.end.load(Ordering::Acquire)
     }
 
-    /// The same, with all that somebody is about to add.
+    /// Returns the same position, including bytes that another thread is just appending.
     pub(crate) fn settled_end(&self) -> u64 {
         self.stream.lock().backlog.end()
     }
 
-    /// The position of the first byte that is kept, if there is a stream.
+    /// Returns the position of the first byte that is kept, if there is a stream.
     pub(crate) fn first_kept(&self) -> Option<u64> {
         self.is_on.load(Ordering::Relaxed).then(|| self.stream.lock().first())
     }
 
-    /// The memory in bytes of what is kept of the stream.
+    /// Returns the memory of the kept stream in bytes.
     pub(crate) fn backlog_bytes(&self) -> usize {
         if self.is_on.load(Ordering::Relaxed) { self.stream.lock().backlog.memory_bytes() } else { 0 }
     }
 
-    /// The bytes on the disk of what is kept of the stream beyond memory.
+    /// Returns the bytes of the kept stream on disk.
     pub(crate) fn spilled_bytes(&self) -> u64 {
         self.stream.lock().spill.bytes()
     }
 
-    /// All replicas, by the ids of their clients.
+    /// Returns all replicas, ordered by client id.
     pub(crate) fn replicas(&self) -> Vec<Arc<ReplicaView>> {
         self.replicas.lock().values().cloned().collect()
     }
 
-    /// The replica that is this client.
+    /// Returns the replica with this client id.
     pub(crate) fn replica(&self, client_id: u64) -> Option<Arc<ReplicaView>> {
         self.replicas.lock().get(&client_id).cloned()
     }
@@ -317,16 +318,16 @@ impl Primary {
         self.listeners[view.client.worker].replicas.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// The tokens and ids of the replicas of a worker, which is about to look at them.
+    /// Returns the tokens and ids of a worker's replicas, which the worker is about to feed.
     pub(crate) fn replicas_of(&self, worker: usize) -> Vec<(usize, u64)> {
-        // Before they are looked at: what comes then is told again.
+        // Cleared before they are fed, so that later bytes cause another notification.
         self.listeners[worker].is_told.store(false, Ordering::SeqCst);
         let replicas = self.replicas.lock();
         let own = replicas.values().filter(|view| view.client.worker == worker);
         own.map(|view| (view.client.token, view.client.id)).collect()
     }
 
-    /// Has a command of a database, or of none, passed on to replicas, behind all records that there are.
+    /// Sends a command, of a database or of none, to the replicas after all records so far.
     pub(crate) fn pass_on<'w>(
         &self,
         server: &Server,
@@ -347,7 +348,7 @@ impl Primary {
         }
     }
 
-    /// Adds commands at the end of the stream, and forgets what nobody needs any more.
+    /// Appends commands to the stream, and discards what no replica needs.
     fn add(&self, stream: &mut Stream, commands: &[u8], config: &Config) -> u64 {
         stream.backlog.append(commands);
         stream.asks_at = None;
@@ -361,8 +362,8 @@ impl Primary {
         end
     }
 
-    /// Forgets what nobody needs any more. What somebody needs is kept on the disk, up to `repl-backlog-spill`, or without
-    /// that in memory, as far as `client-output-buffer-limit replica` allows.
+    /// Discards what no replica needs. What a replica needs is kept on disk, up to `repl-backlog-spill`; without a
+    /// spill, in memory, up to `client-output-buffer-limit replica`.
     fn trim(&self, stream: &mut Stream, config: &Config) {
         let end = stream.backlog.end();
         let kept_from = end.saturating_sub(config.repl_backlog_size);
@@ -395,25 +396,25 @@ impl Primary {
         self.absent.lock().forget(first, i64::MIN);
     }
 
-    /// The position from which on somebody needs the stream, who is there or is to come back.
+    /// Returns the first position that a connected replica, or one that is expected back, still needs.
     fn needed(&self, config: &Config) -> u64 {
         let replicas = self.replicas.lock();
         let slowest = replicas.values().map(|view| view.needed()).min();
         drop(replicas);
-        // They are remembered for the spill alone.
+        // Disconnected replicas are remembered only for the spill.
         let absent = if config.repl_backlog_spill > 0 { self.absent.lock().needed() } else { None };
         slowest.into_iter().chain(absent).min().unwrap_or(u64::MAX)
     }
 
-    /// Notes that a replica was too slow: what it needs is not kept any more.
+    /// Records that a replica was too slow: the bytes that it needs are no longer kept.
     fn note_slow(&self, view: &ReplicaView) {
         if !view.is_dropped.swap(true, Ordering::Relaxed) {
             self.absent.lock().note_slow(view.name(), unix_ms());
         }
     }
 
-    /// Notes that a replica is gone that has got a copy, for whatever reason it has not loaded that: else it would get one
-    /// after the other. One whose port is not known may be several.
+    /// Records whether a disconnected replica loaded the copy that it received. Otherwise, whatever the reason, it
+    /// would receive copy after copy. A replica without a known port may be several.
     fn note_copied(&self, view: &ReplicaView) {
         if view.is_old || view.port == 0 {
             return;
@@ -429,7 +430,7 @@ impl Primary {
         }
     }
 
-    /// Tells the workers that have replicas that there is something for them.
+    /// Notifies the workers that have replicas of new bytes.
     fn tell_workers(&self, server: &Server) {
         for (worker, listener) in self.listeners.iter().enumerate() {
             if listener.replicas.load(Ordering::SeqCst) == 0 {
@@ -439,7 +440,7 @@ impl Primary {
             if !listener.is_told.swap(true, Ordering::SeqCst) {
                 mailbox.send(Message::Feed);
             } else if self.is_awaited(server) {
-                // It may have put it off.
+                // The worker may have postponed its work.
                 mailbox.ring();
             }
         }

@@ -1,8 +1,8 @@
-//! Files without names in the data folder, for what replicas are still to get and memory has no room for. They are gone when
-//! they are closed, however that comes.
+//! Unnamed files in the data folder, for bytes that replicas have yet to receive and that exceed the memory limits. The
+//! system frees them when they are closed, even after a crash.
 //!
-//! With encryption at rest they are encrypted, each with a random key that is nowhere else: nobody reads them later. Blocks
-//! are encrypted one by one and bound to their places, so that any part can be read.
+//! With encryption at rest they are encrypted, each with a random key that exists only in memory, so they cannot be
+//! read later. Each block is encrypted separately and bound to its place, so that any part can be read.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -11,13 +11,13 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use crate::system::random_name::random_name;
 use sealing::{SEAL_BYTES, Seal};
 
-/// What is written at once, or a multiple of it.
+/// The unit of writes: this many bytes or a multiple.
 pub(super) const BLOCK_BYTES: usize = 64 * 1024;
 
-/// A block as it is encrypted.
+/// The size of an encrypted block.
 const SEALED_BYTES: usize = BLOCK_BYTES + SEAL_BYTES;
 
-/// See the module. What was written does not change, so that readers need no lock.
+/// An unnamed file. Written bytes do not change, so readers need no lock.
 #[derive(Debug)]
 pub(super) struct NamelessFile {
     file: File,
@@ -25,10 +25,10 @@ pub(super) struct NamelessFile {
 }
 
 impl NamelessFile {
-    /// An empty one. `what` is it for?
+    /// Creates an empty file; `what` says its purpose.
     ///
     /// # Errors
-    /// Those of the disk, and if the system gives no random numbers.
+    /// Those of the disk, and if the system returns no random numbers.
     pub(super) fn create(what: &str, is_encrypted: bool) -> io::Result<NamelessFile> {
         let random = random_name().map_err(|error| io::Error::other(error.to_string()))?;
         let name = format!("temp-{what}-{random}.rdb");
@@ -38,7 +38,7 @@ impl NamelessFile {
         Ok(NamelessFile { file, seal })
     }
 
-    /// Writes whole blocks; `at` is the end of others, or their place.
+    /// Writes whole blocks; `at` is the end of the file or the place of earlier blocks.
     ///
     /// # Errors
     /// Those of the disk.
@@ -56,10 +56,10 @@ impl NamelessFile {
         Ok(())
     }
 
-    /// Reads bytes that were written, wherever in a block they begin and end.
+    /// Reads written bytes; the range may begin and end anywhere in a block.
     ///
     /// # Errors
-    /// Those of the disk, and if an encrypted block is not what was written.
+    /// Those of the disk, and if an encrypted block is not the one that was written.
     pub(super) fn read(&self, at: u64, count: usize) -> io::Result<Vec<u8>> {
         let Some(seal) = &self.seal else {
             let mut bytes = vec![0; count];
@@ -89,7 +89,7 @@ mod sealing {
 
     use ember_persistence::encryption::{Key, KeyRing, RowSeal};
 
-    /// What a block is longer by when it is encrypted: a nonce of 12 bytes and a tag of 16.
+    /// Overhead of an encrypted block: a nonce of 12 bytes and a tag of 16.
     pub(super) const SEAL_BYTES: usize = 28;
 
     /// Encrypts blocks.
@@ -97,7 +97,7 @@ mod sealing {
     pub(super) struct Seal(RowSeal);
 
     impl Seal {
-        /// With a new key, which ends with it.
+        /// Creates a seal with a new key, discarded with the seal.
         pub(super) fn new() -> io::Result<Seal> {
             let mut key = [0; 32];
             getrandom::fill(&mut key).map_err(|error| io::Error::other(error.to_string()))?;
@@ -109,7 +109,7 @@ mod sealing {
             self.0.seal(&number.to_le_bytes(), block);
         }
 
-        /// Whether it was the block of this number; its bytes are in `block` then.
+        /// Decrypts `block`; returns whether it was the block of this number.
         pub(super) fn open(&self, number: u64, block: &mut Vec<u8>) -> bool {
             self.0.open(&number.to_le_bytes(), block)
         }
@@ -122,7 +122,7 @@ mod sealing {
 
     pub(super) const SEAL_BYTES: usize = 0;
 
-    /// Nothing is encrypted: that was left out of the program.
+    /// Encryption is not part of this build.
     #[derive(Debug)]
     pub(super) enum Seal {}
 
@@ -169,7 +169,7 @@ mod tests {
         let mut stored = vec![0; 2 * SEALED_BYTES];
         file.file.read_exact_at(&mut stored, 0).unwrap();
         assert!(!stored.windows(8).any(|part| part == b"xxxxxxxx"));
-        // The second block in the place of the first.
+        // The second block is written over the first.
         file.file.write_all_at(&stored[SEALED_BYTES..], 0).unwrap();
         assert_eq!(file.read(0, 1).unwrap_err().kind(), io::ErrorKind::InvalidData);
         assert_eq!(file.read(BLOCK_BYTES as u64, 1).unwrap(), b"x");

@@ -1,23 +1,24 @@
-//! What the stream's subscriber is to do behind a record.
+//! Orders to the stream's subscriber, each to be executed after a certain record.
 
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use super::copy::Copy;
 
-/// Something to be done when all records up to a number are in the stream.
+/// What to do when all records up to a number are in the stream.
 pub(super) enum Order {
-    /// A copy of the data was taken behind this record: the stream begins or goes on there, and says its database again.
+    /// A copy of the data was taken after this record: the stream begins or continues there, and selects its database
+    /// again.
     Meet { behind: u64, copy: Arc<Copy> },
-    /// A command that changes nothing here, but concerns replicas; it is of a database, or of none.
+    /// A command that changes nothing here but concerns replicas, of a database or of none.
     PassOn { behind: u64, command: Vec<u8>, database: Option<usize> },
-    /// Somebody wants to know at which position that is.
+    /// Sends the stream position of this record.
     Tell { behind: u64, position: SyncSender<u64> },
     /// The stream ends.
     End { behind: u64 },
-    /// The server is a replica: what comes behind this record is not in the stream, which is whole then.
+    /// The server is a replica: records after this one do not go into the stream, which is then complete.
     GiveOver { behind: u64, done: SyncSender<()> },
-    /// The server is a primary again: what comes behind this record is in the stream.
+    /// The server is a primary again: records after this one go into the stream.
     TakeAgain { behind: u64 },
 }
 

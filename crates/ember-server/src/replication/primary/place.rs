@@ -1,5 +1,5 @@
-//! Where the data of this server stand in the stream at one moment: what files say of it, so that a server which starts
-//! with them goes on there.
+//! The position of this server's data in the stream at one moment. Files record it, so that a server that starts with
+//! them resumes there.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -12,24 +12,24 @@ use super::orders::Order;
 use crate::replication::link::Link;
 use crate::server::Server;
 
-/// How long the journal may take to pass on what was done before. A disk that takes no more keeps it back; the file says
-/// nothing then.
+/// How long the journal may take to pass on earlier records. A disk that accepts no writes delays it; the file then
+/// contains no position.
 const WITHIN: Duration = Duration::from_secs(1);
 
 /// A place in the stream.
 pub(crate) enum Place {
-    /// It is known.
+    /// A known place.
     Known(Origin),
-    /// The journal says at which position of this history it is.
+    /// The journal sends the position in this history.
     Told { id: String, position: Receiver<u64> },
 }
 
 impl Place {
-    /// Waits until it is known; nothing if that takes too long.
+    /// Waits until it is known; returns `None` if that takes too long.
     pub(crate) fn wait(self) -> Option<Origin> {
         match self {
             Place::Known(origin) => Some(origin),
-            // Whoever leads next says the database itself.
+            // The next primary selects the database itself.
             Place::Told { id, position } => {
                 Origin::new(id.as_bytes(), position.recv_timeout(WITHIN).ok()?, 0)
             }
@@ -38,8 +38,8 @@ impl Place {
 }
 
 impl Primary {
-    /// The place of the data as they are now; nothing if there is no stream. The caller has exclusive access and has
-    /// published what it did.
+    /// Returns the place of the current data; `None` if there is no stream. The caller has exclusive access and has
+    /// published its records.
     pub(crate) fn place(&self, server: &Server) -> Option<Place> {
         if Link::of(server).database().is_some() {
             return self.last_place(server).map(Place::Known);
@@ -51,8 +51,8 @@ impl Primary {
         Some(Place::Told { id, position })
     }
 
-    /// The place of the data when nothing changes them any more and the journal has passed on all, or on a replica, where
-    /// whoever applies what comes adds it to the stream; nothing if there is no stream.
+    /// Returns the place of the data; `None` if there is no stream. The data must not change any more. On a primary the
+    /// journal has passed on everything; on a replica the link's worker adds to the stream itself.
     pub(crate) fn last_place(&self, server: &Server) -> Option<Origin> {
         let (id, position) = self.held()?;
         match Link::of(server).database() {

@@ -1,4 +1,5 @@
-//! Positions of what was seen: whoever has seen some data of one server can tell whether another one has all of that.
+//! Positions of data that were read: a client that has read data from one server can find out whether another server
+//! has all of it.
 
 use std::sync::atomic::Ordering;
 
@@ -10,27 +11,27 @@ use crate::replication::link::Link;
 use crate::server::Server;
 use crate::server::conditions::Condition;
 
-/// Where something stands that was seen.
+/// The position of data that were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// There is no stream.
     Nowhere,
-    /// All that was seen is in the stream before this.
+    /// All the data are in the stream before this position.
     At(Position),
-    /// Not all of it is in the stream yet.
+    /// Not all the data are in the stream yet.
     NotYet,
 }
 
 impl Primary {
-    /// Where all that stands that was done up to this record of the journal; or all up to now, if the data are a primary's
-    /// or nobody reads the journal.
+    /// Returns the position of everything up to this record of the journal, or of everything so far if the data come
+    /// from a primary or the journal is not read.
     pub(crate) fn standing(&self, server: &Server, record: Option<u64>) -> Standing {
         let is_replica = server.conditions.get().contains(Condition::REPLICA);
         if !self.is_on.load(Ordering::Relaxed) {
             let is_coming = is_replica && Link::of(server).copies();
             return if is_coming { Standing::NotYet } else { Standing::Nowhere };
         }
-        // What is applied is in the stream a moment later, and was read before.
+        // Commands reach the stream shortly after they are applied, but were read earlier.
         let read_to = if is_replica { Link::of(server).read_to() } else { None };
         let stream = self.stream.lock();
         let end = if is_replica {
@@ -48,13 +49,13 @@ impl Primary {
         Standing::At(Position::new(&self.history.lock().id, end))
     }
 
-    /// Whether it is known that this server's data are those from before a position, or another server is taking its place:
-    /// that one may have begun a stream with a name that is not known here yet.
+    /// Whether this server's data are known to precede a position, or another server is taking over: that one may have
+    /// begun a stream whose name is not known here yet.
     pub(crate) fn is_before(&self, server: &Server, position: Position) -> bool {
         if !self.is_on.load(Ordering::Relaxed) {
             return false;
         }
-        // It is over when the name is known: whoever finds it over is to find that.
+        // A failover ends after the new name is known here, so this must be read before the name.
         let hands_over = Failover::of(server).stage() == FailoverStage::HandingOver;
         let stream = self.stream.lock();
         let history = self.history.lock();

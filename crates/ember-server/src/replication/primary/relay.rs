@@ -1,10 +1,11 @@
-//! The stream of a server that is a replica itself: what its primary sends, byte by byte.
+//! The stream of a server that is a replica itself: the bytes that its primary sends.
 //!
-//! It has the primary's name and positions. So replicas of replicas get what all others get, and whoever has followed the
-//! same primary goes on here without a copy, also when this server has taken the primary's place.
+//! It has the primary's name and positions. So replicas of replicas receive the same bytes as all others, and a replica
+//! that has followed the same primary resumes here with a partial sync, even when this server has become the primary.
 //!
-//! Whoever applies what comes adds it, and nobody else: the journal's subscriber gives the stream over when the server
-//! becomes a replica, before there is a link, and takes it again when it becomes a primary, when nothing more is applied.
+//! Only the link's worker, which applies the commands, appends to it. The journal's subscriber releases the stream when
+//! the server becomes a replica, before there is a link, and takes it again when the server becomes a primary and
+//! nothing more is applied.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,7 +23,7 @@ use crate::server::Server;
 use crate::system::random_name::random_name;
 
 impl Primary {
-    /// The data are those of the history `id` at this position.
+    /// Sets the history and position of the data.
     pub(crate) fn begin_relay(&self, id: String, position: u64) {
         let mut stream = self.stream.lock();
         *self.history.lock() = History::new(id);
@@ -31,11 +32,11 @@ impl Primary {
         self.is_on.store(true, Ordering::SeqCst);
     }
 
-    /// The data are those that a file has, which says where they stand in a stream. A primary goes on from there, under a
-    /// name of its own. No worker is inside the gate.
+    /// Resumes at the position that the loaded file gives for its data. A primary continues from there under a new
+    /// name. No worker is inside the gate.
     ///
     /// # Errors
-    /// If the system gives no random numbers.
+    /// If the system returns no random numbers.
     pub(crate) fn resume(
         &self,
         server: &Server,
@@ -51,7 +52,7 @@ impl Primary {
         Ok(())
     }
 
-    /// The history goes on under this name, which the primary has said.
+    /// Continues the history under the name that the primary has sent.
     pub(crate) fn relay_as(&self, server: &Server, id: String) {
         if self.history().id != id {
             self.branch_history(server, id);
@@ -59,7 +60,7 @@ impl Primary {
         self.history.lock().is_own = false;
     }
 
-    /// The data are in no history any more.
+    /// Ends the stream: the data belong to no history any more.
     pub(crate) fn end_relay(&self, server: &Server) {
         {
             let mut stream = self.stream.lock();
@@ -73,8 +74,9 @@ impl Primary {
         self.disconnect_all(server, "the data here are in no history any more");
     }
 
-    /// The server becomes a replica: nothing that it does from now on is in the stream. What is returned says when all that
-    /// it has done before is. The caller has exclusive access, has published what it did, and calls the journal's thread.
+    /// Releases the stream because the server becomes a replica: its later records do not go into the stream. The
+    /// receiver is notified when all earlier ones are in it. The caller has exclusive access, has published its
+    /// records, and calls the journal's thread.
     pub(crate) fn give_stream_over(&self, server: &Server) -> Receiver<()> {
         let behind = server.journal.switch(Reader::Replicas, false);
         self.gives_over.store(true, Ordering::SeqCst);
@@ -83,8 +85,8 @@ impl Primary {
         given_over
     }
 
-    /// The server becomes a primary: what it does from now on is in the stream, under this name. The caller has exclusive
-    /// access, and calls the journal's thread.
+    /// Takes the stream because the server becomes a primary: its records go into the stream from now on, under this
+    /// name. The caller has exclusive access, and calls the journal's thread.
     pub(crate) fn take_stream(&self, server: &Server, id: String) {
         if self.held().is_some() {
             let behind = server.journal.switch(Reader::Replicas, true);
@@ -95,7 +97,7 @@ impl Primary {
     }
 }
 
-/// Passes on what a link's commands are.
+/// Appends the commands of a link to the stream.
 pub(crate) struct LinkRelay {
     server: &'static Server,
     config: Arc<Config>,

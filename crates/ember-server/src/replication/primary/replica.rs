@@ -1,24 +1,24 @@
-//! What is known of a replica.
+//! The state of a replica.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::clients::client::ClientView;
 
-/// How far a replica is.
+/// The stage of a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Stage {
-    /// It waits for a copy of the data.
+    /// The replica waits for a copy of the data.
     Waiting,
-    /// It gets one.
+    /// The replica receives the copy.
     Copying,
-    /// It gets the stream.
+    /// The replica receives the stream.
     Online,
 }
 
 impl Stage {
-    /// The word of INFO.
+    /// Returns the name in INFO.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Stage::Waiting => "wait_bgsave",
@@ -28,32 +28,33 @@ impl Stage {
     }
 }
 
-/// A replica, as far as others may see it.
+/// A replica as other threads see it.
 pub(crate) struct ReplicaView {
     pub(crate) client: Arc<ClientView>,
-    /// The port that it listens to, and its address.
+    /// The port that it listens on, and its address.
     pub(crate) port: u16,
     pub(crate) address: String,
-    /// It gets a copy of the data alone: nothing of the stream is kept for it.
+    /// The replica receives only a copy of the data: nothing of the stream is kept for it.
     pub(super) is_copied_only: bool,
-    /// It has sent SYNC, and so does not say how far it is.
+    /// The replica sent SYNC, so it does not report its offset.
     pub(super) is_old: bool,
-    /// Its copy has all of the data, and is the one that others get.
+    /// Its copy contains all the data and is shared with other replicas.
     pub(super) wants_all: bool,
     stage: AtomicU8,
-    /// How many bytes of its copy it has got.
+    /// The bytes of its copy that it has received.
     pub(super) copied: AtomicU64,
     /// Its connection is closed.
     pub(super) is_gone: AtomicBool,
-    /// It has confirmed something.
+    /// The replica has sent an acknowledgement.
     has_confirmed: AtomicBool,
-    /// The position in the stream of what it gets next.
+    /// The stream position of the next byte to send.
     pub(super) position: AtomicU64,
-    /// That of the first byte it gets: what lies before it has.
+    /// The stream position of the first byte sent to it: it has everything before.
     begins_at: AtomicU64,
-    /// It was too slow, or could not be told all, and needs a copy.
+    /// The replica was too slow, or misses unsupported commands, and needs a full sync.
     pub(super) is_dropped: AtomicBool,
-    /// Up to which position it has run the stream, and has that on its disk, as it said at this Unix time in ms.
+    /// The stream position up to which it has run the stream, the one up to which it has that on disk, and when it said
+    /// so, Unix time in ms.
     acknowledged: AtomicU64,
     durable: AtomicU64,
     acknowledged_ms: AtomicI64,
@@ -74,7 +75,7 @@ impl ReplicaView {
             copied: AtomicU64::new(0),
             is_gone: AtomicBool::new(false),
             has_confirmed: AtomicBool::new(false),
-            // Nothing is kept for it before it is known what it needs.
+            // Nothing is kept for it before its position is known.
             position: AtomicU64::new(u64::MAX),
             begins_at: AtomicU64::new(u64::MAX),
             is_dropped: AtomicBool::new(false),
@@ -85,7 +86,7 @@ impl ReplicaView {
         }
     }
 
-    /// What the log calls it.
+    /// Its name in the log.
     pub(crate) fn name(&self) -> String {
         format!("{}:{}", self.address, self.port)
     }
@@ -103,38 +104,38 @@ impl ReplicaView {
         self.stage.store(stage as u8, Ordering::Relaxed);
     }
 
-    /// Notes why its connection is about to be closed, unless that is known.
+    /// Records why its connection is about to be closed, unless a reason is recorded already.
     pub(super) fn note_end(&self, why: String) {
         let _ = self.end.set(why);
     }
 
-    /// Why its connection is closed, if that is known.
+    /// Returns why its connection is closed, if that is known.
     pub(super) fn why_it_ends(&self) -> Option<&str> {
         self.end.get().map(String::as_str)
     }
 
-    /// Whether it has confirmed something.
+    /// Whether it has sent an acknowledgement.
     pub(super) fn has_confirmed(&self) -> bool {
         self.has_confirmed.load(Ordering::Relaxed)
     }
 
-    /// Whether it gets a copy of the data alone.
+    /// Whether it receives only a copy of the data.
     pub(crate) fn is_copied_only(&self) -> bool {
         self.is_copied_only
     }
 
-    /// What it has confirmed: the position that it has run the stream up to.
+    /// Returns the position up to which it has run the stream, as it confirmed.
     pub(crate) fn acknowledged(&self) -> u64 {
         self.acknowledged.load(Ordering::Relaxed)
     }
 
-    /// It gets the stream from this position on.
+    /// Starts its stream at this position.
     pub(super) fn begin_at(&self, position: u64) {
         self.begins_at.store(position, Ordering::Relaxed);
         self.position.store(position, Ordering::Relaxed);
     }
 
-    /// The position from which on it needs the stream: what it has not confirmed it may not have got.
+    /// Returns the first position of the stream that it needs: bytes that it has not confirmed may not have arrived.
     pub(super) fn needed(&self) -> u64 {
         let position = self.position.load(Ordering::Relaxed);
         if self.is_old {
@@ -143,34 +144,34 @@ impl ReplicaView {
         position.min(self.begins_at.load(Ordering::Relaxed).max(self.acknowledged()))
     }
 
-    /// Bytes of the stream that it has not confirmed, if that ends at `end`. One that waits for a copy of the data lacks
-    /// none: its copy begins at the end.
+    /// Returns the bytes of the stream, which ends at `end`, that it has not confirmed. A replica that waits for a copy
+    /// of the data has none: its copy begins at the end.
     pub(crate) fn lag_bytes(&self, end: u64) -> u64 {
         end.saturating_sub(self.needed())
     }
 
-    /// Whether it can go on where it is when it comes back.
+    /// Whether it can resume at its position when it reconnects.
     pub(super) fn comes_back(&self) -> bool {
         let is_whole = self.stage() == Stage::Online && !self.is_copied_only && !self.is_old;
         is_whole && !self.is_dropped.load(Ordering::Relaxed)
     }
 
-    /// The position up to which it has the stream on its disk.
+    /// Returns the position up to which it has the stream on disk.
     pub(crate) fn durable(&self) -> u64 {
         self.durable.load(Ordering::Relaxed)
     }
 
-    /// When it was last heard, Unix time in ms.
+    /// Returns when its last message arrived, Unix time in ms.
     pub(crate) fn acknowledged_ms(&self) -> i64 {
         self.acknowledged_ms.load(Ordering::Relaxed)
     }
 
-    /// Whole seconds since it was last heard.
+    /// Returns whole seconds since its last message.
     pub(crate) fn lag_s(&self, now_ms: i64) -> i64 {
         (now_ms - self.acknowledged_ms()).max(0) / 1000
     }
 
-    /// Takes what it confirms. Nobody is believed to have what does not exist.
+    /// Records an acknowledgement. Positions after `end` are not believed.
     pub(super) fn acknowledge(&self, position: u64, durable: Option<u64>, end: u64, now_ms: i64) {
         self.has_confirmed.store(true, Ordering::Relaxed);
         self.acknowledged.fetch_max(position.min(end), Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! What is kept of the stream beyond memory, for replicas that are behind: files without names in the data folder, each
-//! written once from its beginning to its end, so that whoever reads needs no lock.
+//! The part of the stream that is kept on disk for replicas that lag: unnamed files in the data folder, each written
+//! once from beginning to end, so that readers need no lock.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,7 +9,7 @@ use ember_cluster::replication::backlog::CHUNK_BYTES;
 
 use super::nameless::{BLOCK_BYTES, NamelessFile};
 
-/// Bytes of a file. They are given back in these.
+/// Bytes of a file, the unit in which disk space is freed.
 const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
 
 const _: () = assert!(CHUNK_BYTES.is_multiple_of(BLOCK_BYTES));
@@ -27,13 +27,13 @@ impl Segment {
     }
 }
 
-/// See the module. Its segments follow one another without a gap.
+/// The files of the spilled stream. They follow one another without a gap.
 #[derive(Default)]
 pub(super) struct Spill {
     segments: VecDeque<Segment>,
 }
 
-/// A part of it, to be read whenever.
+/// A part of a segment, which may be read at any time.
 pub(super) struct Part {
     file: Arc<NamelessFile>,
     at: u64,
@@ -41,7 +41,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Its bytes, at most `max`.
+    /// Reads its bytes, at most `max`.
     ///
     /// # Errors
     /// Those of the file.
@@ -51,18 +51,18 @@ impl Part {
 }
 
 impl Spill {
-    /// The position of its first byte, if it has any.
+    /// Returns the position of its first byte, if it has any.
     pub(super) fn first(&self) -> Option<u64> {
         self.segments.front().map(|segment| segment.first)
     }
 
-    /// Its bytes on the disk.
+    /// Its bytes on disk.
     pub(super) fn bytes(&self) -> u64 {
         self.segments.iter().map(|segment| segment.len).sum()
     }
 
-    /// Adds chunks of the backlog that stand at a position. What does not end there is forgotten. A file that is begun is
-    /// encrypted if that is said.
+    /// Appends chunks of the backlog that begin at a position. If they do not follow what is kept, that is discarded.
+    /// With `is_encrypted`, a new file is encrypted.
     ///
     /// # Errors
     /// Those of the disk; then nothing is kept.
@@ -88,19 +88,19 @@ impl Spill {
         Ok(())
     }
 
-    /// Gives files back that have nothing from this position on.
+    /// Frees files that end before this position.
     pub(super) fn forget_before(&mut self, position: u64) {
         while self.segments.front().is_some_and(|segment| segment.end() <= position) {
             self.segments.pop_front();
         }
     }
 
-    /// Gives all files back.
+    /// Frees all files.
     pub(super) fn clear(&mut self) {
         self.segments.clear();
     }
 
-    /// What stands at a position and behind it in the same file.
+    /// Returns the bytes at a position and after it in the same file.
     pub(super) fn part(&self, position: u64) -> Option<Part> {
         let next = self.segments.partition_point(|segment| segment.first <= position);
         let segment = self.segments.get(next.checked_sub(1)?).filter(|segment| position < segment.end())?;
@@ -131,7 +131,7 @@ mod tests {
         spill.forget_before(first + (64 << 20) + 1);
         assert_eq!(spill.first(), Some(first + (64 << 20)));
         assert_eq!(part.read(3).unwrap(), chunk[..3], "who has it may still read it");
-        // What does not follow begins anew.
+        // Bytes that do not follow begin a new spill.
         spill.append(5, &chunk[..BLOCK_BYTES], false).unwrap();
         assert_eq!((spill.first(), spill.bytes()), (Some(5), BLOCK_BYTES as u64));
     }

@@ -1,4 +1,4 @@
-//! A data set on its way to replicas: written once, read by each at its own pace, perhaps while it is written.
+//! The data set of a full sync: written once, read by each replica at its own pace, even while it is written.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -16,30 +16,30 @@ const PIECE_BYTES: usize = 1024 * 1024;
 
 const _: () = assert!(PIECE_BYTES.is_multiple_of(BLOCK_BYTES));
 
-/// A part of it.
+/// A part of the data.
 #[derive(Debug)]
 enum Piece {
     Memory(Vec<u8>),
-    /// From this byte of the file on.
+    /// Begins at this byte of the file.
     File(u64),
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// The pieces that are kept. Those before them all have got.
+    /// The kept pieces. All replicas have received those before.
     pieces: VecDeque<Piece>,
-    /// The number of the first of them.
+    /// The number of the first kept piece.
     first: u64,
     in_memory: usize,
-    /// All bytes, those that are not kept any more, too.
+    /// All bytes, including those no longer kept.
     len: u64,
-    /// Nobody reads what lies before this position.
+    /// Current readers have read everything before this position.
     read_before: u64,
     file: Option<Arc<NamelessFile>>,
     in_file: u64,
-    /// The block of the file that is not full yet: its bytes up to `len`, and perhaps those that are being written.
+    /// The block of the file that is not full yet: its bytes up to `len`, and perhaps those being written.
     tail: Vec<u8>,
-    /// How writing has ended.
+    /// How writing ended.
     end: Option<Result<(), String>>,
 }
 
@@ -54,7 +54,7 @@ impl State {
     }
 }
 
-/// See the module: pieces in memory, and what does not fit there in a file without a name.
+/// Pieces in memory, and those that do not fit there in an unnamed file.
 #[derive(Debug)]
 pub(super) struct Spool {
     state: Mutex<State>,
@@ -63,19 +63,19 @@ pub(super) struct Spool {
     is_encrypted: bool,
 }
 
-/// What was read of a spool.
+/// The result of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Portion {
     /// The next bytes.
     Bytes(Vec<u8>),
-    /// There are no more yet.
+    /// No more bytes yet.
     None,
-    /// There are no more.
+    /// The end of the data.
     End,
 }
 
 impl Spool {
-    /// An empty one. What of it is in a file is encrypted if that is said.
+    /// Creates an empty spool. With `is_encrypted`, its file is encrypted.
     pub(super) fn new(is_encrypted: bool) -> Spool {
         Spool { state: Mutex::default(), pieces_in_memory_max: PIECES_IN_MEMORY_MAX, is_encrypted }
     }
@@ -85,7 +85,7 @@ impl Spool {
         self.state.lock().len
     }
 
-    /// Whether all of it is written: its bytes then, or why there never will be all.
+    /// Returns the length when all of it is written, or the error that prevented that.
     pub(super) fn whole(&self) -> Option<Result<u64, String>> {
         let state = self.state.lock();
         state.end.clone().map(|end| end.map(|()| state.len))
@@ -96,8 +96,8 @@ impl Spool {
         self.state.lock().end = Some(end);
     }
 
-    /// Nobody reads what lies before `position`, but those who come yet: it is kept for them as long as there is memory for
-    /// what follows.
+    /// Records that current readers have read everything before `position`. It is still kept for later readers as long
+    /// as there is memory for what follows.
     pub(super) fn forget_before(&self, position: u64) {
         let mut state = self.state.lock();
         state.read_before = position;
@@ -106,15 +106,15 @@ impl Spool {
         }
     }
 
-    /// Whether its first byte is still there.
+    /// Whether its first byte is still kept.
     pub(super) fn is_kept(&self) -> bool {
         self.state.lock().first == 0
     }
 
-    /// Reads what lies at a position, at most `max` bytes.
+    /// Reads at most `max` bytes at a position.
     ///
     /// # Errors
-    /// Those of the file, or why there never will be all.
+    /// Those of the file, or the error that ended the writing.
     pub(super) fn read(&self, position: u64, max: usize) -> Result<Portion, String> {
         let (file, at, count) = {
             let state = self.state.lock();
@@ -134,7 +134,7 @@ impl Spool {
                     return Ok(Portion::Bytes(bytes[at..at + left].to_vec()));
                 }
                 (Some(Piece::File(begin)), Some(file)) => {
-                    // Behind that lies the last block. If that is in another piece, all of this one is written.
+                    // The last block follows. If it is in another piece, all of this one is written.
                     let written = state.len - state.len % BLOCK_BYTES as u64;
                     if position >= written {
                         let at = (position - written) as usize;
@@ -148,7 +148,7 @@ impl Spool {
         Ok(Portion::Bytes(file.read(at, count).map_err(|error| error.to_string())?))
     }
 
-    /// Appends bytes, as many as fit into the last piece; how many.
+    /// Appends as many bytes as fit into the last piece, and returns their number.
     fn append(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.state.lock();
         let filled = (state.len % PIECE_BYTES as u64) as usize;
@@ -179,7 +179,7 @@ impl Spool {
                 if tail.len() == BLOCK_BYTES {
                     let (file, block) = (Arc::clone(file), tail.clone());
                     let at = *begin + (filled + count - BLOCK_BYTES) as u64;
-                    // Readers do not wait for the disk: they look no further than `len`.
+                    // Readers do not wait for the disk: they read no further than `len`.
                     drop(state);
                     file.write(at, &block)?;
                     state = self.state.lock();
@@ -193,7 +193,7 @@ impl Spool {
     }
 }
 
-/// What writes to a spool: one at a time.
+/// The only writer of a spool.
 pub(super) struct SpoolWriter<'s>(pub(super) &'s Spool);
 
 impl Write for SpoolWriter<'_> {

@@ -17,10 +17,10 @@ use crate::replication::failover::stage::{Failover, FailoverStage};
 use crate::replication::shutdown::stage::{Shutdown, ShutdownStage};
 use crate::server::Server;
 
-/// How long the thread sleeps at most: the time between two signs of life may become another one.
+/// How long the thread sleeps at most: the interval of keepalives may change.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
-/// See the module.
+/// The journal's subscriber that fills the stream.
 pub(crate) struct StreamSubscriber {
     server: &'static Server,
     primary: &'static Primary,
@@ -29,18 +29,18 @@ pub(crate) struct StreamSubscriber {
     orders: VecDeque<Order>,
     /// Records go into the stream.
     reads: bool,
-    /// The database that replicas take the next command for; `None` if they do not know it.
+    /// The database that the replicas have selected; `None` if they do not know it.
     database: Option<usize>,
-    /// When replicas last got a sign of life, or it is counted from.
+    /// When the last keepalive was sent, or when the stream began.
     pinged: Instant,
-    /// There are records that replicas were not asked whether they have.
+    /// There are records that no GETACK follows yet.
     has_records: bool,
-    /// There is something that replicas were not told of.
+    /// There are bytes that the workers have not been notified of.
     has_news: bool,
 }
 
 impl StreamSubscriber {
-    /// The subscriber of a server whose journal is not read yet.
+    /// Returns the subscriber of a server whose journal is not read yet.
     pub(crate) fn new(server: &'static Server) -> StreamSubscriber {
         StreamSubscriber {
             server,
@@ -77,7 +77,7 @@ impl StreamSubscriber {
             }
             Order::PassOn { command, database, .. } if self.reads => self.pass_on(&command, database),
             Order::PassOn { .. } => {}
-            // Nobody waits if it has taken too long.
+            // The receiver is dropped if this took too long.
             Order::Tell { position, .. } => _ = position.send(self.primary.end()),
             Order::End { .. } => {
                 self.reads = false;
@@ -87,28 +87,28 @@ impl StreamSubscriber {
             Order::GiveOver { done, .. } => {
                 self.reads = false;
                 self.primary.gives_over.store(false, Ordering::SeqCst);
-                // Nobody waits if the role has changed again.
+                // The receiver is dropped if the role has changed again.
                 let _ = done.send(());
             }
             Order::TakeAgain { behind } => self.take(behind),
         }
     }
 
-    /// Lets the records behind this one go into the stream.
+    /// Lets the records after this one go into the stream.
     fn take(&mut self, behind: u64) {
         if !self.reads {
             self.reads = true;
             let mut stream = self.primary.stream.lock();
             let end = stream.backlog.end();
             stream.last_record = behind;
-            // Whoever has the data at this position has all that was done before.
+            // Data at this position include all earlier records.
             stream.milestones.note(behind, end);
             self.pinged = Instant::now();
         }
         self.database = None;
     }
 
-    /// Adds a command that is no record. One that is for no database may itself choose one.
+    /// Appends a command that is not a record. One without a database may itself select one.
     fn pass_on(&mut self, command: &[u8], database: Option<usize>) {
         let mut bytes = Vec::new();
         if let Some(database) = database.filter(|_| database != self.database) {
@@ -122,7 +122,7 @@ impl StreamSubscriber {
         self.add(&bytes, None);
     }
 
-    /// Adds commands to the stream; all records up to `record` are in it then, if that is said.
+    /// Appends commands to the stream; with `record`, all records up to it are then in the stream.
     fn add(&mut self, commands: &[u8], record: Option<u64>) {
         let mut stream = self.primary.stream.lock();
         let end = self.primary.add(&mut stream, commands, &self.config);
@@ -133,10 +133,10 @@ impl StreamSubscriber {
         self.has_news = true;
     }
 
-    /// Asks replicas what they have, unless the server is about to end.
+    /// Sends a GETACK, unless the server is about to end.
     fn ask(&mut self) {
         let mut stream = self.primary.stream.lock();
-        // Behind the lock: whoever ends the server looks at the stream once it has said so.
+        // Checked under the lock: shutdown sets its stage first and then reads the stream.
         if self.shutdown() == ShutdownStage::Ending {
             return;
         }
@@ -154,7 +154,7 @@ impl StreamSubscriber {
         self.pinged = now;
         let is_heard = self.primary.replicas.lock().values().any(|view| view.stage() == Stage::Online);
         let mut stream = self.primary.stream.lock();
-        // Replicas that are waited for must get to the end.
+        // A failover or a shutdown needs replicas that reach the end.
         let is_waited_for =
             Failover::of(self.server).stage() != FailoverStage::Off || self.shutdown() != ShutdownStage::Off;
         if is_heard && !is_waited_for {
@@ -258,7 +258,7 @@ impl Subscriber for StreamSubscriber {
     }
 
     fn is_over(&self) -> bool {
-        // The AOF says when all is over.
+        // The AOF decides when the shutdown is complete.
         true
     }
 }

@@ -31,7 +31,7 @@ impl Primary {
     }
 }
 
-/// Begins the copy that is due, if one is and no other snapshot is under way. The worker is inside the gate and holds no
+/// Begins the copy that is due, if one is and no other snapshot is running. The worker is inside the gate and holds no
 /// lock.
 pub(super) fn begin_due(executor: &mut Executor) {
     let server = executor.server;
@@ -42,13 +42,13 @@ pub(super) fn begin_due(executor: &mut Executor) {
     let Ok(claim) = Claim::take(server, Purpose::Sync) else { return };
     let asked = Instant::now();
     let begun = executor.with_exclusive_access(|executor, _| {
-        // The role may be another one by now.
+        // The role may have changed in the meantime.
         if !Link::of(server).has_data() {
             return None;
         }
         let copy = primary.take_due_copy(&executor.config)?;
         executor.publish();
-        // The beginning of the file says what a reader has to know, which depends on such values alone.
+        // The header of the file states the version that a reader needs, which depends only on expiring elements.
         let version = copy.form().version(server.keyspace.has_expiring_elements());
         let point = copy.is_wanted().then(|| point_in_time::begin_for_replicas(&claim, executor, version));
         if point.is_some() {
@@ -104,7 +104,7 @@ pub(super) fn begin_due(executor: &mut Executor) {
     }
 }
 
-/// A copy without keys, which is written at once. O(functions).
+/// Creates a copy without keys, which is written at once. O(functions).
 pub(super) fn without_keys(server: &Server, has_functions: bool, now_ms: i64) -> Arc<Copy> {
     let written = write_without_keys(server, has_functions, now_ms).map_err(|error| error.to_string());
     let primary = Primary::of(server);
@@ -122,8 +122,8 @@ fn write_without_keys(server: &Server, has_functions: bool, now_ms: i64) -> io::
     Ok(spool)
 }
 
-/// Writes the keyspace at one moment. `database` is the one that the next command behind it is for, if that does not say so
-/// itself.
+/// Writes the keyspace at one moment. `database` is the selected database of the stream after it, unless the stream
+/// selects one itself.
 fn write(
     server: &Server,
     point: PointInTime,
@@ -145,8 +145,8 @@ fn new_spool(server: &Server) -> Spool {
     Spool::new(server.encryption().is_on())
 }
 
-/// Writes an RDB file of a version to a spool, as long as the copy that it is of is wanted; `fill` writes its middle. Who
-/// reads one that is streamed is told of what is new.
+/// Writes an RDB file of a version to a spool, as long as its copy is wanted; `fill` writes its middle. Readers of a
+/// streamed copy are notified of new bytes.
 fn fill_spool(
     server: &Server,
     spool: &Spool,
@@ -162,17 +162,17 @@ fn fill_spool(
     Ok(())
 }
 
-/// Writes to a spool, and tells those who read it of what is new.
+/// Writes to a spool and notifies its readers of new bytes.
 struct Telling<'s> {
     server: &'s Server,
     writer: SpoolWriter<'s>,
     copy: Option<&'s Copy>,
     is_streamed: bool,
-    /// Bytes that nobody was told of.
+    /// Bytes that the readers have not been notified of.
     untold: usize,
 }
 
-/// So many new bytes are told of at once.
+/// Readers are notified once per this many new bytes.
 const TOLD_BYTES: usize = 256 * 1024;
 
 impl Write for Telling<'_> {

@@ -1,4 +1,4 @@
-//! What a primary does periodically, on worker 0.
+//! Periodic work of a primary, on worker 0.
 
 use std::sync::atomic::Ordering;
 
@@ -14,11 +14,11 @@ use crate::server::Server;
 use crate::system::clock::unix_ms;
 use crate::system::random_name::random_name;
 
-/// Does what is due. The worker is inside the gate and holds no lock.
+/// Does the work that is due. The worker is inside the gate and holds no lock.
 pub(crate) fn work(executor: &mut Executor) {
     let server = executor.server;
     let primary = Primary::of(server);
-    // Encryption may begin while the server runs.
+    // Encryption may be switched on while the server runs.
     primary.encrypts.store(server.encryption().is_on(), Ordering::Relaxed);
     taking::begin_due(executor);
     primary.begun.lock().retain(|copy| copy.is_joinable());
@@ -32,8 +32,8 @@ pub(crate) fn work(executor: &mut Executor) {
     }
 }
 
-/// Closes the connections of replicas that have said nothing for `repl-timeout`, and of those that what comes next for them
-/// is not kept for any more.
+/// Closes the connections of replicas that were silent for `repl-timeout`, and of those whose next bytes are no longer
+/// kept.
 fn close_lost(server: &Server, primary: &Primary, config: &Config) {
     let (now_ms, timeout_s) = (unix_ms(), i64::from(config.repl_timeout));
     let first = primary.first_kept().unwrap_or_default();
@@ -73,8 +73,8 @@ fn end_if_alone(executor: &mut Executor, primary: &Primary) {
     primary.alone_since_ms.store(now_ms, Ordering::Relaxed);
 }
 
-/// Ends the stream of a primary: what is changed now is in none, and no replica goes on from here. The worker is inside the
-/// gate and holds no lock.
+/// Ends the stream of a primary: later changes are in no stream, and no replica can resume from here. The worker is
+/// inside the gate and holds no lock.
 fn end_stream(executor: &mut Executor) {
     let server = executor.server;
     let primary = Primary::of(server);

@@ -1,9 +1,10 @@
-//! The commands that not all replicas know: what one does not know it is never told.
+//! The commands that not all replicas support. A replica is never sent commands that it does not support.
 //!
-//! The stream is in words of Redis 7.0, but for what that has no words for. A replica that was told one of those would have
-//! other data from then on, with a line in its own log at most. So the stream is looked through for each replica that may
-//! not know all, before it is sent; at the first such command the replica is disconnected, and needs a copy of the data. Who
-//! loads a copy in which that stands knows it: Redis, which says nothing of itself, is found out in this way.
+//! The stream uses commands of Redis 7.0, except for what those cannot express. A replica that received an unsupported
+//! command would have different data from then on, with at most a line in its own log. So the stream is checked before
+//! it is sent to a replica that may not support everything. At the first such command the replica is disconnected, and
+//! needs a full sync. A replica that loads a copy with such values supports the commands; this is how the server finds
+//! out about Redis, which does not report its version.
 
 use std::collections::BTreeMap;
 
@@ -20,11 +21,11 @@ pub(super) struct Words(u8);
 
 impl Words {
     pub(super) const NONE: Words = Words(0);
-    /// The expiry of a hash's fields.
+    /// Expiries of hash fields.
     pub(super) const FIELDS: Words = Words(1);
-    /// Vector sets as those of Redis.
+    /// Vector sets like those of Redis.
     pub(super) const VECTORS: Words = Words(2);
-    /// What only ember has.
+    /// Commands that only ember has.
     pub(super) const OWN: Words = Words(4);
     const ALL: Words = Words(7);
 
@@ -40,7 +41,7 @@ impl Words {
         self.0 & other.0 == other.0
     }
 
-    /// Those that a replica knows, as far as it says what it is.
+    /// Returns the groups that a replica of this program is known to support.
     pub(super) fn of(program: Program) -> Words {
         match program {
             Program::Unknown => Words::NONE,
@@ -50,7 +51,7 @@ impl Words {
         }
     }
 
-    /// The group of a command, in any case; none for those that all know.
+    /// Returns the group of a command, regardless of case; none for commands that all replicas support.
     fn with(command: &[u8]) -> Words {
         match Features::of_command(command) {
             Features::FIELD_EXPIRIES => Words::FIELDS,
@@ -60,8 +61,8 @@ impl Words {
         }
     }
 
-    /// Those that a copy shows a replica to know which loads it, with values of this version and after these were missed.
-    /// Whoever says what it is knows nothing beside that.
+    /// Returns the groups that a replica proves to support by loading a copy with values of this version, after it
+    /// missed the groups `missed`. A replica that reports its program supports nothing else.
     pub(super) fn shown_by_copy(program: Program, version: u16, missed: Words) -> Words {
         match program {
             Program::Unknown if version > FILE_VERSION => missed.without(Words::OWN).and(Words::FIELDS),
@@ -70,7 +71,7 @@ impl Words {
         }
     }
 
-    /// Who knows the commands of a group.
+    /// Names the programs that support a group.
     fn who_knows(self) -> &'static str {
         match self {
             Words::FIELDS => "Redis 7.4, Valkey 9 and ember",
@@ -80,36 +81,36 @@ impl Words {
     }
 }
 
-/// What a replica knows beside the commands of Redis 7.0.
+/// The commands that a replica supports in addition to those of Redis 7.0.
 #[derive(Clone, Copy)]
 pub(super) struct Vocabulary {
     pub(super) program: Program,
     pub(super) known: Words,
-    /// What it could not be told, and needs a copy for.
+    /// Groups that it could not be sent, and needs a copy for.
     pub(super) missed: Words,
 }
 
-/// Looks through what a replica is sent that does not know all.
+/// Checks the output to a replica that does not support everything.
 pub(super) struct Reader {
     known: Words,
     names: CommandNames,
 }
 
-/// A replica cannot be sent what comes next.
+/// Why the next bytes cannot be sent to a replica.
 pub(super) struct Unsent {
-    /// The group of the command that it does not know, if it is that.
+    /// The group of the unsupported command, if that is the reason.
     pub(super) words: Words,
     pub(super) reason: String,
 }
 
 impl Reader {
-    /// That of a replica which knows these commands beside those of Redis 7.0; none if it knows all. What it is sent begins
-    /// with a command.
+    /// Returns the reader for a replica that supports these groups in addition to the commands of Redis 7.0; `None` if
+    /// it supports all. Its output must begin with a command.
     pub(super) fn new(known: Words) -> Option<Reader> {
         (known != Words::ALL).then(|| Reader { known, names: CommandNames::default() })
     }
 
-    /// Looks through the bytes of `output` from `from` on, which come next.
+    /// Checks the bytes of `output` from `from` on, which are sent next.
     pub(super) fn read(&mut self, output: &Reply, from: usize) -> Result<(), Unsent> {
         let known = self.known;
         for bytes in output.slices(from) {
@@ -131,23 +132,23 @@ impl Reader {
     }
 }
 
-/// Replicas that are remembered.
+/// How many replicas are remembered.
 const MANY: usize = 64;
 
-/// What a replica did not know so long ago it need not know in its next copy, in ms.
+/// Time after which missed commands no longer count for the next copy, in ms.
 const MISSED_FOR_MS: i64 = 1_800_000;
 
 #[derive(Clone, Copy, Default)]
 struct Learnt {
-    /// The commands that it knows although it does not say so.
+    /// The groups that it supports without reporting it.
     known: Words,
-    /// Those that it could not be told, since it last had a copy.
+    /// The groups that it could not be sent since its last copy.
     missed: Words,
     /// When that was, Unix time in ms.
     at_ms: i64,
 }
 
-/// What was learnt of replicas, which are known by their addresses and ports.
+/// Learnt facts about replicas, which are identified by address and port.
 #[derive(Default)]
 pub(super) struct LearntWords(BTreeMap<String, Learnt>);
 
@@ -165,7 +166,7 @@ impl LearntWords {
         change(learnt);
     }
 
-    /// A replica has loaded a copy, which has shown that it knows these commands.
+    /// Records that a replica has loaded a copy, which proves that it supports these groups.
     pub(super) fn note_loaded(&mut self, name: String, words: Words, now_ms: i64) {
         self.change(name, now_ms, |learnt| {
             learnt.known = learnt.known.and(words);
@@ -173,12 +174,12 @@ impl LearntWords {
         });
     }
 
-    /// A replica was not told these.
+    /// Records that a replica could not be sent these groups.
     pub(super) fn note_missed(&mut self, name: String, words: Words, now_ms: i64) {
         self.change(name, now_ms, |learnt| learnt.missed = learnt.missed.and(words));
     }
 
-    /// The commands that a replica is known to know, and those that its copy is to show it knows.
+    /// Returns the groups that a replica is known to support, and those that its next copy has to contain.
     pub(super) fn of(&self, name: &str, now_ms: i64) -> (Words, Words) {
         self.0.get(name).map_or_else(Default::default, |learnt| {
             let is_recent = now_ms - learnt.at_ms < MISSED_FOR_MS;

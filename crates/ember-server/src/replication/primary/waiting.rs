@@ -1,4 +1,4 @@
-//! Clients that wait until replicas have what they have written: WAIT, WAITAOF.
+//! Clients that wait until replicas have their writes: WAIT, WAITAOF.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,22 +13,22 @@ use crate::clients::mailbox::Message;
 use crate::config::SYNC_REPLICAS_MAX;
 use crate::server::Server;
 
-/// What is said of an append-only file that there is not.
+/// The error when WAITAOF requires an append-only file and there is none.
 pub(crate) const NO_AOF: &str = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
 
-/// What a client waits for.
+/// The condition that a client waits for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
-    /// The number of the record that replicas are to have.
+    /// The number of the record that replicas must have.
     pub(crate) record: u64,
-    /// How many.
+    /// The number of replicas.
     pub(crate) replicas: u64,
-    /// They are to have it on their disks; with `Some(true)` this server too.
+    /// The replicas must have it on disk; with `Some(true)` this server, too.
     pub(crate) on_disk: Option<bool>,
 }
 
 impl Wanted {
-    /// How many replicas have it.
+    /// Returns how many replicas have it.
     pub(crate) fn replicas_now(&self, server: &Server) -> u64 {
         let primary = Primary::of(server);
         let replicas = primary.replicas();
@@ -42,28 +42,28 @@ impl Wanted {
         confirmed.count() as u64
     }
 
-    /// Whether this server has it on its disk.
+    /// Whether this server has it on disk.
     pub(crate) fn is_durable_here(&self, server: &Server) -> bool {
         server.journal.is_read_by(crate::journal::Reader::Aof) && self.record <= server.journal.durable()
     }
 
-    /// Whether it can never be so any more: there is no append-only file now.
+    /// Whether it is no longer possible: there is no append-only file now.
     fn is_in_vain(&self, server: &Server) -> bool {
         self.on_disk == Some(true) && !server.journal.is_read_by(crate::journal::Reader::Aof)
     }
 
-    /// Whether that is so, or never will be.
+    /// Whether it is fulfilled, or no longer possible.
     pub(crate) fn is_settled(&self, server: &Server) -> bool {
         self.is_in_vain(server) || self.is_so(server)
     }
 
-    /// Whether that is so.
+    /// Whether it is fulfilled.
     fn is_so(&self, server: &Server) -> bool {
         (self.on_disk != Some(true) || self.is_durable_here(server))
             && (self.replicas == 0 || self.replicas_now(server) >= self.replicas)
     }
 
-    /// Answers how it is now.
+    /// Replies with the current state.
     pub(crate) fn answer(&self, server: &Server, reply: &mut Reply) {
         if self.is_in_vain(server) {
             return reply.error(NO_AOF);
@@ -76,7 +76,7 @@ impl Wanted {
     }
 }
 
-/// Those who wait.
+/// The waiting clients.
 #[derive(Default)]
 pub(super) struct Waits {
     count: AtomicUsize,
@@ -91,7 +91,7 @@ impl Waits {
 }
 
 impl Primary {
-    /// Lets replies be sent that wait for what replicas have by now.
+    /// Releases replies that wait for what replicas now have.
     pub(super) fn release_replies(&self, server: &Server) {
         if !self.syncs.load(Ordering::Relaxed) {
             return;
@@ -112,7 +112,7 @@ impl Primary {
         server.journal.note_replicated(records, |worker| server.workers[worker].mailbox.ring());
     }
 
-    /// Lets a client wait, and asks the replicas what they have.
+    /// Parks a client, and requests a GETACK to the replicas.
     pub(crate) fn wait(&self, server: &Server, waiter: &Arc<Waiter>, wanted: Wanted) {
         let mut waiting = self.waits.waiting.lock();
         waiting.push((Arc::clone(waiter), wanted));
@@ -122,7 +122,7 @@ impl Primary {
         server.journal.call_thread();
     }
 
-    /// Answers those who have what they wait for. O(those who wait).
+    /// Replies to clients whose condition is fulfilled. O(waiting clients).
     pub(super) fn serve_waits(&self, server: &Server) {
         if self.waits.count.load(Ordering::SeqCst) == 0 {
             return;

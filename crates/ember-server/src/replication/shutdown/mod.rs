@@ -1,14 +1,15 @@
-//! The end of a server that others follow, or that follows others: nobody is to need a copy of the data when it comes back.
+//! Shutdown of a server that has replicas, or is one: no full sync should be necessary after a restart.
 //!
 //! ```text
-//! begin    writes wait from now on                                                      Waiting
-//! work     all replicas have all, or the time is over: the stream ends, data are saved  Ending
-//!          they cannot be saved: the server goes on                                     Off
-//! abort    the server goes on                                                           Off
+//! begin    writes wait from now on                                              Waiting
+//! work     all replicas have everything, or the timeout has passed:
+//!          the stream ends, the data are saved                                  Ending
+//!          they cannot be saved: the server continues                           Off
+//! abort    the server continues                                                 Off
 //! ```
 //!
-//! The files say where their data stand in the stream (`primary/place.rs`). So whoever has all of it goes on there when the
-//! server is back; behind the end of the stream nothing is added to it, not even a question to replicas.
+//! The files give the stream position of their data (`primary/place.rs`). So a replica that has all of it resumes there
+//! after the restart. After the end of the stream nothing is appended to it, not even a GETACK.
 
 pub(crate) mod stage;
 
@@ -29,7 +30,7 @@ use crate::server::Server;
 use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
 
-/// Why the server does not end unless `FORCE` is given: the data set would be lost.
+/// Why the server does not shut down without `FORCE`: the data set would be lost.
 enum Obstacle {
     /// The append-only file was switched on, and its first base is not complete.
     InitialAof,
@@ -46,8 +47,8 @@ impl Display for Obstacle {
     }
 }
 
-/// Begins it: writes wait from now on. If one is under way, `waiter` waits for that. The worker is inside the gate and holds
-/// no lock.
+/// Begins a shutdown: writes wait from now on. If one is running, `waiter` waits for it. The worker is inside the gate
+/// and holds no lock.
 pub(crate) fn begin(executor: &mut Executor, options: ShutdownOptions, waiter: Option<&Arc<Waiter>>) {
     let server = executor.server;
     let shutdown = Shutdown::of(server);
@@ -64,7 +65,8 @@ pub(crate) fn begin(executor: &mut Executor, options: ShutdownOptions, waiter: O
     }
     if !Primary::of(server).replicas().is_empty() {
         server.pause.wait_for_shutdown(true);
-        // Each question makes the stream longer: who comes back may have to tell it from what there was before.
+        // Sends no unnecessary GETACK: each one makes the stream longer, and a returning replica may have to
+        // distinguish the longer stream from the earlier one.
         if !options.is_immediate && has_lagging_replicas(server) {
             Primary::of(server).ask_replicas(server);
         }
@@ -75,7 +77,8 @@ pub(crate) fn begin(executor: &mut Executor, options: ShutdownOptions, waiter: O
     }
 }
 
-/// Ends the server if it is time to. The worker is inside the gate and holds no lock.
+/// Ends the server when all replicas have the whole stream or the timeout has passed. The worker is inside the gate and
+/// holds no lock.
 pub(crate) fn work(executor: &mut Executor) {
     let server = executor.server;
     let shutdown = Shutdown::of(server);
@@ -97,8 +100,8 @@ pub(crate) fn work(executor: &mut Executor) {
     }
     let ended = executor.with_exclusive_access(|executor, _| {
         executor.publish();
-        // Nothing is added to the stream from here on. Whoever was at it when writes began to wait may have written since it
-        // was looked at, and replicas may have been asked.
+        // Nothing is appended to the stream from here on. A command that was running when writes began to wait may have
+        // written since the check above, and a GETACK may have been sent.
         shutdown.enter(ShutdownStage::Ending);
         if !is_late && has_lagging_replicas(server) {
             shutdown.enter(ShutdownStage::Waiting);
@@ -152,7 +155,7 @@ fn report_replicas(server: &Server) {
     tracing::info!("{in_sync} of {} replicas are in sync when shutting down", all.len());
 }
 
-/// Whether a replica lacks something of the stream. Exact with exclusive access.
+/// Whether a replica has not received the whole stream. Exact with exclusive access.
 fn has_lagging_replicas(server: &Server) -> bool {
     let primary = Primary::of(server);
     let replicas = primary.replicas();
@@ -162,7 +165,7 @@ fn has_lagging_replicas(server: &Server) -> bool {
     !is_whole || all.iter().any(|view| view.acknowledged() != end)
 }
 
-/// Gives up a shutdown that waits; false if there is none.
+/// Aborts a waiting shutdown; returns false if there is none.
 pub(crate) fn abort(server: &Server) -> bool {
     let shutdown = Shutdown::of(server);
     if shutdown.stage() != ShutdownStage::Waiting {

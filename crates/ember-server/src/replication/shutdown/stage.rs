@@ -1,4 +1,4 @@
-//! How far the end of the server is, how it is to come, and who waits for it.
+//! The stage of a shutdown, its options, and the clients that wait for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -11,25 +11,25 @@ use crate::clients::mailbox::Message;
 use crate::config::ShutdownOptions;
 use crate::server::Server;
 
-/// How far it is.
+/// The stage of a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum ShutdownStage {
-    /// Nobody has asked for it.
+    /// No shutdown was requested.
     Off,
-    /// Writes wait, and replicas are to get all that was written before.
+    /// Writes wait, and replicas are to receive all earlier writes.
     Waiting,
-    /// The stream has ended: nothing is added to it any more.
+    /// The stream has ended: nothing more is appended.
     Ending,
 }
 
-/// Of a shutdown that is under way.
+/// The state of a running shutdown.
 #[derive(Default)]
 pub(super) struct Underway {
     pub(super) options: ShutdownOptions,
-    /// Until when replicas are waited for, Unix time in ms.
+    /// The deadline for replicas to have everything, Unix time in ms.
     pub(super) until_ms: i64,
-    /// Clients that have asked for it.
+    /// Clients that requested it.
     pub(super) waiting: Vec<Arc<Waiter>>,
 }
 
@@ -41,12 +41,12 @@ pub(crate) struct Shutdown {
 }
 
 impl Shutdown {
-    /// That of a server.
+    /// Returns the server's shutdown state.
     pub(crate) fn of(server: &Server) -> &Shutdown {
         server.services.get()
     }
 
-    /// How far it is.
+    /// Returns the current stage.
     pub(crate) fn stage(&self) -> ShutdownStage {
         match self.stage.load(Ordering::SeqCst) {
             0 => ShutdownStage::Off,
@@ -59,12 +59,12 @@ impl Shutdown {
         self.stage.store(stage as u8, Ordering::SeqCst);
     }
 
-    /// For how many ms replicas are waited for at most, if they are.
+    /// Returns the remaining time in ms for replicas, if it waits for them.
     pub(crate) fn left_ms(&self, now_ms: i64) -> Option<i64> {
         (self.stage() == ShutdownStage::Waiting).then(|| (self.underway.lock().until_ms - now_ms).max(0))
     }
 
-    /// Gives it up: the server goes on. Whoever has asked for it is told that.
+    /// Aborts it: the server continues. Clients that requested it are notified.
     pub(super) fn give_up(&self, server: &Server) {
         self.enter(ShutdownStage::Off);
         server.pause.wait_for_shutdown(false);
