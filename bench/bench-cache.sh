@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# ember as a cache beside redis-server and valkey-server: what a key takes beyond its own bytes at many value sizes, and what
-# is found of a cache that is full. Settings: KEY_COUNT (300000 keys of 16 bytes; a quarter of them above 500 bytes),
-# CACHE_SIZES (value sizes), CACHE_LIMIT (60mb), CACHE_READS (900000, over CACHE_SECONDS, 30), CACHE_KEYS (400000 to choose
-# from), CACHE_POLICIES. VALKEY_SERVER names another program than valkey-server.
+# ember, redis-server and valkey-server as caches: the memory overhead of a key at many value sizes, and the hit rate of
+# a full cache. Settings: KEY_COUNT (300000 keys of 16 bytes; a quarter of them above 500 bytes), CACHE_SIZES (value
+# sizes), CACHE_LIMIT (60mb), CACHE_READS (900000, over CACHE_SECONDS, 30), CACHE_KEYS (400000 to choose from),
+# CACHE_POLICIES. VALKEY_SERVER names another program than valkey-server.
 #
-# Reads are cache-aside in one command, `SET key value NX GET`: what is there is returned, what is not is stored. Keys are
-# chosen by Zipf's law with the exponent 0.9; for the second third of the reads other keys are the popular ones. They come
-# over half a minute, because eviction clocks count in seconds.
+# Reads are cache-aside in one command, `SET key value NX GET`: it returns an existing value and stores a missing one.
+# Keys are chosen by Zipf's law with the exponent 0.9; for the second third of the reads, other keys are popular. Reads
+# are spread over half a minute, because eviction clocks count in seconds.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-cli "install the package redis-tools"
@@ -41,7 +41,7 @@ info() { # port, field
     redis-cli -p "$1" INFO | awk -F : -v field="$2" '$1 == field { print $2 + 0 }'
 }
 
-# Values of one size, or of all sizes from 20 to 1,400 bytes in turn; prints the bytes of all keys and values.
+# Stores values of one size, or of all sizes from 20 to 1,400 bytes in turn; prints the bytes of all keys and values.
 fill_values() { # port, keys, bytes of each value or "mix"
     awk -v count="$2" -v size="$3" 'BEGIN {
         longest = sprintf("%3000s", ""); gsub(/ /, "x", longest)
@@ -55,13 +55,13 @@ fill_values() { # port, keys, bytes of each value or "mix"
         fail "load: $(cat "$bench_work/pipe.log")"
 }
 
-# Sets allocated and resident: bytes for each key beyond key and value, as the allocator counts them and as the system does.
+# Sets allocated and resident: bytes per key beyond key and value, as counted by the allocator and by the system.
 measure_overhead() { # server, bytes of each value or "mix"
     local count=$KEY_COUNT used before
     [ "$2" = mix ] || [ "$2" -le 500 ] || count=$((KEY_COUNT / 4))
     start "$1"
-    # Some servers ask their allocator now and then only, and what has been freed goes back to the system within a few tenths
-    # of a second.
+    # Some servers read their allocator's counters only now and then, and freed memory returns to the system within a
+    # few tenths of a second.
     sleep 0.5
     used=$(info "$started_port" allocator_allocated) before=$(resident_kib "$started_pid")
     fill_values "$started_port" "$count" "$2"
@@ -88,7 +88,7 @@ for size in $CACHE_SIZES mix; do
     table_row "${size/mix/20–1,400}" "${cells[@]}"
 done
 
-# Writes the reads as portions of commands.
+# Writes the reads as files of commands, one per portion.
 write_reads() {
     awk -v keys="$CACHE_KEYS" -v reads="$CACHE_READS" -v size="$CACHE_VALUE_BYTES" -v portions="$PORTIONS" \
         -v folder="$bench_work" 'BEGIN {
@@ -103,7 +103,7 @@ write_reads() {
                 if (share[middle] < wanted) low = middle + 1; else high = middle
             }
             third = int(3 * read / reads)
-            # Neighbours in rank are no neighbours in name.
+            # Adjacent ranks do not have adjacent names.
             key = ((low + (third == 1 ? keys / 2 : 0)) * 7919) % keys
             printf "*5\r\n$3\r\nSET\r\n$16\r\nkey:%012d\r\n$%d\r\n%s\r\n$2\r\nNX\r\n$3\r\nGET\r\n", key, size, value \
                 >(folder "/reads-" int(portions * read / reads))

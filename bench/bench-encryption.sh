@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What encryption at rest costs: SET and GET with an append-only file (everysec), plain beside encrypted, the server on one
-# core and the load on another. Settings: BENCH_REQUESTS (2000000 for each measurement), BENCH_ROUNDS (3, the median counts),
-# BENCH_CLIENTS (50), BENCH_VALUE_BYTES (64), BENCH_KEYS (100000).
+# The cost of encryption at rest: SET and GET with an append-only file (everysec), plain and encrypted, the server on
+# one core and the load on another. Settings: BENCH_REQUESTS (2000000 per measurement), BENCH_ROUNDS (3, the median
+# counts), BENCH_CLIENTS (50), BENCH_VALUE_BYTES (64), BENCH_KEYS (100000).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-benchmark "install the package redis-tools"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# What stores in files of an engine give: durable SETs beside those of an append-only file with every write synced, over
-# several checkpoints, with the worst second; SETs that are not synced and GETs of hot and cold keys, of four times as much
-# data as memory; and how fast a start reads keys. What the engines give by themselves on that disk is for
-# `cargo bench -p ember-storage --bench engines`. Rates are medians of rounds in which the stores take turns. Settings:
-# ENGINES (redb lmdb fjall), ENGINES_FOLDER (where stores are made: the disk that is measured; default: the folder of the
-# results), ENGINES_MIB (128, the limit of memory), KEY_COUNT (2000000 keys for the start), BENCH_SECONDS (20, for each
-# measurement), BENCH_ROUNDS (3).
+# Throughput of stores in files of an engine. Durable SETs, compared with an append-only file that syncs every write,
+# over several checkpoints, with the slowest second; SETs without fsync and GETs of hot and cold keys, with four times
+# as much data as memory; and keys per second at startup. `cargo bench -p ember-storage --bench engines` measures the
+# engines alone on the same disk. Rates are medians of rounds in which the stores take turns. Settings: ENGINES (redb
+# lmdb fjall), ENGINES_FOLDER (folder of the stores, which selects the disk; default: the folder of the results),
+# ENGINES_MIB (128, the memory limit), KEY_COUNT (2000000 keys for the startup), BENCH_SECONDS (20, per measurement),
+# BENCH_ROUNDS (3).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-cli "install the package redis-tools"
@@ -18,7 +18,7 @@ mkdir -p "$bench_results"
 folder=$(mktemp -d -p "${ENGINES_FOLDER:-$bench_results}")
 trap 'bench_cleanup; rm -rf "$folder"' EXIT
 
-# An ember with a store in a folder of its own: start STORE [ARGUMENT…]. Sets port, STORE_port and STORE_pid.
+# Starts an ember with a store in a separate folder: start STORE [ARGUMENT…]. Sets port, STORE_port and STORE_pid.
 start() {
     local store=$1
     shift
@@ -48,7 +48,7 @@ load_at() { # port, options
         awk -F '","' 'NR == 2 { printf "%d\n", $2; found = 1 } END { exit !found }'
 }
 
-# Durable SETs: requests a second, the worst second by the median one, and how many checkpoints there were.
+# Durable SETs: requests per second, the slowest second divided by the median one, and the number of checkpoints.
 durable() { # clients, pipeline
     local checkpoints rate
     checkpoints=$(info aof_rewrites)
@@ -91,7 +91,7 @@ echo
 echo "Values of 1 KiB; map has all of its data in memory, the others four times as much as memory ($keys keys):"
 echo
 table_begin larger store "SET without fsync" "GET of hot keys" "hot, of map beside it" "GET of cold keys"
-# What is written is in the store then.
+# Puts all writes into the store.
 checkpoint() {
     while [ "$(info aof_rewrite_in_progress)" = 1 ]; do sleep 0.2; done
     redis-cli -p "$port" BGREWRITEAOF >"$bench_work/checkpoint"
@@ -101,13 +101,13 @@ checkpoint() {
 sets() {
     load -t set -d 1024 -r "$keys" -n "$keys" -c 50 -P 16 --key-pattern sequential
 }
-# Before it measures, the program writes all keys: a checkpoint may be under way behind that.
+# The load generator writes all keys before it measures, so a checkpoint may still be running.
 gets() { # port, keys
     load_at "$1" --ratio 0:1 -d 1024 -r "$2" -c 50 -P 16 --warm-up 4 --duration "$BENCH_SECONDS"
 }
 start map --fsync no
 written=$(sets)
-# Variables are set by start.
+# `start` sets these variables.
 # shellcheck disable=SC2154
 table_row map "$written" "$(gets "$map_port" 1000)" 1.00 "$(gets "$map_port" "$keys")"
 for store in $ENGINES; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# KVBench itself (github.com/tidwall/kvbench) beside ember, store by store, on the same disk: SETs of random keys and GETs of
-# keys that are there, in lower case, because KVBench takes GET in upper case for an unknown command. Settings: KVBENCH (its
-# program; needed), STORES_SECONDS (3 for each test), STORES_FOLDER (where stores are made; default: the folder of the
+# KVBench itself (github.com/tidwall/kvbench) and ember, store by store, on the same disk: SETs of random keys and GETs
+# of existing keys, in lower case, because KVBench rejects GET in upper case as unknown. Settings: KVBENCH (path of its
+# program; required), STORES_SECONDS (3 per test), STORES_FOLDER (folder of the stores; default: the folder of the
 # results), KEY_COUNT (100000), BENCH_CLIENTS (50), BENCH_PIPELINE (16).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# How late answers are at half of what a server can do, with nothing else going on and while it saves one BGSAVE after the
-# other, beside redis-server: p99 of SET at a fixed rate (an open loop). All share the processors there are. Settings:
-# KEY_COUNT (5000000 keys of 64-byte values), BENCH_CLIENTS (50), BENCH_SECONDS (5, for each measurement), BENCH_ROUNDS
-# (3, the median counts).
+# Latency at half of a server's maximum throughput, without other work and with continuous BGSAVEs, ember and
+# redis-server: p99 of SET at a fixed rate (an open loop). Servers and load share all processors. Settings: KEY_COUNT
+# (5000000 keys of 64-byte values), BENCH_CLIENTS (50), BENCH_SECONDS (5, per measurement), BENCH_ROUNDS (3, the median
+# counts).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-cli "install the package redis-tools"
@@ -11,7 +11,7 @@ BENCH_CLIENTS=${BENCH_CLIENTS:-50}
 BENCH_SECONDS=${BENCH_SECONDS:-5}
 BENCH_ROUNDS=${BENCH_ROUNDS:-3}
 
-# One measurement of SET, as a line of the columns rps,…,p99: set_figures PORT OPTION…
+# Measures SET once and prints a line of the columns rps,…,p99: set_figures PORT OPTION…
 set_figures() {
     local port=$1
     shift
@@ -38,7 +38,7 @@ for name in "${programs[@]}"; do
     saves=0
     for _ in $(seq "$BENCH_ROUNDS"); do
         set_figures "$port" --duration "$BENCH_SECONDS" --rate $((most / 2)) | p99_of >>"$bench_work/$name-quiet"
-        # What is refused because a save is under way is of no interest.
+        # Errors of BGSAVE during a running save do not matter.
         redis-cli -p "$port" -r -1 -i 0.1 BGSAVE >"$bench_work/$name-saves" 2>&1 &
         saving=$!
         set_figures "$port" --duration "$BENCH_SECONDS" --rate $((most / 2)) | p99_of >>"$bench_work/$name-saving"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Whether a memory limit holds while files are written: resident memory of a full cache, second by second, with an
-# append-only file, rewrites and save rules, ember beside redis-server and valkey-server; then the same without files. The
-# load is memtier_benchmark's: values of 10 to 3,000 bytes, one SET for three GETs, keys chosen around a middle that expire
-# within 1 to 120 seconds. Settings: LIMIT (300mb), LIMIT_SECONDS (1800 with files, a quarter of that without), LIMIT_KEYS
-# (3000000), LIMIT_ARGUMENTS (further arguments for ember), MEMTIER_THREADS (2), MEMTIER_CLIENTS (25 for each thread),
-# MEMTIER_PIPELINE (8). VALKEY_SERVER names another program than valkey-server.
+# Compliance with the memory limit while files are written: resident memory of a full cache, second by second, with an
+# append-only file, rewrites and save rules, of ember, redis-server and valkey-server; then the same without files. The
+# load is memtier_benchmark's: values of 10 to 3,000 bytes, one SET per three GETs, keys chosen around a middle that
+# expire within 1 to 120 seconds. Settings: LIMIT (300mb), LIMIT_SECONDS (1800 with files, a quarter of that without),
+# LIMIT_KEYS (3000000), LIMIT_ARGUMENTS (further arguments for ember), MEMTIER_THREADS (2), MEMTIER_CLIENTS (25 per
+# thread), MEMTIER_PIPELINE (8). VALKEY_SERVER names another program than valkey-server.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need memtier_benchmark "where it is no package, build it from its source and put it in PATH"
@@ -24,8 +24,8 @@ for name in redis valkey; do
     if has_peer "${programs[$name]}"; then servers+=("$name"); fi
 done
 
-# Loads a full cache for so many seconds: MiB resident before, in the mean of each third and at most, then milliseconds of
-# latency (p99.9) and operations a second.
+# Loads a full cache for this number of seconds. Prints resident MiB before the load, the mean of each third and the
+# maximum, then the latency in ms (p99.9) and operations per second.
 run_load() { # server, yes with files or no, seconds
     local name=$1 files=$2 seconds=$3 port base load arguments=(--maxmemory "$LIMIT" --maxmemory-policy allkeys-lru)
     if [ "$files" = yes ]; then
@@ -33,7 +33,7 @@ run_load() { # server, yes with files or no, seconds
     else
         arguments+=(--save "")
     fi
-    # Arguments are words, as in a command line.
+    # The arguments are separate words, as on a command line.
     # shellcheck disable=SC2206
     [ "$name" != ember ] || arguments+=($LIMIT_ARGUMENTS)
     port=$(free_port)

@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
-# What live queries take and how late they tell: memory for each watch, the time from the reply to a write to the last who
-# is told, SETs beside many watches and of a key that many watch, and a watcher that does not read, with the others beside
-# it. Each figure stands beside what is promised of two cores without other work. All share the processors there are: so
-# fan-out.c tells how late the last is told by a program that does nothing else, where there is a compiler for it.
-# A server that has just been filled gets faster for some seconds, so what SETs cost is measured after a warm-up, with and
-# without watches in turn, and by the server's processor time: the load shares the processors with it.
-# Settings: BENCH_SECONDS (10 for each measurement), BENCH_ROUNDS (3, the median counts), ELEMENT_COUNT (1000000 watches),
+# Cost and latency of live queries: memory per watch, the time from the reply to a write until the last watcher is
+# notified, SETs with many watches, SETs of a key with many watchers, and a watcher that does not read and its effect on
+# other clients. Each figure has a target for two cores without other work. Servers and load share all processors, so
+# fan-out.c, where there is a C compiler, measures the same notification time of a program that does nothing else.
+#
+# A server that has just been filled gets faster for some seconds, so the cost of SETs is measured after a warm-up, with
+# and without watches in turn, and as the server's CPU time, because the load shares the processors with it.
+#
+# Settings: BENCH_SECONDS (10 per measurement), BENCH_ROUNDS (3, the median counts), ELEMENT_COUNT (1000000 watches),
 # BENCH_CLIENTS (10000 connections that watch one key), BENCH_PIPELINE (16), BENCH_WORKERS (2, ember's workers),
 # WRITE_COUNT (60 writes or more, whose p99 counts), WARM_UP_SECONDS (20), TURN_COUNT (5 with and 5 without watches),
-# STALLED_SECONDS (60), DICEDB (none: the program of DiceDB: how late it tells is measured, too. Under a load of several
-# connections it stops to answer. It sends reports to its makers: run it where it reaches nobody).
+# STALLED_SECONDS (60), DICEDB (none: path of the DiceDB program, whose notification time is measured, too; under a load
+# of several connections DiceDB stops replying. It sends reports to its makers: run it without network access).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-cli "install the package redis-tools"
@@ -32,7 +34,8 @@ start() {
         --watch-max-memory 4gb
 }
 
-# Has connections watch keys until they are ended, and waits until they do: watch KEYS CONNECTIONS; sets watching.
+# Starts connections that watch keys until they are stopped, and waits until all watch: watch KEYS CONNECTIONS; sets
+# watching.
 watch() {
     "$(ember_cli)" benchmark -p "$port" --watch "$1" -c "$2" -d 64 -P 1000 >"$bench_work/watches" 2>&1 &
     watching=$!
@@ -48,13 +51,12 @@ unwatch() {
     until redis-cli -p "$port" INFO stats | grep -q '^ember_live_watchers:0'; do sleep 0.1; done
 }
 
-sets() { # what the load generator is told; prints SETs a second
+sets() { # options of the load generator; prints SETs per second
     "$(ember_cli)" benchmark -p "$port" -d 64 -P "$BENCH_PIPELINE" --duration "$BENCH_SECONDS" --csv "$@" |
         awk -F '","' 'NR == 2 { sub(/\..*/, "", $2); print $2 }'
 }
 
-# The server's processor time for each SET of keys that are there, in ns, and what of it is the server's own, without the
-# system's: set_cost.
+# Prints the server's CPU time per SET of existing keys, in ns: the total, and the part in user mode: set_cost.
 set_cost() {
     local ticks own calls nanoseconds
     calls=$(set_calls)
@@ -72,7 +74,7 @@ set_calls() {
     redis-cli -p "$port" INFO commandstats | sed -n 's/^cmdstat_set:calls=\([0-9]*\),.*/\1/p'
 }
 
-# The p99 of the time to the last of so many connections that watch one key, with so many writes a second.
+# Prints the p99 of the time until the last watcher of one key is notified.
 late() { # connections, writes a second
     "$(ember_cli)" benchmark -p "$port" --watch 1 -c "$1" -d 64 --rate "$2" --duration "$WRITE_COUNT" >"$bench_work/late"
     sed -n 's/.* \([0-9.]*\) ms (p99).*/\1/p' "$bench_work/late"
@@ -84,26 +86,26 @@ start_dicedb() {
         -keys-limit 2000000 -log-dir "$bench_work/dicedb"
 }
 
-# It may not end when it is asked to.
+# DiceDB may ignore a request to stop.
 end_dicedb() {
     kill -KILL "$started_pid"
     bench_cleanup_servers
 }
 
-# How late DiceDB tells the last one; nothing where it does not.
+# Prints the same p99 for DiceDB; nothing where DiceDB does not notify.
 dicedb_late() { # connections, writes a second
     start_dicedb
     late "$1" "$2" || true
     end_dicedb
 }
 
-# The same for a program that only writes.
+# Prints the same p99 for a program that only writes.
 alone() { # connections
     "$bench_work/fan-out" "$1" "$WRITE_COUNT"
 }
 
-# The p99 of what others ask while a key is changed as often as there is room for, up to 100000 times a second; how often it
-# was is written to a file.
+# Prints the p99 of other clients' GETs while a key is changed as often as possible, up to 100000 times per second;
+# appends the actual rate of changes to a file.
 others() { # file
     "$(ember_cli)" benchmark -p "$port" -P "$BENCH_PIPELINE" --rate 100000 --duration "$STALLED_SECONDS" --csv \
         INCR stalled >"$bench_work/incr" &
@@ -114,8 +116,9 @@ others() { # file
     awk -F '","' 'NR == 2 { sub(/\..*/, "", $2); print $2 }' "$bench_work/incr" >>"$bench_work/$1"
 }
 
-# A watcher that reads nothing while its key is written: what the server keeps for it, by its own account and by how much the
-# process grows, how late others are answered beside it, and what the watcher reads at last.
+# Measures a watcher that does not read while its key is written: the memory that the server keeps for it, by the
+# server's own figures and by the growth of the process, the latency of other clients meanwhile, and the state that the
+# watcher reads at last.
 stalled() {
     local line value="" without resident
     start
@@ -141,7 +144,7 @@ if command -v cc >/dev/null; then
     cc -O2 -o "$bench_work/fan-out" "$bench_root/bench/fan-out.c" -lpthread
 fi
 start
-# The keys are there before anything is measured.
+# All keys exist before the measurements.
 sets -t set -r "$ELEMENT_COUNT" >/dev/null
 BENCH_SECONDS=$WARM_UP_SECONDS sets -t set -r "$ELEMENT_COUNT" >/dev/null
 for ((turn = 0; turn < TURN_COUNT; turn++)); do

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# The full matrix driven by memtier_benchmark: operations a second and the 99th percentile of latency in milliseconds.
+# The full matrix with memtier_benchmark: operations per second and the 99th percentile of latency in milliseconds.
 # Settings: EMBER_CONCURRENT_PORT (6379), EMBER_SHARDED_PORT (6380), REDIS_PORT (6399), DRAGONFLY_PORT (6389),
-# MEMTIER_THREADS (4), MEMTIER_CLIENTS (12 for each thread), MEMTIER_SECONDS (5 for each test),
-# MEMTIER_PIPELINE (16).
+# MEMTIER_THREADS (4), MEMTIER_CLIENTS (12 per thread), MEMTIER_SECONDS (5 per test), MEMTIER_PIPELINE (16).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need memtier_benchmark "where it is no package, build it from its source and put it in PATH"
@@ -21,13 +20,13 @@ run_memtier() { # port, bytes, arguments
         fail "memtier_benchmark failed on port $port: $(tail -n 3 "$bench_work/memtier.log")"
 }
 
-# Every key once, so that no GET is a miss.
+# Sets every key once, so that no GET is a miss.
 fill_memtier() { # port, bytes
     run_memtier "$1" "$2" --ratio 1:0 --pipeline 100 --threads 1 --clients 1 --requests allkeys --key-pattern P:P >/dev/null
 }
 
-# The file tells the totals last: their count, count and latencies of each second, and the latencies of all.
-# The rate is that of the time which was asked for: the time that memtier_benchmark says it took is at times none, at times
+# The totals come last in the file: the count, the count and latencies of each second, and the latencies of all. The
+# rate is computed with the requested duration: the duration that memtier_benchmark reports is sometimes zero, sometimes
 # twice as long.
 memtier() { # port, ratio of SET to GET, bytes, pipeline: operations a second and milliseconds
     local json=$bench_work/memtier.json

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What others notice of heavy commands: p99 and the longest answer to small SETs of eight connections at a fixed rate, while
-# one more connection runs SINTERCARD, SDIFFSTORE and ZRANGEBYLEX of a million members, one after the other. ember in both
-# modes, and without threads of their own for long calls, beside redis-server and valkey-server. All share the processors
-# there are. Settings: BENCH_SECONDS (10 for each measurement), BENCH_ROUNDS (3, the median counts), BENCH_CLIENTS (8),
-# BENCH_RATE (4000 SETs a second), ELEMENT_COUNT (1000000 members of each set), BENCH_WORKERS (2, ember's workers).
+# Effect of heavy commands on other clients: p99 and maximum latency of small SETs of eight connections at a fixed rate,
+# while one more connection runs SINTERCARD, SDIFFSTORE and ZRANGEBYLEX of a million members in a loop. Compares ember
+# in both modes, ember without threads for long commands, redis-server and valkey-server. Servers and load share all
+# processors. Settings: BENCH_SECONDS (10 per measurement), BENCH_ROUNDS (3, the median counts), BENCH_CLIENTS (8),
+# BENCH_RATE (4000 SETs per second), ELEMENT_COUNT (1000000 members of each set), BENCH_WORKERS (2, ember's workers).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-cli "install the package redis-tools"
@@ -18,7 +18,7 @@ names=(ember "ember, sharded" "ember without")
 has_peer "$redis_program" && names+=(redis-server)
 has_peer valkey-server && names+=(valkey-server)
 
-# Two sets with half of their members in common, and a sorted set whose members have the same score.
+# Creates two sets that share half of their members, and a sorted set whose members have the same score.
 fill() { # port
     local script="for first = ARGV[2], ARGV[3], 1000 do local words = {} \
         for number = first, first + 999 do if ARGV[1] == 'ZADD' then words[#words + 1] = '0' end \

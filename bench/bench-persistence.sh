@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What keeping data costs, beside redis-server: SET with an append-only file (requests a second, p99 and the server's CPU
-# time), and how long saving and loading many keys takes. Servers are on one core and the load on another for the first
-# table; saving and loading use all cores. Settings: BENCH_REQUESTS (300000 for each measurement, ten times as many with
-# pipelines), BENCH_ROUNDS (3, the median counts), BENCH_CLIENTS (50), BENCH_KEYS (200000 different keys), KEY_COUNT
-# (5000000 keys of 64-byte values to save).
+# The cost of persistence, ember and redis-server: SET with an append-only file (throughput, p99 and the server's CPU
+# time), and the time to save and load many keys. For the first table servers are on one core and the load on another;
+# saving and loading use all cores. Settings: BENCH_REQUESTS (300000 per measurement, ten times as many with pipelines),
+# BENCH_ROUNDS (3, the median counts), BENCH_CLIENTS (50), BENCH_KEYS (200000 distinct keys), KEY_COUNT (5000000 keys of
+# 64-byte values to save).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-benchmark "install the package redis-tools"
@@ -87,7 +87,8 @@ load() { # name, port, program, arguments
     done
 }
 
-# Resident memory of a process and what its children have copied, in KiB, the most of all looks, until it is killed.
+# Records the maximum of the resident memory of a process plus the memory that its children have copied, in KiB, until
+# it is killed.
 watch_memory() { # pid
     local most=0 total child
     while sleep 0.05; do

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A look at ember alone in about ten seconds. Settings: BENCH_REQUESTS, BENCH_CLIENTS, BENCH_PIPELINE, BENCH_THREADS.
+# Throughput of ember alone in about ten seconds. Settings: BENCH_REQUESTS, BENCH_CLIENTS, BENCH_PIPELINE,
+# BENCH_THREADS.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 benchmark_settings

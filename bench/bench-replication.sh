@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# What replication costs and how fast it is: SET with and without a replica, with and without an append-only file; replies
-# that wait for the replica; how late it has what was written; how fast it applies with as many cores as its primary; a copy
-# of all data, and how long commands wait for it, beside redis-server. The primary is on one core, the replica and the load
-# on another. Settings: BENCH_REQUESTS (1000000 for each measurement at P=16, a tenth of that at P=1), BENCH_ROUNDS (3, the
-# median counts), BENCH_CLIENTS (50), BENCH_VALUE_BYTES (64), BENCH_KEYS (100000), BENCH_SECONDS (5, for which the lag is
-# measured), KEY_COUNT (5000000), EMBER_BEFORE (none: an older ember-server, to compare one without replicas with).
+# Cost and speed of replication: SET with and without a replica, with and without an append-only file; replies that wait
+# for the replica; the lag of a replica; its speed of applying with as many cores as its primary; and a full sync and
+# the time for which commands wait for it, compared with redis-server. The primary is on one core, the replica and the
+# load on another. Settings: BENCH_REQUESTS (1000000 per measurement at P=16, a tenth of that at P=1), BENCH_ROUNDS (3,
+# the median counts), BENCH_CLIENTS (50), BENCH_VALUE_BYTES (64), BENCH_KEYS (100000), BENCH_SECONDS (5, duration of the
+# lag measurement), KEY_COUNT (5000000), EMBER_BEFORE (none: an older ember-server to compare with, both without
+# replicas).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-benchmark "install the package redis-tools"
@@ -31,7 +32,8 @@ seconds_since() { # time as date +%s.%N gives it
     awk -v then="$1" -v now="$(date +%s.%N)" 'BEGIN { printf "%.2f", now - then }'
 }
 
-# Waits until a replica has all that its primary has, which is not written to: wait_for_replica PRIMARY_PORT REPLICA_PORT
+# Waits until a replica has all data of its primary, to which no client writes: wait_for_replica PRIMARY_PORT
+# REPLICA_PORT
 wait_for_replica() {
     until [ "$(info "$1" master_repl_offset)" = "$(info "$2" slave_repl_offset)" ]; do sleep 0.02; done
 }
@@ -70,8 +72,9 @@ compare() { # what, without, with, pipeline, test
         "$(ratio "$other_ns" "$ns")"
 }
 
-# The same with a replica, which takes processor time that the load lacks then: so the server without one is measured once
-# more, beside a program that takes as much: compare_replica WHAT WITHOUT WITH PIPELINE REPLICA
+# Compares a server with and without a replica. The replica takes CPU time from the load, so the server without a
+# replica is measured once more while another program takes as much:
+# compare_replica WHAT WITHOUT WITH PIPELINE REPLICA
 compare_replica() {
     local port="$2_port" pid="$2_pid" replica="$5_pid" ticks begun share busy
     rm -f "$bench_work"/*-rate "$bench_work"/*-ns
@@ -137,7 +140,8 @@ done
 async=$(median <"$bench_work/sync0-rate") sync=$(median <"$bench_work/sync1-rate")
 table_row "P=1" "$async" "$sync" "$(ratio "$sync" "$async")"
 
-# With sync-replicas a reply is as late as the replica is, and the way there and back. Without, a marker is looked for.
+# With sync-replicas, the latency of a reply includes the lag and the round trip. Without, the lag is measured with a
+# marker.
 echo
 table_begin lag load "requests/s" "p50, ms" "p99, ms"
 load() { # requests a second, pipeline
@@ -152,7 +156,7 @@ table_row "SET at half of P=1, until confirmed" "$half" "$(cut -d , -f 5 <<<"$li
 half=$((fastest / 2))
 load "$half" 16 >"$bench_work/load.csv" &
 running=$!
-# While it lasts: not when it begins, nor when it ends.
+# Samples during the load, not at its start or end.
 sleep "$(awk -v seconds="$BENCH_SECONDS" 'BEGIN { print seconds / 10 }')"
 read -r p50 p99 _ < <("${bench_load[@]}" python3 "$bench_root/bench/replica-lag.py" "$led_port" "$follower_port" \
     "$(awk -v seconds="$BENCH_SECONDS" 'BEGIN { print seconds * 0.8 }')") || fail "the lag cannot be measured"
@@ -160,8 +164,8 @@ wait "$running" || fail "the load has failed: $(cat "$bench_work/load.csv")"
 table_row "SET at half of P=16, asynchronous" "$half" "$p50" "$p99"
 bench_cleanup_servers
 
-# The primary writes while its replica stands still, and the replica applies that from the backlog when it goes on: each has
-# the same cores in its turn. Where the load shares them, the primary gets less of them; the processor time tells.
+# The primary writes while its replica is stopped, and the replica then applies the writes from the backlog, so each has
+# the same cores in turn. Where the load shares them, the primary gets a smaller part; the CPU time shows it.
 echo
 table_begin apply "SET (P=16)" "primary writes, requests/s" "replica applies" ratio "primary, CPU ns" "replica, CPU ns" \
     "CPU ratio"
@@ -209,13 +213,14 @@ fi
 echo
 table_begin copy "a copy of $KEY_COUNT keys" "seconds" "longest wait of SET, ms" "longest without a copy, ms" \
     "difference, ms" "what the server says it stood still, ms"
-# The waits are to be those for the primary, and not those of the load for its core, on which the replica loads the data.
+# The measured waits should be for the primary, not for the core of the load, on which the replica loads the data.
 replica_with+=(nice -n 10)
 waits() { # the longest of so many SET of one connection, in ms
     "${bench_load[@]}" redis-benchmark -p "$source_port" -c 1 -n 20000 -r "$BENCH_KEYS" -t set --csv 2>/dev/null |
         tail -n 1 | awk -F '","' '{ sub(/"/, "", $NF); print $NF }'
 }
-# The longest that a server has held all commands up for copies, as it says itself: ember in its log, Redis of its last fork.
+# Prints the longest stall of all commands for a full sync, as the server reports it: ember in its log, Redis for its
+# last fork.
 stood_still() {
     local forked
     forked=$(info "$source_port" latest_fork_usec)
@@ -232,7 +237,7 @@ copy() { # name, program, arguments…
     start_pinned source "$program" "$@" --repl-diskless-sync-delay 0
     fill_keys "$source_port" "$KEY_COUNT" "$BENCH_VALUE_BYTES"
     for file in seconds with without differences; do rm -f "$bench_work/$file"; done
-    # Each copy beside as many SET without one.
+    # Each full sync is compared with as many SETs without one.
     for _ in $(seq "$BENCH_ROUNDS"); do
         rm -f "$bench_work/copied"
         while [ ! -e "$bench_work/copied" ]; do waits; done >"$bench_work/longest" &

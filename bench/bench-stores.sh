@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The table of KVBench for every store, each with a server of its own, beside KVBench's figures: as Markdown on standard
-# output, as CSV and as a chart of SETs and one of GETs in the folder of the results. Settings: BENCH_REQUESTS (1000000, on
-# as many keys), STORES_SECONDS (instead of a number of requests), STORES_FOLDER (where stores are made: the disk that is
-# measured; default: the folder of the results).
+# The table of KVBench for every store, each with a dedicated server, next to KVBench's figures: as Markdown on standard
+# output, as CSV, and as a chart of SETs and one of GETs in the folder of the results. Settings: BENCH_REQUESTS
+# (1000000, on as many keys), STORES_SECONDS (instead of a number of requests), STORES_FOLDER (folder of the stores,
+# which selects the disk; default: the folder of the results).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 BENCH_REQUESTS=${BENCH_REQUESTS:-1000000}
@@ -17,14 +17,14 @@ file=$bench_results/bench-stores-$bench_time.csv
 grep -v '^The last two columns' "$bench_work/said" >&2 || true
 bench_files+=("$file")
 
-# Cells are without commas and line ends; those of the first line are names.
+# Cells contain no commas and no line ends; those of the first line are names.
 awk -F '","' '{
     gsub(/^"|"$/, ""); line = "|"
     for (column = 1; column <= NF; column++) line = line " " $column " |"
     print line
     if (NR == 1) { line = "|"; for (column = 1; column <= NF; column++) line = line "---|"; print line }
 }' "$file"
-# What the figures of KVBench mean.
+# The origin of KVBench's figures.
 echo
 grep '^The last two columns' "$bench_work/said"
 

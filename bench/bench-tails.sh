@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# How late answers are while memory grows and when it does not, and while keys expire, are evicted, saved and rewritten:
-# p99 and requests a second of ember with one worker beside redis-server, both on one core, the load on another. Settings:
-# BENCH_REQUESTS (1000000 for each measurement), BENCH_ROUNDS (3, the median counts; each begins with empty servers),
-# BENCH_CLIENTS (50), BENCH_PIPELINE (16), ELEMENT_COUNT (1000000 keys or elements to choose from), VALUE_SIZE (64).
+# Latency while memory grows and while it does not, and while keys expire, are evicted, saved and rewritten: p99 and
+# throughput of ember with one worker and redis-server, both on one core, the load on another. Settings: BENCH_REQUESTS
+# (1000000 per measurement), BENCH_ROUNDS (3, the median counts; each begins with empty servers), BENCH_CLIENTS (50),
+# BENCH_PIPELINE (16), ELEMENT_COUNT (1000000 keys or elements to choose from), VALUE_SIZE (64).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-benchmark "install the package redis-tools"
@@ -27,7 +27,7 @@ declare -A words=(
     [GET]="GET key:__rand_int__"
     [expiring]="SET expiring:__rand_int__ $data PX 200"
 )
-# What is measured: a command, and what goes on meanwhile.
+# The rows: a command, and the condition under which it is measured.
 rows=("LPUSH growing" "HSET growing" "SADD growing" "ZADD growing" "SET growing" "HSET steady" "SADD steady" "ZADD steady"
     "SET steady" "GET steady" "SET expiring" "GET expiring" "SET evicting" "SET saving" "SET rewriting")
 
@@ -40,7 +40,7 @@ load() { # port, words of a command; prints requests a second and p99 in ms
         fail "redis-benchmark failed on port $port: $*"
 }
 
-# Asks for something again and again until it is ended; sets asking.
+# Sends a command repeatedly until it is stopped; sets asking.
 ask_again() { # port, words of a command
     redis-cli -p "$1" -r -1 -i 0.1 "${@:2}" >/dev/null 2>&1 &
     asking=$!
@@ -55,7 +55,7 @@ measure() { # port, command, what goes on
     case $3 in
         expiring)
             [ "$command" = GET ] || command=expiring
-            # Others read while what was written last expires.
+            # The GETs run while the keys that were written last expire.
             [ "$command" = expiring ] || load "$1" ${words[expiring]} >/dev/null ;;
         evicting)
             used=$(redis-cli -p "$1" INFO memory | awk -F : '/^used_memory:/ { print $2 + 0 }')
@@ -67,7 +67,7 @@ measure() { # port, command, what goes on
             settled "$1"
             ask_again "$1" BGREWRITEAOF ;;
     esac
-    # Words of a command have no blanks.
+    # The words of a command contain no blanks.
     # shellcheck disable=SC2086
     load "$1" ${words[$command]}
     if [ -n "$asking" ]; then

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# What it costs that values may be away from memory, and what data larger than memory cost: the server's CPU time for each
-# operation with tiers switched on while everything fits, beside a limit of memory without tiers, which has clocks and
-# accounts too, and no limit, and beside an older server; GETs and SETs of four times as much data as memory beside the same
-# all in memory, with GETs of hot keys beside them; resident memory second by second while
-# ten times as much is loaded and then used; and the bytes written for it. Values have 1 KiB; 95 of 100 requests are GETs of
-# keys drawn by Zipf's law. Settings: TIERS_MIB (256, the limit of memory), TIERS_FOLDER (where tiers are made: the disk
-# that is measured; default: the folder of the results), TIERS_BEFORE (none: an older ember-server to compare with),
-# BENCH_SECONDS (10, for each measurement), BENCH_ROUNDS (3, the median counts), BENCH_CLIENTS (50).
+# The cost of tiers, and of data larger than memory: the server's CPU time per operation with tiers while all values are
+# resident, compared with a memory limit without tiers (which has clocks and accounting, too), with no limit, and with
+# an older server; GETs and SETs of four times as much data as memory compared with all data resident, and GETs of hot
+# keys meanwhile; resident memory, second by second, while ten times as much data is loaded and then used; and the bytes
+# written for it. Values have 1 KiB; 95 of 100 requests are GETs of keys drawn by Zipf's law. Settings: TIERS_MIB (256,
+# the memory limit), TIERS_FOLDER (folder of the tiers, which selects the disk; default: the folder of the results),
+# TIERS_BEFORE (none: an older ember-server to compare with), BENCH_SECONDS (10, per measurement), BENCH_ROUNDS (3, the
+# median counts), BENCH_CLIENTS (50).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-cli "install the package redis-tools"
@@ -20,7 +20,7 @@ tiers=$(mktemp -d -p "${TIERS_FOLDER:-$bench_results}")
 trap 'bench_cleanup; rm -rf "$tiers"' EXIT
 bytes=1024
 
-# An ember with so much memory in MiB and with values in $tiers/NAME; with 0 without a limit and all in memory:
+# Starts an ember with a memory limit in MiB and with values in $tiers/NAME; 0 means no limit and all values in memory:
 # start NAME MIB [ARGUMENT…]. Sets NAME_port and NAME_pid.
 start() {
     local name=$1 mib=$2 port arguments=()
@@ -37,7 +37,7 @@ fill() { # port, keys
         -q >"$bench_work/fill"
 }
 
-# Requests a second and p99 in ms of the load: figures PORT KEYS PIPELINE [SECONDS]
+# Prints throughput and p99 in ms of the load: figures PORT KEYS PIPELINE [SECONDS]
 figures() {
     local port=$1 keys=$2 pipeline=$3 seconds=${4:-$BENCH_SECONDS}
     "$(ember_cli)" benchmark -p "$port" --ratio 5:95 -d "$bytes" -r "$keys" --key-pattern zipf -c "$BENCH_CLIENTS" \
@@ -49,18 +49,18 @@ figure() { # port, name in INFO
     redis-cli -p "$1" INFO everything | awk -F : -v name="$2" '$1 == name { sub(/\r/, "", $2); print $2 }'
 }
 
-# The CPU time of the server for each operation of GETs and SETs of keys that are all in memory: cpu_ns NAME PIPELINE
+# Prints the server's CPU time per operation of GETs and SETs of resident keys: cpu_ns NAME PIPELINE
 cpu_ns() {
     local port="$1_port" pid="$1_pid" requests=$((200000 * $2)) keys=$((TIERS_MIB * 2000))
     [ "$requests" -le 3000000 ] || requests=3000000
-    # They take less than half of the memory.
+    # These keys take less than half of the memory.
     [ "$keys" -le 100000 ] || keys=100000
     nanoseconds "${!pid}" "$requests" taskset -c "$load_cpu" "$(ember_cli)" benchmark -p "${!port}" --ratio 5:95 -d 64 \
         -r "$keys" -n "$requests" -c "$BENCH_CLIENTS" -P "$2" -q >"$bench_work/cpu"
     tail -n 1 "$bench_work/cpu"
 }
 
-# p99 in ms of reading 4 KiB at random places of a file that the system has not cached.
+# Prints the p99 in ms of reads of 4 KiB at random places of a file that the system has not cached.
 raw_read_p99() {
     command -v python3 >/dev/null || { echo "-"; return; }
     python3 - "$tiers/raw" <<'PYTHON'
@@ -122,7 +122,7 @@ echo "Four times as much data as memory ($keys keys), beside all of it in memory
 echo
 start memory 0
 start quarter "$TIERS_MIB"
-# Variables are set by start.
+# `start` sets these variables.
 # shellcheck disable=SC2154
 fill "$memory_port" "$keys"
 # shellcheck disable=SC2154
@@ -131,7 +131,7 @@ table_begin load test "all in memory, requests/s" "a quarter, requests/s" ratio 
     "a quarter, p99 in ms"
 for pipeline in 1 16; do
     rm -f "$bench_work"/*-load
-    # What is used often is in memory then.
+    # The warm-up brings the popular values into memory.
     figures "$quarter_port" "$keys" "$pipeline" >"$bench_work/warm"
     for _ in $(seq "$BENCH_ROUNDS"); do
         figures "$memory_port" "$keys" "$pipeline" >>"$bench_work/memory-load"
@@ -143,7 +143,7 @@ for pipeline in 1 16; do
         "$(cut -d " " -f 2 "$bench_work/memory-load" | median)" \
         "$(cut -d " " -f 2 "$bench_work/quarter-load" | median)"
 done
-# Hot keys are the first ones of Zipf's law; both servers have the same load beside them.
+# Hot keys are the first ones of Zipf's law; both servers have the same other load meanwhile.
 hot() { # port
     figures "$1" "$keys" 1 $((BENCH_SECONDS * BENCH_ROUNDS)) >"$bench_work/beside" &
     local beside=$!
@@ -175,7 +175,7 @@ bench_pids+=("$sampling")
 bench_pids+=("$!")
 table_begin memory while "resident at most, MiB" "of limit and base" "account at most, of the limit" "written, MiB" \
     "gone away, MiB" "written / gone"
-# The samples since the last row, which others go on writing.
+# Prints the samples since the last row; the background loops append further ones.
 since() { # samples
     tail -n "+$((${seen[$1]:-0} + 1))" "$bench_work/$1" | tee "$bench_work/$1-now"
     seen[$1]=$((${seen[$1]:-0} + $(wc -l <"$bench_work/$1-now")))

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Lists, hashes, sets, sorted sets, streams and scripts: memory and the server's CPU time for each operation, ember with
-# one worker beside redis-server, both on one core, the load on another. Settings: ELEMENT_COUNT (1000000 in each value),
-# BENCH_REQUESTS (1000000 for each measurement), BENCH_ROUNDS (3, the median counts), BENCH_CLIENTS (50), BENCH_PIPELINE
+# Memory, and the server's CPU time per operation, of lists, hashes, sets, sorted sets, streams and scripts: ember with
+# one worker and redis-server, both on one core, the load on another. Settings: ELEMENT_COUNT (1000000 in each value),
+# BENCH_REQUESTS (1000000 per measurement), BENCH_ROUNDS (3, the median counts), BENCH_CLIENTS (50), BENCH_PIPELINE
 # (16).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
@@ -30,7 +30,7 @@ elements_of() { # what
     esac
 }
 
-# The commands that make values, one a line; n counts their elements, or the hashes of few fields.
+# Prints the commands that create the values, one per line; n counts their elements, or the small hashes.
 commands_for() { # what
     local line field
     case $1 in
@@ -55,7 +55,7 @@ used_kib() { # port
     redis-cli -p "$1" INFO memory | awk -F : '/^used_memory:/ { print int($2 / 1024) }'
 }
 
-# Bytes for each element, as the allocator counts them and as the system does.
+# Prints bytes per element, as counted by the allocator and by the system.
 bytes_for_each() { # pid, port, what
     local used resident
     used=$(used_kib "$2") resident=$(resident_kib "$1")

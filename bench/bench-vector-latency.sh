@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# How late answers are beside vectors: VADD at half of the rate at which vectors are linked, beside SET of the same bytes;
-# VSIM with and without additions beside it; GET of a key of the same shard beside both at full rate and beside a save; and
-# the time in which a file of a vector set is loaded. ember with one worker beside a redis-server 8 with vector sets, if
-# REDIS_SERVER is one: servers on one core, the load on another. Settings: VECTORS_FILE, VECTORS_DIM and VECTORS_COUNT as
-# those of bench-vectors.sh, which makes the file; BENCH_SECONDS (10, of each measurement).
+# Latency under vector load: VADD at half of the rate at which vectors are linked, compared with SET of the same bytes;
+# VSIM with and without additions; GET of a key of the same shard with either at full rate, and during a save; and the
+# time to load a file of a vector set. Compares ember with one worker and a redis-server 8 with vector sets, if
+# REDIS_SERVER is one: servers on one core, the load on another. Settings: VECTORS_FILE, VECTORS_DIM and VECTORS_COUNT
+# as in bench-vectors.sh, which creates the file; BENCH_SECONDS (10, per measurement).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-cli "install the package redis-tools"
@@ -15,7 +15,7 @@ VECTORS_COUNT=${VECTORS_COUNT:-50000}
 BENCH_SECONDS=${BENCH_SECONDS:-10}
 [ -s "$VECTORS_FILE" ] || fail "$VECTORS_FILE is not there: bench/bench-vectors.sh makes it"
 
-# Starts a server in the folder in which it has saved, and sets seconds to the time until it answers.
+# Starts a server in the folder in which it has saved, and sets seconds to the time until it replies.
 start_again() { # name, program, arguments
     local name=$1 began
     shift
@@ -35,7 +35,7 @@ measure() { # name, program, arguments
         "$VECTORS_DIM" "$VECTORS_COUNT" "$BENCH_SECONDS" >"$bench_work/$name-figures"
     bench_cleanup_servers
     start_again "$@"
-    # A server that has not loaded says so in place of PONG.
+    # A server that is still loading replies with an error instead of PONG.
     [ "$(redis-cli -p "${!port}" VCARD set)" -gt 0 ] || fail "$name has not loaded what it has saved"
     printf 'loading\t%s\n' "$seconds" >>"$bench_work/$name-figures"
     bench_cleanup_servers

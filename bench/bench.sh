@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ember in both modes beside redis-server, on free ports. Settings: BENCH_REQUESTS, BENCH_CLIENTS, BENCH_PIPELINE,
-# BENCH_THREADS.
+# Throughput of ember in both modes and of redis-server, on free ports. Settings: BENCH_REQUESTS, BENCH_CLIENTS,
+# BENCH_PIPELINE, BENCH_THREADS.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 benchmark_settings

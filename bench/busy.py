@@ -1,4 +1,4 @@
-"""Takes a share of a processor, in slices of some tenths of a millisecond, until it is ended.
+"""Takes a share of a processor, in slices of some tenths of a millisecond, until it is killed.
 
     busy.py SHARE    for example 0.1
 """

@@ -1,7 +1,7 @@
-# What the benchmarks share: finding programs, starting servers, running one measurement, writing tables.
-# Sourced, never run. Servers started here are stopped, by process ID, when the script ends.
-# EMBER_SERVER, EMBER_CLI and REDIS_SERVER name other programs than the release build and redis-server; BENCH_RESULTS another
-# folder for the CSV files than bench/results.
+# Functions that the benchmarks share: finding programs, starting servers, running one measurement, writing tables.
+# Sourced, never run. Servers started here are stopped, by process ID, when the script ends. EMBER_SERVER, EMBER_CLI and
+# REDIS_SERVER name other programs than the release build and redis-server; BENCH_RESULTS names another folder for the
+# CSV files than bench/results.
 
 bench_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 bench_work=$(mktemp -d)
@@ -10,11 +10,11 @@ bench_time=$(date -u +%Y%m%dT%H%M%SZ)
 bench_setup=""
 bench_files=()
 bench_pids=()
-# What the load generator is run by, such as taskset.
+# The prefix of the load generator's command, such as taskset.
 bench_load=()
 redis_program=${REDIS_SERVER:-redis-server}
 
-# Stops one of the servers that were started.
+# Stops one started server.
 stop_server() { # pid
     local pid others=()
     { kill "$1" 2>/dev/null && wait "$1" 2>/dev/null; } || true
@@ -24,7 +24,7 @@ stop_server() { # pid
     bench_pids=("${others[@]}")
 }
 
-# Stops all of them.
+# Stops all started servers.
 bench_cleanup_servers() {
     local pid
     for pid in "${bench_pids[@]}"; do stop_server "$pid"; done
@@ -43,11 +43,11 @@ fail() {
     exit 1
 }
 
-need() { # program, what brings it
+need() { # program, how to get it
     command -v "$1" >/dev/null || fail "$1 is needed: $2"
 }
 
-# Whether a server to compare with is installed; says so if it is not.
+# Returns whether a server to compare with is installed; prints a note if it is not.
 has_peer() { # program
     command -v "$1" >/dev/null || { echo "$1 is not installed: left out" >&2; return 1; }
 }
@@ -66,7 +66,7 @@ ember_cli() {
     echo "${EMBER_CLI:-${server%/*}/ember-cli}"
 }
 
-# Who waits for what it does would wait for ever.
+# Checked here, because a script that waits for the program's effects would wait forever.
 if [ -n "${EMBER_SERVER:-}${EMBER_CLI:-}" ]; then
     need "$(ember_cli)" "EMBER_CLI names it, or it is beside EMBER_SERVER"
 fi
@@ -75,7 +75,7 @@ answers() { # port
     [ "$(redis-cli -p "$1" PING 2>/dev/null)" = PONG ]
 }
 
-# A port nobody listens on, above the ones tools use by default.
+# Prints a port without a listener, above the ports that tools use by default.
 free_port() {
     local port
     for port in $(shuf -i 20000-29999 -n 100); do
@@ -84,8 +84,8 @@ free_port() {
     fail "no free port"
 }
 
-# Starts a server in a directory of its own and waits for its PONG: start_server NAME PORT PROGRAM [ARGUMENT…]
-# Sets started_pid. Call it in the script itself, not in $(…): a subshell would forget what to stop.
+# Starts a server in its own directory and waits for its PONG: start_server NAME PORT PROGRAM [ARGUMENT…]
+# Sets started_pid. Call it in the script itself, not in $(…): a subshell would forget the server to stop.
 start_server() {
     local name=$1 port=$2
     shift 2
@@ -112,7 +112,7 @@ start_redis() { # name, port
     start_server "$1" "$2" "$redis_program" --port "$2" --bind 127.0.0.1 --save "" --appendonly no
 }
 
-# Sets server_cpu and load_cpu, two of the processors this script may use: the same one where there is but one.
+# Sets server_cpu and load_cpu, two of the processors this script may use, or the same one if there is only one.
 choose_processors() {
     need taskset "install the package util-linux"
     local part allowed=()
@@ -135,7 +135,7 @@ start_pinned() {
     printf -v "${name}_pid" %s "$started_pid"
 }
 
-# The commands that make as many keys as redis-benchmark chooses from, of 16 bytes each, in the protocol.
+# Prints, in the protocol, the commands that create the keys that redis-benchmark chooses from, of 16 bytes each.
 set_commands() { # keys, bytes of each value
     awk -v count="$1" -v size="$2" 'BEGIN {
         value = sprintf("%" size "s", ""); gsub(/ /, "x", value)
@@ -149,13 +149,13 @@ fill_keys() { # port, keys, bytes of each value
         fail "load: $(cat "$bench_work/pipe.log")"
 }
 
-# What answers on a port: the execution mode of an ember, or "other".
+# Prints the execution mode of the ember on a port, or "other".
 mode_of() { # port
     redis-cli -p "$1" INFO server |
         awk -F : '/^ember_execution_mode:/ { sub(/\r/, "", $2); mode = $2 } END { print mode ? mode : "other" }'
 }
 
-# Uses what answers on the port if it is what is wanted (mode_of), or starts it there:
+# Uses the server on the port if it is the expected one (mode_of), else starts it there:
 # use_or_start PORT WANTED FUNCTION [ARGUMENT…]
 use_or_start() {
     local port=$1 wanted=$2 found
@@ -169,12 +169,13 @@ use_or_start() {
     fi
 }
 
-# One measurement with redis-benchmark, in requests a second: requests_per_second PORT TEST BYTES PIPELINE
+# Measures once with redis-benchmark, in requests per second: requests_per_second PORT TEST BYTES PIPELINE
 requests_per_second() {
     requests_and_p99 "$@" | cut -d " " -f 1
 }
 
-# The same with the 99th percentile of the latency in ms behind it. With pipelines that is the time to the first reply.
+# Measures the same, and prints the 99th percentile of the latency in ms, too. With pipelines that is the time to the
+# first reply.
 requests_and_p99() {
     local threads=()
     [ "$BENCH_THREADS" -le 1 ] || threads=(--threads "$BENCH_THREADS")
@@ -185,16 +186,16 @@ requests_and_p99() {
 }
 
 cpu_ticks() { # pid
-    # The name in brackets may hold blanks; user and system time are the 12th and 13th field behind it.
+    # The name in brackets may contain blanks; user and system time are the 12th and 13th field after it.
     sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 + $13 }'
 }
 
-# The same without the system's part.
+# The same in user mode only.
 own_ticks() { # pid
     sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 }'
 }
 
-# CPU time that a server takes for each of so many requests while they are made: nanoseconds PID REQUESTS COMMAND…
+# Prints the CPU time of a server per request while a command sends the requests: nanoseconds PID REQUESTS COMMAND…
 nanoseconds() {
     local pid=$1 requests=$2 before
     shift 2
@@ -207,7 +208,7 @@ median() {
     sort -n | awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] }'
 }
 
-# A dash where a measurement was too short to give anything to divide by.
+# Prints a dash if the measurement was too short for a divisor.
 ratio() { # number, number to divide it by
     awk -v one="$1" -v other="$2" 'BEGIN { if (other > 0) printf "%.2f", one / other; else printf "-" }'
 }
@@ -216,7 +217,7 @@ resident_kib() { # pid
     awk '/^VmRSS:/ { print $2 }' "/proc/$1/status"
 }
 
-# Prints the conditions of a run. Each line of the CSV files has them too, in its last column: describe KEY=VALUE…
+# Prints the conditions of a run. Each line of the CSV files has them, too, in its last column: describe KEY=VALUE…
 describe() {
     bench_setup="$*"
     echo "$*"
@@ -238,8 +239,8 @@ markdown_line() { # cells
     printf '\n'
 }
 
-# Begins a table on standard output and in a CSV file: table_begin NAME COLUMN… where the file is called after the script,
-# the name unless it is empty, and the time.
+# Begins a table on standard output and in a CSV file: table_begin NAME COLUMN… The name of the file consists of the
+# script's name, NAME unless it is empty, and the time.
 table_begin() {
     local script name=$1 column
     shift
@@ -260,8 +261,8 @@ table_row() { # cells
     csv_line "$@" "$bench_setup" >>"$bench_csv"
 }
 
-# A table of requests a second: benchmark_table ROW… where a row is "test bytes pipeline"; columns come from
-# bench_names and bench_ports. Before GET all keys are there, so that none is a miss.
+# Prints a table of requests per second: benchmark_table ROW… where a row is "test bytes pipeline"; columns come from
+# bench_names and bench_ports. All keys exist before a GET, so that none is a miss.
 benchmark_table() {
     local row test bytes pipeline port cells
     local -A filled=()
@@ -274,7 +275,7 @@ benchmark_table() {
                 fill_keys "$port" "$BENCH_KEYS" "$bytes"
                 filled[$port]=$bytes
             elif [ "$test" = set ]; then
-                # Keys have values of another size now, if that differs.
+                # SET may change the size of the values, so the keys are filled again before a GET.
                 [ "${filled[$port]:-}" = "$bytes" ] || filled[$port]=""
             fi
             cells+=("$(requests_per_second "$port" "$test" "$bytes" "$pipeline")")
@@ -283,7 +284,7 @@ benchmark_table() {
     done
 }
 
-# The settings every redis-benchmark script understands.
+# The settings of all scripts with redis-benchmark.
 benchmark_settings() {
     need redis-benchmark "install the package redis-tools"
     need redis-cli "install the package redis-tools"
@@ -296,7 +297,7 @@ benchmark_settings() {
 
 print_setup() {
     if [ "$BENCH_THREADS" -gt 1 ] && [ "$BENCH_REQUESTS" -lt 1000000 ]; then
-        # With threads redis-benchmark looks for the end four times a second, so short runs give rounded figures.
+        # With threads, redis-benchmark checks for the end four times per second, so short runs give rounded figures.
         echo "for figures finer than steps of 250 ms: BENCH_REQUESTS=5000000, or BENCH_THREADS=1" >&2
     fi
     echo "Requests a second:"
@@ -304,7 +305,7 @@ print_setup() {
     describe "requests=$BENCH_REQUESTS clients=$BENCH_CLIENTS load-threads=$BENCH_THREADS keys=$BENCH_KEYS cores=$(nproc)"
 }
 
-# Ports of the servers compared, from the environment, and the columns of the tables.
+# Sets the ports of the compared servers, from the environment, and the columns of the tables.
 comparison_servers() {
     local concurrent=${EMBER_CONCURRENT_PORT:-6379} sharded=${EMBER_SHARDED_PORT:-6380}
     local redis=${REDIS_PORT:-6399} dragonfly=${DRAGONFLY_PORT:-6389}

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Measures how long one client's heavy command delays other clients.
 
-For each row of a table: builds the values, lets another process send GETs of another key without a pause, runs the command,
-reads its whole reply, and prints the longest time that a GET took meanwhile, in ms, with the time of the command itself.
-A row without a heavy command (`nothing`) shows what the machine itself adds.
+For each row of a table it builds the values, lets another process send GETs of another key without a pause, runs the
+command, reads its whole reply, and prints the longest time that a GET took meanwhile, in ms, with the time of the command
+itself. The row without a heavy command (`nothing`) shows the delay of the machine itself.
 
     bench/heavy.py PORT [--elements 1500000] [--rows WORD] [--csv]
 """
@@ -78,7 +78,7 @@ class Client:
 
 
 def fill(client, count, words_of):
-    """Runs the commands that `words_of` makes of ranges of numbers."""
+    """Runs the commands that `words_of` returns for ranges of numbers."""
     waiting = 0
     for first in range(0, count, BATCH):
         client.send(*words_of(range(first, min(first + BATCH, count))))
@@ -151,7 +151,7 @@ def nothing(client, n):
 
 
 THIRD = 3
-"""Streams have this part of the elements."""
+"""Streams have a third of the elements."""
 
 ROWS = [
     ("nothing", lambda client, n: None, nothing, 1),
@@ -193,7 +193,7 @@ ROWS = [
 
 
 def probe(port, connection):
-    """Sends GETs until it is asked for the longest time one took, in seconds."""
+    """Sends GETs until the connection asks for the longest time of one, in seconds."""
     client = Client(port)
     client.run("SET", "other", "x")
     longest = 0
@@ -220,7 +220,7 @@ def measure(port, row, elements):
     begun = time.perf_counter()
     client.run(*words)
     took = time.perf_counter() - begun
-    # What is freed after the reply counts.
+    # Work that frees memory after the reply counts, too.
     time.sleep(0.2)
     ours.send(None)
     longest = ours.recv()

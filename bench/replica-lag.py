@@ -1,8 +1,8 @@
-"""How late a replica has what its primary has answered: what bench-replication.sh runs beside a load.
+"""Measures the lag of a replica under load, for bench-replication.sh.
 
-Arguments: the primary's port, the replica's, and for how many seconds. A marker is written to the primary and read at the
-replica until it is there, then the next one. Prints the median and the 99th percentile of the time from the primary's answer
-to that of the replica in ms, and how many markers there were. A look at the replica takes some 0.1 ms: so fine is it.
+Arguments: the primary's port, the replica's port, and the duration in seconds. A marker is written to the primary and read
+from the replica until it has arrived, then the next one. Prints the median and the 99th percentile of the time from the
+primary's reply to the replica's, in ms, and the number of markers. A read takes about 0.1 ms, which is the resolution.
 """
 
 import random
@@ -34,7 +34,7 @@ class Client:
 
 
 def lag_of(primary, replica, marker):
-    """Milliseconds until the replica has a marker."""
+    """Returns the milliseconds until the replica has a marker."""
     primary.run(b"SET", KEY, marker)
     answered = time.monotonic()
     while replica.run(b"GET", KEY) != marker:
@@ -50,7 +50,7 @@ def main():
     lags = []
     while time.monotonic() < end or not lags:
         lags.append(lag_of(primary, replica, b"%d" % len(lags)))
-        # Not in step with what either server does periodically.
+        # Random, so that it is not in step with periodic work of either server.
         time.sleep(PAUSE_SECONDS * random.uniform(0.5, 1.5))
     lags.sort()
     print(f"{lags[len(lags) // 2]:.2f} {lags[len(lags) * 99 // 100]:.2f} {len(lags)}")

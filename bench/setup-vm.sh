@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the benchmarks need on a fresh Debian or Ubuntu machine: a compiler, Rust, redis-server and its tools,
-# memtier_benchmark where it is a package; and builds the server.
+# Installs the requirements of the benchmarks on a new Debian or Ubuntu machine: a compiler, Rust, redis-server and its
+# tools, and memtier_benchmark where there is a package; then builds the server.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=()

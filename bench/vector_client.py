@@ -1,5 +1,5 @@
-"""What asks servers for vectors, for vectors.py and vector_latency.py: requests as bytes, replies as far as they are needed.
-Nothing but Python's own library."""
+"""A client for vector sets, for vectors.py and vector_latency.py: requests as bytes, and the needed part of replies. It uses
+only Python's standard library."""
 
 import selectors
 import socket
@@ -9,7 +9,7 @@ CONNECTIONS = 8
 LINKS = 16
 BUILD_WIDTH = 200
 NEAREST = 10
-# Vectors that are added at once.
+# Vectors added in one batch.
 ADDED = 500
 PONG = b"+PONG\r\n"
 
@@ -28,7 +28,7 @@ def vsim(key, blob, width, *options):
 
 
 class Connection:
-    """One after the other: requests, and all replies to them, whose end a PING behind them tells."""
+    """A connection that sends requests and reads all their replies; a PING after the requests marks the end."""
 
     def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port))
@@ -47,12 +47,12 @@ class Connection:
         return bytes(received[: -len(PONG)])
 
     def info(self, section):
-        """The fields of INFO."""
+        """Returns the fields of a section of INFO."""
         lines = self.ask(command("INFO", section)).decode().split("\r\n")
         return dict(line.split(":", 1) for line in lines if ":" in line)
 
     def is_linked(self, key):
-        """Whether all vectors of a set are linked; ember does it later, others before they answer."""
+        """Returns whether all vectors of a set are linked; ember links after the reply, other servers before it."""
         if "ember_version" not in self.info("server"):
             return True
         words = self.ask(command("VECTOR.INFO", key)).split(b"\r\n")
@@ -60,7 +60,7 @@ class Connection:
 
 
 def add_all(port, requests, key):
-    """Sends requests to add vectors to a key, and waits until these are linked; seconds taken."""
+    """Sends requests that add vectors to a key, waits until these are linked, and returns the seconds."""
     connection = Connection(port)
     start = time.monotonic()
     for first in range(0, len(requests), ADDED):
@@ -71,8 +71,8 @@ def add_all(port, requests, key):
 
 
 def ask(port, requests):
-    """The replies to all requests, arrays of numbers, in their order. They are dealt to connections, each of which sends its
-    share at once: a server never waits for who asks."""
+    """Returns the replies to all requests, arrays of numbers, in the order of the requests. These are distributed over
+    connections, each of which sends its share at once, so that the server never waits for a client."""
     selector = selectors.DefaultSelector()
     streams = []
     for first in range(CONNECTIONS):
@@ -90,7 +90,7 @@ def ask(port, requests):
                 key.fileobj.close()
     replies = [None] * len(requests)
     for first, _, received in streams:
-        # Elements are numbers, so a star begins a reply.
+        # Elements are numbers, so an asterisk always begins a reply.
         arrays = bytes(received.removesuffix(PONG)).split(b"*")[1:]
         for at, array in zip(range(first, len(requests), CONNECTIONS), arrays, strict=True):
             replies[at] = [int(word) for word in array.split(b"\r\n")[2::2]]

@@ -1,11 +1,11 @@
-"""How late answers are beside vectors that are added and searched: what bench-vector-latency.sh runs.
+"""Measures latency while vectors are added and searched, for bench-vector-latency.sh.
 
     vector_latency.py PORT FILE DIMENSIONS ROWS SECONDS
 
 The server on the port is empty and has one worker, so that all keys are of one shard. Prints lines of a name, p50, p99 and
-the longest time in milliseconds, and `capacity`, vectors a second that are added and linked. Requests that are measured are
-sent at a fixed rate, and each is waited for from the moment in which it was due: what waits behind a late one is late, too.
-What goes on beside them is another process.
+the maximum in milliseconds, and `capacity`, the vectors added and linked per second. Measured requests are sent at a fixed
+rate, and latency counts from the time at which a request was due, so a late reply also delays the requests after it.
+The other load runs in separate processes.
 """
 
 import multiprocessing
@@ -14,18 +14,18 @@ import time
 
 from vector_client import Connection, add_all, command, vadd, vsim
 
-# A half of the rows are there from the beginning, the others are added.
+# Half of the rows are in the set from the beginning; the others are added.
 PROBES_PER_SECOND = 200
 SEARCHES_PER_SECOND = 200
 ADDS_PER_SECOND = 1000
-# Requests that are sent at once by who asks as fast as possible, and the connections of it.
+# Requests per batch of a client that sends as fast as possible, and its connections.
 AT_ONCE = 16
 CONNECTIONS = 4
 WIDTH = 100
 
 
 def paced(port, requests, rate):
-    """Milliseconds that each request takes."""
+    """Returns the latency of each request in milliseconds."""
     connection = Connection(port)
     taken = []
     start = time.monotonic()
@@ -39,7 +39,7 @@ def paced(port, requests, rate):
 
 
 def repeated(port, requests, rate):
-    """Sends requests without end: at a rate, or as many at once as there are places, as fast as they are answered."""
+    """Sends requests forever: at a rate, or in batches of AT_ONCE as fast as they are answered."""
     connection = Connection(port)
     at, start = 0, time.monotonic()
     while True:
@@ -54,7 +54,7 @@ def repeated(port, requests, rate):
 
 
 class Beside:
-    """What goes on while something is measured."""
+    """A load that runs during a measurement."""
 
     def __init__(self, port, requests, rate=None, connections=1):
         shares = [requests[first::connections] for first in range(connections)]
@@ -78,7 +78,7 @@ def told(name, taken):
 
 
 def rows_of(path, dim, rows):
-    """The bytes of vectors, and of a thousand queries, which are the last."""
+    """Returns the bytes of the vectors, and of the queries, which are the last thousand rows."""
     with open(path, "rb") as file:
         file.seek(0, 2)
         count = file.tell() // (4 * dim)
@@ -102,7 +102,7 @@ def main():
     sets = [command("SET", f"bytes:{at}", rows[at]) for at in range(half, end)]
     told("SET of the bytes of a vector", paced(port, sets, rate))
     told("VADD at half of the capacity", paced(port, adds[half:end], rate))
-    # Those that follow are added again and again: a new vector for an element that is there.
+    # The remaining vectors are added repeatedly: after the first time they replace those of existing elements.
     others = adds[end:]
     searches = [vsim("set", query, WIDTH) for query in queries]
     asked = [searches[at % len(searches)] for at in range(SEARCHES_PER_SECOND * seconds)]
@@ -122,7 +122,7 @@ def main():
 def save(client, port, gets):
     last = lambda: client.ask(command("LASTSAVE"))
     before = last()
-    # The time of a save is told in seconds.
+    # LASTSAVE has a resolution of one second.
     time.sleep(1.1)
     client.ask(command("BGSAVE"))
     taken = []

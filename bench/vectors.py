@@ -1,16 +1,17 @@
-"""Recall and speed of vector searches by several programs: what bench-vectors.sh runs.
+"""Measures recall and speed of vector searches of several programs, for bench-vectors.sh.
 
-Arguments: a file of floats (rows of 32-bit floats, little-endian; the last thousand are the queries), dimensions, rows to
-take, ember's port, the port of a Redis with vector sets or "-", the lines that `vector_bench` prints with CURVE=1, and a
-file for the curves: all measured points, a line each of name, width or lists, recall, searches a second, and microseconds
-of the processor for each, the server's where there is one.
-Prints a line for each program: name, microseconds to add a vector, bytes for each (a dash where the program does not say),
-the same by the memory of the process, recall with a width of 200, searches a second at a recall of 0.90, 0.95 and 0.99 of
-the ten nearest, a dash where that is not reached, and microseconds of the processor for a search at 0.95.
-Everything runs on one thread. Speeds between two measured points are those of the slower one; each is that of the fastest of
-three rounds. A server is asked by several connections, each of which sends its searches at once: it never waits for them.
+Arguments: a file of floats (rows of 32-bit floats, little-endian; the last thousand are the queries), dimensions, number of
+rows, ember's port, the port of a Redis with vector sets or "-", the lines that `vector_bench` prints with CURVE=1, and a
+file for the curves, with a line for each measured point: name, width or lists, recall, searches per second, and CPU
+microseconds per search, the server's where there is one.
+Prints a line for each program: name, microseconds per addition, bytes per vector (a dash where the program does not report
+them), the same by the memory of the process, recall with a width of 200, searches per second at a recall of 0.90, 0.95 and
+0.99 of the ten nearest (a dash where that is not reached), and CPU microseconds per search at 0.95.
+Everything runs on one thread. The speed at a recall between two measured points is that of the slower point; each point is
+the fastest of three rounds. The client of a server has several connections, each of which sends its searches at once, so
+that the server never waits for a client.
 
-    vectors.py links FILE DIMENSIONS ROWS PORT    prints microseconds in which a server adds and links a vector
+    vectors.py links FILE DIMENSIONS ROWS PORT    prints the microseconds in which a server adds and links a vector
 """
 
 import os
@@ -24,24 +25,24 @@ QUERIES = 1000
 WIDTHS = (10, 20, 40, 50, 80, 100, 120, 200, 400, 800)
 PROBES = (1, 2, 4, 8, 16, 32, 64, 128)
 RECALLS = (0.90, 0.95, 0.99)
-# A width at which the recall of all is told.
+# The width of the column *recall at 200*.
 TOLD = 200
 ROUNDS = 3
-# Shares of the elements that filters take, and the width they are measured with.
+# Shares of the elements that pass the filters, and the width of these searches.
 SHARES = (0.5, 0.25, 0.1, 0.01)
 FILTERED_WIDTH = 100
 
 
 def curve(search, truth, widths, clock=time.process_time):
-    """(recall, searches a second, microseconds of the processor for each) for each width; `search` takes one and returns the
-    ids found for all queries, and `clock` says seconds of the processor so far, of who searches."""
+    """Returns (recall, searches per second, CPU microseconds per search) for each width; `search` takes a width and returns
+    the ids found for all queries, and `clock` returns the CPU seconds that the searching process has taken so far."""
     return [(recall(found, truth), rate, taken) for found, rate, taken in (
         fastest(lambda: search(width), len(truth), clock) for width in widths
     )]
 
 
 def fastest(search, searches, clock):
-    """What was found, searches a second and microseconds of the processor for each, of the fastest round."""
+    """Returns the results, searches per second and CPU microseconds per search of the fastest round."""
     rounds = []
     for _ in range(ROUNDS):
         start, began = clock(), time.monotonic()
@@ -58,8 +59,8 @@ def recall(found, truth):
 
 
 def clock_of(process):
-    """Tells the seconds of the processor that a process has taken, with the threads that have ended: Redis has one for each
-    search. They are counted in ticks."""
+    """Returns a function for the CPU seconds of a process, including its ended threads: Redis has a thread per search. Their
+    resolution is a tick."""
 
     def seconds():
         with open(f"/proc/{process}/stat", encoding="ascii") as stat:
@@ -184,13 +185,13 @@ def of_server(name, port, vectors, queries, truth):
     process = int(client.info("server")["process_id"])
     clock = clock_of(process)
     blobs = [query.tobytes() for query in queries]
-    # All stay to the end: a vector in the place of one that was deleted would take no memory of the process.
+    # No vector is deleted before the end: a vector that reuses the memory of a deleted one would not grow the process.
     for numbers, option in (("f32", "NOQUANT"), ("i8", "Q8"), ("bits", "BIN")):
         key = f"bench:{numbers}"
         before, before_resident = int(client.info("memory")["used_memory"]), resident(process)
         asked = [vadd(key, at, vector.tobytes(), option) for at, vector in enumerate(vectors)]
         build = add_all(port, asked, key) * 1e6
-        # Servers look at their memory now and then.
+        # Servers update their memory figures only now and then.
         time.sleep(1)
         size = (int(client.info("memory")["used_memory"]) - before) / len(vectors)
         size_resident = (resident(process) - before_resident) / len(vectors)
@@ -205,8 +206,8 @@ def of_server(name, port, vectors, queries, truth):
 
 
 def of_filters(name, port, vectors, queries, clock):
-    """Searches with filters that take a share of the elements, beside one that takes all: lines of the curves with the share
-    in place of the width."""
+    """Measures searches with filters that a share of the elements passes, and one that all pass; writes lines of the curves
+    with the share instead of the width."""
     ranks = np.random.default_rng(3).permutation(len(vectors)) / len(vectors)
     attributes = [f'{{"name":"number {at}","rank":{rank:.6f}}}' for at, rank in enumerate(ranks)]
     key = "bench:filters"
@@ -225,7 +226,7 @@ def of_filters(name, port, vectors, queries, clock):
 
 
 def of_library(path):
-    """What vector_bench has printed: name, microseconds, bytes, and a recall and a rate for each width."""
+    """Reads the output of vector_bench: name, microseconds, bytes, and a recall and a rate for each width."""
     with open(path, encoding="utf-8") as lines:
         for words in (text.rstrip("\n").split("\t") for text in lines):
             if words[0] == "filter":
@@ -248,12 +249,12 @@ def nearest(vectors, queries):
 
 
 def rows_of(path, dim, rows):
-    """Vectors and queries of length 1."""
+    """Returns vectors and queries, scaled to length 1."""
     with open(path, "rb") as file:
         count = os.fstat(file.fileno()).st_size // (4 * dim)
     rows = min(rows, count - QUERIES)
     numbers = np.memmap(path, dtype="<f4", mode="r", shape=(count, dim))
-    # Of a large file only what is asked for is read.
+    # Only the needed part of a large file is read.
     lengths = lambda part: np.maximum(np.linalg.norm(part, axis=1, keepdims=True), 1e-12)
     parts = (np.array(numbers[:rows]), np.array(numbers[-QUERIES:]))
     return [np.ascontiguousarray(part / lengths(part)) for part in parts]

