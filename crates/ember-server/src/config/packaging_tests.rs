@@ -19,11 +19,11 @@ use super::{Config, Launch, launch, words};
 const WIDTH: usize = 100;
 
 const HEAD: &str = "\
-# The configuration of ember: every parameter, what it means, and its default.
+# The configuration of ember: every parameter with its meaning and its default.
 #
-# Lines that begin with \"# \" explain, lines that begin with \"#\" and a name are parameters with their defaults: remove the
-# \"#\" to set them. Start the server with this file as its first argument. docs/configuration.md has the syntax; the
-# environment (EMBER_NAME) and the command line (--name value) override what stands here.
+# Lines that begin with \"# \" are explanations, lines that begin with \"#\" and a name are parameters with their defaults:
+# remove the \"#\" to set them. Start the server with this file as its first argument. docs/configuration.md describes the
+# syntax; the environment (EMBER_NAME) and the command line (--name value) override this file.
 ";
 
 const SYNOPSIS: &str = "\
@@ -104,8 +104,8 @@ fn command() -> Command {
         .about("A Redis-compatible, multi-core, in-memory data server")
         .long_about(
             "FILE and the standard input (-) hold directives in the syntax of redis.conf. The environment (EMBER_NAME) \
-             overrides them, the command line overrides both. SIGINT and SIGTERM drain the connections and end the \
-             server, a second one ends it at once. SIGHUP reads the files of TLS again.",
+             overrides them, the command line overrides both. SIGINT and SIGTERM drain the connections and stop the \
+             server, a second one stops it at once. SIGHUP reloads the TLS files.",
         )
         .disable_help_flag(true)
         .disable_version_flag(true)
@@ -132,7 +132,7 @@ fn command() -> Command {
                 .value_name("FILE")
                 .value_hint(ValueHint::FilePath)
                 .num_args(0..=1)
-                .help("Says what is wrong with the configuration, if anything is, and exits"),
+                .help("Checks the configuration, prints its errors, and exits"),
         );
     for parameter in PARAMETERS {
         command = command.arg(argument(parameter));

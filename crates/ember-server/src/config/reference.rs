@@ -25,7 +25,7 @@ pub(crate) fn help() -> String {
          \x20 -v, --version         print the version\n\
          \x20 -c, --config FILE     the same as FILE\n\
          \x20 -p PORT               the same as --port PORT\n\
-         \x20 --check-config [FILE] say what is wrong with the configuration, if anything is, and exit\n\n\
+         \x20 --check-config [FILE] check the configuration, print its errors, and exit\n\n\
          Parameters:\n",
     );
     for parameter in PARAMETERS {

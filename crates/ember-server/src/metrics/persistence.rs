@@ -63,33 +63,29 @@ pub(super) const METRICS: &[Metric] = &[
     gauge("ember_aof_failing_seconds", "Time for which the AOF could not be written; 0 if it can", |scene| {
         aof(scene).failing_ms() as f64 / 1000.0
     }),
-    counter(
-        "ember_aof_delayed_syncs_total",
-        "Syncs that were due while another one was under way",
-        |scene| number(&aof(scene).delayed_syncs),
-    ),
+    counter("ember_aof_delayed_syncs_total", "Syncs that were due while another one ran", |scene| {
+        number(&aof(scene).delayed_syncs)
+    }),
     gauge(
         "ember_aof_sync_running_seconds",
-        "For how long the fsync of the AOF that is under way has been; 0 without one",
+        "Duration so far of the running fsync of the AOF; 0 without one",
         |scene| seconds(aof(scene).sync.running_ms()),
     ),
-    gauge("ember_aof_last_sync_seconds", "How long the last fsync of the AOF took", |scene| {
+    gauge("ember_aof_last_sync_seconds", "Duration of the last fsync of the AOF", |scene| {
         seconds(Some(aof(scene).sync.last_ms()))
     }),
     gauge(
         "ember_aof_write_running_seconds",
-        "For how long the write to the AOF that is under way has been; 0 without one",
+        "Duration so far of the running write to the AOF; 0 without one",
         |scene| seconds(aof(scene).write.running_ms()),
     ),
-    gauge("ember_aof_disk_slow", "1 while a call of the disk for the AOF takes long, else 0", |scene| {
+    gauge("ember_aof_disk_slow", "1 while an fsync of the AOF or a write to it is slow, else 0", |scene| {
         flag(slow_disk::slowness(scene.server).is_some())
     }),
     gauge("ember_aof_rewriting", "1 while the AOF is being rewritten, else 0", |scene| {
         flag(aof(scene).is_rewriting())
     }),
-    counter("ember_aof_rewrites_total", "Rewrites of the AOF that have begun", |scene| {
-        number(&aof(scene).rewrites)
-    }),
+    counter("ember_aof_rewrites_total", "Started rewrites of the AOF", |scene| number(&aof(scene).rewrites)),
     gauge("ember_aof_failed_rewrites", "Rewrites that failed since the last success", |scene| {
         number(&aof(scene).failed_in_a_row)
     }),

@@ -18,10 +18,10 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
         default: "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
         mutable: true,
-        about: "When a client which does not read its replies is disconnected: at once above `hard` bytes, or after \
+        about: "When a client that does not read its replies is disconnected: at once above `hard` bytes, or after \
                 `seconds` above `soft` bytes; 0 for never. The classes are `normal`, `replica` (or `slave`) and \
-                `pubsub`; a class which is not named keeps its limit. What MONITOR and client-side caching send counts \
-                against `pubsub`, by itself.",
+                `pubsub`; a class that is not named keeps its limit. The output of MONITOR and client-side caching \
+                counts separately, against `pubsub`.",
     },
     Parameter {
         name: "client-query-buffer-limit",
@@ -29,8 +29,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Memory { range: BUFFER_BYTES_MIN..=BYTES_MAX, field: field!(client_query_buffer_limit) },
         default: "1gb",
         mutable: true,
-        about: "How much of a client's input may wait to be run before the client is disconnected. Calls queued since \
-                MULTI count, and keys, channels and names which the client makes the server keep.",
+        about: "The size of a client's unprocessed input above which the client is disconnected. It includes commands \
+                queued since MULTI, and the keys, channels and names that the server stores for the client.",
     },
     Parameter {
         name: "maxmemory-clients",
@@ -45,9 +45,9 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
         default: "auto",
         mutable: true,
-        about: "How much memory all clients may take together: requests, transactions, subscriptions, replies which \
-                wait. From there on those which take most are disconnected, but not those with CLIENT NO-EVICT; 0 for \
-                no limit. `auto` is half of `maxmemory`, but at least 64 MiB, and no limit while `maxmemory` is 0.",
+        about: "The limit of the memory of all clients together: requests, transactions, subscriptions, unsent \
+                replies. Above it the clients that take most are disconnected, except those with CLIENT NO-EVICT; 0 \
+                for no limit. `auto` is half of `maxmemory`, but at least 64 MiB, and no limit while `maxmemory` is 0.",
     },
     Parameter {
         name: "proto-max-bulk-len",
@@ -55,7 +55,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Memory { range: BUFFER_BYTES_MIN..=BYTES_MAX, field: field!(proto_max_bulk_len) },
         default: "512mb",
         mutable: true,
-        about: "The longest argument of a command, and the longest string value.",
+        about: "The maximum length of an argument of a command, and of a string value.",
     },
     Parameter {
         name: "watch-max-per-client",
@@ -63,7 +63,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(watch_max_per_client, 0..=i64::MAX),
         default: "10000",
         mutable: true,
-        about: "How many live queries one client may watch; 0 for none.",
+        about: "The maximum number of live queries per client; 0 for none.",
     },
     Parameter {
         name: "watch-max-memory",

@@ -25,16 +25,16 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "cluster-config-file",
         Form::Text,
         "nodes.conf",
-        "The file in which a node keeps what it knows of the others.",
+        "The file in which a node stores the state of the other nodes.",
     )
     .at_start(),
     stored(
         "cluster-node-timeout",
         Form::Integer(0..=i64::MAX),
         "15000",
-        "After how many milliseconds without an answer a node is taken for down.",
+        "The milliseconds without an answer after which a node is considered down.",
     ),
-    stored("cluster-port", PORT, "0", "The port for other nodes; 0 for that of clients and 10000.")
+    stored("cluster-port", PORT, "0", "The port for other nodes; 0 for the port of clients plus 10000.")
         .at_start(),
     stored("cluster-announce-ip", Form::Text, "", "The address that a node announces to the others."),
     stored("cluster-announce-port", PORT, "0", "The port for clients that a node announces to the others."),
@@ -67,32 +67,32 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "cluster-migration-barrier",
         Form::Integer(0..=INT_MAX),
         "1",
-        "How many replicas a primary keeps when one goes to a primary without any.",
+        "The number of replicas that a primary keeps when one of them migrates to a primary without any.",
     ),
     stored(
         "cluster-allow-replica-migration",
         Form::YesNo,
         "yes",
-        "Whether replicas go to primaries without any.",
+        "Whether replicas migrate to primaries without any.",
     ),
     stored(
         "cluster-require-full-coverage",
         Form::YesNo,
         "yes",
-        "Whether a cluster with slots that no node serves refuses everything.",
+        "Whether a cluster refuses all commands while a slot has no node.",
     ),
     stored(
         "cluster-replica-validity-factor",
         Form::Integer(0..=INT_MAX),
         "10",
-        "How old the data of a replica may be for it to become a primary.",
+        "The maximum age of the data of a replica that becomes a primary.",
     )
     .or(&["cluster-slave-validity-factor"]),
     stored(
         "cluster-replica-no-failover",
         Form::YesNo,
         "no",
-        "Whether a replica never becomes a primary by itself.",
+        "Whether a replica never becomes a primary automatically.",
     )
     .or(&["cluster-slave-no-failover"]),
     stored(
@@ -111,9 +111,9 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "cluster-link-sendbuf-limit",
         Form::Memory(0..=u64::MAX),
         "0",
-        "Above how many bytes that wait the connection to another node is closed; 0 for never.",
+        "The unsent bytes above which the connection to another node is closed; 0 for never.",
     ),
-    stored("tls-cluster", Form::YesNo, "no", "Whether nodes speak TLS with each other."),
+    stored("tls-cluster", Form::YesNo, "no", "Whether nodes use TLS among each other."),
     stored(
         "cluster-announce-client-ipv4",
         Form::Checked { shape: "an IPv4 address", check: check_ipv4 },
@@ -132,38 +132,44 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "cluster-blacklist-ttl",
         Form::Integer(0..=i64::MAX),
         "60",
-        "For how many seconds a node that was forgotten is not added again.",
+        "The seconds for which a forgotten node is not added again.",
     ),
     stored(
         "cluster-config-save-behavior",
         Form::Choice(&["sync", "best-effort"]),
         "sync",
-        "Whether a node ends when it cannot write its file.",
+        "Whether a node exits when it cannot write its file.",
     ),
-    stored("cluster-databases", Form::Integer(1..=INT_MAX), "1", "How many databases a node has.").at_start(),
+    stored("cluster-databases", Form::Integer(1..=INT_MAX), "1", "The number of databases of a node.")
+        .at_start(),
     stored(
         "cluster-manual-failover-timeout",
         Form::Integer(1..=INT_MAX),
         "5000",
-        "After how many milliseconds a failover that was asked for is given up.",
+        "The milliseconds after which a manual failover is abandoned.",
     ),
-    stored("cluster-slot-stats-enabled", Form::YesNo, "no", "Whether what each slot costs is counted."),
+    stored(
+        "cluster-slot-stats-enabled",
+        Form::YesNo,
+        "no",
+        "Whether the resource usage of each slot is counted.",
+    ),
     stored(
         "cluster-slot-migration-log-max-len",
         Form::Integer(0..=i64::MAX),
         "1000",
-        "How many migrations of slots are remembered.",
+        "The maximum number of slot migrations in the log.",
     ),
     stored(
         "slot-migration-max-failover-repl-bytes",
         Form::Integer(-1..=i64::MAX),
         "0",
-        "With how many bytes left to be sent a migration of slots comes to its end; -1 for any number.",
+        "The unsent bytes below which a slot migration completes; -1 for any number.",
     ),
     stored(
         "cluster-compatibility-sample-ratio",
         Form::Integer(0..=100),
         "0",
-        "The percentage of commands that are checked for what a cluster does not allow.",
+        "The percentage of commands that are checked for compatibility with a cluster.",
     ),
 ];

@@ -18,7 +18,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(hash_max_listpack_value, 0..=i64::MAX),
         default: "64",
         mutable: true,
-        about: "Up to how many bytes the longest of a hash's fields and values may have in one packed buffer.",
+        about: "The maximum length of a field or value, in bytes, of a hash in one packed buffer.",
     },
     Parameter {
         name: "set-max-intset-entries",
@@ -42,7 +42,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(set_max_listpack_value, 0..=i64::MAX),
         default: "64",
         mutable: true,
-        about: "Up to how many bytes the longest of a set's members may have in one packed buffer.",
+        about: "The maximum length of a member, in bytes, of a set in one packed buffer.",
     },
     Parameter {
         name: "zset-max-listpack-entries",
@@ -58,7 +58,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(zset_max_listpack_value, 0..=i64::MAX),
         default: "64",
         mutable: true,
-        about: "Up to how many bytes the longest of a sorted set's members may have in one packed buffer.",
+        about: "The maximum length of a member, in bytes, of a sorted set in one packed buffer.",
     },
     Parameter {
         name: "list-max-listpack-size",
@@ -66,7 +66,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(list_max_listpack_size, i32::MIN as i64..=INT_MAX),
         default: "-2",
         mutable: true,
-        about: "How many elements a node of a list holds, or, as -1 to -5, 4, 8, 16, 32 or 64 kb of them.",
+        about: "The maximum size of a node of a list: a number of elements, or with -1 to -5, 4, 8, 16, 32 or 64 kb.",
     },
     Parameter {
         name: "list-compress-depth",
@@ -74,8 +74,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(list_compress_depth, 0..=INT_MAX),
         default: "0",
         mutable: true,
-        about: "How many nodes at each end of a list are not compressed; 0 if no node is to be. It counts for nodes which \
-                are made or changed from then on.",
+        about: "The number of nodes at each end of a list that are not compressed; 0 to compress none. It applies to \
+                nodes that are created or changed from then on.",
     },
     Parameter {
         name: "stream-node-max-bytes",
@@ -83,7 +83,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(stream_node_max_bytes, 0..=i64::MAX),
         default: "4096",
         mutable: true,
-        about: "How many bytes a node of a stream holds; 0 for no limit.",
+        about: "The maximum size of a node of a stream in bytes; 0 for no limit.",
     },
     Parameter {
         name: "stream-node-max-entries",
@@ -91,7 +91,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(stream_node_max_entries, 0..=i64::MAX),
         default: "100",
         mutable: true,
-        about: "How many entries a node of a stream holds; 0 for no limit.",
+        about: "The maximum number of entries in a node of a stream; 0 for no limit.",
     },
     Parameter {
         name: "hll-sparse-max-bytes",

@@ -17,7 +17,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(shards, 0..=SHARDS_MAX),
         default: "0",
         mutable: false,
-        about: "How many worker threads serve clients; 0 for one per core.",
+        about: "The number of worker threads that serve clients; 0 for one per core.",
     },
     Parameter {
         name: "concurrent",
@@ -25,8 +25,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(concurrent)),
         default: "yes",
         mutable: false,
-        about: "Whether the worker which reads a command also runs it (`yes`), or forwards it to the worker which \
-                owns the key (`no`).",
+        about: "Whether the worker that reads a command also runs it (`yes`), or forwards it to the worker that owns \
+                the key (`no`).",
     },
     Parameter {
         name: "long-call-elements",
@@ -34,8 +34,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(long_call_elements, 0..=i64::MAX),
         default: "16384",
         mutable: true,
-        about: "A command that looks at more elements than this runs on a thread of its own while its worker serves \
-                other clients; 0 for never.",
+        about: "A command that reads or changes more elements than this runs on a separate thread while its worker \
+                serves other clients; 0 for never.",
     },
     Parameter {
         name: "databases",
@@ -43,7 +43,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(databases, 1..=DATABASES_MAX),
         default: "16",
         mutable: false,
-        about: "How many databases SELECT can choose from.",
+        about: "The number of databases.",
     },
     Parameter {
         name: "hash-function",
@@ -51,7 +51,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: choice!(hash_function: HashFunction),
         default: "rapidhash",
         mutable: false,
-        about: "The hash function of keys and of members and fields. `siphash` is slower and withstands clients which choose keys that collide.",
+        about: "The hash function of keys, members and fields. `siphash` is slower and protects against clients that \
+                choose colliding keys.",
     },
     Parameter {
         name: "hz",
@@ -59,7 +60,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(hz, 1..=500),
         default: "10",
         mutable: true,
-        about: "How often per second background work runs: expiry of keys, idle connections, statistics.",
+        about: "How many times per second background work runs: expiry of keys, idle connections, statistics.",
     },
     Parameter {
         name: "active-expire-effort",
@@ -67,7 +68,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(active_expire_effort, 1..=10),
         default: "1",
         mutable: true,
-        about: "How much of its time a worker gives to keys which have expired: in each turn of its loop it looks at this \
-                many thousands of them, about 0.1 ms for each thousand.",
+        about: "The effort of workers to remove expired keys: in each turn of its loop a worker checks this many \
+                thousands of them, about 0.1 ms for each thousand.",
     },
 ];

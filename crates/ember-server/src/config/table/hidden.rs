@@ -10,21 +10,21 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         Form::YesNo,
         "no",
         "files of the AOF are removed as soon as no manifest names them",
-        "Whether old files of the AOF stay.",
+        "Whether old files of the AOF are kept.",
     ),
     Parameter::without_effect(
         "loading-process-events-interval-bytes",
         Form::Integer(1024..=INT_MAX),
         "2097152",
-        "workers answer while a file is loaded",
-        "After how many bytes of a file clients are answered while it is loaded.",
+        "workers serve clients while a file is loaded",
+        "The bytes of a file that are loaded before clients are served in between.",
     ),
     Parameter::without_effect(
         "cluster-ping-interval",
         Form::Integer(0..=i64::MAX),
         "0",
         "cluster mode is not available in this version",
-        "Every how many milliseconds nodes send PING to each other; 0 for the usual time.",
+        "The interval in milliseconds at which nodes send PING to each other; 0 for the default.",
     ),
     Parameter {
         name: "rdb-key-save-delay",
@@ -32,8 +32,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(rdb_key_save_delay, -INT_MAX - 1..=INT_MAX),
         default: "0",
         mutable: true,
-        about: "How many microseconds each key takes longer when an RDB file is written; if negative, how many keys take \
-                one microsecond longer. A key takes ten seconds at most.",
+        about: "The delay in microseconds after each key while an RDB file is written; if negative, the number of keys \
+                after which there is a delay of one microsecond. A key takes ten seconds at most.",
     },
     Parameter {
         name: "key-load-delay",
@@ -41,7 +41,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(key_load_delay, -INT_MAX - 1..=INT_MAX),
         default: "0",
         mutable: true,
-        about: "The same for each key and command when a file is read.",
+        about: "The same for each key and command while a file is loaded.",
     },
     Parameter {
         name: "tiered-goal",
@@ -49,7 +49,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(tiered_goal, 0..=90),
         default: "90",
         mutable: true,
-        about: "From which percentage of `maxmemory` on values are sent away; 0 sends all away that may go, all the time.",
+        about: "The percentage of `maxmemory` above which values are demoted; 0 demotes all eligible values \
+                continuously.",
     },
     Parameter::without_effect(
         "use-exit-on-panic",

@@ -37,7 +37,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(lfu_log_factor, 0..=INT_MAX),
         default: "10",
         mutable: true,
-        about: "How much slower the access counter of the LFU policies grows the larger it is.",
+        about: "How much the access counter of the LFU policies slows down as it grows.",
     },
     Parameter {
         name: "lfu-decay-time",
@@ -53,8 +53,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(lazyfree_lazy_eviction)),
         default: "no",
         mutable: true,
-        about: "Whether replicas and the append-only file get UNLINK for what is evicted, not DEL. Here large values are \
-                freed in the background in any case.",
+        about: "Whether evictions are sent to replicas and the append-only file as UNLINK instead of DEL. This server \
+                always frees large values in the background.",
     },
     Parameter {
         name: "lazyfree-lazy-expire",
@@ -62,8 +62,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(lazyfree_lazy_expire)),
         default: "no",
         mutable: true,
-        about: "Whether replicas and the append-only file get UNLINK for what has expired, not DEL. Here large values are \
-                freed in the background in any case.",
+        about: "Whether expirations are sent to replicas and the append-only file as UNLINK instead of DEL. This \
+                server always frees large values in the background.",
     },
     Parameter {
         name: "lazyfree-lazy-server-del",
@@ -71,8 +71,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(lazyfree_lazy_server_del)),
         default: "no",
         mutable: true,
-        about: "Whether replicas and the append-only file get UNLINK, not DEL, for what SPOP has emptied and RESTORE has \
-                found to be expired. Here large values are freed in the background in any case.",
+        about: "Whether replicas and the append-only file receive UNLINK instead of DEL for keys that SPOP has emptied \
+                or RESTORE has found to be expired. This server always frees large values in the background.",
     },
     Parameter {
         name: "lazyfree-lazy-user-del",
@@ -109,7 +109,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(active_defrag_cycle_min, 1..=99),
         default: "1",
         mutable: true,
-        about: "The least effort of `activedefrag`, in per cent of a processor: at `active-defrag-threshold-lower`.",
+        about: "The minimum effort of `activedefrag`, in per cent of a processor: at `active-defrag-threshold-lower`.",
     },
     Parameter {
         name: "active-defrag-cycle-max",
@@ -117,7 +117,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(active_defrag_cycle_max, 1..=99),
         default: "25",
         mutable: true,
-        about: "The most effort of `activedefrag`, in per cent of a processor: from `active-defrag-threshold-upper` on.",
+        about: "The maximum effort of `activedefrag`, in per cent of a processor: from `active-defrag-threshold-upper` \
+                on.",
     },
     Parameter {
         name: "active-defrag-threshold-lower",
@@ -159,7 +160,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(active_defrag_cycle_us, 0..=100_000),
         default: "500",
         mutable: true,
-        about: "For how many microseconds `activedefrag` works before it pauses; at least one short step is done.",
+        about: "The microseconds for which `activedefrag` works before it pauses; it does at least one short step.",
     },
     Parameter {
         name: "tiered-path",
@@ -167,8 +168,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Path(field!(tiered_path)),
         default: "",
         mutable: false,
-        about: "A directory of this server's own for values that memory has no room for; empty for none. It needs \
-                `maxmemory`, and is emptied at the start.",
+        about: "A directory, used by this server only, for values that exceed `maxmemory`, which must be set; empty \
+                for none. It is emptied at startup.",
     },
     Parameter {
         name: "tiered-max-size",
@@ -200,7 +201,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(storage_io_threads, 0..=64),
         default: "0",
         mutable: false,
-        about: "Threads that read values which are not in memory; 0 for two for each processor, 4 to 16.",
+        about: "The number of threads that read values from disk; 0 for two for each processor, 4 to 16.",
     },
     Parameter {
         name: "import-mode",
@@ -208,8 +209,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(import_mode)),
         default: "no",
         mutable: true,
-        about: "Whether this server is being filled from another one, which decides when keys expire: nothing expires or \
-                is evicted by itself; see CLIENT IMPORT-SOURCE.",
+        about: "Whether this server is importing data from another one, which decides when keys expire: this server \
+                expires and evicts no keys; see CLIENT IMPORT-SOURCE.",
     },
     Parameter {
         name: "lazyfree-lazy-user-flush",
@@ -217,6 +218,6 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(lazyfree_lazy_user_flush)),
         default: "no",
         mutable: true,
-        about: "Whether FLUSHALL and FLUSHDB free in the background when they say neither SYNC nor ASYNC.",
+        about: "Whether FLUSHALL and FLUSHDB free in the background if called with neither SYNC nor ASYNC.",
     },
 ];

@@ -45,9 +45,9 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
         default: "7.2.4",
         mutable: false,
-        about: "The version of Redis that clients and scripts are told: by INFO, HELLO, LOLWUT, `redis.REDIS_VERSION` and \
-                metrics. Nothing else depends on it; some client libraries use what newer versions have, and is here, too, \
-                only where the version says so.",
+        about: "The version of Redis that INFO, HELLO, LOLWUT, `redis.REDIS_VERSION` and metrics report. Nothing else \
+                depends on it. Some client libraries use features that ember supports only if the reported version has \
+                them.",
     },
     Parameter {
         name: "tcp-backlog",
@@ -55,7 +55,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(tcp_backlog, 0..=INT_MAX),
         default: "511",
         mutable: false,
-        about: "How many connections may wait to be accepted; the kernel's `somaxconn` limits it further.",
+        about: "The maximum number of connections that wait to be accepted; the kernel's `somaxconn` limits it \
+                further.",
     },
     Parameter {
         name: "unixsocket",
@@ -83,7 +84,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
         default: "",
         mutable: true,
-        about: "The group that the Unix socket belongs to: a name of `/etc/group` or a number; empty for that of the process.",
+        about: "The group of the Unix socket: a name in `/etc/group` or a number; empty for the group of the process.",
     },
     Parameter {
         name: "timeout",
@@ -107,7 +108,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(maxclients, 1..=u32::MAX as i64),
         default: "10000",
         mutable: true,
-        about: "How many clients may be connected at a time.",
+        about: "The maximum number of connected clients.",
     },
     Parameter {
         name: "max-new-connections-per-cycle",
@@ -115,7 +116,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(max_new_connections_per_cycle, 1..=1000),
         default: "10",
         mutable: true,
-        about: "How many connections are accepted in one turn of the event loop, before those there are are served again.",
+        about: "The maximum number of connections accepted in one turn of the event loop, before existing ones are \
+                served again.",
     },
     Parameter {
         name: "max-new-tls-connections-per-cycle",
@@ -123,6 +125,6 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(max_new_tls_connections_per_cycle, 1..=1000),
         default: "1",
         mutable: true,
-        about: "How many connections with TLS, likewise: each handshake takes the time of many commands.",
+        about: "The same for connections with TLS: each handshake takes the time of many commands.",
     },
 ];

@@ -15,7 +15,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(slowlog_log_slower_than, -1..=i64::MAX),
         default: "10000",
         mutable: true,
-        about: "Commands which take at least this many microseconds enter the slow log; 0 for all, -1 for none.",
+        about: "Commands that take at least this many microseconds enter the slow log; 0 for all, -1 for none.",
     },
     Parameter {
         name: "slowlog-max-len",
@@ -23,7 +23,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(slowlog_max_len, 0..=i64::MAX),
         default: "128",
         mutable: true,
-        about: "How many commands the slow log keeps.",
+        about: "The maximum number of commands in the slow log.",
     },
     Parameter {
         name: "commandlog-request-larger-than",
@@ -31,7 +31,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(commandlog_request_larger_than, -1..=i64::MAX),
         default: "1048576",
         mutable: true,
-        about: "Commands which come in at least this many bytes enter the log of large requests; -1 for none.",
+        about: "Commands whose requests have at least this many bytes enter the log of large requests; -1 for none.",
     },
     Parameter {
         name: "commandlog-large-request-max-len",
@@ -39,7 +39,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(commandlog_large_request_max_len, 0..=i64::MAX),
         default: "128",
         mutable: true,
-        about: "How many commands the log of large requests keeps.",
+        about: "The maximum number of commands in the log of large requests.",
     },
     Parameter {
         name: "commandlog-reply-larger-than",
@@ -47,7 +47,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(commandlog_reply_larger_than, -1..=i64::MAX),
         default: "1048576",
         mutable: true,
-        about: "Commands which are answered in at least this many bytes enter the log of large replies; -1 for none.",
+        about: "Commands whose replies have at least this many bytes enter the log of large replies; -1 for none.",
     },
     Parameter {
         name: "commandlog-large-reply-max-len",
@@ -55,7 +55,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(commandlog_large_reply_max_len, 0..=i64::MAX),
         default: "128",
         mutable: true,
-        about: "How many commands the log of large replies keeps.",
+        about: "The maximum number of commands in the log of large replies.",
     },
     Parameter {
         name: "commandlog-key-larger-than",
@@ -63,8 +63,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(commandlog_key_larger_than, -1..=i64::MAX),
         default: "10485760",
         mutable: true,
-        about: "Commands which make a key take, with its value, at least this many bytes of memory enter the log of large \
-                keys; -1 for none.",
+        about: "Commands after which a key takes, with its value, at least this many bytes of memory enter the log of \
+                large keys; -1 for none.",
     },
     Parameter {
         name: "commandlog-large-key-max-len",
@@ -72,7 +72,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(commandlog_large_key_max_len, 0..=i64::MAX),
         default: "128",
         mutable: true,
-        about: "How many commands the log of large keys keeps.",
+        about: "The maximum number of commands in the log of large keys.",
     },
     Parameter {
         name: "hotkeys-sampling",
@@ -80,7 +80,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(hotkeys_sampling, 0..=SAMPLING_MAX),
         default: "64",
         mutable: true,
-        about: "HOTKEYS looks at one of this many commands; 0 for none.",
+        about: "HOTKEYS samples one of this many commands; 0 for none.",
     },
     Parameter {
         name: "latency-monitor-threshold",
@@ -110,7 +110,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
         default: "50 99 99.9",
         mutable: true,
-        about: "The percentiles of those latencies which INFO shows.",
+        about: "The percentiles of these latencies in INFO.",
     },
     Parameter {
         name: "metrics-port",
@@ -160,8 +160,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
         default: "127.0.0.1 -::1",
         mutable: false,
-        about: "The addresses to listen on there, as in `bind`. It has no TLS: where others listen in, a proxy has to be in \
-                front.",
+        about: "The addresses of that port, as in `bind`. It has no TLS: on networks that others can intercept, use a \
+                proxy with TLS.",
     },
     Parameter {
         name: "http-watch-origins",
@@ -173,8 +173,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
         default: "",
         mutable: true,
-        about: "The origins whose pages may watch there, such as `https://app.example`; `*` for all. Programs and pages of \
-                the same origin need not be listed.",
+        about: "The origins of pages that may watch on that port, such as `https://app.example`; `*` for all. Programs \
+                and pages of the same origin need not be listed.",
     },
     Parameter {
         name: "http-watch-max-streams",
@@ -182,7 +182,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(http_watch_max_streams, 0..=1_000_000),
         default: "1000",
         mutable: false,
-        about: "How many streams there may be at a time; each is a client too (`maxclients`).",
+        about: "The maximum number of simultaneous streams; each also counts as a client (`maxclients`).",
     },
     Parameter {
         name: "tracking-table-max-keys",
@@ -191,7 +191,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         default: "1000000",
         mutable: true,
         about: "The maximum number of tracked keys; keys beyond it are invalidated; 0 for no limit. The sum is checked \
-                ten times a second; in between each of the 1,024 shards keeps to its share.",
+                ten times a second; between checks each of the 1,024 shards has its share of the limit.",
     },
     Parameter {
         name: "notify-keyspace-events",
@@ -215,7 +215,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: choice!(loglevel: LogLevel),
         default: "notice",
         mutable: true,
-        about: "The least severe messages which are logged.",
+        about: "The minimum severity of logged messages.",
     },
     Parameter {
         name: "logfile",
@@ -231,7 +231,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(syslog_enabled)),
         default: "no",
         mutable: false,
-        about: "Whether the system's log daemon, at `/dev/log`, gets the log too.",
+        about: "Whether the log is also sent to the system's log daemon, at `/dev/log`.",
     },
     Parameter {
         name: "syslog-ident",
@@ -239,7 +239,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Path(field!(syslog_ident)),
         default: "redis",
         mutable: false,
-        about: "The name of the server there.",
+        about: "The name of the server in that log.",
     },
     Parameter {
         name: "syslog-facility",
@@ -247,7 +247,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: choice!(syslog_facility: SyslogFacility),
         default: "local0",
         mutable: false,
-        about: "The facility it is logged under there.",
+        about: "The syslog facility of these messages.",
     },
     Parameter {
         name: "log-format",
@@ -255,8 +255,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: choice!(log_format: LogFormat),
         default: "legacy",
         mutable: true,
-        about: "What a line of the log looks like: `legacy`, time, level and message; `logfmt`, pairs of name and value; \
-                `json`, an object.",
+        about: "The format of log lines: `legacy`, time, level and message; `logfmt`, pairs of name and value; `json`, \
+                an object.",
     },
     Parameter {
         name: "log-timestamp-format",
@@ -264,8 +264,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: choice!(log_timestamp_format: LogTimestampFormat),
         default: "legacy",
         mutable: true,
-        about: "The time there: `legacy` and `iso8601`, ISO 8601 in UTC, with microseconds or milliseconds; `milliseconds`, \
-                Unix time.",
+        about: "The format of the time in log lines: `legacy` and `iso8601`, ISO 8601 in UTC, with microseconds or \
+                milliseconds; `milliseconds`, Unix time.",
     },
     Parameter {
         name: "availability-zone",

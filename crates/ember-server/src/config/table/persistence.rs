@@ -28,8 +28,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: choice!(appendfsync: AppendFsync),
         default: "everysec",
         mutable: true,
-        about: "When a write is durable: `always`, before it is acknowledged; `everysec`, within about a second; `no`, when \
-                the operating system sees fit.",
+        about: "When a write is durable: `always`, before it is acknowledged; `everysec`, within about a second; `no`, \
+                when the operating system decides.",
     },
     Parameter {
         name: "no-appendfsync-on-rewrite",
@@ -37,8 +37,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(no_appendfsync_on_rewrite)),
         default: "no",
         mutable: true,
-        about: "Whether `appendfsync` is as good as `no` while the AOF is rewritten or a snapshot written: writes are \
-                faster then, and a power cut may take those of the whole time.",
+        about: "Whether `appendfsync` acts as `no` while the AOF is rewritten or a snapshot is written: writes are \
+                faster then, and a power cut may lose all writes of that time.",
     },
     Parameter {
         name: "appenddirname",
@@ -62,7 +62,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
         default: "appendonly.aof",
         mutable: false,
-        about: "How the names of the files of the AOF begin.",
+        about: "The prefix of the names of the AOF's files.",
     },
     Parameter {
         name: "aof-timestamp-enabled",
@@ -70,7 +70,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(aof_timestamp_enabled)),
         default: "no",
         mutable: true,
-        about: "Whether the AOF says the time of its commands, so that it can be cut at a time.",
+        about: "Whether the AOF contains timestamps, so that it can be truncated at a given time.",
     },
     Parameter {
         name: "aof-load-truncated",
@@ -78,8 +78,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(aof_load_truncated)),
         default: "yes",
         mutable: true,
-        about: "Whether the server starts when the end of the AOF was lost in a crash, and cuts it there; otherwise it says \
-                so and ends.",
+        about: "Whether the server truncates an AOF whose end was lost in a crash, and starts; otherwise it reports \
+                this and exits.",
     },
     Parameter {
         name: "aof-use-rdb-preamble",
@@ -87,8 +87,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(aof_use_rdb_preamble)),
         default: "yes",
         mutable: true,
-        about: "Whether a rewrite writes the base of the AOF as an RDB file: it is smaller and loaded faster. Otherwise the \
-                base is the commands that make the data set.",
+        about: "Whether a rewrite writes the base of the AOF as an RDB file, which is smaller and loads faster. \
+                Otherwise the base consists of commands that recreate the data set.",
     },
     Parameter {
         name: "auto-aof-rewrite-percentage",
@@ -96,7 +96,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(auto_aof_rewrite_percentage, 0..=INT_MAX),
         default: "100",
         mutable: true,
-        about: "By how much per cent the AOF must have grown since its last rewrite to be rewritten by itself; 0: never.",
+        about: "The growth of the AOF since its last rewrite, in per cent, that starts an automatic rewrite; 0 for \
+                never.",
     },
     Parameter {
         name: "auto-aof-rewrite-min-size",
@@ -104,7 +105,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Memory { range: 0..=BYTES_MAX, field: field!(auto_aof_rewrite_min_size) },
         default: "64mb",
         mutable: true,
-        about: "An AOF below this size is not rewritten by itself.",
+        about: "The minimum size of the AOF for an automatic rewrite.",
     },
     Parameter {
         name: "aof-lag-limit",
@@ -112,9 +113,9 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(aof_lag_limit, 0..=3_600_000),
         default: "0",
         mutable: true,
-        about: "With `appendfsync everysec`: how many ms a write may stay without being durable because the disk is slow. \
-                While one is older, writes wait, and are refused after `aof-wait-limit`; below 1000 they wait for each \
-                fsync. 0 for no limit: writes are neither delayed nor refused because an fsync takes long.",
+        about: "With `appendfsync everysec`: the milliseconds for which a write may stay not durable because the disk \
+                is slow. While a write is older, writes wait, and are refused after `aof-wait-limit`; below 1000 they \
+                wait for each fsync. 0 for no limit: writes are neither delayed nor refused because of a slow fsync.",
     },
     Parameter {
         name: "aof-wait-limit",
@@ -122,9 +123,9 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(aof_wait_limit, 0..=3_600_000),
         default: "1000",
         mutable: true,
-        about: "With `aof-lag-limit`: how many ms writes wait for a slow disk. After that they are refused with MISCONF \
-                until the disk has caught up. A connection whose replies wait for a disk that fails is closed after this \
-                time.",
+        about: "With `aof-lag-limit`: the milliseconds for which writes wait for a slow disk. After that they are \
+                refused with MISCONF until the disk has caught up. A connection whose replies wait for a failing disk \
+                is closed after this time.",
     },
     Parameter {
         name: "dbfilename",
@@ -136,8 +137,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
         default: "dump.rdb",
         mutable: true,
-        about: "The file in `dir` that the data set is read from at the start, if it is there, and that is written: an RDB \
-                file as Redis has it.",
+        about: "The RDB file in `dir`, in Redis's format, to which the data set is saved and from which it is loaded \
+                at startup.",
     },
     Parameter {
         name: "rdbcompression",
@@ -145,7 +146,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(rdbcompression)),
         default: "yes",
         mutable: true,
-        about: "Whether strings in RDB files are packed by LZF where that makes them shorter.",
+        about: "Whether strings in RDB files are compressed with LZF if that makes them shorter.",
     },
     Parameter {
         name: ENCRYPTION_KEY_FILE,
@@ -153,8 +154,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Path(field!(encryption_key_file)),
         default: "",
         mutable: true,
-        about: "A file with the keys that files of the data set are encrypted with: 32 bytes in hexadecimal digits or \
-                base64 on each line, the current key first, then older ones. Empty for the keys of the variable \
+        about: "A file with the encryption keys of the data files: 32 bytes in hexadecimal digits or base64 on each \
+                line, the current key first, then older ones. Empty for the keys of the variable \
                 `EMBER_ENCRYPTION_KEY`, or no encryption without it. CONFIG SET reads the file again.",
     },
     Parameter {
@@ -178,8 +179,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(stop_writes_on_bgsave_error)),
         default: "yes",
         mutable: true,
-        about: "Whether writes are refused after saving in the background has failed, until it succeeds: only while \
-                there are rules in `save`.",
+        about: "Whether writes are refused after a failed background save until one succeeds, as long as there are \
+                rules in `save`.",
     },
     Parameter {
         name: "rdb-version-check",
@@ -187,9 +188,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: choice!(rdb_version_check: RdbVersionCheck),
         default: "strict",
         mutable: true,
-        about: "Whether RDB files, and payloads of RESTORE, of versions that are not known yet are refused: `strict`; with \
-                `relaxed` they are read as far as they hold nothing that is unknown, and refused where they do. Version \
-                80, of Valkey 9, is known.",
+        about: "Whether RDB files and payloads of RESTORE with an unknown version are refused (`strict`), or accepted \
+                if they contain nothing unknown (`relaxed`). Version 80, of Valkey 9, is known.",
     },
     Parameter {
         name: "rdb-target",
@@ -197,9 +197,9 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: choice!(rdb_target: RdbTarget),
         default: "redis",
         mutable: true,
-        about: "The server that is to read RDB files, bases of the append-only file and payloads of DUMP. `redis`: Redis \
-                7.0, or the first Redis that has all of the data (7.4 if a field of a hash expires); `redis-7.2`, `redis-8` \
-                and `valkey-9`: this one. What it lacks is written all the same, so that nothing is lost, and a warning \
-                of the log says that it cannot read the file.",
+        about: "The server for which RDB files, bases of the append-only file and payloads of DUMP are written. \
+                `redis`: Redis 7.0, or the first Redis that supports all of the data (7.4 if a field of a hash \
+                expires); `redis-7.2`, `redis-8` and `valkey-9`: that server. Data that it does not support is still \
+                written, so that nothing is lost, and the log warns that it cannot read the file.",
     },
 ];

@@ -52,8 +52,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(daemonize)),
         default: "no",
         mutable: false,
-        about: "Whether the server runs in the background: the program returns at once, and another process of it serves \
-                without a terminal. What it logs goes to `logfile`, if there is one. No effect with a supervisor.",
+        about: "Whether the server runs in the background: the program returns at once, and a second process serves \
+                clients without a terminal. It logs to `logfile`, if set. No effect with a supervisor.",
     },
     Parameter {
         name: "supervised",
@@ -71,8 +71,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(shutdown_timeout, 0..=INT_MAX),
         default: "10",
         mutable: true,
-        about: "Seconds a shutdown may wait for replicas to get all that was written, and then for clients to read their last \
-                replies.",
+        about: "The seconds for which a shutdown waits until replicas have received all writes, and then until clients \
+                have read their last replies.",
     },
     Parameter {
         name: "shutdown-on-sigint",
@@ -80,7 +80,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: on_signal!(shutdown_on_sigint),
         default: "default",
         mutable: true,
-        about: "How SIGINT ends the server: as SHUTDOWN with these options does.",
+        about: "The effect of SIGINT: that of SHUTDOWN with these options.",
     },
     Parameter {
         name: "shutdown-on-sigterm",
@@ -88,7 +88,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: on_signal!(shutdown_on_sigterm),
         default: "default",
         mutable: true,
-        about: "How SIGTERM ends the server, likewise.",
+        about: "The effect of SIGTERM: that of SHUTDOWN with these options.",
     },
     Parameter {
         name: "oom-score-adj",
@@ -106,8 +106,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
         default: "no",
         mutable: true,
-        about: "Whether the server sets its priority for the system's out-of-memory killer: `absolute`, to the value \
-                below; `relative` or `yes`, to the previous value plus the one below.",
+        about: "Whether the server sets its priority for the system's out-of-memory killer: `absolute`, to \
+                `oom-score-adj-values`; `relative` or `yes`, to the previous value plus these values.",
     },
     Parameter {
         name: "oom-score-adj-values",
@@ -121,8 +121,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
         default: "0 200 800",
         mutable: true,
-        about: "The value for that, from -1000 (never) to 1000 (first): of a primary, of a replica, and of a child process, \
-                which this server does not have.",
+        about: "The values for `oom-score-adj`, from -1000 (killed never) to 1000 (killed first): for a primary, a \
+                replica, and a child process, which this server does not have.",
     },
     Parameter {
         name: "set-proc-title",
@@ -155,8 +155,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: cpu_list!(server_cpulist),
         default: "",
         mutable: false,
-        about: "The cores of the workers and of all threads that have no list of their own, such as \
-                 `0,2,8-11` or `0-20:2`; empty for all.",
+        about: "The cores of the workers and of all threads without a separate list, such as `0,2,8-11` or `0-20:2`; \
+                empty for all.",
     },
     Parameter {
         name: "bio_cpulist",
@@ -164,7 +164,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: cpu_list!(bio_cpulist),
         default: "",
         mutable: false,
-        about: "The cores of the threads that make the AOF durable and free large values.",
+        about: "The cores of the threads that sync the AOF and free large values.",
     },
     Parameter {
         name: "aof_rewrite_cpulist",

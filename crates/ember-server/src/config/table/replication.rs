@@ -28,7 +28,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
         default: "",
         mutable: false,
-        about: "The primary to replicate: its host and port. At run time the command REPLICAOF changes it.",
+        about: "Host and port of the primary to replicate. At run time the command REPLICAOF changes it.",
     },
     Parameter {
         name: "masterauth",
@@ -36,7 +36,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Secret { field: field!(masterauth), file: None },
         default: "",
         mutable: true,
-        about: "The password that a replica shows to its primary.",
+        about: "The password with which a replica logs in to its primary.",
     },
     Parameter {
         name: "masteruser",
@@ -44,7 +44,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Secret { field: field!(masteruser), file: None },
         default: "",
         mutable: true,
-        about: "The user that a replica is to its primary; without one it shows the password alone.",
+        about: "The user with which a replica logs in to its primary; without one it sends only the password.",
     },
     Parameter {
         name: "bind-source-addr",
@@ -62,7 +62,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
         default: "",
         mutable: true,
-        about: "The address that the connection to a primary comes from, where that is possible.",
+        about: "The local address of the connection to a primary, if possible.",
     },
     Parameter {
         name: "replica-serve-stale-data",
@@ -70,7 +70,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(replica_serve_stale_data)),
         default: "yes",
         mutable: true,
-        about: "Whether a replica answers while it has no connection to its primary.",
+        about: "Whether a replica serves its data while it has no connection to its primary.",
     },
     Parameter {
         name: "replica-read-only",
@@ -90,8 +90,9 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: choice!(replica_apply: ReplicaApply),
         default: "serial",
         mutable: true,
-        about: "How a replica applies what its primary sends: on all cores, each key in order and each transaction whole, or \
-                on one, so that readers never see a later write without all before it.",
+        about: "How a replica applies the stream of its primary: `parallel`, on all cores, each key in order and each \
+                transaction as a whole; or `serial`, on one core, so that readers never see a write without all \
+                earlier ones.",
     },
     Parameter {
         name: "replica-ignore-maxmemory",
@@ -107,7 +108,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(replica_lazy_flush)),
         default: "no",
         mutable: true,
-        about: "Whether a replica frees its old data set in the background when it gets a new one.",
+        about: "Whether a replica frees its old data set in the background when it receives a new one.",
     },
     Parameter {
         name: "replica-announced",
@@ -115,14 +116,14 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(replica_announced)),
         default: "yes",
         mutable: true,
-        about: "Whether Sentinel sees this replica.",
+        about: "Whether this replica is reported to Sentinel.",
     },
     Parameter::without_effect(
         "replica-ignore-disk-write-errors",
         Form::YesNo,
         "no",
         "a replica whose append-only file cannot be written applies nothing until it can",
-        "Whether a replica goes on when it cannot write to its disk.",
+        "Whether a replica continues when it cannot write to its disk.",
     ),
     Parameter {
         name: "replica-priority",
@@ -138,7 +139,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: word!(replica_announce_ip, "an address"),
         default: "",
         mutable: true,
-        about: "The address that a replica reports to its primary; empty for the one that it connects from.",
+        about: "The address that a replica reports to its primary; empty for the source address of its connection.",
     },
     Parameter {
         name: "replica-announce-port",
@@ -154,7 +155,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(repl_diskless_sync)),
         default: "yes",
         mutable: true,
-        about: "Whether replicas get a copy of the data while it is made, or when it is whole.",
+        about: "Whether a copy of the data is streamed to replicas while it is created, or sent when it is complete.",
     },
     Parameter {
         name: "repl-diskless-sync-delay",
@@ -162,7 +163,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(repl_diskless_sync_delay, 0..=INT_MAX),
         default: "1",
         mutable: true,
-        about: "For how many seconds a primary waits for more replicas before it copies its data set for them.",
+        about: "The seconds for which a primary waits for more replicas before it starts a copy of its data set for \
+                them.",
     },
     Parameter {
         name: "repl-diskless-sync-max-replicas",
@@ -170,7 +172,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(repl_diskless_sync_max_replicas, 0..=INT_MAX),
         default: "0",
         mutable: true,
-        about: "With how many replicas it does not wait any longer; 0 for any number.",
+        about: "The number of replicas with which the copy starts without a further wait; 0 for no such number.",
     },
     Parameter {
         name: "repl-diskless-load",
@@ -190,7 +192,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(repl_disable_tcp_nodelay)),
         default: "no",
         mutable: true,
-        about: "Whether fewer and larger packets go to replicas, later. For replicas that come from now on.",
+        about: "Whether replicas receive fewer and larger packets, with more delay. It applies to replicas that \
+                connect from then on.",
     },
     Parameter {
         name: "repl-ping-replica-period",
@@ -198,7 +201,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(repl_ping_replica_period, 1..=INT_MAX),
         default: "10",
         mutable: true,
-        about: "Every how many seconds a primary sends PING to its replicas.",
+        about: "The interval in seconds at which a primary sends PING to its replicas.",
     },
     Parameter {
         name: "repl-timeout",
@@ -206,7 +209,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(repl_timeout, 1..=INT_MAX),
         default: "60",
         mutable: true,
-        about: "After how many seconds of silence primary and replica take their connection for broken.",
+        about: "The seconds of silence after which primary and replica consider their connection broken.",
     },
     Parameter {
         name: "repl-backlog-size",
@@ -240,7 +243,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(min_replicas_to_write, 0..=INT_MAX),
         default: "0",
         mutable: true,
-        about: "Without this many replicas a primary refuses writes.",
+        about: "The number of replicas below which a primary refuses writes.",
     },
     Parameter {
         name: "min-replicas-max-lag",
@@ -248,7 +251,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(min_replicas_max_lag, 0..=INT_MAX),
         default: "10",
         mutable: true,
-        about: "How many seconds ago those replicas must have been heard.",
+        about: "The seconds within which these replicas must have reported.",
     },
     Parameter {
         name: "sync-replicas",
@@ -265,7 +268,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: choice!(sync_level: SyncLevel),
         default: "memory",
         mutable: true,
-        about: "Where those replicas must have it: in `memory`, or on `disk`, in their append-only files.",
+        about: "Where these replicas must have the write: in `memory`, or on `disk`, in their append-only files.",
     },
     Parameter {
         name: "sync-timeout",
@@ -280,7 +283,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "rdb-del-sync-files",
         Form::YesNo,
         "no",
-        "copies of the data are in files without names, which are gone by themselves",
+        "copies of the data are in unnamed files, which the system removes",
         "Whether RDB files that were written for replication only are removed.",
     ),
     Parameter::without_effect(
@@ -288,7 +291,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         Form::Choice(&["ignore", "panic", "panic-on-replicas"]),
         "ignore",
         "a command of the primary that fails stops the link",
-        "What happens when a command from the primary or a file fails.",
+        "The reaction to a failed command from the primary or a file.",
     ),
     Parameter {
         name: "tls-replication",
@@ -296,8 +299,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(tls_replication)),
         default: "no",
         mutable: true,
-        about: "Whether a replica speaks TLS with its primary, whose certificate must be of an authority of \
-                `tls-ca-cert-file` or `tls-ca-cert-dir` and for the host that `replicaof` names.",
+        about: "Whether a replica connects to its primary with TLS. The primary's certificate must be issued by an \
+                authority of `tls-ca-cert-file` or `tls-ca-cert-dir` for the host in `replicaof`.",
     },
     Parameter {
         name: "tls-client-cert-file",
@@ -305,7 +308,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Path(field!(tls_client_cert_file)),
         default: "",
         mutable: true,
-        about: "The certificate that a replica shows to its primary; empty for that of `tls-cert-file`.",
+        about: "The certificate that a replica presents to its primary; empty for that of `tls-cert-file`.",
     },
     Parameter {
         name: "tls-client-key-file",
@@ -327,8 +330,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "replica-full-sync-buffer-limit",
         Form::Memory(0..=BYTES_MAX),
         "0",
-        "the primary keeps what follows a copy of its data",
-        "How much of what the primary sends during a full synchronization a replica keeps; 0 for the limit of \
+        "the primary keeps the stream that follows a copy of its data",
+        "The size of the primary's stream that a replica buffers during a full sync; 0 for the limit of \
          `client-output-buffer-limit`.",
     ),
     Parameter::without_effect(
@@ -336,14 +339,14 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         Form::YesNo,
         "no",
         "data and stream come over one connection",
-        "Whether the data set of a full synchronization comes over a connection of its own.",
+        "Whether the data set of a full sync is sent over a separate connection.",
     ),
     Parameter::without_effect(
         "repl-mptcp",
         Form::YesNo,
         "no",
         "the link is TCP",
-        "Whether a replica speaks Multipath TCP with its primary.",
+        "Whether a replica uses Multipath TCP to its primary.",
     )
     .at_start(),
 ];

@@ -22,7 +22,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Memory { range: SCRIPT_MEMORY_MIN..=BYTES_MAX, field: field!(script_memory_limit) },
         default: "256mb",
         mutable: false,
-        about: "How much memory the scripts of each worker may take, and how long the reply to one may be; one that \
-                asks for more gets an error.",
+        about: "The memory limit of the scripts of each worker, and the maximum length of the reply to a script; a \
+                script that exceeds it ends with an error.",
     },
 ];

@@ -27,8 +27,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Path(field!(requirepass_file)),
         default: "",
         mutable: false,
-        about: "A file whose first line is the password, read once at the start; empty for none. The later of \
-                `requirepass` and this one counts.",
+        about: "A file whose first line is the password, read once at startup; empty for none. The later of \
+                `requirepass` and this parameter applies.",
     },
     Parameter {
         name: "aclfile",
@@ -36,8 +36,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Path(field!(aclfile)),
         default: "",
         mutable: false,
-        about: "A file with users, read at the start and by ACL LOAD, written by ACL SAVE; empty for none. Users stand \
-                there or in lines `user` of the configuration file, not in both.",
+        about: "A file with users, read at startup and by ACL LOAD, written by ACL SAVE; empty for none. Users are \
+                defined there or in `user` lines of the configuration file, not in both.",
     },
     Parameter {
         name: "acl-pubsub-default",
@@ -45,7 +45,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: choice!(acl_pubsub_default: PubsubDefault),
         default: "resetchannels",
         mutable: true,
-        about: "Which channels of publish and subscribe new users may use.",
+        about: "The channels of publish and subscribe that new users may use.",
     },
     Parameter {
         name: "acllog-max-len",
@@ -53,7 +53,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(acllog_max_len, 0..=i64::MAX),
         default: "128",
         mutable: true,
-        about: "How many denials ACL LOG keeps.",
+        about: "The maximum number of denials in ACL LOG.",
     },
     Parameter {
         name: "enable-debug-command",

@@ -42,6 +42,6 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         default: "yes",
         mutable: false,
         about: "Whether a write to a store is durable before it is acknowledged (`appendfsync always`), or when the \
-                operating system sees fit (`appendfsync no`).",
+                operating system decides (`appendfsync no`).",
     },
 ];

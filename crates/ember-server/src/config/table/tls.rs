@@ -12,8 +12,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(tls_port, 0..=65535),
         default: "0",
         mutable: true,
-        about: "The TCP port for connections with TLS, on the addresses of `bind`; 0 for none. With `port` 0 there are \
-                no others.",
+        about: "The TCP port for connections with TLS, on the addresses of `bind`; 0 for none. With `port` 0 only TLS \
+                is accepted.",
     },
     Parameter {
         name: "tls-cert-file",
@@ -21,8 +21,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Path(field!(tls_cert_file)),
         default: "",
         mutable: true,
-        about: "The server's certificate and those it depends on, in the PEM format. Each CONFIG SET of a parameter of \
-                TLS, to the same value too, reads all files again, for connections to come.",
+        about: "The server's certificate and its chain, in PEM format. Each CONFIG SET of a TLS parameter, even to the \
+                same value, reads all files again, for new connections.",
     },
     Parameter {
         name: "tls-key-file",
@@ -30,7 +30,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Path(field!(tls_key_file)),
         default: "",
         mutable: true,
-        about: "The private key of that certificate, in the PEM format.",
+        about: "The private key of that certificate, in PEM format.",
     },
     Parameter {
         name: "tls-key-file-pass",
@@ -38,7 +38,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Secret { field: field!(tls_key_file_pass), file: None },
         default: "",
         mutable: true,
-        about: "The password of that key, if it is encrypted: with PBES2 and AES-CBC, as OpenSSL does.",
+        about: "The password of that key, if it is encrypted. It must be encrypted with PBES2 and AES-CBC, as OpenSSL \
+                does.",
     },
     Parameter {
         name: "tls-ca-cert-file",
@@ -46,7 +47,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Path(field!(tls_ca_cert_file)),
         default: "",
         mutable: true,
-        about: "The certificates of the authorities whose clients are trusted, in the PEM format.",
+        about: "The certificates of the authorities that may issue client certificates, in PEM format.",
     },
     Parameter {
         name: "tls-ca-cert-dir",
@@ -62,7 +63,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: choice!(tls_auth_clients: TlsAuthClients),
         default: "yes",
         mutable: true,
-        about: "Whether clients must show a certificate (`yes`), may show one (`optional`) or are not asked for one.",
+        about: "Whether clients must present a certificate (`yes`), may present one (`optional`), or are not asked for \
+                one (`no`).",
     },
     Parameter {
         name: "tls-auth-clients-user",
@@ -70,9 +72,9 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: choice!(tls_auth_clients_user: TlsAuthClientsUser),
         default: "off",
         mutable: true,
-        about: "Which user a client is whose certificate was accepted: the one named by its common name (`CN`), or by the \
-                first URI among its alternative names that is the name of a user (`URI`). A client without such a user, or \
-                one that is off, logs in as others do; `off` for all of them.",
+        about: "The user of a client with an accepted certificate: the user named by its common name (`CN`), or by the \
+                first of its alternative names that is a URI and the name of a user (`URI`). If there is no such user, \
+                or it is off, the client logs in like others; with `off` all clients do.",
     },
     Parameter {
         name: "tls-protocols",
@@ -86,7 +88,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
         default: "",
         mutable: true,
-        about: "The versions of TLS that are spoken; empty for both.",
+        about: "The supported versions of TLS; empty for both.",
     },
     Parameter {
         name: "tls-ciphers",
@@ -120,7 +122,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(tls_prefer_server_ciphers)),
         default: "no",
         mutable: true,
-        about: "Whether the server's order of cipher suites counts, not the client's.",
+        about: "Whether the server's order of cipher suites takes precedence over the client's.",
     },
     Parameter {
         name: "tls-session-caching",
@@ -152,7 +154,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(tls_auto_reload_interval, 0..=INT_MAX),
         default: "0",
         mutable: true,
-        about: "The interval in seconds at which the files of TLS are checked, and read again if they have changed; 0 \
-                for never.",
+        about: "The interval in seconds at which the TLS files are checked, and read again if they have changed; 0 for \
+                never.",
     },
 ];
