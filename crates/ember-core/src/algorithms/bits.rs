@@ -4,14 +4,14 @@
 
 use std::ops::Range;
 
-/// Bits that are set in all bytes.
+/// Counts the bits that are set.
 pub fn count(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let words: u64 = words.iter().map(|word| u64::from(u64::from_ne_bytes(*word).count_ones())).sum();
     words + rest.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>()
 }
 
-/// Bits that are set in the range of bits, which lies inside `bytes`.
+/// Counts the bits that are set in a range of bits, which must be inside `bytes`.
 pub fn count_in(bytes: &[u8], range: Range<u64>) -> u64 {
     if range.is_empty() {
         return 0;
@@ -22,12 +22,12 @@ pub fn count_in(bytes: &[u8], range: Range<u64>) -> u64 {
     count(&bytes[first..=last]) - u64::from(before.count_ones()) - u64::from(after.count_ones())
 }
 
-/// The position of the first bit in the range, which lies inside `bytes`, that equals `bit`.
+/// Returns the position of the first bit in the range, which must be inside `bytes`, that equals `bit`.
 pub fn find(bytes: &[u8], range: Range<u64>, bit: bool) -> Option<u64> {
     if range.is_empty() {
         return None;
     }
-    // With all bits inverted when a clear one is wanted, the search is always for a set one.
+    // All bits are inverted when a clear one is wanted, so that the search is always for a set one.
     let flip = if bit { 0 } else { u8::MAX };
     let (first, last) = (byte_of(range.start), byte_of(range.end - 1));
     let first_byte = (bytes[first] ^ flip) & mask_from(range.start);
@@ -38,7 +38,7 @@ pub fn find(bytes: &[u8], range: Range<u64>, bit: bool) -> Option<u64> {
     (position < range.end).then_some(position)
 }
 
-/// The index of the first byte that is not `common`.
+/// Returns the index of the first byte that is not `common`.
 fn first_unlike(bytes: &[u8], common: u8) -> Option<usize> {
     let pattern = u64::from_ne_bytes([common; 8]);
     let (words, _) = bytes.as_chunks::<8>();
@@ -50,23 +50,23 @@ fn byte_of(position: u64) -> usize {
     (position / 8) as usize
 }
 
-/// The bits of a byte at `position` and behind it.
+/// Returns a mask of the bits of a byte from `position` on.
 fn mask_from(position: u64) -> u8 {
     u8::MAX >> (position % 8)
 }
 
-/// The bits of a byte up to `position`.
+/// Returns a mask of the bits of a byte up to `position`.
 fn mask_up_to(position: u64) -> u8 {
     u8::MAX << (7 - position % 8)
 }
 
-/// The bit at `position`, false behind the end.
+/// Returns the bit at `position`; false after the end.
 #[inline]
 pub fn get(bytes: &[u8], position: u64) -> bool {
     bytes.get(byte_of(position)).is_some_and(|byte| byte >> (7 - position % 8) & 1 == 1)
 }
 
-/// Sets the bit at `position`, which lies inside `bytes`.
+/// Sets the bit at `position`, which must be inside `bytes`.
 #[inline]
 pub fn set(bytes: &mut [u8], position: u64, bit: bool) {
     let mask = 1 << (7 - position % 8);
@@ -81,7 +81,7 @@ pub enum Overflow {
     Wrap,
     /// Take the nearest number that fits.
     Saturate,
-    /// Leave the field alone.
+    /// Leave the field unchanged.
     Fail,
 }
 
@@ -93,30 +93,30 @@ pub struct FieldType {
 }
 
 impl FieldType {
-    /// A signed field of 1 to 64 bits or an unsigned one of 1 to 63: every value is an `i64`.
+    /// Returns a signed type of 1 to 64 bits or an unsigned one of 1 to 63, so that every value is an `i64`.
     pub fn new(signed: bool, bits: i64) -> Option<FieldType> {
         let bits_max = if signed { 64 } else { 63 };
         (1..=bits_max).contains(&bits).then_some(FieldType { signed, bits: bits as u32 })
     }
 
-    /// Its width in bits.
+    /// Returns its width in bits.
     pub fn bits(self) -> u32 {
         self.bits
     }
 
-    /// The bytes that a string must have for a field at bit `position`.
+    /// Returns the number of bytes that a string must have for a field at bit `position`.
     pub fn end_bytes(self, position: u64) -> usize {
         byte_of(position + u64::from(self.bits) - 1) + 1
     }
 
-    /// The lowest `bits` of `number` as a value of this type.
+    /// Returns the lowest `bits` of `number` as a value of this type.
     fn wrap(self, number: i128) -> i64 {
         let unused = i128::BITS - self.bits;
         let shifted = number << unused;
         if self.signed { (shifted >> unused) as i64 } else { ((shifted as u128) >> unused) as i64 }
     }
 
-    /// The value to store for `number`, `None` if it does not fit and is to fail then.
+    /// Returns the value to store for `number`; `None` if it does not fit and `overflow` is [`Overflow::Fail`].
     pub fn fit(self, number: i128, overflow: Overflow) -> Option<i64> {
         let (min, max) = if self.signed {
             (-(1i128 << (self.bits - 1)), (1i128 << (self.bits - 1)) - 1)
@@ -133,18 +133,19 @@ impl FieldType {
         }
     }
 
-    /// A `SET` argument as the number that has to fit: unsigned fields take the argument's 64 bits without a sign.
+    /// Returns a `SET` argument as the number that must fit: unsigned fields take the argument's 64 bits without a
+    /// sign.
     pub fn argument(self, number: i64) -> i128 {
         if self.signed { i128::from(number) } else { i128::from(number as u64) }
     }
 
-    /// The value of the field at bit `position`; what lies behind the end is zero.
+    /// Returns the value of the field at bit `position`; bits after the end are zero.
     pub fn get(self, bytes: &[u8], position: u64) -> i64 {
         let window = load_window(bytes.get(byte_of(position)..).unwrap_or_default());
         self.wrap((window >> self.shift(position)) as i128)
     }
 
-    /// Sets the field at bit `position`, which lies inside `bytes`, to the lowest bits of `value`.
+    /// Sets the field at bit `position`, which must be inside `bytes`, to the lowest bits of `value`.
     pub fn set(self, bytes: &mut [u8], position: u64, value: i64) {
         let tail = &mut bytes[byte_of(position)..];
         let mask = (u128::MAX >> (u128::BITS - self.bits)) << self.shift(position);
@@ -153,13 +154,13 @@ impl FieldType {
         tail[..len].copy_from_slice(&window.to_be_bytes()[..len]);
     }
 
-    /// How far the field's last bit is from the end of the window that begins with its first byte.
+    /// Returns the distance of the field's last bit from the end of the window that begins with its first byte.
     fn shift(self, position: u64) -> u32 {
         u128::BITS - (position % 8) as u32 - self.bits
     }
 }
 
-/// Bytes that surely hold any field, wherever in the first byte it begins.
+/// Bytes that contain any field, wherever in the first byte it begins.
 const WINDOW_BYTES: usize = 16;
 
 fn load_window(bytes: &[u8]) -> u128 {
@@ -169,19 +170,19 @@ fn load_window(bytes: &[u8]) -> u128 {
     u128::from_be_bytes(window)
 }
 
-/// The operations that BITOP folds its sources with.
+/// The operations with which BITOP combines its sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Bits set in all.
+    /// Bits set in all sources.
     And,
-    /// Bits set in any.
+    /// Bits set in any source.
     Or,
-    /// Bits set in an odd number.
+    /// Bits set in an odd number of sources.
     Xor,
 }
 
-/// Makes `sum` the result of the operation on itself and `other`; the longer length counts. O(length), vectorised by the
-/// compiler.
+/// Replaces `sum` by the result of the operation on itself and `other`, which has the longer of both lengths.
+/// O(length), vectorized by the compiler.
 pub fn combine(operation: Operation, sum: &mut Vec<u8>, other: &[u8]) {
     let common = sum.len().min(other.len());
     let (pairs, beyond) = other.split_at(common);
@@ -222,7 +223,7 @@ mod tests {
         bits.chunks(8).map(|byte| byte.iter().fold(0, |sum, &bit| sum << 1 | u8::from(bit))).collect()
     }
 
-    /// Strings with long runs of equal bytes, as the word-wise searches need them.
+    /// Strings with long runs of equal bytes, which the word-wise searches need.
     fn bytes() -> impl Strategy<Value = Vec<u8>> {
         let byte = prop_oneof![Just(0u8), Just(u8::MAX), any::<u8>()];
         prop::collection::vec((byte, 1usize..20), 0..6)
@@ -237,7 +238,7 @@ mod tests {
         })
     }
 
-    /// A field's value bit by bit.
+    /// Returns the value of a field, read bit by bit.
     fn naive_field(bits: &[bool], position: usize, field: FieldType) -> i64 {
         let at = |index: usize| bits.get(position + index).copied().unwrap_or(false);
         let start = if field.signed && at(0) { -1 } else { 0 };

@@ -1,15 +1,16 @@
-//! Glob patterns as `KEYS`, `SCAN MATCH`, `PSUBSCRIBE` and `CONFIG GET` take them.
+//! Glob patterns of `KEYS`, `SCAN MATCH`, `PSUBSCRIBE` and `CONFIG GET`.
 //!
 //! `*` is any bytes, `?` any one byte, `[…]` one byte of a class (`[^…]` one that is not in it, `a-z` a range in either
-//! direction, `\` takes the next byte literally), `\` outside a class takes the next byte literally. The rules for broken
-//! patterns are those of Redis: a class that is never closed ends with the pattern, a backslash at the very end stands
-//! for itself, a range without its end is three or two literal bytes. An empty string is matched by the empty pattern alone.
+//! direction, `\` takes the next byte literally), `\` outside a class takes the next byte literally. The rules for
+//! malformed patterns are those of Redis: a class that is never closed ends with the pattern, a backslash at the very
+//! end stands for itself, a range without its end is three or two literal bytes. Only the empty pattern matches an
+//! empty string.
 //!
-//! Every part of a pattern except `*` takes exactly one byte, so the first place where what stands between two `*` fits is
-//! as good as any later one: a mismatch goes back to the last `*` only. That bounds the work by
+//! Every part of a pattern except `*` matches exactly one byte, so the first place where the parts between two `*` fit
+//! is as good as any later one: after a mismatch the search returns to the last `*` only. That limits the work to
 //! pattern length × text length, where the recursive form is exponential in the number of `*`.
 
-/// How letters compare.
+/// Whether the case of letters matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Case {
     /// Upper and lower case differ.
@@ -28,23 +29,23 @@ impl Case {
     }
 }
 
-/// A pattern with more `*` than this before its last part matches nothing, as in Redis: it is an attempt to keep the server
-/// busy.
+/// A pattern with more than this number of `*` before its last part matches nothing, as in Redis: it is an attempt to
+/// keep the server busy.
 const STARS_MAX: usize = 1000;
 
-/// The bytes that each text begins with which `pattern` matches.
+/// Returns bytes with which every text that matches `pattern` begins.
 pub fn literal_prefix(pattern: &[u8]) -> &[u8] {
     let end = pattern.iter().position(|byte| b"*?[\\".contains(byte)).unwrap_or(pattern.len());
     &pattern[..end]
 }
 
-/// Whether `pattern` matches the whole of `text`. O(pattern × text) at worst, O(pattern + text) without `*`.
+/// Returns whether `pattern` matches the whole of `text`. O(pattern × text) at worst, O(pattern + text) without `*`.
 pub fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
     if text.is_empty() {
         return pattern.is_empty();
     }
     let (mut at, mut taken) = (0, 0);
-    // Behind the last `*`: the pattern from there on, and where in the text it was tried last.
+    // After the last `*`: the pattern from there on, and where in the text it was last tried.
     let mut star: Option<(usize, usize)> = None;
     let mut stars = 0;
     while taken < text.len() {
@@ -71,7 +72,7 @@ pub fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
     skip_stars(pattern, at) == pattern.len()
 }
 
-/// Whether `pattern` matches every text, an empty one included: what `KEYS *` asks for.
+/// Returns whether `pattern` matches every text, including an empty one: the pattern of `KEYS *`.
 pub fn matches_all(pattern: &[u8]) -> bool {
     pattern == b"*"
 }
@@ -80,7 +81,7 @@ fn skip_stars(pattern: &[u8], from: usize) -> usize {
     from + pattern[from..].iter().take_while(|&&byte| byte == b'*').count()
 }
 
-/// Matches the part of `pattern` at `at`, which is no `*`, with one byte; returns where the next part begins.
+/// Matches the part of `pattern` at `at`, which must not be `*`, with one byte; returns where the next part begins.
 #[inline]
 fn matches_one(pattern: &[u8], at: usize, byte: u8, case: Case) -> Option<usize> {
     match *pattern.get(at)? {
@@ -91,7 +92,7 @@ fn matches_one(pattern: &[u8], at: usize, byte: u8, case: Case) -> Option<usize>
     }
 }
 
-/// Matches the class that begins behind its bracket at `at`.
+/// Matches the class that begins after its bracket at `at`.
 fn matches_class(pattern: &[u8], mut at: usize, byte: u8, case: Case) -> Option<usize> {
     let negated = pattern.get(at) == Some(&b'^');
     at += usize::from(negated);
@@ -109,7 +110,7 @@ fn matches_class(pattern: &[u8], mut at: usize, byte: u8, case: Case) -> Option<
                 break;
             }
             [first, b'-', last, ..] => {
-                // Put in order before letters are folded: `[Z-a]` is empty when case does not matter.
+                // Ordered before letters are folded: `[Z-a]` is empty when case does not matter.
                 let (low, high) = (case.fold(first.min(last)), case.fold(first.max(last)));
                 found |= (low..=high).contains(&case.fold(byte));
                 at += 3;
@@ -135,7 +136,7 @@ mod tests {
             let pattern = [&b"*?".repeat(stars)[..], b"*"].concat();
             assert_eq!(matches(&pattern, &text, Case::Sensitive), expected, "{stars}");
         }
-        // Stars in a row are one, and the last one asks for nothing.
+        // Consecutive stars are one, and the last one matches any rest.
         assert!(matches(&vec![b'*'; 5000], &text, Case::Sensitive));
     }
 
@@ -154,7 +155,7 @@ mod tests {
         }
     }
 
-    /// The first part of a pattern and what follows.
+    /// Returns the first part of a pattern and the rest.
     fn split_part(pattern: &[u8]) -> (&[u8], &[u8]) {
         let len = match pattern {
             [b'\\', _, ..] => 2,

@@ -1,18 +1,18 @@
 //! The longest common subsequence of two byte strings, 64 cells of the table at a time.
 //!
-//! The classic table holds in cell `(i, j)` the length of the longest common subsequence of the first `i` bytes of
+//! The classic table contains in cell `(i, j)` the length of the longest common subsequence of the first `i` bytes of
 //! `a` and the first `j` bytes of `b`. From one cell of a row to the next the length grows by 0 or 1, so a row is
-//! kept as one bit for each byte of `b`, and a row follows from the one above by an addition, whose carries do what
-//! the classic loop does cell by cell (Hyyrö, "Bit-parallel LCS-length computation revisited", 2004). The way back
-//! through the table needs no more than those bits: where the bytes differ and the row steps up at `j`, the length
-//! above equals the length here, and the way goes up; otherwise it goes left. Those are the choices of Redis among
-//! subsequences of equal length.
+//! stored as one bit per byte of `b`, and a row follows from the one above by an addition, whose carries do what the
+//! classic loop does cell by cell (Hyyrö, "Bit-parallel LCS-length computation revisited", 2004). The walk back through
+//! the table needs only those bits: where the bytes differ and the row steps up at `j`, the length above equals the
+//! length here, and the walk goes up; otherwise it goes left. Redis chooses in the same way among subsequences of equal
+//! length.
 //!
-//! Against the table of 32-bit lengths this takes a thirty-second of the memory and about as much less time.
+//! Compared with the table of 32-bit lengths this takes a thirty-second of the memory and about as little of the time.
 
 const WORD_BITS: usize = u64::BITS as usize;
 
-/// For each byte value that `a` has, the places where `b` has it, one bit each.
+/// For each byte value in `a`, its places in `b`, one bit each.
 struct Places {
     /// Where the words of a byte value begin in `words`, in units of rows.
     rows: [Option<u32>; 256],
@@ -46,7 +46,7 @@ impl Places {
     }
 }
 
-/// Makes the row of the table below `level` out of it. A zero bit at `j` says that the length grows there.
+/// Converts `level` to the next lower row of the table. A zero bit at `j` means that the length grows there.
 fn advance(level: &mut [u64], places: &[u64]) {
     let mut carry = false;
     for (word, &place) in level.iter_mut().zip(places) {
@@ -58,12 +58,12 @@ fn advance(level: &mut [u64], places: &[u64]) {
     }
 }
 
-/// The number of steps in a row; the bits beyond the end of `b` never match and stay ones.
+/// Returns the number of steps in a row; the bits beyond the end of `b` never match and stay ones.
 fn steps(level: &[u64]) -> usize {
     level.iter().map(|word| word.count_zeros() as usize).sum()
 }
 
-/// The length of the longest common subsequence. O(|a| * |b| / 64) time, O(256 * |b| / 8) bytes at most.
+/// Returns the length of the longest common subsequence. O(|a| * |b| / 64) time, O(256 * |b| / 8) bytes at most.
 pub fn length(a: &[u8], b: &[u8]) -> usize {
     let places = Places::new(a, b);
     let mut level = vec![u64::MAX; places.words_per_row];
@@ -88,7 +88,7 @@ pub struct Match {
 pub struct CommonSubsequence<'a> {
     a: &'a [u8],
     b: &'a [u8],
-    /// All rows of the table but the first, as [`advance`] makes them.
+    /// All rows of the table but the first, as [`advance`] computes them.
     levels: Vec<u64>,
     words_per_row: usize,
     len: usize,
@@ -109,23 +109,23 @@ impl<'a> CommonSubsequence<'a> {
         CommonSubsequence { a, b, levels, words_per_row, len }
     }
 
-    /// Its length in bytes.
+    /// Returns its length in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether the strings have nothing in common.
+    /// Returns whether the strings have nothing in common.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether the length grows from cell `(i, j - 1)` to cell `(i, j)`; both are at least 1.
+    /// Returns whether the length grows from cell `(i, j - 1)` to cell `(i, j)`; both must be at least 1.
     fn grows(&self, i: usize, j: usize) -> bool {
         let word = self.levels[(i - 1) * self.words_per_row + (j - 1) / WORD_BITS];
         word >> ((j - 1) % WORD_BITS) & 1 == 0
     }
 
-    /// The runs it consists of, from the last to the first. O(|a| + |b|).
+    /// Returns the runs of the subsequence, from the last to the first. O(|a| + |b|).
     pub fn matches(&self) -> impl Iterator<Item = Match> {
         let (mut i, mut j) = (self.a.len(), self.b.len());
         std::iter::from_fn(move || {
@@ -145,7 +145,7 @@ impl<'a> CommonSubsequence<'a> {
         })
     }
 
-    /// Its bytes. O(|a| + |b|).
+    /// Returns its bytes. O(|a| + |b|).
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.len];
         let mut end = self.len;
@@ -163,7 +163,7 @@ mod tests {
 
     use super::*;
 
-    /// The classic table, and the way back with Redis's choices.
+    /// The classic table, and the walk back with Redis's choices.
     fn naive(a: &[u8], b: &[u8]) -> (Vec<u8>, Vec<Match>) {
         let mut table = vec![vec![0u32; b.len() + 1]; a.len() + 1];
         for i in 1..=a.len() {

@@ -1,17 +1,16 @@
 //! The 80-bit floating point numbers that INCRBYFLOAT and HINCRBYFLOAT compute with, in integer arithmetic.
 //!
-//! Redis adds `long double`s, which on x86-64 have 64 bits of mantissa, and prints them with 17 digits behind the
-//! point. What comes out depends on those 64 bits: in `f64` the sum of 10.5 and 0.1 would print as
-//! 10.59999999999999964. So the format is done here: text is rounded to 64 bits once, sums are rounded once, both
-//! to nearest even, and the decimal digits are exact before they are cut. Replies equal those of Redis on x86-64 on
-//! every machine.
+//! Redis adds `long double`s, which on x86-64 have 64 bits of mantissa, and prints them with 17 digits after the point.
+//! The result depends on those 64 bits: in `f64` the sum of 10.5 and 0.1 would print as 10.59999999999999964. So the
+//! format is implemented here: text is rounded to 64 bits once, sums are rounded once, both to nearest even, and the
+//! decimal digits are exact before they are cut. On every machine, replies equal those of Redis on x86-64.
 //!
-//! Two paths: numbers of up to 38 digits between 1e-27 and 1e38 or so are done with `u128` alone and allocate
-//! nothing; all others go through [`Natural`], integers of any size.
+//! There are two paths: numbers of up to 38 digits between about 1e-27 and 1e38 are computed with `u128` alone, without
+//! an allocation; all others with [`Natural`], integers of any size.
 //!
-//! One thing is left out: below 2^-16382 the real format has fewer than 64 bits. Nothing that can be seen hangs on
-//! it, since such numbers print as 0 and vanish in a sum with any other; only those that round to zero must be
-//! told, and are refused as Redis refuses them.
+//! One property is omitted: below 2^-16382 the real format has fewer than 64 bits. This has no visible effect, because
+//! such numbers print as 0 and vanish in a sum with any other; only those that round to zero must be detected, and are
+//! refused as in Redis.
 
 use std::cmp::Ordering;
 
@@ -26,10 +25,10 @@ const TOP_EXPONENT_MAX: i64 = 16384;
 /// The exponent of the smallest number; half of it rounds to zero.
 const LOW_EXPONENT_MIN: i64 = -16445;
 
-/// Texts of this many bytes or more are no numbers, as in Redis, which copies them to a buffer of this size.
+/// Texts of this many bytes or more are not numbers, as in Redis, which copies them to a buffer of this size.
 const TEXT_BYTES_END: usize = 5 * 1024;
 
-/// The digits printed behind the point, before trailing zeros are cut.
+/// The digits printed after the point, before trailing zeros are cut.
 const FRACTION_DIGITS: u32 = 17;
 
 /// A finite number: `mantissa * 2^exponent`. The mantissa's highest bit is set unless the number is zero.
@@ -54,9 +53,8 @@ impl LongDouble {
     /// Zero.
     pub const ZERO: LongDouble = LongDouble(Some(Finite { negative: false, mantissa: 0, exponent: 0 }));
 
-    /// The number that `text` spells by the rules of C's `strtold`: decimal or hexadecimal, with point and
-    /// exponent, or `inf`. `None` for anything else, for NaN, for surrounding spaces, and for what overflows or
-    /// vanishes.
+    /// Parses a number by the rules of C's `strtold`: decimal or hexadecimal, with point and exponent, or `inf`. `None`
+    /// for anything else, for NaN, for surrounding spaces, and for numbers that overflow or vanish.
     pub fn parse(text: &[u8]) -> Option<LongDouble> {
         if text.len() >= TEXT_BYTES_END {
             return None;
@@ -77,13 +75,13 @@ impl LongDouble {
         Some(LongDouble(Some(number)))
     }
 
-    /// The sum, `None` if it is infinite or no number.
+    /// Returns the sum; `None` if it is infinite or not a number.
     pub fn checked_add(self, other: LongDouble) -> Option<LongDouble> {
         let sum = self.0?.add(other.0?)?;
         Some(LongDouble(Some(sum)))
     }
 
-    /// A thousand times the number, rounded up to an integer. `None` if that has no 64 bits.
+    /// Returns a thousand times the number, rounded up to an integer. `None` if it does not fit into 64 bits.
     pub fn thousandfold_ceiling(self) -> Option<i64> {
         let Finite { negative, mantissa, exponent } = self.0?;
         let product = Finite::rounded(negative, u128::from(mantissa) * 1000, false, exponent)?;
@@ -101,7 +99,7 @@ impl LongDouble {
         Some(if negative { -magnitude } else { magnitude })
     }
 
-    /// The text: plain decimal digits, at most 17 of them behind the point, without trailing zeros; never an
+    /// Returns the text: plain decimal digits, at most 17 of them after the point, without trailing zeros; never an
     /// exponent.
     pub fn to_text(self) -> Text {
         let mut text = Text::default();
@@ -114,8 +112,8 @@ impl LongDouble {
 }
 
 impl Finite {
-    /// The number nearest to `(mantissa + rest) * 2^exponent`, where the rest is above zero and below one if there
-    /// is one; then the mantissa has more than 64 bits. `None` if it is infinite.
+    /// Returns the number nearest to `(mantissa + rest) * 2^exponent`, or `None` if it is infinite. The rest, if there
+    /// is one, is above zero and below one; the mantissa must then have more than 64 bits.
     fn rounded(negative: bool, mantissa: u128, has_rest: bool, exponent: i64) -> Option<Finite> {
         if mantissa == 0 {
             return Some(Finite { negative, mantissa: 0, exponent: 0 });
@@ -142,12 +140,12 @@ impl Finite {
         (number.top_exponent() <= TOP_EXPONENT_MAX).then_some(number)
     }
 
-    /// The exponent of the power of two above the number.
+    /// Returns the exponent of the power of two above the number.
     fn top_exponent(self) -> i64 {
         self.exponent + i64::from(MANTISSA_BITS)
     }
 
-    /// Whether the number, not zero, is so small that the real format rounds it to zero.
+    /// Returns whether the number, which must not be zero, is so small that the real format rounds it to zero.
     fn vanishes(self) -> bool {
         let half_of_smallest = LOW_EXPONENT_MIN - 1;
         let is_power = self.mantissa == 1 << (MANTISSA_BITS - 1);
@@ -160,12 +158,12 @@ impl Finite {
         }
         let order = (self.exponent, self.mantissa).cmp(&(other.exponent, other.mantissa));
         let (large, small) = if order.is_lt() { (other, self) } else { (self, other) };
-        /// Room for a carry above the mantissa, and for the bits that decide the rounding below.
+        /// Space for a carry above the mantissa, and for the bits that decide the rounding below.
         const GUARD_BITS: u32 = 62;
         let distance = u32::try_from(large.exponent - small.exponent).unwrap_or(u32::MAX);
         let wide = u128::from(small.mantissa) << GUARD_BITS;
         let shifted = wide.checked_shr(distance).unwrap_or(0);
-        // Bits that fall out at the end are remembered in the last one, far below the point where the sum is rounded.
+        // Bits that are shifted out are recorded in the last one, far below the point where the sum is rounded.
         let lost = distance >= u128::BITS || shifted << distance != wide;
         let (large_wide, small_wide) = (u128::from(large.mantissa) << GUARD_BITS, shifted | u128::from(lost));
         let exponent = large.exponent - i64::from(GUARD_BITS);
@@ -199,7 +197,7 @@ impl Finite {
         }
     }
 
-    /// The part before the point, and the 17 digits behind it as a number, rounded to nearest even.
+    /// Returns the part before the point, and the 17 digits after it as a number, rounded to nearest even.
     fn split(self) -> (Whole, u64) {
         const SCALE: u64 = 10u64.pow(FRACTION_DIGITS);
         let mantissa = u128::from(self.mantissa);
@@ -212,7 +210,7 @@ impl Finite {
         };
         let whole = mantissa.checked_shr(fraction_bits).unwrap_or(0);
         let fraction = mantissa - whole.checked_shl(fraction_bits).unwrap_or(0);
-        // 64 bits times 57: all of the product is kept. At 2^-128 and below it is surely less than a half.
+        // 64 bits times 57: the whole product is kept. At 2^-128 and below it is certainly less than a half.
         let scaled = fraction * u128::from(SCALE);
         let Some(digits) = scaled.checked_shr(fraction_bits) else { return (Whole::Small(whole), 0) };
         let rest = scaled - (digits << fraction_bits);
@@ -237,15 +235,14 @@ enum Whole {
 /// The text of a number without its sign: digits, with a point somewhere, and an exponent.
 struct Scanned<'a> {
     digits: &'a [u8],
-    /// The exponent to the base (10, or 2 for hexadecimal) after all digits are read as one integer.
+    /// The exponent of the base (10, or 2 for hexadecimal) when all digits are read as one integer.
     exponent: i64,
     /// The number of digits without leading zeros.
     significant: usize,
 }
 
 impl<'a> Scanned<'a> {
-    /// Reads digits to `base` with an optional point, at least one of them, and an exponent behind the letter
-    /// `mark`.
+    /// Reads digits to `base`, at least one, with an optional point, and an exponent after the letter `mark`.
     fn new(text: &'a [u8], base: u32, mark: u8) -> Option<Scanned<'a>> {
         let is_mark = |byte: &u8| byte.to_ascii_lowercase() == mark;
         let (digits, exponent) = match text.iter().position(is_mark) {
@@ -268,7 +265,7 @@ impl<'a> Scanned<'a> {
         self.digits.iter().filter_map(move |&byte| char::from(byte).to_digit(base).map(|digit| digit as u8))
     }
 
-    /// The digits as one integer, if it is below 2^128.
+    /// Returns the digits as one integer, if it is below 2^128.
     fn small(&self, base: u32) -> Option<u128> {
         let add = |sum: u128, digit| sum.checked_mul(u128::from(base))?.checked_add(u128::from(digit));
         self.values(base).try_fold(0, add)
@@ -289,7 +286,7 @@ impl<'a> Scanned<'a> {
         self.decimal_in_words(negative).unwrap_or_else(|| self.decimal_at_length(negative))
     }
 
-    /// The number, if it can be had in 128 bits; the inner `None` says that it is infinite.
+    /// Returns the number, if 128 bits suffice; the inner `None` means that it is infinite.
     fn decimal_in_words(&self, negative: bool) -> Option<Option<Finite>> {
         /// The largest power of five in 64 bits.
         const FIVES_MAX: u64 = 27;
@@ -310,7 +307,7 @@ impl<'a> Scanned<'a> {
         Some(Finite::rounded(negative, quotient, rest != 0, self.exponent - i64::from(up)))
     }
 
-    /// The number, with integers as long as it takes.
+    /// Returns the number, computed with integers as long as necessary.
     fn decimal_at_length(&self, negative: bool) -> Option<Finite> {
         /// 10^4932 is just below 2^16384, and 10^-4951 below half the smallest number.
         const PLACES: std::ops::RangeInclusive<i64> = -4960..=4940;
@@ -334,7 +331,7 @@ impl<'a> Scanned<'a> {
     }
 }
 
-/// The number behind the exponent's letter, bounded where every number has long become infinite or zero.
+/// Returns the number after the exponent's letter, limited where every number is infinite or zero anyway.
 fn parse_exponent(text: &[u8]) -> Option<i64> {
     const EXPONENT_MAX: i64 = 1_000_000;
     let (negative, digits) = match text {
@@ -368,7 +365,7 @@ impl Natural {
         self.0.last().map_or(0, |top| self.0.len() as u64 * 64 - u64::from(top.leading_zeros()))
     }
 
-    /// Multiplies by `factor`, which is not 0, and adds `carry`.
+    /// Multiplies by `factor`, which must not be 0, and adds `carry`.
     fn multiply_add(&mut self, factor: u64, mut carry: u64) {
         for word in &mut self.0 {
             let product = u128::from(*word) * u128::from(factor) + u128::from(carry);
@@ -380,7 +377,7 @@ impl Natural {
         }
     }
 
-    /// Divides by `divisor` and returns the rest.
+    /// Divides by `divisor` and returns the remainder.
     fn divide(&mut self, divisor: u64) -> u64 {
         let mut rest = 0u64;
         for word in self.0.iter_mut().rev() {
@@ -416,7 +413,7 @@ impl Natural {
         self.0.len().cmp(&other.0.len()).then_with(|| self.0.iter().rev().cmp(other.0.iter().rev())).is_ge()
     }
 
-    /// The number times `2^exponent`, rounded.
+    /// Returns the number times `2^exponent`, rounded.
     fn rounded(&self, negative: bool, exponent: i64) -> Option<Finite> {
         let above = self.0.len().saturating_sub(2);
         let (rest, top) = self.0.split_at(above);
@@ -425,8 +422,8 @@ impl Natural {
         Finite::rounded(negative, top, has_rest, exponent + above as i64 * 64)
     }
 
-    /// A quotient of 66 or 67 bits, whether there is a rest, and the exponent of two that belongs to the quotient.
-    /// Neither number is zero. O(67 * words).
+    /// Returns a quotient of 66 or 67 bits, whether there is a remainder, and the exponent of two of the quotient.
+    /// Neither number may be zero. O(67 * words).
     fn divided_by(self, divisor: Natural) -> (u128, bool, i64) {
         const QUOTIENT_BITS: u32 = 67;
         let exponent = self.bits() as i64 - divisor.bits() as i64;
@@ -462,7 +459,7 @@ impl Natural {
     }
 }
 
-/// Room for a sign, 39 digits, a point and 17 more.
+/// Space for a sign, 39 digits, a point and 17 more digits.
 const SHORT_TEXT_BYTES: usize = 64;
 
 /// A number's text: on the stack if the part before the point is below 2^128.
@@ -470,7 +467,7 @@ const SHORT_TEXT_BYTES: usize = 64;
 pub struct Text {
     short: [u8; SHORT_TEXT_BYTES],
     short_len: usize,
-    /// The whole text, if it has outgrown `short`.
+    /// The whole text, if it does not fit into `short`.
     long: Vec<u8>,
 }
 
@@ -481,7 +478,7 @@ impl Default for Text {
 }
 
 impl Text {
-    /// The text.
+    /// Returns the text.
     pub fn as_bytes(&self) -> &[u8] {
         if self.long.is_empty() { &self.short[..self.short_len] } else { &self.long }
     }
@@ -626,7 +623,7 @@ mod tests {
 
         #[test]
         fn doubles_are_read_and_added_exactly(one: i32, other: i32, up in 0u32..17) {
-            // Multiples of 2^-16 with few bits: an f64 holds the sum exactly, and 17 places print the last of it.
+            // Multiples of 2^-16 with few bits: an f64 represents the sum exactly, and 17 digits print all of it.
             let (one, other) = (f64::from(one) / f64::from(1 << up), f64::from(other) / f64::from(1 << up));
             let printed = sum(&format!("{one:.17}"), &format!("{other:.17}")).unwrap();
             prop_assert_eq!(printed.parse::<f64>().unwrap(), one + other);
@@ -656,7 +653,7 @@ mod tests {
         "-?[0-9]{1,25}(\\.[0-9]{1,25})?(e-?[0-9]{1,3})?"
     }
 
-    /// Computed by a C program with `ceill` on x86-64, but for what has no 64 bits.
+    /// Computed by a C program with `ceill` on x86-64, except for results that do not fit into 64 bits.
     #[test]
     fn a_thousandfold_is_rounded_to_the_format_and_then_up() {
         let cases = [
@@ -685,7 +682,7 @@ mod tests {
         }
     }
 
-    /// Read off Redis 7.0.15 on x86-64.
+    /// Replies of Redis 7.0.15 on x86-64.
     const GOLDEN_SUMS: &[(&str, &str, &str)] = &[
         ("10.50", "0.1", "10.6"),
         ("5.0e3", "200", "5200"),

@@ -11,28 +11,28 @@
 const MATCH_MIN: usize = 3;
 /// Bytes that the longest reference stands for.
 const MATCH_MAX: usize = 264;
-/// How far back a reference can reach.
+/// The maximum distance of a reference.
 const DISTANCE_MAX: usize = 1 << 13;
 /// The longest run of literals.
 const LITERALS_MAX: usize = 32;
 
-/// The table has room for as many places as there are bytes, within these bounds: clearing one for the longest strings
-/// would take longer than packing a short one.
+/// The table has as many places as there are bytes, within these bounds: clearing one for the longest strings would
+/// take longer than packing a short one.
 const TABLE_BITS_MIN: u32 = 6;
 const TABLE_BITS_MAX: u32 = 13;
 
-/// The place in a table of `1 << bits` for three bytes (Fibonacci hashing).
+/// Returns the place in a table of `1 << bits` for three bytes (Fibonacci hashing).
 fn place(bytes: &[u8], bits: u32) -> usize {
     let number = u32::from(bytes[0]) | u32::from(bytes[1]) << 8 | u32::from(bytes[2]) << 16;
     (number.wrapping_mul(0x9E37_79B1) >> (32 - bits)) as usize
 }
 
-/// The bytes packed into no more than `len_max`, if that is possible. O(bytes).
+/// Packs bytes into at most `len_max` bytes, if that is possible. O(bytes).
 pub(crate) fn compress(data: &[u8], len_max: usize) -> Option<Vec<u8>> {
     if u32::try_from(data.len()).is_err() {
         return None;
     }
-    // Where three bytes were last seen, plus one.
+    // The last position of each three bytes, plus one.
     let bits = (data.len().max(1).ilog2() + 1).clamp(TABLE_BITS_MIN, TABLE_BITS_MAX);
     let mut seen = vec![0u32; 1 << bits];
     let mut packed = Vec::new();
@@ -57,7 +57,7 @@ pub(crate) fn compress(data: &[u8], len_max: usize) -> Option<Vec<u8>> {
     (packed.len() <= len_max).then_some(packed)
 }
 
-/// How many bytes from `from` and from `at` on are the same, up to what a reference can say.
+/// Returns how many bytes from `from` and from `at` on are equal, up to the maximum of a reference.
 fn match_len(data: &[u8], from: usize, at: usize) -> usize {
     data[from..].iter().zip(&data[at..]).take(MATCH_MAX).take_while(|(one, other)| one == other).count()
 }
@@ -82,14 +82,14 @@ fn push_reference(packed: &mut Vec<u8>, distance: usize, len: usize) {
     packed.push(low);
 }
 
-/// The `len` bytes that `packed` stands for; `None` if it stands for another number. Allocates no more than
-/// [`MATCH_MAX`] bytes for each one packed.
+/// Returns the `len` bytes that `packed` stands for; `None` if it stands for another number. Allocates at most
+/// [`MATCH_MAX`] bytes per packed byte.
 pub(crate) fn decompress(packed: &[u8], len: usize) -> Option<Vec<u8>> {
     let mut data = Vec::new();
     decompress_into(packed, len, &mut data).then_some(data)
 }
 
-/// As [`decompress`], with the bytes in the place of what was in `data`; true if those are exactly `len`.
+/// Like [`decompress`], but replaces the contents of `data`. Returns true if the result has exactly `len` bytes.
 pub(crate) fn decompress_into(packed: &[u8], len: usize, data: &mut Vec<u8>) -> bool {
     data.clear();
     if len > packed.len().saturating_mul(MATCH_MAX) {
@@ -99,7 +99,7 @@ pub(crate) fn decompress_into(packed: &[u8], len: usize, data: &mut Vec<u8>) -> 
     unpack(packed, len, data).is_some() && data.len() == len
 }
 
-/// Adds what `packed` stands for, up to `len` bytes; `None` if the input is malformed.
+/// Appends what `packed` stands for, up to `len` bytes; `None` if the input is malformed.
 fn unpack(packed: &[u8], len: usize, data: &mut Vec<u8>) -> Option<()> {
     let mut rest = packed;
     while let Some((&control, after)) = rest.split_first() {
@@ -130,14 +130,14 @@ fn unpack(packed: &[u8], len: usize, data: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Adds bytes up to `end` that are those from `from` on, of which some may be among the added.
+/// Appends bytes up to `end` that repeat those from `from` on, which may include appended ones.
 fn repeat(data: &mut Vec<u8>, from: usize, end: usize) {
     if let [byte] = data[from..] {
         data.resize(end, byte);
         return;
     }
     while data.len() < end {
-        // What is there already is a whole number of periods, and so is what each round adds, but for the last one.
+        // The existing bytes are a whole number of periods, and so is what each round adds, except the last one.
         let there = data.len() - from;
         data.extend_from_within(from..from + there.min(end - data.len()));
     }

@@ -1,4 +1,4 @@
-//! Algorithms on bytes and numbers that know nothing of keys.
+//! Algorithms on bytes and numbers, independent of keys.
 
 pub mod bits;
 pub mod glob;

@@ -5,12 +5,12 @@
 pub struct Random(u64);
 
 impl Random {
-    /// A generator that gives the same numbers for the same seed.
+    /// Returns a generator that yields the same numbers for the same seed.
     pub fn seeded(seed: u64) -> Random {
         Random(seed | 1)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
@@ -19,19 +19,19 @@ impl Random {
         self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
     }
 
-    /// The next 32 bits.
+    /// Returns the next 32 bits.
     #[inline]
     pub fn next_u32(&mut self) -> u32 {
         (self.next_u64() >> 32) as u32
     }
 
-    /// A number below `bound`, which is not 0.
+    /// Returns a number below `bound`, which must not be 0.
     #[inline]
     pub fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next_u64()) * bound as u128) >> 64) as usize
     }
 
-    /// A number in 0.0..1.0.
+    /// Returns a number in 0.0..1.0.
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }

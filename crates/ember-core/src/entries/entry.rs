@@ -6,7 +6,7 @@
 //!  1      1   flags: EXPIRES, WIDE_KEY, GENERATION, COPIED, FETCHED, PENDING, CUT
 //!  2      1   key length, 0..=254; with WIDE_KEY the length is the u32 below
 //!  3      3   eviction clock (LRU: quarter seconds; LFU: 16 bits of minutes and an 8-bit counter)
-//!  6      2   length of a string in bytes, inline or apart; of a value that is away its facts
+//!  6      2   length of a string in bytes, inline or apart; the facts of a cold value
 //!  8      8   expiry, Unix time in ms       only with EXPIRES
 //!  …      4   key length                    only with WIDE_KEY
 //!  …          key
@@ -14,8 +14,9 @@
 //!             or a location (External)
 //! ```
 //!
-//! A string stands behind the key, or *apart* from it, in an allocation of its bytes alone: where that takes less memory,
-//! because both allocations fill their size classes better than one does. Values of a power of two are such.
+//! A string is stored after the key, or *apart* from it, in an allocation of its bytes alone, where that takes less
+//! memory because both allocations fill their size classes better than one does. This applies to strings of a power of
+//! two bytes.
 //!
 //! A [`Slot`] is one word of a hash table: 20 hash bits (the *tag*) above a 44-bit entry address, which is
 //! the pointer without its three low bits (entries are aligned to 8). Zero is the empty slot.
@@ -25,18 +26,19 @@
 //! * A non-zero slot owns exactly one live allocation of `Shape::layout` bytes; `Slot` is neither `Copy` nor `Clone`.
 //! * The size of the allocation follows from the bytes the header declares (`entry_class`), so it can be
 //!   computed again from the header alone, and a value that stays in its class is overwritten in place.
-//! * The `Apart` encoding's eight value bytes are the address of such a size class for the string's bytes, which the entry
-//!   owns. Whether a string stands apart follows from the lengths of key and string and the expiry (`Shape::of_string`).
-//! * The `Large` encoding's eight value bytes are an `Arc<Vec<u8>>` turned into a raw pointer; the entry holds
-//!   that one reference. The `Aggregate` encoding's are a `Box<Aggregate>` in raw form, which the entry owns. `Shared` is
-//!   an aggregate that a snapshot reads without the lock: an `Arc<Aggregate>` in raw form, until it is next changed.
-//! * The `External` encoding's are a [`Record`] in raw form, which the entry owns: its value is not here.
+//! * The `Apart` encoding's eight value bytes are the address of such a size class for the string's bytes, which the
+//!   entry owns. Whether a string is stored apart follows from the lengths of key and string and the expiry
+//!   (`Shape::of_string`).
+//! * The `Large` encoding's eight value bytes are an `Arc<Vec<u8>>` turned into a raw pointer; the entry holds that one
+//!   reference. The `Aggregate` encoding's are a `Box<Aggregate>` in raw form, which the entry owns. `Shared` is an
+//!   aggregate that a snapshot reads without the lock: an `Arc<Aggregate>` in raw form, until it is next changed.
+//! * The `External` encoding's are a [`Record`] in raw form, which the entry owns: its value is cold.
 //! * The type in the header is `String` exactly for the encodings of strings; for the others it is that of the value.
-//!   Only of a value that is away it may be any.
+//!   Only the type of a cold value may be any.
 //!
-//! `forms` has the forms of values, `editing` what changes them where they stand. `moving` moves entries to other
-//! allocations. Here, in `editing` and in `moving` is all `unsafe` code of the layout; `tests/keyspace/keyspace_model.rs`
-//! compares what is built on it with a safe model.
+//! `forms` has the forms of values, `editing` changes them in place, and `moving` moves entries to other allocations.
+//! All `unsafe` code of the layout is here, in `editing` and in `moving`; `tests/keyspace/keyspace_model.rs` compares
+//! what is built on it with a safe model.
 #![allow(unsafe_code, reason = "the entry layout is laid out by hand here, in `editing` and in `moving`")]
 
 mod editing;
@@ -69,15 +71,15 @@ const ADDRESS_MASK: u64 = (1 << ADDRESS_BITS) - 1;
 const FLAG_EXPIRES: u8 = 1;
 const FLAG_WIDE_KEY: u8 = 2;
 const FLAG_GENERATION: u8 = 4;
-/// The same value is in a record, too: it can go away without being written. With a store: the store has this very key.
+/// The same value is also in a record: it can be demoted without a write. With a store: the store has this very key.
 const FLAG_COPIED: u8 = 8;
-/// The value was away, and has not been used since it came back.
+/// The value was cold, and has not been used since it was fetched.
 const FLAG_FETCHED: u8 = 16;
-/// A checkpoint under way saves the key as it is now, so that the store has it when that is over.
+/// The current checkpoint saves the key as it is now, so that the store has it when the checkpoint is complete.
 const FLAG_PENDING: u8 = 32;
-/// What GENERATION is for snapshots, for checkpoints; of no meaning in an entry that is COPIED.
+/// Like GENERATION, for checkpoints; meaningless in an entry that is COPIED.
 const FLAG_CUT: u8 = 64;
-/// The flags that say where the parts of an entry are.
+/// The flags that determine where the parts of an entry are.
 const SHAPE_FLAGS: u8 = FLAG_EXPIRES | FLAG_WIDE_KEY;
 /// The value of the key length byte when the real length is in the wide field.
 const KEY_LEN_WIDE: u8 = 255;
@@ -85,30 +87,30 @@ const KEY_LEN_WIDE: u8 = 255;
 const _: () = assert!(LARGE_VALUE_MIN_BYTES <= u16::MAX as usize + 1);
 const _: () = assert!(size_of::<Slot>() == 8);
 
-/// A slot goes from thread to thread with all it owns.
+/// A slot moves between threads with all it owns.
 const fn assert_shareable<T: Send + Sync>() {}
 const _: () = assert_shareable::<Aggregate>();
 
-/// Whether an entry is older than the newest snapshot: those that are differ from their shard in this.
+/// Whether an entry is older than the newest snapshot: the generation of such entries differs from that of their shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Generation(bool);
 
 impl Generation {
-    /// The other one.
+    /// Returns the other generation.
     #[must_use]
     pub fn next(self) -> Generation {
         Generation(!self.0)
     }
 }
 
-/// What an [`EntryRef`] needs to know to find its parts.
+/// The sizes from which an [`EntryRef`] finds its parts.
 #[derive(Clone, Copy)]
 struct Shape {
     flags: u8,
     key_len: usize,
     /// Bytes of the value in the entry.
     value_bytes: usize,
-    /// Bytes of a string that stands apart, at least 1; 0 for all else.
+    /// Bytes of a string that is stored apart, at least 1; 0 for all other values.
     apart_bytes: usize,
 }
 
@@ -124,7 +126,7 @@ impl Shape {
         Shape { flags, key_len, value_bytes, apart_bytes: 0 }
     }
 
-    /// The shape of an entry with this value.
+    /// Returns the shape of an entry with this value.
     #[inline]
     fn of_value(key_len: usize, expires: bool, value: &NewValue<'_>) -> Shape {
         match value {
@@ -137,8 +139,8 @@ impl Shape {
         }
     }
 
-    /// The shape that takes least memory for a string of `len` bytes; of shapes that take the same, the one that is read
-    /// with one access less. Strings that are `embstr` stay in the entry.
+    /// Returns the shape that takes the least memory for a string of `len` bytes; of shapes that take the same, the one
+    /// that is read with one access less. Strings that are `embstr` stay in the entry.
     #[inline]
     fn of_string(key_len: usize, expires: bool, len: usize) -> Shape {
         let inline = Shape::new(key_len, expires, len);
@@ -166,7 +168,7 @@ impl Shape {
         self.key_offset() + self.key_len
     }
 
-    /// Bytes of the entry itself.
+    /// Returns the bytes of the entry itself.
     fn used_bytes(self) -> usize {
         self.value_offset() + self.value_bytes
     }
@@ -175,7 +177,7 @@ impl Shape {
         entry_class(self.used_bytes())
     }
 
-    /// Bytes of the allocation for a string that stands apart; 0 for all else.
+    /// Returns the bytes of the allocation for a string that is stored apart; 0 for all other values.
     #[inline]
     fn apart_allocation_bytes(self) -> usize {
         if self.apart_bytes == 0 { 0 } else { size_class(self.apart_bytes) }
@@ -185,7 +187,7 @@ impl Shape {
         self.allocation_bytes() + self.apart_allocation_bytes()
     }
 
-    /// Whether a value of the shape `other` takes the very allocations that one of this shape has.
+    /// Returns whether a value of the shape `other` takes exactly the allocations of this one.
     #[inline]
     fn has_room_for(self, other: Shape) -> bool {
         self.flags == other.flags
@@ -198,9 +200,9 @@ impl Shape {
     }
 }
 
-/// The size of the allocation for an entry of `bytes`: their size class, but for two classes the next one. Entries of 88
-/// bytes one behind the other stand in 2.25 cache lines on average, those of 120 in 2.75; those of 96 and 128 in two.
-/// 81 bytes stay where they are: 15 more would be nearly a fifth.
+/// Returns the size of the allocation for an entry of `bytes`: their size class, or for two classes the next one.
+/// Consecutive entries of 88 bytes are in 2.25 cache lines on average, those of 120 in 2.75; those of 96 and 128 in
+/// two. Entries of 81 bytes keep their class: 15 more would be nearly a fifth.
 #[inline]
 const fn entry_class(bytes: usize) -> usize {
     match bytes {
@@ -217,7 +219,7 @@ fn layout_of(bytes: usize) -> Layout {
 
 fn allocate(bytes: usize) -> NonNull<u8> {
     let layout = layout_of(bytes);
-    // SAFETY: all callers ask for what at least one byte takes.
+    // SAFETY: all callers request space for at least one byte.
     let Some(base) = NonNull::new(unsafe { alloc(layout) }) else { handle_alloc_error(layout) };
     base
 }
@@ -229,20 +231,20 @@ pub struct EntryRef<'a> {
     owner: std::marker::PhantomData<&'a Slot>,
 }
 
-/// When time takes something of an entry away, as Unix times in ms.
+/// The times at which an entry and its elements expire, as Unix times in ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dues {
     /// The whole key.
     pub key_ms: Option<i64>,
-    /// The next one of the elements of its value.
+    /// The next of the elements of its value.
     pub elements_ms: Option<i64>,
 }
 
 impl Dues {
-    /// Nothing is taken away.
+    /// Nothing expires.
     pub const NONE: Dues = Dues { key_ms: None, elements_ms: None };
 
-    /// The earlier one.
+    /// Returns the earlier time.
     #[inline]
     pub fn next_ms(self) -> Option<i64> {
         match (self.key_ms, self.elements_ms) {
@@ -253,17 +255,17 @@ impl Dues {
 }
 
 impl<'a> EntryRef<'a> {
-    /// The byte at `offset` of the header.
+    /// Returns the byte at `offset` of the header.
     fn header(self, offset: usize) -> u8 {
         debug_assert!(offset < HEADER_BYTES);
-        // SAFETY: every entry begins with HEADER_BYTES initialised bytes and lives as long as 'a.
+        // SAFETY: every entry begins with HEADER_BYTES initialized bytes and lives as long as 'a.
         unsafe { self.base.add(offset).read() }
     }
 
     #[inline]
     fn shape(self) -> Shape {
-        // SAFETY: the header is initialised; the wide key length is present when its flag is set, behind the
-        // optional expiry. Reads are unaligned-safe.
+        // SAFETY: the header is initialized; the wide key length is present when its flag is set, after the optional
+        // expiry. Reads are unaligned-safe.
         unsafe {
             let word = self.base.cast::<u64>().read();
             let flags = (word >> 8) as u8;
@@ -291,54 +293,54 @@ impl<'a> EntryRef<'a> {
         Encoding::from_bits(self.header(0) >> 4)
     }
 
-    /// The type of the value.
+    /// Returns the type of the value.
     #[inline]
     pub fn value_type(self) -> ValueType {
         ValueType::from_bits(self.header(0) & 0x0F)
     }
 
-    /// The key.
+    /// Returns the key.
     pub fn key(self) -> &'a [u8] {
         let shape = self.shape();
-        // SAFETY: key_len initialised bytes stand at key_offset, for as long as the entry lives.
+        // SAFETY: there are key_len initialized bytes at key_offset, for as long as the entry lives.
         unsafe { std::slice::from_raw_parts(self.base.add(shape.key_offset()).as_ptr(), shape.key_len) }
     }
 
-    /// Whether this is the entry of `key`.
+    /// Returns whether this is the entry of `key`.
     #[inline]
     pub fn has_key(self, key: &[u8]) -> bool {
         self.key() == key
     }
 
-    /// When the key expires, Unix time in milliseconds.
+    /// Returns the expiry of the key, Unix time in milliseconds.
     #[inline]
     pub fn expire_at_ms(self) -> Option<i64> {
         if self.header(1) & FLAG_EXPIRES == 0 {
             return None;
         }
-        // SAFETY: EXPIRES says that the eight bytes behind the header are an initialised i64.
+        // SAFETY: EXPIRES means that the eight bytes after the header are an initialized i64.
         Some(unsafe { self.base.add(HEADER_BYTES).cast::<i64>().read_unaligned() })
     }
 
-    /// Whether the key has an expiry.
+    /// Returns whether the key has an expiry.
     #[inline]
     pub fn is_volatile(self) -> bool {
         self.header(1) & FLAG_EXPIRES != 0
     }
 
-    /// Whether the key's time has come at `now_ms`: it is not there any more for anybody who asks.
+    /// Returns whether the key has expired at `now_ms`, so that it is invisible to clients.
     pub fn is_expired(self, now_ms: i64) -> bool {
         self.expire_at_ms().is_some_and(|expire_at_ms| expire_at_ms <= now_ms)
     }
 
-    /// When time next takes something away: the key at its expiry, or an element of its value that may expire before. Unix
-    /// time in ms. O(1).
+    /// Returns the time of the next expiry, Unix time in ms: that of the key, or of an element of its value that may
+    /// expire before. O(1).
     #[inline]
     pub fn next_due_ms(self) -> Option<i64> {
         self.dues().next_ms()
     }
 
-    /// When time takes the key away, and the next element of its value. O(1).
+    /// Returns the expiry of the key, and the next one of the elements of its value. O(1).
     #[inline]
     pub fn dues(self) -> Dues {
         Dues {
@@ -347,50 +349,50 @@ impl<'a> EntryRef<'a> {
         }
     }
 
-    /// Whether it has been saved by the snapshot under way, or is newer than that, if this is its shard's.
+    /// Returns the generation. If it is the shard's, the current snapshot has saved the entry, or the entry is newer.
     #[inline]
     pub fn generation(self) -> Generation {
         Generation(self.header(1) & FLAG_GENERATION != 0)
     }
 
-    /// As [`EntryRef::generation`], of the checkpoint under way. An entry that the store has may be of any.
+    /// Like [`EntryRef::generation`], for the current checkpoint. Entries that the store has may be of any generation.
     #[inline]
     pub fn cut(self) -> Generation {
         Generation(self.header(1) & FLAG_CUT != 0)
     }
 
-    /// Whether the same value is in a record, too.
+    /// Returns whether the same value is also in a record.
     #[inline]
     pub fn is_copied(self) -> bool {
         self.header(1) & FLAG_COPIED != 0
     }
 
-    /// Whether the value was away, and has not been used since it came back.
+    /// Returns whether the value was cold, and has not been used since it was fetched.
     #[inline]
     pub fn is_fetched(self) -> bool {
         self.header(1) & FLAG_FETCHED != 0
     }
 
-    /// Whether the store has this very key when the checkpoint under way has succeeded.
+    /// Returns whether the store has this very key once the current checkpoint has succeeded.
     #[inline]
     pub fn is_pending(self) -> bool {
         self.header(1) & FLAG_PENDING != 0
     }
 
-    /// The 24-bit eviction clock; what it means depends on the policy (see [`crate::eviction::policy`]).
+    /// Returns the 24-bit eviction clock; its meaning depends on the policy (see [`crate::eviction::policy`]).
     pub fn clock(self) -> u32 {
         u32::from(self.header(3)) | u32::from(self.header(4)) << 8 | u32::from(self.header(5)) << 16
     }
 
-    /// The string value.
+    /// Returns the string value.
     ///
     /// # Panics
-    /// If the value is an aggregate, or away.
+    /// If the value is an aggregate, or cold.
     pub fn string(self) -> StringValue<'a> {
         let shape = self.shape();
-        // SAFETY: value_bytes initialised bytes stand at value_offset; for Int they are an i64, for Large the
-        // pointer that Arc::into_raw gave for the reference this entry holds, for Apart the address of apart_bytes
-        // initialised bytes, which the entry owns.
+        // SAFETY: there are value_bytes initialized bytes at value_offset; for Int they are an i64, for Large the
+        // pointer that Arc::into_raw returned for the reference this entry holds, for Apart the address of apart_bytes
+        // initialized bytes, which the entry owns.
         unsafe {
             let value = self.base.add(shape.value_offset());
             match self.encoding() {
@@ -411,32 +413,32 @@ impl<'a> EntryRef<'a> {
         }
     }
 
-    /// The value with elements; `None` for a string.
+    /// Returns the value with elements; `None` for a string.
     #[inline]
     pub fn aggregate(self) -> Option<&'a Aggregate> {
         if !matches!(self.encoding(), Encoding::Aggregate | Encoding::Shared) {
             return None;
         }
-        // SAFETY: these encodings' eight value bytes are the box that this entry owns, or its share of the value, in raw
-        // form: the value's address in either case. A shared value is changed by nobody.
+        // SAFETY: these encodings' eight value bytes are the box that this entry owns, or its share of the value, in
+        // raw form: the value's address in either case. A shared value is never changed.
         unsafe {
             let value = self.base.add(self.shape().value_offset());
             Some(&*value.cast::<*const Aggregate>().read_unaligned())
         }
     }
 
-    /// Whether the value has elements and may have other owners.
+    /// Returns whether the value has elements and may have other owners.
     pub(crate) fn is_shared(self) -> bool {
         self.encoding() == Encoding::Shared
     }
 
-    /// Whether the value is away.
+    /// Returns whether the value is cold.
     #[inline]
     pub fn is_away(self) -> bool {
         self.encoding() == Encoding::External
     }
 
-    /// Where the value is, if it is away, and what is known of it.
+    /// Returns the location of the value, if it is cold, and its facts.
     pub fn external(self) -> Option<ExternalRef> {
         if !self.is_away() {
             return None;
@@ -449,13 +451,13 @@ impl<'a> EntryRef<'a> {
         }
     }
 
-    /// A value that is away, to be kept by another entry too.
+    /// Returns a cold value, to be stored in another entry, too.
     pub(crate) fn duplicate_external(self) -> Option<External> {
         let ExternalRef { location, facts } = self.external()?;
         Some(External { value_type: self.value_type(), facts, record: Record::new(location) })
     }
 
-    /// A string value, or one that is away, in a form that stores it elsewhere with the same encoding; a large one is
+    /// Returns a string, or a cold value, in a form that stores it elsewhere with the same encoding; a large string is
     /// shared.
     pub fn duplicate_string(self) -> NewValue<'a> {
         if let Some(external) = self.duplicate_external() {
@@ -469,7 +471,7 @@ impl<'a> EntryRef<'a> {
         }
     }
 
-    /// The name that `OBJECT ENCODING` answers.
+    /// Returns the name in the reply of `OBJECT ENCODING`.
     pub fn encoding_name(self) -> &'static str {
         match self.encoding() {
             Encoding::Int => "int",
@@ -480,7 +482,7 @@ impl<'a> EntryRef<'a> {
         }
     }
 
-    /// Bytes of memory that the entry takes, allocator rounding included.
+    /// Returns the bytes of memory that the entry takes, including the allocator's rounding.
     pub fn footprint_bytes(self) -> usize {
         let inside = self.shape().footprint_bytes();
         let outside = match self.encoding() {
@@ -491,7 +493,7 @@ impl<'a> EntryRef<'a> {
         inside + outside
     }
 
-    /// Bytes of memory that the entry takes while its value is here.
+    /// Returns the bytes of memory that the entry takes while its value is resident.
     pub fn resident_bytes(self) -> usize {
         self.external().map_or_else(|| self.footprint_bytes(), |external| external.facts.memory_bytes())
     }
@@ -502,18 +504,18 @@ impl<'a> EntryRef<'a> {
     }
 }
 
-/// The address of an entry, for a structure that refers to entries which a table beside it owns.
+/// The address of an entry, for a structure that refers to entries that a table owns.
 ///
 /// An entry stays at its address until it is removed or moved, or its value or expiry takes another number of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryAddress(u64);
 
 impl EntryAddress {
-    /// The entry.
+    /// Returns the entry.
     ///
     /// # Safety
-    /// The address is that of an entry that is there still and has not moved; for as long as `'a` it stays so, and nothing
-    /// changes it.
+    /// The address must be that of an entry that still exists and has not moved; for as long as `'a` this stays so, and
+    /// nothing changes the entry.
     #[inline]
     pub unsafe fn entry<'a>(self) -> EntryRef<'a> {
         let base = ptr::with_exposed_provenance_mut(self.0 as usize);
@@ -521,7 +523,7 @@ impl EntryAddress {
         EntryRef { base, owner: std::marker::PhantomData }
     }
 
-    /// Asks the processor to fetch the entry's first cache line, if there is an entry.
+    /// Prefetches the entry's first cache line, if there is an entry.
     #[inline]
     pub fn prefetch(self) {
         prefetch(ptr::with_exposed_provenance(self.0 as usize));
@@ -529,7 +531,7 @@ impl EntryAddress {
 }
 
 impl EntryRef<'_> {
-    /// The address of the entry.
+    /// Returns the address of the entry.
     #[inline]
     pub fn address(self) -> EntryAddress {
         EntryAddress(self.base.as_ptr().expose_provenance() as u64)
@@ -546,8 +548,8 @@ impl Slot {
     pub fn new(tag: u32, key: &[u8], value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) -> Slot {
         let shape = Shape::of_value(key.len(), expire_at_ms.is_some(), &value);
         let base = allocate(shape.allocation_bytes());
-        // SAFETY: every write below stays inside the allocation: the parts stand one behind the other as Shape places them,
-        // and their sum is at most allocation_bytes.
+        // SAFETY: every write below stays inside the allocation: the parts follow each other as Shape places them, and
+        // their sum is at most allocation_bytes.
         unsafe {
             base.write_bytes(0, HEADER_BYTES);
             base.add(1).write(shape.flags);
@@ -572,7 +574,8 @@ impl Slot {
     }
 
     /// # Safety
-    /// `base` is a fresh allocation made by [`Slot::new`], with header, expiry and key in place, owned by nobody.
+    /// `base` must be a fresh allocation made by [`Slot::new`], with header, expiry and key in place, and without an
+    /// owner.
     unsafe fn own(tag: u32, base: NonNull<u8>) -> Slot {
         let address = base.as_ptr().expose_provenance() as u64;
         let lg_address_end = ADDRESS_BITS + LG_ENTRY_ALIGN;
@@ -583,13 +586,13 @@ impl Slot {
         Slot(u64::from(tag) << ADDRESS_BITS | address >> LG_ENTRY_ALIGN)
     }
 
-    /// Whether the slot owns no entry.
+    /// Returns whether the slot owns no entry.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0 == 0
     }
 
-    /// The hash bits beside the address; 0 for an empty slot.
+    /// Returns the hash bits stored with the address; 0 for an empty slot.
     #[inline]
     pub fn tag(&self) -> u32 {
         (self.0 >> ADDRESS_BITS) as u32
@@ -601,7 +604,7 @@ impl Slot {
         NonNull::new(ptr::with_exposed_provenance_mut(address)).expect("the slot is not empty")
     }
 
-    /// The entry.
+    /// Returns the entry.
     ///
     /// # Panics
     /// If the slot is empty.
@@ -610,7 +613,7 @@ impl Slot {
         EntryRef { base: self.base(), owner: std::marker::PhantomData }
     }
 
-    /// Changes the hash bits beside the address, for a move to a table that places its entries by other bits.
+    /// Changes the hash bits stored with the address, for a move to a table that places its entries by other bits.
     ///
     /// # Panics
     /// If the slot is empty or the tag has more than [`TAG_BITS`] bits.
@@ -620,7 +623,7 @@ impl Slot {
         self.0 = u64::from(tag) << ADDRESS_BITS | self.0 & ADDRESS_MASK;
     }
 
-    /// Where the entry is; null for an empty slot.
+    /// Returns the address of the entry; null for an empty slot.
     #[inline]
     pub fn address(&self) -> *const u8 {
         ptr::with_exposed_provenance(((self.0 & ADDRESS_MASK) << LG_ENTRY_ALIGN) as usize)
@@ -643,7 +646,7 @@ impl Slot {
         self.set_flags(FLAG_GENERATION, generation.0);
     }
 
-    /// Sets the generation that counts for checkpoints.
+    /// Sets the generation for checkpoints.
     #[inline]
     pub fn set_cut(&mut self, cut: Generation) {
         self.set_flags(FLAG_CUT, cut.0);
@@ -656,32 +659,33 @@ impl Slot {
         unsafe { self.base().add(1).write(flags | if there { mask } else { 0 }) };
     }
 
-    /// Notes that the same value is in a record, too, and that nobody has used it yet; or that neither is so any more.
+    /// Records that the same value is also in a record and has not been used yet, or that neither is true any more.
     pub fn set_copied(&mut self, is_copied: bool) {
         self.set_flags(FLAG_COPIED | FLAG_FETCHED, is_copied);
     }
 
-    /// Notes that the store has this very key, or that it has not.
+    /// Records whether the store has this very key.
     pub fn set_stored(&mut self, is_stored: bool) {
         self.set_flags(FLAG_COPIED, is_stored);
     }
 
-    /// Notes that a checkpoint saves the key as it is now, or that it is another one since, or that it is over.
+    /// Records that a checkpoint saves the key as it is now, or that the key has changed since, or the checkpoint has
+    /// ended.
     pub fn set_pending(&mut self, is_pending: bool) {
         self.set_flags(FLAG_PENDING, is_pending);
     }
 
-    /// Notes that the value has come back and was not used yet.
+    /// Records that the value was fetched and has not been used yet.
     pub fn set_fetched(&mut self) {
         self.set_flags(FLAG_FETCHED, true);
     }
 
-    /// Notes a first use of a value that has come back.
+    /// Records the first use of a fetched value.
     pub fn clear_fetched(&mut self) {
         self.set_flags(FLAG_FETCHED, false);
     }
 
-    /// The same key with another value and expiry in an entry of its own; clock and generations are the same.
+    /// Returns the same key with another value and expiry in a new entry; clock and generations are the same.
     fn rebuilt(&self, value: NewValue<'_>, expire_at_ms: Option<i64>) -> Slot {
         let entry = self.entry();
         let mut slot = Slot::new(self.tag(), entry.key(), value, expire_at_ms, entry.clock());
@@ -690,8 +694,8 @@ impl Slot {
         slot
     }
 
-    /// Replaces value and expiry. In place when the bytes stay in the same size class and the expiry comes or
-    /// goes with neither; otherwise the entry moves. The key and the clock stay.
+    /// Replaces value and expiry: in place if the bytes stay in the same size class and no expiry is added or removed,
+    /// otherwise in a new entry. The key and the clock stay.
     pub fn set(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>) {
         let old = self.entry().shape();
         let new = Shape::of_value(old.key_len, expire_at_ms.is_some(), &value);
@@ -702,8 +706,8 @@ impl Slot {
             if let Some(at) = expire_at_ms {
                 self.write_expiry(at);
             }
-            // SAFETY: same flags and key length, so `new` describes these allocations, whose sizes are unchanged; the old
-            // value holds no reference any more, or the one to the bytes apart that the new one takes over.
+            // SAFETY: same flags and key length, so `new` describes these allocations, whose sizes are unchanged; the
+            // old value holds no reference any more, or the one to the bytes apart that the new one takes over.
             unsafe { self.write_value(new, value) };
         } else {
             *self = self.rebuilt(value, expire_at_ms);
@@ -727,7 +731,7 @@ impl Slot {
 
     fn write_expiry(&mut self, at: i64) {
         debug_assert!(self.entry().expire_at_ms().is_some());
-        // SAFETY: the callers have seen EXPIRES set, so the eight bytes behind the header are the expiry.
+        // SAFETY: the callers have seen EXPIRES set, so the eight bytes after the header are the expiry.
         unsafe { self.base().add(HEADER_BYTES).cast::<i64>().write_unaligned(at) };
     }
 }

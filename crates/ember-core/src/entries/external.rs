@@ -1,12 +1,12 @@
-//! A value that is kept away from memory: where its record is, and what is answered without reading it.
+//! A cold value: the location of its record, and what is replied without reading it.
 //!
 //! ```text
 //! location   20 bits segment | 22 bits offset / 16 | 22 bits length / 16
 //! facts      12 bits size in memory | 4 bits name of the encoding
 //! ```
 //!
-//! Whoever refers to a record has a [`Record`], which counts the record's bytes as live in its segment: an entry, a read
-//! under way, a snapshot that has still to copy it. A segment without live bytes can be removed.
+//! Each reference to a record is a [`Record`], which counts the record's bytes as live in its segment: that of an
+//! entry, of a read in progress, or of a snapshot that has yet to copy it. A segment without live bytes can be removed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,56 +16,56 @@ const SEGMENT_BITS: u32 = 20;
 const LENGTH_BITS: u32 = 22;
 const LG_UNIT: u32 = 4;
 
-/// Segments that can be told apart.
+/// The number of segments that can be distinguished.
 pub const SEGMENTS_MAX: usize = 1 << SEGMENT_BITS;
 
-/// Bytes of records that somebody refers to, by segment. One process has one set of segments. Memory of segments that were
-/// never used is never touched.
+/// Bytes of referenced records, by segment. One process has one set of segments. The counters of segments that were
+/// never used are never touched.
 static LIVE_BYTES: [AtomicU64; SEGMENTS_MAX] = [const { AtomicU64::new(0) }; SEGMENTS_MAX];
 
 /// The segment of records that are in no segment: those of a store, where the row of a value is found by its key.
 const IN_STORE: usize = SEGMENTS_MAX - 1;
 
-/// Where a record is; never 0.
+/// The location of a record; never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Location(u64);
 
 impl Location {
-    /// The location that `bits` stand for.
+    /// Returns the location that `bits` stand for.
     pub fn from_bits(bits: u64) -> Location {
         Location(bits)
     }
 
-    /// The same as bits.
+    /// Returns the location as bits.
     pub fn bits(self) -> u64 {
         self.0
     }
 
-    /// That of each value which is a row of a store.
+    /// The location of every value that is a row of a store.
     pub const STORE: Location = Location((IN_STORE as u64) << (64 - SEGMENT_BITS));
 
-    /// The number of its segment.
+    /// Returns the number of its segment.
     pub fn segment(self) -> usize {
         (self.0 >> (64 - SEGMENT_BITS)) as usize
     }
 
-    /// The bytes that the record takes in its segment.
+    /// Returns the bytes that the record takes in its segment.
     pub fn len_bytes(self) -> u64 {
         (self.0 & ((1 << LENGTH_BITS) - 1)) << LG_UNIT
     }
 }
 
-/// Bytes of a segment's records that somebody refers to.
+/// Returns the bytes of a segment's referenced records.
 pub fn live_bytes(segment: usize) -> u64 {
     LIVE_BYTES[segment].load(Ordering::Acquire)
 }
 
-/// A reference to a record, which stays where it is as long as the reference lives.
+/// A reference to a record, which stays in place as long as the reference lives.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Record(Location);
 
 impl Record {
-    /// A first reference to the record at `location`.
+    /// Creates a first reference to the record at `location`.
     pub fn new(location: Location) -> Record {
         // All values of a store would count in one place.
         if location != Location::STORE {
@@ -74,19 +74,19 @@ impl Record {
         Record(location)
     }
 
-    /// Where it is.
+    /// Returns the location of the record.
     pub fn location(&self) -> Location {
         self.0
     }
 
-    /// The reference as bits, to be kept in an entry; [`Record::from_raw`] takes it back.
+    /// Returns the reference as bits, to be stored in an entry; [`Record::from_raw`] converts them back.
     pub(crate) fn into_raw(self) -> u64 {
         let bits = self.0.0;
         std::mem::forget(self);
         bits
     }
 
-    /// Takes a reference back that [`Record::into_raw`] has given; once.
+    /// Takes back a reference that [`Record::into_raw`] returned; must be called once for it.
     pub(crate) fn from_raw(bits: u64) -> Record {
         Record(Location(bits))
     }
@@ -101,13 +101,15 @@ impl Clone for Record {
 impl Drop for Record {
     fn drop(&mut self) {
         if self.0 != Location::STORE {
-            // Release pairs with the acquire of `live_bytes`: what the holder has read of the segment is read by then.
+            // Release pairs with the acquire of `live_bytes`: by then, the holder has finished its reads of the
+            // segment.
             LIVE_BYTES[self.0.segment()].fetch_sub(self.0.len_bytes(), Ordering::Release);
         }
     }
 }
 
-/// All names that `OBJECT ENCODING` answers, by the number that an entry keeps, and a store: none ever changes its place.
+/// All names in replies of `OBJECT ENCODING`, by the number that entries and stores contain: no name ever changes its
+/// place.
 const ENCODINGS: [&str; 10] = [
     "raw",
     "embstr",
@@ -127,23 +129,23 @@ const SIZE_UNIT: usize = 8;
 const MANTISSA_BITS: u32 = 8;
 const EXPONENT_MAX: u32 = 15;
 
-/// The largest size in memory that an entry can keep of a value that is away.
+/// The largest size in memory that an entry can store for a cold value.
 pub const MEMORY_BYTES_MAX: usize = SIZE_UNIT * (((2 << MANTISSA_BITS) - 1) << (EXPONENT_MAX - 1));
 
-/// What an entry says of a value that is away.
+/// What an entry stores about a cold value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts(u16);
 
 impl Facts {
-    /// Those of a value whose encoding has this name, and that takes so many bytes with its entry; `None` if an entry has no
-    /// room for one of the two.
+    /// Returns the facts of a value whose encoding has this name, and that takes this many bytes with its entry; `None`
+    /// if an entry cannot store one of the two.
     pub fn new(encoding_name: &str, memory_bytes: usize) -> Option<Facts> {
         let name = ENCODINGS.iter().position(|name| *name == encoding_name)?;
         let size = Facts::packed(memory_bytes)?;
         Some(Facts(size << ENCODING_BITS | name as u16))
     }
 
-    /// A floating point number: exact up to 4 KiB, rounded up beyond.
+    /// Encodes a size as a floating point number: exact up to 4 KiB, rounded up beyond.
     fn packed(bytes: usize) -> Option<u16> {
         let mut units = bytes.div_ceil(SIZE_UNIT);
         let mut exponent = 0;
@@ -151,7 +153,7 @@ impl Facts {
             units = units.div_ceil(2);
             exponent += 1;
         }
-        // Numbers with the leading bit keep the exponent one higher, as those without have 0.
+        // Numbers with the leading bit store the exponent plus one, because those without store 0.
         let number = match units >> MANTISSA_BITS {
             0 => units,
             _ => (exponent + 1) << MANTISSA_BITS | units & ((1 << MANTISSA_BITS) - 1),
@@ -167,22 +169,22 @@ impl Facts {
         self.0
     }
 
-    /// The number of the encoding's name, which stays the same from version to version.
+    /// Returns the number of the encoding's name, which is the same in every version.
     pub fn encoding_number(self) -> u8 {
         (self.0 & ((1 << ENCODING_BITS) - 1)) as u8
     }
 
-    /// Those of a value whose encoding's name has this number, as [`Facts::new`].
+    /// Returns the facts of a value whose encoding's name has this number, as [`Facts::new`].
     pub fn of_number(encoding: u8, memory_bytes: usize) -> Option<Facts> {
         Facts::new(ENCODINGS.get(usize::from(encoding))?, memory_bytes)
     }
 
-    /// The name that `OBJECT ENCODING` answers.
+    /// Returns the name in the reply of `OBJECT ENCODING`.
     pub fn encoding_name(self) -> &'static str {
         ENCODINGS.get(usize::from(self.0) & ((1 << ENCODING_BITS) - 1)).copied().unwrap_or("")
     }
 
-    /// Bytes that entry and value take while the value is here, to within half of a per cent.
+    /// Returns the bytes that entry and value take while the value is resident, to within half a per cent.
     pub fn memory_bytes(self) -> usize {
         let number = usize::from(self.0 >> ENCODING_BITS);
         let mantissa = number & ((1 << MANTISSA_BITS) - 1);
@@ -194,23 +196,23 @@ impl Facts {
     }
 }
 
-/// A value that is away, to be kept in an entry.
+/// A cold value to be stored in an entry.
 #[derive(Clone, Debug)]
 pub struct External {
     /// Its type.
     pub value_type: ValueType,
-    /// What is known of it.
+    /// Its facts.
     pub facts: Facts,
     /// Its record.
     pub record: Record,
 }
 
-/// A value that is away, as an entry has it.
+/// A cold value in its entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExternalRef {
-    /// Where its record is, which the entry refers to.
+    /// The location of its record, to which the entry has a reference.
     pub location: Location,
-    /// What is known of it.
+    /// Its facts.
     pub facts: Facts,
 }
 

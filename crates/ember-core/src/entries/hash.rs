@@ -1,4 +1,4 @@
-//! The hash of a key, and what of it chooses the shard and the place in a table.
+//! The hash of a key, and which of its bits select the shard and the place in a table.
 
 use std::fmt;
 use std::hash::Hasher;
@@ -6,11 +6,11 @@ use std::hash::Hasher;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 use siphasher::sip::SipHasher13;
 
-/// The number of hash bits that choose a shard. The model checker explores every lock, so it gets few.
+/// The number of hash bits that select a shard. The model checker explores every lock, so it uses few.
 pub const SHARD_BITS: u32 = if cfg!(shuttle) { 2 } else { 10 };
 
-/// The number of hash bits that choose the place in a table; a slot keeps them beside an address, of which it needs 47 bits
-/// on x86-64 and 48 elsewhere, without the three low ones.
+/// The number of hash bits that determine the place in a table; a slot stores them with an address, of which it needs
+/// 47 bits on x86-64 and 48 elsewhere, without the three low ones.
 pub const TAG_BITS: u32 = if cfg!(target_arch = "x86_64") { 20 } else { 19 };
 
 /// The function that hashes keys.
@@ -19,7 +19,7 @@ pub enum HashFunction {
     /// rapidhash v3 with random secrets: 3 ns for a short key, "minimally" resistant to chosen keys.
     #[default]
     Rapidhash,
-    /// SipHash-1-3 with a random key: some 12 ns more for each key, for hostile networks.
+    /// SipHash-1-3 with a random key: some 12 ns more per key, for hostile networks.
     Siphash,
 }
 
@@ -46,15 +46,15 @@ pub struct KeyHasher {
 }
 
 impl KeyHasher {
-    /// A hasher with secrets from the system's random source.
+    /// Returns a hasher with secrets from the system's random source.
     ///
     /// # Errors
-    /// If the system gives no random bytes.
+    /// If the system provides no random bytes.
     pub fn random(function: HashFunction) -> Result<KeyHasher, getrandom::Error> {
         Ok(KeyHasher::seeded(function, getrandom::u64()?, getrandom::u64()?))
     }
 
-    /// A hasher that gives the same hashes for the same seeds; for tests.
+    /// Returns a hasher that computes the same hashes for the same seeds; for tests.
     pub fn seeded(function: HashFunction, seed: u64, more: u64) -> KeyHasher {
         let sip_key = (function == HashFunction::Siphash).then_some((seed, more));
         KeyHasher { secrets: RapidSecrets::seed(seed), sip_key }
@@ -77,24 +77,24 @@ fn sip_hash((k0, k1): (u64, u64), key: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// A key's hash: the top bits choose the shard, the next [`TAG_BITS`] the place in its table.
+/// A key's hash: the top bits select the shard, the next [`TAG_BITS`] the place in its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyHash(u64);
 
 impl KeyHash {
-    /// All bits.
+    /// Returns all bits.
     #[inline]
     pub fn bits(self) -> u64 {
         self.0
     }
 
-    /// The index of the shard, below [`crate::keyspace::SHARDS`].
+    /// Returns the index of the shard, below [`crate::keyspace::SHARDS`].
     #[inline]
     pub fn shard(self) -> usize {
         (self.0 >> (64 - SHARD_BITS)) as usize
     }
 
-    /// The hash bits that the table keeps in the slot.
+    /// Returns the hash bits that the table stores in the slot.
     #[inline]
     pub fn tag(self) -> u32 {
         (self.0 << SHARD_BITS >> (64 - TAG_BITS)) as u32

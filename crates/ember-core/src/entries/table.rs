@@ -1,28 +1,27 @@
 //! The hash table of one database in one shard: groups of eight slots, kept in the order of their hash tags.
 //!
-//! A group is one cache line. An entry's *home* is the group its tag falls into when the tag range is divided evenly
-//! among the groups, `home = tag * groups / 2^TAG_BITS`; it stands there or, when that group is full, in the next group with
-//! room (circularly). Because a home follows from the tag alone, and the tag is in the slot, growing, shrinking,
+//! A group is one cache line. An entry's *home* is the group of its tag when the tag range is divided evenly among the
+//! groups, `home = tag * groups / 2^TAG_BITS`; it is stored there or, when that group is full, in the next group with a
+//! free slot (circularly). Because a home follows from the tag alone, and the tag is in the slot, growing, shrinking,
 //! deleting and scanning never touch an entry.
 //!
 //! # Invariants
 //!
 //! * Slots of a group are filled from the front: the first empty slot ends the group.
 //! * Every group from an entry's home up to the group before its own is full. A search therefore ends at the first
-//!   group that is not full, and a removal pulls displaced entries back instead of leaving a mark.
-//! * Two keys never share a table twice; `len` counts the non-empty slots.
+//!   group that is not full, and a removal pulls displaced entries back instead of leaving a tombstone.
+//! * No key is in a table twice; `len` counts the non-empty slots.
 //!
 //! # SCAN
 //!
-//! Homes grow with tags, so the tag is a position that means the same in a table of any size: a scan that has
-//! returned every entry with a tag below `t` stays right when the table is resized in between. All entries of one tag
-//! have one home, so a step always ends between two tags: no key is returned twice, none that stays is missed.
+//! Homes ascend with tags, so the tag is a position with the same meaning in a table of any size: a scan that has
+//! returned every entry with a tag below `t` stays correct when the table is resized in between. All entries of one tag
+//! have one home, so a step always ends between two tags: no key is returned twice, and none that stays is missed.
 //!
 //! # Size
 //!
-//! The number of groups walks along the allocator's size classes (4, 5, 6, 7 and 8 times a power of two), so each
-//! growth is by a quarter or less and the slots are 72–90 % full: about ten bytes for each key, where doubling
-//! would average thirteen.
+//! The number of groups follows the allocator's size classes (4, 5, 6, 7 and 8 times a power of two), so each growth is
+//! by a quarter or less and the slots are 72–90 % full: about ten bytes per key, where doubling would average thirteen.
 
 use super::entry::{EntryRef, Slot};
 use super::hash::TAG_BITS;
@@ -33,18 +32,18 @@ use crate::memory::prefetch;
 /// Slots that share a cache line and are searched together.
 pub const SLOTS_PER_GROUP: usize = 8;
 
-/// How many entries a sample has fetched ahead of the one that is visited.
+/// How many entries ahead of the visited one a sample prefetches.
 const SAMPLED_AHEAD: usize = 32;
 
-/// The share of slots that may be in use, in percent, before the table grows. Above it probe sequences lengthen
-/// quickly (at 90 % a successful search looks at 1.2 groups).
+/// The share of slots in use, in percent, above which the table grows. Beyond it probe sequences lengthen quickly (at
+/// 90 % a successful search reads 1.2 groups).
 const LOAD_MAX_PERCENT: usize = 90;
 
-/// The share of slots in use, in percent, below which a removal shrinks the table. Well under what a growth leaves
-/// (72 %), so that a table on the boundary does not swing.
+/// The share of slots in use, in percent, below which a removal shrinks the table. Well under the share after a growth
+/// (72 %), so that a table at the limit does not oscillate.
 const LOAD_MIN_PERCENT: usize = 45;
 
-/// How many groups ahead of the one it visits a scan fetches entries: memory answers by then.
+/// How many groups ahead of the visited one a scan prefetches entries, so that memory responds in time.
 const FETCHED_AHEAD: usize = 2;
 
 #[derive(Default)]
@@ -59,7 +58,8 @@ impl Group {
         !self.0[SLOTS_PER_GROUP - 1].is_empty()
     }
 
-    /// A bit for each slot in use that has this tag. Without branches: which slot it is cannot be predicted.
+    /// Returns a bit for each slot in use that has this tag. Without branches, because the matching slot cannot be
+    /// predicted.
     #[inline]
     fn matches(&self, tag: u32) -> u32 {
         let mut mask = 0;
@@ -73,7 +73,7 @@ impl Group {
         self.0.iter().enumerate().take_while(|(_, slot)| !slot.is_empty())
     }
 
-    /// Removes a slot and keeps the rest at the front.
+    /// Removes a slot and keeps the others at the front.
     fn take(&mut self, index: usize) -> Slot {
         let last = (index..SLOTS_PER_GROUP).take_while(|&i| !self.0[i].is_empty()).last().unwrap_or(index);
         self.0.swap(index, last);
@@ -81,7 +81,7 @@ impl Group {
     }
 }
 
-/// Where a slot stands; valid until the table is next changed.
+/// The position of a slot; valid until the table is next changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Position {
     group: u32,
@@ -95,7 +95,7 @@ pub struct Table {
     len: usize,
 }
 
-/// The number of groups to have for at least `wanted`, one of the allocator's size classes.
+/// Returns the number of groups to allocate for at least `wanted`: one of the allocator's size classes.
 fn group_count_class(wanted: usize) -> usize {
     if wanted <= 4 {
         return wanted;
@@ -104,7 +104,7 @@ fn group_count_class(wanted: usize) -> usize {
     wanted.next_multiple_of(step)
 }
 
-/// Where in a table of `groups` groups the search for `tag` begins, in bytes.
+/// Returns where in a table of `groups` groups the search for `tag` begins, in bytes.
 #[inline]
 pub fn group_offset_bytes(tag: u32, groups: usize) -> usize {
     home_of(tag, groups) * size_of::<Group>()
@@ -120,17 +120,17 @@ fn groups_for(entries: usize) -> usize {
 }
 
 impl Table {
-    /// A table without entries; it owns no memory.
+    /// An empty table; it owns no memory.
     pub const EMPTY: Table = Table { groups: Vec::new(), len: 0 };
 
-    /// A table without entries that takes `entries` of them before it grows.
+    /// Returns an empty table that takes `entries` entries before it grows.
     pub fn with_room_for(entries: usize) -> Table {
         let mut table = Table::EMPTY;
         table.make_room_for(entries);
         table
     }
 
-    /// Grows it so that it takes `entries` of them in all before it grows again.
+    /// Grows the table so that it takes `entries` entries in total before it grows again.
     pub fn make_room_for(&mut self, entries: usize) {
         let groups = groups_for(entries);
         if groups > self.groups.len() {
@@ -138,22 +138,22 @@ impl Table {
         }
     }
 
-    /// The number of entries.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is no entry.
+    /// Returns whether there is no entry.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The number of slots.
+    /// Returns the number of slots.
     pub fn capacity(&self) -> usize {
         self.groups.len() * SLOTS_PER_GROUP
     }
 
-    /// Bytes of memory taken by the slots.
+    /// Returns the bytes of memory that the slots take.
     pub fn slots_bytes(&self) -> usize {
         self.groups.len() * size_of::<Group>()
     }
@@ -163,7 +163,7 @@ impl Table {
         home_of(tag, self.groups.len())
     }
 
-    /// The smallest tag whose home is `group`.
+    /// Returns the smallest tag whose home is `group`.
     fn first_tag_of(&self, group: usize) -> u32 {
         (group << TAG_BITS).div_ceil(self.groups.len()) as u32
     }
@@ -173,19 +173,19 @@ impl Table {
         if group + 1 == self.groups.len() { 0 } else { group + 1 }
     }
 
-    /// How many groups behind its home the slot in `group` stands.
+    /// Returns how many groups after its home the slot in `group` is.
     fn displacement(&self, group: usize, slot: &Slot) -> usize {
         let home = self.home(slot.tag());
         if group >= home { group - home } else { group + self.groups.len() - home }
     }
 
-    /// Where the slots are; for computing addresses to fetch.
+    /// Returns the address of the slots; for computing addresses to prefetch.
     pub fn slots_address(&self) -> *const u8 {
         self.groups.as_ptr().cast()
     }
 
-    /// The address of the entry that a search for `tag` would compare first, null if there seems to be none; to be
-    /// fetched ahead, not to be read through.
+    /// Returns the address of the entry that a search for `tag` would compare first, null if there seems to be none;
+    /// for prefetching, not for reading.
     #[inline]
     pub fn entry_address(&self, tag: u32) -> *const u8 {
         if self.groups.is_empty() {
@@ -227,25 +227,25 @@ impl Table {
         }
     }
 
-    /// The slot at a position that [`Table::find`] gave.
+    /// Returns the slot at a position that [`Table::find`] returned.
     #[inline]
     pub fn slot(&self, at: Position) -> &Slot {
         &self.groups[at.group as usize].0[at.slot as usize]
     }
 
-    /// The entry at a position that was valid once, whatever it is now; `None` if there is none.
+    /// Returns the entry at a position that may be outdated, whatever entry it is now; `None` if there is none.
     pub fn entry_once_at(&self, at: Position) -> Option<EntryRef<'_>> {
         let slot = &self.groups.get(at.group as usize)?.0[at.slot as usize];
         (!slot.is_empty()).then(|| slot.entry())
     }
 
-    /// The slot at a position, for a change of its entry.
+    /// Returns the slot at a position, for a change of its entry.
     #[inline]
     pub fn slot_mut(&mut self, at: Position) -> &mut Slot {
         &mut self.groups[at.group as usize].0[at.slot as usize]
     }
 
-    /// Adds an entry whose key the table does not hold. Amortised O(1); a growth moves one word for each entry.
+    /// Adds an entry whose key is not in the table. Amortized O(1); a growth moves one word per entry.
     pub fn insert_new(&mut self, slot: Slot) -> Position {
         if (self.len + 1) * 100 > self.capacity() * LOAD_MAX_PERCENT {
             self.resize(groups_for(self.len + 1).max(group_count_class(self.groups.len() + 1)));
@@ -293,12 +293,12 @@ impl Table {
         removed
     }
 
-    /// Makes it smaller if far fewer entries than slots are left.
+    /// Shrinks the table if far fewer entries than slots are left.
     #[inline]
     pub fn shrink_if_sparse(&mut self) {
         let capacity = self.capacity();
         if self.len * 100 < capacity * LOAD_MIN_PERCENT && groups_for(self.len) < self.groups.len() {
-            // Leave room for a quarter more, or the next insertion would grow it again.
+            // Keep space for a quarter more, or the next insertion would grow the table again.
             let groups = groups_for(self.len + self.len / 4 + 1);
             if self.len == 0 {
                 self.groups = Vec::new();
@@ -308,7 +308,7 @@ impl Table {
         }
     }
 
-    /// `hole` has just lost a slot and was full before: pulls back entries that were displaced past it.
+    /// Pulls back entries that were displaced past `hole`, a group that was full and has just lost a slot.
     fn refill(&mut self, mut hole: usize) {
         let mut distance = 1;
         let mut group = self.next_group(hole);
@@ -332,7 +332,7 @@ impl Table {
     }
 
     /// Calls `visit` for the entries of the next group that has a home at or after tag `from`, and returns the tag to
-    /// go on from, or `None` at the end. Expected O(1) entries a call; see the module's text for the guarantee.
+    /// continue from, or `None` at the end. Expected O(1) entries per call; see the module's text for the guarantee.
     pub fn scan(&self, from: u32, mut visit: impl FnMut(EntryRef<'_>)) -> Option<u32> {
         if self.len == 0 {
             return None;
@@ -346,7 +346,7 @@ impl Table {
         (home + 1 < self.groups.len()).then(|| self.first_tag_of(home + 1))
     }
 
-    /// As [`Table::scan`], with slots whose entries may be changed, but not removed.
+    /// Like [`Table::scan`], with slots whose entries may be changed, but not removed.
     pub fn scan_mut(&mut self, from: u32, mut visit: impl FnMut(&mut Slot)) -> Option<u32> {
         if self.len == 0 {
             return None;
@@ -420,14 +420,14 @@ impl Table {
         }
     }
 
-    /// Calls `visit` for up to `count` entries that stand together, from the group `random` chooses on.
+    /// Calls `visit` for up to `count` adjacent entries, from the group on that `random` selects.
     pub fn sample(&self, random: u32, count: usize, mut visit: impl FnMut(Position, EntryRef<'_>)) {
         if self.len == 0 {
             return;
         }
         let mut left = count.min(self.len);
         let mut group = (random as usize * self.groups.len()) >> 32;
-        // Entries are where they are: those that are visited next are fetched meanwhile.
+        // Entries are scattered in memory: the next ones are prefetched meanwhile.
         let (mut ahead, mut not_fetched) = (group, left);
         for _ in 0..self.groups.len() {
             while not_fetched > 0 && not_fetched + SAMPLED_AHEAD > left {
@@ -448,13 +448,13 @@ impl Table {
         }
     }
 
-    /// An entry chosen with the same chance as every other. Expected O(1): a table is nearly half full at least, but for
-    /// the smallest.
+    /// Returns an entry chosen uniformly at random. Expected O(1): a table is at least nearly half full, except the
+    /// smallest.
     pub fn random(&self, random: &mut Random) -> Option<EntryRef<'_>> {
         self.random_position(random).map(|at| self.slot(at).entry())
     }
 
-    /// The position of an entry chosen as by [`Table::random`].
+    /// Returns the position of an entry chosen as by [`Table::random`].
     pub fn random_position(&self, random: &mut Random) -> Option<Position> {
         if self.len == 0 {
             return None;
@@ -468,17 +468,17 @@ impl Table {
         }
     }
 
-    /// Every slot in use, owned, in no useful order. O(slots).
+    /// Returns every slot in use, owned, in no particular order. O(slots).
     pub fn into_slots(self) -> impl Iterator<Item = Slot> {
         self.groups.into_iter().flat_map(|group| group.0).filter(|slot| !slot.is_empty())
     }
 
-    /// Every slot in use, in no useful order. O(slots).
+    /// Returns every slot in use, in no particular order. O(slots).
     pub fn slots(&self) -> impl Iterator<Item = &Slot> {
         self.groups.iter().flat_map(|group| group.used().map(|(_, slot)| slot))
     }
 
-    /// Every entry, in no useful order. O(slots).
+    /// Returns every entry, in no particular order. O(slots).
     pub fn iter(&self) -> impl Iterator<Item = EntryRef<'_>> {
         self.slots().map(Slot::entry)
     }
@@ -511,7 +511,7 @@ mod tests {
     use super::*;
     use crate::entries::entry::NewValue;
 
-    /// A table with tags chosen by the test; the key spells the number.
+    /// Inserts an entry with a tag chosen by the test; the key spells the number.
     fn insert(table: &mut Table, tag: u32, number: u32) {
         let key = number.to_le_bytes();
         assert!(table.find(tag, &key).is_none());

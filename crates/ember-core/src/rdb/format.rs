@@ -1,4 +1,4 @@
-//! The parts of which values in RDB consist: lengths, strings, numbers.
+//! The parts of values in RDB: lengths, strings, numbers.
 
 use std::io::{self, BufRead, Write};
 
@@ -20,22 +20,22 @@ const INTEGER_DIGITS_MAX: usize = 11;
 /// Shorter strings are not packed, as in Redis.
 const PACKED_MIN_BYTES: usize = 21;
 
-/// What packing must save.
+/// The minimum number of bytes that packing must save.
 const SAVING_MIN_BYTES: usize = 4;
 
-/// Room made before any of a string's bytes has come.
+/// The maximum capacity reserved before any of a string's bytes has arrived.
 const RESERVE_MAX_BYTES: u64 = 64 * 1024;
 
-/// Bytes are no value.
+/// The reason why bytes are not a value.
 #[derive(Debug)]
 pub enum LoadError {
-    /// They could not be read, or there are too few.
+    /// They could not be read, or are too few.
     Io(io::Error),
-    /// They contradict themselves; in words what.
+    /// They are inconsistent; the text says how.
     Corrupt(&'static str),
-    /// They are of a kind that is not known.
+    /// They are of an unknown kind.
     UnknownKind(u8),
-    /// They are a value without elements, which no key can have. Servers with old faults have saved some.
+    /// They are a value without elements, which no key can have. Servers with old bugs have saved some.
     Empty,
 }
 
@@ -66,32 +66,32 @@ pub struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// A writer to `sink`.
+    /// Returns a writer to `sink`.
     pub fn new(sink: W) -> Writer<W> {
         Writer { sink, packed_max_bytes: usize::MAX }
     }
 
-    /// Packs no strings longer than this, so that no copy of a longer one is made; with 0 none at all.
+    /// Disables packing of strings longer than this, so that they are not copied; 0 disables it for all strings.
     pub fn with_packed_max_bytes(self, packed_max_bytes: usize) -> Writer<W> {
         Writer { packed_max_bytes, ..self }
     }
 
-    /// The longest strings that are packed.
+    /// Returns the maximum length of strings that are packed.
     pub fn packed_max_bytes(&self) -> usize {
         self.packed_max_bytes
     }
 
-    /// The sink.
+    /// Returns the sink.
     pub fn sink(&self) -> &W {
         &self.sink
     }
 
-    /// The sink, to write to it otherwise.
+    /// Returns the sink, for direct writes.
     pub fn sink_mut(&mut self) -> &mut W {
         &mut self.sink
     }
 
-    /// The sink, when nothing more is to be written.
+    /// Returns the sink and ends the writer.
     pub fn into_inner(self) -> W {
         self.sink
     }
@@ -116,7 +116,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Writes a string: as an integer if it is the text of one, packed if that saves room.
+    /// Writes a string: as an integer if it is the text of one, packed if that saves space.
     pub fn string(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.len() <= INTEGER_DIGITS_MAX
             && let Some(number) = number::parse_i64(bytes)
@@ -178,29 +178,29 @@ enum Length {
     Special(u8),
 }
 
-/// How a string is written; of the first two the bytes follow.
+/// The form of a string; the bytes follow the first two forms.
 pub(super) enum StringForm {
-    /// As a number of bytes.
+    /// A number of bytes.
     Plain(u64),
     /// Packed by LZF.
     Packed { packed_len: u64, len: u64 },
-    /// As the integer that it is the text of.
+    /// The integer whose text the string is.
     Integer(i32),
 }
 
-/// Reads parts of values from a source. No allocation is larger than a fixed factor of the bytes that have come.
+/// Reads parts of values from a source. No allocation is larger than a fixed factor of the bytes that have arrived.
 #[derive(Debug)]
 pub struct Reader<R> {
     source: R,
 }
 
 impl<R: BufRead> Reader<R> {
-    /// A reader of `source`.
+    /// Returns a reader of `source`.
     pub fn new(source: R) -> Reader<R> {
         Reader { source }
     }
 
-    /// The source.
+    /// Returns the source.
     pub fn into_inner(self) -> R {
         self.source
     }
@@ -229,7 +229,7 @@ impl<R: BufRead> Reader<R> {
         Ok(bytes)
     }
 
-    /// Adds `len` bytes to `bytes`.
+    /// Appends `len` bytes to `bytes`.
     fn bytes_into(&mut self, len: u64, bytes: &mut Vec<u8>) -> Result<(), LoadError> {
         bytes.reserve(len.min(RESERVE_MAX_BYTES) as usize);
         let mut left = len;
@@ -248,7 +248,7 @@ impl<R: BufRead> Reader<R> {
 
     #[inline]
     fn any_length(&mut self) -> Result<Length, LoadError> {
-        // Nearly always the buffer has all of it.
+        // Nearly always the buffer contains the whole length.
         let split = match *self.source.fill_buf()? {
             [first @ 0..LENGTH_14_BITS, ..] => Some((u64::from(first), 1)),
             [first @ LENGTH_14_BITS..LENGTH_32_BITS, second, ..] => {
@@ -300,7 +300,7 @@ impl<R: BufRead> Reader<R> {
         Ok(string)
     }
 
-    /// Reads a string in the place of another one.
+    /// Reads a string into `string`, replacing its contents.
     ///
     /// # Errors
     /// If there is none.
@@ -320,7 +320,7 @@ impl<R: BufRead> Reader<R> {
         Ok(())
     }
 
-    /// Reads what stands before the bytes of a string.
+    /// Reads the part before the bytes of a string.
     pub(super) fn string_form(&mut self) -> Result<StringForm, LoadError> {
         let number = match self.any_length()? {
             Length::Plain(len) => return Ok(StringForm::Plain(len)),
@@ -394,7 +394,7 @@ mod tests {
             let bytes = written(|writer| writer.length(length));
             assert_eq!(bytes, expected);
             assert_eq!(Reader::new(expected).length().unwrap(), length);
-            // However much of it a buffer has at once.
+            // Whatever part of it fits into a buffer.
             for capacity in 1..=expected.len() {
                 let buffered = io::BufReader::with_capacity(capacity, expected);
                 assert_eq!(Reader::new(buffered).length().unwrap(), length);

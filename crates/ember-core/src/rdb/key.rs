@@ -1,4 +1,4 @@
-//! Keys out, as files have them: what is said of a key, its name and its value.
+//! Keys as they are written to files: facts about the key, its name and its value.
 
 use std::io::{self, Write};
 
@@ -13,33 +13,33 @@ use crate::entries::external::Facts;
 use crate::rebuild::write_commands;
 use crate::types::limits::EncodingLimits;
 
-/// Before seconds without a use.
+/// Precedes the seconds since the last use.
 pub const IDLE: u8 = 248;
-/// Before the counter of uses.
+/// Precedes the counter of uses.
 pub const FREQUENCY: u8 = 249;
-/// Before a time of expiry.
+/// Precedes a time of expiry.
 pub const EXPIRY_MS: u8 = 252;
 
-/// Longer strings are not packed: it would take a copy as long as what is left of them.
+/// Longer strings are not packed, because packing needs a copy as long as its result.
 pub const PACKED_MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// What a file says of a key beside its name and value.
+/// The facts in a file about a key, without its name and value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyFacts {
     /// The number of its database.
     pub database: usize,
-    /// When it expires: Unix time in ms.
+    /// Its expiry: Unix time in ms.
     pub expire_at_ms: Option<i64>,
     /// Seconds since its last use.
     pub idle_s: Option<u64>,
-    /// How often it was asked for: the logarithmic counter of the LFU policies.
+    /// Its logarithmic counter of accesses, as in the LFU policies.
     pub frequency: Option<u8>,
-    /// What its entry says while the value is away, for [`KeyForm::Rows`]; `None` for a value that has to be here.
+    /// The facts in its entry while the value is cold, for [`KeyForm::Rows`]; `None` for a value that must be resident.
     pub away: Option<Facts>,
 }
 
-/// Writes a key for readers of `version` of the format, with what is said of it but for its database. Returns the kind
-/// of its value. O(the bytes of its value).
+/// Writes a key for readers of `version` of the format, with its facts except for its database. Returns the kind of its
+/// value. O(the bytes of its value).
 ///
 /// # Errors
 /// Those of the sink.
@@ -78,19 +78,19 @@ fn write_facts<W: Write>(writer: &mut Writer<W>, facts: &KeyFacts) -> io::Result
 pub enum KeyForm {
     /// RDB.
     Rdb {
-        /// The version of the format whose readers are to understand it.
+        /// The version of the format that readers must understand.
         version: u16,
-        /// Whether strings that get shorter by LZF are packed.
+        /// Whether strings that LZF shortens are packed.
         is_packed: bool,
     },
-    /// The commands that make them.
+    /// The commands that create them.
     Commands,
     /// Rows of a store ([`super::rows()`]).
     Rows,
 }
 
 impl KeyForm {
-    /// The version of RDB; 0 for commands.
+    /// Returns the version of RDB; 0 for commands and rows.
     fn version(self) -> u16 {
         match self {
             KeyForm::Rdb { version, .. } => version,
@@ -98,7 +98,7 @@ impl KeyForm {
         }
     }
 
-    /// The same form with nothing packed.
+    /// Returns the same form without packing.
     pub(crate) fn unpacked(self) -> KeyForm {
         match self {
             KeyForm::Rdb { version, .. } => KeyForm::Rdb { version, is_packed: false },
@@ -107,7 +107,7 @@ impl KeyForm {
     }
 }
 
-/// Keys of one database as the bytes of a file, to be gathered beside the thread that writes the file.
+/// Keys of one database as the bytes of a file. They can be encoded outside of the thread that writes the file.
 #[derive(Debug)]
 pub struct Encoded {
     writer: Writer<Vec<u8>>,
@@ -118,12 +118,12 @@ pub struct Encoded {
 }
 
 impl Encoded {
-    /// No keys, in this form.
+    /// Returns an empty collection in this form.
     pub fn new(form: KeyForm) -> Encoded {
         Encoded::with_room(form, 0)
     }
 
-    /// The same, with room for this many bytes.
+    /// Returns an empty collection with capacity for this many bytes.
     pub(crate) fn with_room(form: KeyForm, bytes: usize) -> Encoded {
         let packed_max_bytes = match form {
             KeyForm::Rdb { is_packed: true, .. } => PACKED_MAX_BYTES,
@@ -152,10 +152,10 @@ impl Encoded {
         self.keys += 1;
     }
 
-    /// Adds a key whose value was encoded before, as one of this kind. O(the bytes of its value).
+    /// Adds a key whose value is already encoded, as one of this kind. O(the bytes of its value).
     ///
     /// # Errors
-    /// If the value has to be read for this form, and is none.
+    /// If the value must be decoded for this form, and is invalid.
     pub fn push_encoded(
         &mut self,
         facts: &KeyFacts,
@@ -182,27 +182,27 @@ impl Encoded {
         Ok(())
     }
 
-    /// The bytes of all keys.
+    /// Returns the bytes of all keys.
     pub fn bytes(&self) -> &[u8] {
         self.writer.sink()
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub fn keys(&self) -> u64 {
         self.keys
     }
 
-    /// The form in which they are.
+    /// Returns the form of the keys.
     pub(crate) fn form(&self) -> KeyForm {
         self.form
     }
 
-    /// Bytes that there is room for.
+    /// Returns the capacity in bytes.
     pub(crate) fn room_bytes(&self) -> usize {
         self.writer.sink().capacity()
     }
 
-    /// Gives back room that is not used, if it is much: an eighth of what is, or more.
+    /// Releases unused capacity if it is more than an eighth of the bytes in use.
     pub(crate) fn give_back_room(&mut self) {
         let sink = self.writer.sink_mut();
         if sink.capacity() - sink.len() > sink.len() / 8 {
@@ -210,17 +210,17 @@ impl Encoded {
         }
     }
 
-    /// The version of the format that has the kinds of all values, if they are in RDB.
+    /// Returns the version of the format that has the kinds of all values, if they are in RDB.
     pub fn version_needed(&self) -> u16 {
         self.needed
     }
 
-    /// What of the values only some readers have, if they are in RDB.
+    /// Returns the features of the values that only some readers support, if they are in RDB.
     pub fn features(&self) -> Features {
         self.features
     }
 
-    /// Removes all keys; the room stays.
+    /// Removes all keys; the capacity stays.
     pub fn clear(&mut self) {
         self.writer.sink_mut().clear();
         (self.needed, self.features, self.keys) = (self.form.version(), Features::NONE, 0);
@@ -233,7 +233,7 @@ mod tests {
     use super::super::{Value, kind_of};
     use super::*;
 
-    /// A hash of a field that expires.
+    /// Returns a hash with a field that expires.
     fn expiring_hash() -> Value {
         let value = [&b"\x02\x01f\x01v"[..], &4_000_000_000_000_i64.to_le_bytes(), b"\x01g\x01w", &[0xFF; 8]];
         read_value(&mut Reader::new(&*value.concat()), Kind::HashOfValkey, &EncodingLimits::DEFAULT)

@@ -2,14 +2,14 @@
 
 use crate::types::value::ValueType;
 
-/// The newest version of the format that is understood: that of Redis 7.4, which has hashes whose fields expire.
+/// The newest supported version of the format: that of Redis 7.4, which has hashes whose fields expire.
 pub const VERSION_MAX: u16 = 12;
 
-/// The only version of Valkey's own that is understood and written: that of Valkey 9.0. Its number is in no order with those
-/// of Redis: Valkey leaves 12 to 79 to Redis.
+/// The only version of Valkey's own format that is read and written: that of Valkey 9.0. Its number has no order
+/// relative to those of Redis: Valkey leaves 12 to 79 to Redis.
 pub const VALKEY_VERSION: u16 = 80;
 
-/// Whether a version is one of Valkey, with the kinds of Valkey, as against one of Redis.
+/// Returns whether a version is one of Valkey, with the kinds of Valkey, rather than one of Redis.
 pub const fn is_version_of_valkey(version: u16) -> bool {
     version >= VALKEY_VERSION
 }
@@ -17,7 +17,7 @@ pub const fn is_version_of_valkey(version: u16) -> bool {
 /// The version that every Redis since 2.6 reads.
 const VERSION_MIN: u16 = 6;
 
-/// What the bytes behind it are.
+/// The form of the bytes after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -33,7 +33,7 @@ pub enum Kind {
     Hash = 4,
     /// Members of a sorted set with their scores as binary doubles.
     SortedSet = 5,
-    /// A value of a module, whose number comes first: a vector set, or none that could be kept.
+    /// A value of a module, whose number comes first: a vector set, or a value that cannot be stored.
     Module = 7,
     /// A hash as a zipmap.
     HashZipmap = 9,
@@ -47,7 +47,7 @@ pub enum Kind {
     HashZiplist = 13,
     /// A list as ziplists.
     ListZiplists = 14,
-    /// A stream, without what came later.
+    /// A stream, without the additions of later versions.
     Stream1 = 15,
     /// A hash as a listpack.
     HashListpack = 16,
@@ -61,11 +61,12 @@ pub enum Kind {
     SetListpack = 20,
     /// A stream with the times at which consumers were active.
     Stream3 = 21,
-    /// Fields of a hash: name, value, expiry or -1. In files of Valkey; in those of Redis the number says something else.
+    /// Fields of a hash: name, value, expiry or -1. In files of Valkey; in those of Redis the number has another
+    /// meaning.
     HashOfValkey = 22,
-    /// Fields of a hash: expiry less the first one plus 1, or 0; name, value. Before them the first expiry.
+    /// Fields of a hash: expiry minus the first one plus 1, or 0; name, value. The first expiry precedes them.
     HashExpiring = 24,
-    /// A hash as a listpack of triplets: name, value, expiry or 0. Before it the first expiry.
+    /// A hash as a listpack of triplets: name, value, expiry or 0. The first expiry precedes it.
     HashTriplets = 25,
 }
 
@@ -96,12 +97,12 @@ impl Kind {
         Kind::HashTriplets,
     ];
 
-    /// The kind that a byte stands for, if it is one of a value that can be kept.
+    /// Returns the kind that a byte stands for, if values of that kind can be stored.
     pub fn from_byte(byte: u8) -> Option<Kind> {
         Kind::ALL.into_iter().find(|&kind| kind as u8 == byte)
     }
 
-    /// As [`Kind::from_byte`], in a file of Valkey. What only newer files of Redis have is not in there.
+    /// Like [`Kind::from_byte`], in a file of Valkey. Kinds of newer files of Redis only are not included.
     pub fn from_valkey_byte(byte: u8) -> Option<Kind> {
         match byte {
             22 => Some(Kind::HashOfValkey),
@@ -110,12 +111,12 @@ impl Kind {
         }
     }
 
-    /// The kind that a byte stands for in what says that it is of `version`.
+    /// Returns the kind that a byte stands for in data of `version`.
     pub fn from_byte_of(version: u16, byte: u8) -> Option<Kind> {
         if is_version_of_valkey(version) { Kind::from_valkey_byte(byte) } else { Kind::from_byte(byte) }
     }
 
-    /// The type of its values.
+    /// Returns the type of its values.
     pub fn value_type(self) -> ValueType {
         match self {
             Kind::String => ValueType::String,
@@ -136,7 +137,7 @@ impl Kind {
         }
     }
 
-    /// Whether readers of a version take values of this kind as they are: else another kind says the same to them.
+    /// Returns whether readers of a version accept values of this kind as they are; if not, another kind is equivalent.
     pub(super) fn is_written_for(self, version: u16) -> bool {
         match self {
             Kind::SetListpack | Kind::Stream3 => self.version() <= version,
@@ -145,7 +146,7 @@ impl Kind {
         }
     }
 
-    /// The version of the format that has this kind first; at least the one that all read.
+    /// Returns the first version of the format that has this kind; at least the one that all servers read.
     pub fn version(self) -> u16 {
         match self {
             Kind::ListZiplists => 7,

@@ -1,19 +1,20 @@
-//! The text of a library of functions, for servers that have the API of scripts under Redis's name alone.
+//! The text of a library of functions, for servers that have the API of scripts only under Redis's name.
 //!
-//! Valkey's scripts may say `server.call` for `redis.call`, and ember takes both. Redis takes a file with such a library for
-//! damaged and does not start. So the text is written with a line that declares the name, and is read without it.
+//! Valkey's scripts may say `server.call` for `redis.call`, and ember accepts both. Redis considers a file with such a
+//! library damaged and does not start. So the text is written with a declaration of the name, and is read without it.
 //!
 //! ```text
 //! #!lua name=lib LF [`DECLARATION`] text of the library
 //! ```
 //!
-//! The declaration is a table of functions that look up those of `redis` when they are called: `redis` is one table while a
-//! library is loaded, and another while its functions run. While one is loaded there is nothing but `redis`, for example no
-//! `setmetatable`. The declaration has no line end, so that lines keep their numbers in error messages.
+//! The declaration is a table of functions that look up those of `redis` when they are called: `redis` is one table
+//! while a library is loaded, and another while its functions run. While a library is loaded, nothing but `redis`
+//! exists, for example no `setmetatable`. The declaration has no line end, so that line numbers in error messages stay
+//! the same.
 
 use std::borrow::Cow;
 
-/// What declares Valkey's name where only Redis's is known.
+/// Declares Valkey's name where only Redis's is known.
 const DECLARATION: &str = concat!(
     "local server = {",
     "call = function(...) return redis.call(...) end, ",
@@ -37,14 +38,15 @@ const DECLARATION: &str = concat!(
 /// Valkey's name of the API.
 const NAME: &[u8] = b"server";
 
-/// The text for readers that know `redis` alone: with the declaration if the library uses the other name. O(its bytes).
+/// Returns the text for readers that only know `redis`: with the declaration if the library uses the other name. O(its
+/// bytes).
 pub fn library_for_redis(text: &[u8]) -> Cow<'_, [u8]> {
     let plain = plain_library(text);
     let Some(at) = body_at(&plain).filter(|&at| mentions_name(&plain[at..])) else { return plain };
     Cow::Owned([&plain[..at], DECLARATION.as_bytes(), &plain[at..]].concat())
 }
 
-/// The text as its author wrote it: without the declaration. O(its bytes) if there is one, else O(1).
+/// Returns the text as its author wrote it: without the declaration. O(its bytes) if there is one, else O(1).
 pub fn plain_library(text: &[u8]) -> Cow<'_, [u8]> {
     match body_at(text) {
         Some(at) if text[at..].starts_with(DECLARATION.as_bytes()) => {
@@ -54,7 +56,7 @@ pub fn plain_library(text: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Where the first line of a library has ended.
+/// Returns the offset after the first line of a library.
 fn body_at(text: &[u8]) -> Option<usize> {
     if !text.starts_with(b"#!") {
         return None;
@@ -62,8 +64,8 @@ fn body_at(text: &[u8]) -> Option<usize> {
     text.iter().position(|&byte| byte == b'\n').map(|end| end + 1)
 }
 
-/// Whether a Lua source has the name as a word of its own, outside of comments and strings. A word behind a dot is a member
-/// of something else.
+/// Returns whether a Lua source contains the name as a separate word, outside of comments and strings. A word after a
+/// dot is a member of something else.
 fn mentions_name(source: &[u8]) -> bool {
     let mut rest = source;
     let mut is_member = false;
@@ -77,7 +79,7 @@ fn mentions_name(source: &[u8]) -> bool {
             }
             (rest, is_member) = (&rest[end..], false);
         } else {
-            // `..` joins strings: what follows is no member.
+            // `..` concatenates strings: what follows is not a member.
             is_member = match first {
                 b'.' => !is_member,
                 _ => is_member && first.is_ascii_whitespace(),
@@ -92,7 +94,7 @@ fn is_word_byte(byte: u8) -> bool {
     byte == b'_' || byte.is_ascii_alphanumeric()
 }
 
-/// What follows the comment or string that `source` begins with; `None` if it begins with neither.
+/// Returns what follows the comment or string with which `source` begins; `None` if it begins with neither.
 fn skip_comment_or_string(source: &[u8]) -> Option<&[u8]> {
     if let Some(comment) = source.strip_prefix(b"--") {
         return Some(skip_long_bracket(comment).unwrap_or_else(|| {
@@ -115,7 +117,7 @@ fn skip_comment_or_string(source: &[u8]) -> Option<&[u8]> {
     Some(&[])
 }
 
-/// What follows `[[…]]` or `[==[…]==]`, if `source` begins so.
+/// Returns what follows `[[…]]` or `[==[…]==]`, if `source` begins with it.
 fn skip_long_bracket(source: &[u8]) -> Option<&[u8]> {
     let level = source.strip_prefix(b"[")?.iter().take_while(|&&byte| byte == b'=').count();
     let inside = source[1 + level..].strip_prefix(b"[")?;

@@ -10,15 +10,15 @@
 //! payload   value | version, 2 bytes | CRC-64 of all before it, 8 bytes               little-endian
 //! ```
 //!
-//! [`Writer`] and [`Reader`] have the parts, on anything that bytes can be written to and read from; [`write_value`] and
-//! [`read_value`] one value; [`write_key`] and [`Encoded`] keys as files have them; [`dump`] and [`restore`] a payload.
+//! [`Writer`] and [`Reader`] handle the parts, on anything that bytes can be written to and read from; [`write_value`]
+//! and [`read_value`] one value; [`write_key`] and [`Encoded`] keys as in files; [`dump`] and [`restore`] a payload.
 //!
-//! What is read may be hostile. Everything is looked at before it becomes a value, no allocation is larger than a fixed
-//! factor of the bytes that have come, and no input panics.
+//! Input may be hostile. Everything is checked before it becomes a value, no allocation is larger than a fixed factor
+//! of the bytes that have arrived, and no input causes a panic.
 //!
 //! The format: Redis, `rdb.c` and `rdb.h` by S. Sanfilippo, up to version [`VERSION_MAX`], and Valkey's
 //! [`VALKEY_VERSION`]. Values are written as Redis 7.2 writes them, or for files as 7.0 does ([`kind_for`]); the forms
-//! of older versions are read only.
+//! of older versions are only read.
 
 mod format;
 mod key;

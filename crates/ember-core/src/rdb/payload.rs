@@ -15,34 +15,34 @@ use crate::types::limits::EncodingLimits;
 const FOOTER_BYTES: usize = 10;
 const CHECKSUM_BYTES: usize = 8;
 
-/// The checksum of payloads and files.
+/// Computes the checksum of payloads and files.
 fn checksum(bytes: &[u8]) -> u64 {
     crc_fast::checksum(CrcAlgorithm::Crc64Redis, bytes)
 }
 
-/// Why a payload is no value.
+/// The reason why a payload is not a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestoreError {
-    /// Its checksum is wrong or its version is not known.
+    /// Its checksum is wrong or its version is unknown.
     Footer,
-    /// It is damaged or contradicts itself.
+    /// It is damaged or inconsistent.
     Format,
 }
 
-/// The version of the payloads of Redis 7.0, which replicas may be.
+/// The version of the payloads of Redis 7.0, which replicas may run.
 const KNOWN_TO_REPLICAS: u16 = 10;
 
-/// The value of an entry as a payload for readers of `version` of the format, 10 or newer; the payload itself is of the
-/// lowest version that has its form. O(its bytes).
+/// Returns the value of an entry as a payload for readers of `version` of the format, 10 or newer; the payload itself
+/// has the lowest version that has its form. O(its bytes).
 pub fn dump(entry: EntryRef<'_>, version: u16) -> Vec<u8> {
     let value: ValueRef<'_> = entry.into();
     payload(value, kind_for(value, version))
 }
 
-/// The same of a value that was written as this kind.
+/// Returns the same payload for a value already encoded as this kind.
 ///
 /// # Errors
-/// If the value has to be read for these readers, and is none.
+/// If the value must be decoded for these readers, and is invalid.
 pub fn dump_encoded(kind: Kind, value: &[u8], version: u16) -> Result<Vec<u8>, LoadError> {
     if kind.is_written_for(version) {
         return Ok(sealed(kind, |writer| writer.raw(value)));
@@ -51,22 +51,23 @@ pub fn dump_encoded(kind: Kind, value: &[u8], version: u16) -> Result<Vec<u8>, L
     Ok(dump_read(&value, version))
 }
 
-/// The same of a value that was read.
+/// Returns the same payload for a decoded value.
 pub fn dump_read(value: &Value, version: u16) -> Vec<u8> {
     payload(value.as_value(), kind_for(value.as_value(), version))
 }
 
-/// A value as ember writes it.
+/// Returns the payload of a value in the form that ember writes.
 pub(crate) fn dump_value(value: ValueRef<'_>) -> Vec<u8> {
     payload(value, kind_of(value))
 }
 
-/// A value as all replicas read it, Redis 7.0 and Valkey 9 too: without the expiries of a hash's fields. O(its bytes).
+/// Returns the payload of a value in a form that all replicas read, including Redis 7.0 and Valkey 9: without the
+/// expiries of a hash's fields. O(its bytes).
 pub(crate) fn dump_for_stream(value: ValueRef<'_>) -> Vec<u8> {
     payload(value, kind_without_expiries(value, KNOWN_TO_REPLICAS))
 }
 
-/// Whether all replicas read a payload as it is, whatever version it says it has. O(1).
+/// Returns whether all replicas read a payload as it is, whatever version it states. O(1).
 pub(crate) fn is_for_stream(payload: &[u8]) -> bool {
     let kind = payload.first().and_then(|&byte| Kind::from_byte_of(version(payload), byte));
     version(payload) <= KNOWN_TO_REPLICAS && kind.is_some_and(|kind| kind.version() <= KNOWN_TO_REPLICAS)
@@ -76,7 +77,7 @@ fn payload(value: ValueRef<'_>, kind: Kind) -> Vec<u8> {
     sealed(kind, |writer| write_value_as(writer, value, kind))
 }
 
-/// A payload of the lowest version that has `kind`; `write` writes the value.
+/// Returns a payload of the lowest version that has `kind`; `write` writes the value.
 fn sealed(kind: Kind, write: impl FnOnce(&mut Writer<Vec<u8>>) -> io::Result<()>) -> Vec<u8> {
     const NEVER_FAILS: &str = "a vector takes all bytes";
     let mut writer = Writer::new(Vec::new());
@@ -89,35 +90,35 @@ fn sealed(kind: Kind, write: impl FnOnce(&mut Writer<Vec<u8>>) -> io::Result<()>
     bytes
 }
 
-/// What is asked of the footer of a payload.
+/// The checks of a payload's footer.
 #[derive(Clone, Copy, Debug)]
 pub struct PayloadChecks {
     /// Whether its checksum must be right.
     pub checksum: bool,
-    /// The newest version of Redis that it may have. [`VALKEY_VERSION`] is read in any case.
+    /// The newest version of Redis that is accepted. [`VALKEY_VERSION`] is accepted in any case.
     pub version_max: u16,
 }
 
 impl PayloadChecks {
-    /// Whether a payload may be of this version.
+    /// Returns whether a payload may have this version.
     pub fn allow(self, version: u16) -> bool {
         version <= self.version_max || version == VALKEY_VERSION
     }
 
-    /// Those of Redis.
+    /// The checks of Redis.
     pub const ALL: PayloadChecks = PayloadChecks { checksum: true, version_max: VERSION_MAX };
 }
 
-/// The version that a payload says it has; 0 if it is too short to say one.
+/// Returns the version that a payload states; 0 if it is too short to state one.
 fn version(payload: &[u8]) -> u16 {
     let footer = payload.len().checked_sub(FOOTER_BYTES).map(|at| &payload[at..]);
     footer.map_or(0, |footer| u16::from_le_bytes([footer[0], footer[1]]))
 }
 
-/// The value that a payload is; it may come from anywhere. It gets the encoding that `limits` ask for. O(its bytes).
+/// Decodes a payload of any origin. The value gets the encoding that `limits` require. O(its bytes).
 ///
 /// # Errors
-/// If it is not one.
+/// If it is not a valid payload.
 pub fn restore(
     payload: &[u8],
     limits: &EncodingLimits,

@@ -1,4 +1,4 @@
-//! Values in.
+//! Decoding of values.
 
 use std::collections::HashSet;
 use std::io::BufRead;
@@ -23,7 +23,7 @@ use crate::types::sorted_set::SortedSet;
 use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue};
 use crate::types::{Aggregate, Collection, Variant};
 
-/// A value that was read.
+/// A decoded value.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// A string.
@@ -33,7 +33,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Whether nothing of it is left at `now_ms`: all its elements have expired.
+    /// Returns whether nothing of it is left at `now_ms`: all its elements have expired.
     pub fn is_over(&mut self, now_ms: i64) -> bool {
         match self {
             Value::String(_) => false,
@@ -44,7 +44,7 @@ impl Value {
         }
     }
 
-    /// Removes the expiries of a hash's fields, which stay; false for a vector set, which has no other form.
+    /// Removes the expiries of a hash's fields, which stay. Returns false for a vector set, which has no other form.
     pub fn remove_field_expiries(&mut self) -> bool {
         let Value::Aggregate(aggregate) = self else { return true };
         match &mut **aggregate {
@@ -63,7 +63,7 @@ impl Value {
         }
     }
 
-    /// The value, to be read.
+    /// Returns the value for reading.
     pub fn as_value(&self) -> ValueRef<'_> {
         match self {
             Value::String(bytes) => ValueRef::String(StringValue::Inline(bytes)),
@@ -71,7 +71,7 @@ impl Value {
         }
     }
 
-    /// The value in the form to be stored; `buffer` is where the bytes of a short string go.
+    /// Returns the value in the form to be stored; `buffer` receives the bytes of a short string.
     pub fn into_new(self, buffer: &mut Vec<u8>) -> NewValue<'_> {
         match self {
             Value::Aggregate(aggregate) => NewValue::Aggregate(aggregate),
@@ -84,10 +84,11 @@ impl Value {
     }
 }
 
-/// The string that all of `bytes` are, in the form to be stored; `buffer` is where an unpacked one goes. O(its bytes).
+/// Returns the string that all of `bytes` encode, in the form to be stored; `buffer` receives an unpacked one. O(its
+/// bytes).
 ///
 /// # Errors
-/// If they are not one string.
+/// If the bytes are not one string.
 pub fn read_string<'b>(bytes: &'b [u8], buffer: &'b mut Vec<u8>) -> Result<NewValue<'b>, LoadError> {
     const OTHER_LENGTH: LoadError = LoadError::Corrupt("a string is not as long as it says");
     let mut rest = bytes;
@@ -115,11 +116,11 @@ pub fn read_string<'b>(bytes: &'b [u8], buffer: &'b mut Vec<u8>) -> Result<NewVa
     }
 }
 
-/// Reads a value of a kind. It gets the encoding that `limits` ask for, whatever it was written in. O(its bytes), but for
-/// sorted sets O(n log n).
+/// Reads a value of a kind. It gets the encoding that `limits` require, whatever encoding it was written in. O(its
+/// bytes), but for sorted sets O(n log n).
 ///
 /// # Errors
-/// If the bytes are not such a value; [`LoadError::Empty`] if they are one without elements that cannot be kept so.
+/// If the bytes are not such a value; [`LoadError::Empty`] if it has no elements and cannot be stored without.
 pub fn read_value<R: BufRead>(
     reader: &mut Reader<R>,
     kind: Kind,
@@ -156,7 +157,7 @@ pub fn read_value<R: BufRead>(
     Ok(Value::Aggregate(Box::new(aggregate)))
 }
 
-/// A listpack whose elements are in the forms that they get here: others would not be found again.
+/// Reads a listpack and rewrites its elements in the forms used here: others would not be found again.
 fn listpack<R: BufRead>(reader: &mut Reader<R>) -> Result<Listpack, LoadError> {
     let foreign = Listpack::from_bytes(reader.string()?);
     let foreign = foreign.map_err(|_| LoadError::Corrupt("a listpack contradicts itself"))?;
@@ -166,9 +167,9 @@ fn listpack<R: BufRead>(reader: &mut Reader<R>) -> Result<Listpack, LoadError> {
     Ok(own)
 }
 
-/// Checks that elements are whole groups of `stride`, whose first ones all differ. O(elements).
+/// Checks that elements are whole groups of `stride`, whose first elements all differ. O(elements).
 fn check_groups(listpack: &Listpack, stride: usize) -> Result<(), LoadError> {
-    // In a listpack as it is written here, two elements are equal if their bytes are.
+    // In a listpack written here, two elements are equal if their bytes are.
     let mut seen = HashSet::new();
     let differs = listpack.iter().step_by(stride).all(|element| {
         seen.insert(match element {
@@ -266,7 +267,7 @@ fn read_set<R: BufRead>(
     }
 }
 
-/// Adds a member that must not be there. Those that come in ascending order take O(1), the others O(log n).
+/// Adds a member, which must not exist yet. Ascending members take O(1), others O(log n).
 fn add_member(
     set: &mut SortedSet,
     member: &[u8],
@@ -318,7 +319,7 @@ fn packed_sorted_set(listpack: &Listpack, limits: &EncodingLimits) -> Result<Sor
             set.push_back(member, score, limits);
             last = Some((member.to_vec(), score));
         } else {
-            // Out of order; from then on each one may be.
+            // Out of order; from here on any member may be.
             add_member(&mut set, member, score, limits)?;
         }
     }
@@ -340,7 +341,7 @@ fn add_field(
     expiry: NewExpiry,
     limits: &EncodingLimits,
 ) -> Result<(), LoadError> {
-    // A field that has expired counts as there, so that it cannot come twice.
+    // A field that has expired counts as existing, so that it cannot occur twice.
     if hash.set(&NewField { name, value, shared: None, expiry }, i64::MIN, limits) {
         Ok(())
     } else {
@@ -372,7 +373,7 @@ fn read_hash<R: BufRead>(
     Ok(hash)
 }
 
-/// The expiry that is written as `difference` to the first one: one more than it is later, or 0 for none.
+/// Returns the expiry that is written as `difference`: one more than its distance from the first expiry, or 0 for none.
 fn later_by(first_ms: i64, difference: u64) -> Result<Option<i64>, LoadError> {
     let Some(later) = difference.checked_sub(1) else { return Ok(None) };
     let at_ms = first_ms.checked_add_unsigned(later);
@@ -405,7 +406,8 @@ mod tests {
     use super::super::Writer;
     use super::*;
 
-    /// The string that bytes are, which is the same by itself and as a value; `None` if they are none for either.
+    /// Returns the string in `bytes`, which must be the same alone and as a value; `None` if they are not a string for
+    /// either.
     fn both(bytes: &[u8]) -> Option<Vec<u8>> {
         let mut rest = bytes;
         let value = read_value(&mut Reader::new(&mut rest), Kind::String, &EncodingLimits::DEFAULT);

@@ -1,11 +1,11 @@
-//! Keys as rows of a store: what is said of a key apart from its value.
+//! Keys as rows of a store: the facts about a key, its name and its value.
 //!
 //! ```text
-//! row   what its entry says while the value is away, 2 (all ones: it has to be here) | kind, 1 | whether it expires, 1
+//! row   facts while the value is cold, 2 (all ones: it must be resident) | kind, 1 | whether it expires, 1
 //!       | expiry, 8 | length of the name, 8 | length of the value, 8 | name | value                    little-endian
 //! ```
 //!
-//! This form stays in the process.
+//! This form is not used outside of the process.
 
 use super::format::Writer;
 use super::key::KeyFacts;
@@ -16,17 +16,17 @@ use crate::entries::external::Facts;
 
 const HEAD_BYTES: usize = 28;
 
-/// A value that has to be here says nothing: no value has all of these bits.
+/// The bits of a value that must be resident: no facts have all of them.
 const NOT_AWAY: u16 = u16::MAX;
 
 /// A key and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row<'r> {
-    /// What its entry says while the value is away; `None` for a value that has to be here.
+    /// The facts in its entry while the value is cold; `None` for a value that must be resident.
     pub away: Option<Facts>,
-    /// How the value is to be read.
+    /// The form of the value.
     pub kind: Kind,
-    /// When it expires: Unix time in ms.
+    /// Its expiry: Unix time in ms.
     pub expire_at_ms: Option<i64>,
     /// The key.
     pub name: &'r [u8],
@@ -52,7 +52,7 @@ pub(super) fn push_row(writer: &mut Writer<Vec<u8>>, facts: &KeyFacts, name: &[u
     bytes[start + HEAD_BYTES - 8..start + HEAD_BYTES].copy_from_slice(&value_len.to_le_bytes());
 }
 
-/// The rows in the bytes of an [`super::Encoded`] of the form [`super::KeyForm::Rows`].
+/// Returns the rows in the bytes of an [`super::Encoded`] of the form [`super::KeyForm::Rows`].
 pub fn rows(bytes: &[u8]) -> impl Iterator<Item = Row<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {

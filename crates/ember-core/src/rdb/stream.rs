@@ -1,4 +1,4 @@
-//! Streams in and out.
+//! Encoding and decoding of streams.
 //!
 //! ```text
 //! blocks, each: ID of 16 bytes, big-endian, as a string; listpack as a string
@@ -8,7 +8,7 @@
 //! consumers, each: name | seen time | [3: active time] | IDs of 16 bytes
 //! ```
 //!
-//! IDs elsewhere are two lengths. What stands in brackets is there from that form on.
+//! All other IDs are two lengths. Parts in brackets exist from that form on.
 
 use std::io::{self, BufRead, Write};
 
@@ -19,7 +19,7 @@ use crate::types::stream::{Consumer, Group, Log, Pending, Stream, StreamId};
 
 const EVERY_ID: std::ops::RangeInclusive<StreamId> = StreamId::MIN..=StreamId::MAX;
 
-/// What stands for an unknown number of entries read, and for a consumer that was never active.
+/// The value for an unknown number of entries read, and for a consumer that was never active.
 const UNKNOWN: i64 = -1;
 
 fn id_bytes(id: StreamId) -> [u8; 16] {
@@ -122,7 +122,7 @@ fn read_id<R: BufRead>(reader: &mut Reader<R>) -> Result<StreamId, LoadError> {
     Ok(StreamId::new(reader.length()?, reader.length()?))
 }
 
-/// Entries that are pending, before it is known with whom: delivery time and number of deliveries.
+/// Pending entries whose consumers are not known yet: delivery time and number of deliveries.
 type Unclaimed = std::collections::BTreeMap<StreamId, (i64, u64)>;
 
 fn read_group<R: BufRead>(reader: &mut Reader<R>, kind: Kind, log: &Log) -> Result<Group, LoadError> {

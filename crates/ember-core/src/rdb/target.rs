@@ -1,47 +1,47 @@
-//! The servers for which values are written, and what of them only some servers have.
+//! The servers for which values are written, and the features of values that only some servers support.
 
 use super::kind::{Kind, VALKEY_VERSION, VERSION_MAX};
 use super::vector_set::{OWN_MODULE_ID, is_of_redis};
 use crate::entries::entry::ValueRef;
 use crate::types::{Aggregate, Collection};
 
-/// What only some readers of the format have.
+/// Features that only some readers of the format support.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features(u8);
 
 impl Features {
-    /// Nothing of that.
+    /// No features.
     pub const NONE: Features = Features(0);
     /// Expiries of single hash fields.
     pub const FIELD_EXPIRIES: Features = Features(1);
-    /// Vector sets as those of Redis 8.
+    /// Vector sets like those of Redis 8.
     pub const VECTOR_SETS: Features = Features(2);
     /// Vector indexes, which only ember has.
     pub const VECTOR_INDEXES: Features = Features(4);
 
-    /// How messages name each of them.
+    /// The names of the features in messages.
     const NAMES: [(Features, &'static str); 3] = [
         (Features::FIELD_EXPIRIES, "hash fields that expire"),
         (Features::VECTOR_SETS, "vector sets"),
         (Features::VECTOR_INDEXES, "vector indexes"),
     ];
 
-    /// Those of both.
+    /// Returns the features of both.
     pub const fn and(self, other: Features) -> Features {
         Features(self.0 | other.0)
     }
 
-    /// Those that both have.
+    /// Returns the common features of both.
     pub const fn common(self, other: Features) -> Features {
         Features(self.0 & other.0)
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no features.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Those that a value has. O(1).
+    /// Returns the features of a value. O(1).
     pub fn of(value: ValueRef<'_>) -> Features {
         match value {
             ValueRef::Aggregate(Aggregate::Hash(hash)) if hash.next_expiry_ms().is_some() => {
@@ -53,7 +53,7 @@ impl Features {
         }
     }
 
-    /// Those that a command is for, whatever the case of its name; none for commands that Redis 7.0 has.
+    /// Returns the features that a command requires, whatever the case of its name; none for commands of Redis 7.0.
     pub fn of_command(name: &[u8]) -> Features {
         const FIELDS: [&[u8]; 7] =
             [b"hpexpireat", b"hpersist", b"hsetex", b"hexpire", b"hpexpire", b"hexpireat", b"hgetex"];
@@ -75,11 +75,11 @@ impl Features {
         }
     }
 
-    /// Those of a value that was written as this kind. O(1).
+    /// Returns the features of a value encoded as this kind. O(1).
     pub(super) fn of_encoded(kind: Kind, value: &[u8]) -> Features {
         match kind {
             Kind::HashExpiring | Kind::HashTriplets | Kind::HashOfValkey => Features::FIELD_EXPIRIES,
-            // A length of 64 bits is a byte before the number.
+            // The number of a module is encoded like a length of 64 bits: a byte precedes it.
             Kind::Module if value.get(1..9) == Some(&OWN_MODULE_ID.to_be_bytes()[..]) => {
                 Features::VECTOR_INDEXES
             }
@@ -99,10 +99,10 @@ impl std::fmt::Display for Features {
     }
 }
 
-/// The oldest server that is to read the written data.
+/// The oldest server that must read the written data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Target {
-    /// Redis: of the lowest version that has all of the data.
+    /// Redis: the lowest version that supports all of the data.
     #[default]
     Redis,
     /// Redis 7.2.
@@ -114,7 +114,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// The version of the files that it reads; one for [`Target::Redis`] may turn out to need a higher one.
+    /// Returns the version of the files that it reads; a file for [`Target::Redis`] may need a higher one.
     pub const fn file_version(self) -> u16 {
         match self {
             Target::Redis => 10,
@@ -124,8 +124,8 @@ impl Target {
         }
     }
 
-    /// The version whose readers the payloads of DUMP are for. For [`Target::Redis`] that is the one ember answers as: a
-    /// payload says its own version, the lowest that has its form.
+    /// Returns the version of the readers of DUMP payloads. For [`Target::Redis`] that is the version that ember
+    /// reports: a payload states its own version, the lowest that has its form.
     pub const fn payload_version(self) -> u16 {
         match self {
             Target::Redis => VERSION_MAX,
@@ -133,7 +133,7 @@ impl Target {
         }
     }
 
-    /// What it lacks: a file with such values it refuses.
+    /// Returns the features it does not support: it refuses a file with such values.
     pub const fn lacks(self) -> Features {
         match self {
             Target::Redis => Features::NONE,
@@ -145,7 +145,7 @@ impl Target {
         }
     }
 
-    /// Its name in the configuration and on the command line.
+    /// Returns its name in the configuration and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Target::Redis => "redis",

@@ -1,25 +1,25 @@
-//! Vector sets, as Redis 8 writes them: a value of a module, in parts that say what they are.
+//! Vector sets in the format of Redis 8: a value of a module, in parts that state their types.
 //!
 //! ```text
 //! value     module id | part … | 0
 //! part      2, number | 5, string
 //! parts     dimensions | elements | quantization and M << 8 | flags | [dimensions before, matrix] | element …
-//! element   name | [attributes] | vector | count of what follows | id | level and version << 24
-//!           | for each level from 0: links, room, ids of the linked, distance and place of the farthest
+//! element   name | [attributes] | vector | count of the following numbers | id | level and version << 24
+//!           | for each level from 0: links, capacity, ids of linked nodes, distance and index of the farthest
 //!           | length of the vector and its largest number << 32
 //! ```
 //!
-//! What a server of that version cannot hold (another metric or kind, 16-bit floats, an index made by VECTOR.CREATE) is a
-//! value of another module, whose parts begin with a version, metric, kind of numbers, kind of index, the two widths of
-//! VECTOR.CREATE (0 if it was not made by it) and the number of insertions; then come the same parts. An index with lists
-//! has two parts more before them, how many lists there are to be and how many a search looks at, and behind the elements
-//! the number of vectors that its lists were made of, 0 if there are none; else the bytes of their centres, floats, and of
-//! the list of each element, 4 each, follow.
+//! A set that a server of that version cannot hold (another metric or kind, 16-bit floats, an index created by
+//! VECTOR.CREATE) is a value of another module. Its parts begin with a version, metric, kind of numbers, kind of index,
+//! the two widths of VECTOR.CREATE (0 if it was not created by it) and the number of insertions; the same parts as
+//! above follow. An index with lists has two more parts before them, the configured number of lists and the number that
+//! a search reads. After the elements it has the number of vectors with which its lists were trained, 0 if there are
+//! none; otherwise the bytes of their centroids, floats, and of the list of each element, 4 each, follow.
 //!
-//! Elements come in the order of their slots (in Redis the newest first, which nobody relies on). Ids are the slots plus
-//! one; the last slot has the number of insertions, so that it is known where to go on.
+//! Elements are in the order of their slots (in Redis the newest first, on which nothing relies). Ids are the slots
+//! plus one; the last slot has the number of insertions as its id, so that numbering can continue.
 //!
-//! The format: Redis 8.0, module `vectorset`, version 0, nodes of version 1; those of version 0 have no farthest.
+//! The format: Redis 8.0, module `vectorset`, version 0, nodes of version 1; nodes of version 0 have no farthest link.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Write};
@@ -34,42 +34,42 @@ use crate::types::vector_set::{
 /// The number of the module: nine letters of six bits, `vectorset`, and ten bits of version 0.
 pub const MODULE_ID: u64 = 13_683_956_169_735_844_864;
 
-/// The number of the other one: `embervidx`, version 0.
+/// The number of ember's own module: `embervidx`, version 0.
 pub const OWN_MODULE_ID: u64 = 8_819_981_763_328_459_776;
 
 /// The version of its parts.
 const OWN_VERSION: u64 = 1;
 
-/// Metrics, kinds of numbers and kinds of indexes, by their numbers in files.
+/// Metrics by their numbers in files.
 const METRICS: [Metric; 3] = [Metric::Cosine, Metric::L2, Metric::InnerProduct];
-/// The same; the first three are those of Redis.
+/// Kinds of numbers by their numbers in files; the first three are those of Redis.
 const SCALARS: [Scalar; 5] = [Scalar::F32, Scalar::Int8, Scalar::Binary, Scalar::F16, Scalar::Bf16];
-/// The same.
+/// The number of a graph in files.
 const KIND_HNSW: u64 = 0;
-/// The same.
+/// The number of a flat index in files.
 const KIND_FLAT: u64 = 1;
-/// The same.
+/// The number of an index with lists in files.
 const KIND_IVF: u64 = 2;
 
 /// Ends a value of a module.
 const END: u64 = 0;
-/// Before a number.
+/// Precedes a number.
 const NUMBER: u64 = 2;
-/// Before a string.
+/// Precedes a string.
 const STRING: u64 = 5;
 
-/// Vectors are reduced by a matrix.
+/// Flag: vectors are reduced by a matrix.
 const HAS_MATRIX: u64 = 1;
-/// There are attributes.
+/// Flag: there are attributes.
 const HAS_ATTRIBUTES: u64 = 2;
 
 /// The version of nodes that is written, and the newest that is read.
 const NODE_VERSION: u64 = 1;
 
-/// The most numbers of a node: with the most links on the most levels, and four times as many on the lowest.
+/// The maximum count of a node's numbers: with the most links on the most levels, and four times as many on the lowest.
 const NODE_NUMBERS_MAX: u64 = 3 + (LEVEL_MAX as u64 + 4) * (LINKS_MAX as u64 + 3);
 
-/// The farthest of a node's links was saved from version 1 on.
+/// The version of nodes from which the farthest of a node's links is saved.
 const FARTHEST_FROM_VERSION: u64 = 1;
 
 fn corrupt(what: &'static str) -> LoadError {
@@ -80,7 +80,7 @@ fn number_of<T: PartialEq>(all: &[T], one: &T) -> u64 {
     all.iter().position(|other| other == one).expect("all are there") as u64
 }
 
-/// Whether Redis has such sets.
+/// Returns whether Redis supports such a set.
 pub(super) fn is_of_redis(set: &VectorSet) -> bool {
     set.metric() == Metric::Cosine
         && matches!(set.kind(), Kind::Hnsw { .. })
@@ -104,7 +104,7 @@ impl<W: Write> Parts<'_, W> {
         self.writer.string(bytes)
     }
 
-    /// A string that is not worth packing.
+    /// Writes a string that is not worth packing.
     fn plain(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.writer.length(STRING)?;
         self.writer.length(bytes.len() as u64)?;
@@ -163,7 +163,7 @@ pub(super) fn write<W: Write>(writer: &mut Writer<W>, set: &VectorSet) -> io::Re
         numbers.push(set.level(slot) as u64 | NODE_VERSION << 24);
         for level in 0..=set.level(slot) {
             let neighbours = set.neighbours(slot, level);
-            // Redis has room for twice as many on the lowest level, and takes lists with more.
+            // Redis has space for twice as many on the lowest level, and accepts lists with more.
             let room = (if level == 0 { 2 * set.links() } else { set.links() }).max(neighbours.len());
             numbers.extend([neighbours.len() as u64, room as u64]);
             numbers.extend(neighbours.iter().map(|&neighbour| id(neighbour)));
@@ -181,7 +181,7 @@ pub(super) fn write<W: Write>(writer: &mut Writer<W>, set: &VectorSet) -> io::Re
     writer.length(END)
 }
 
-/// Writes the lists of a set whose elements are in some, or that there are none.
+/// Writes the lists of a set that has some, or that there are none.
 fn write_lists<W: Write>(parts: &mut Parts<'_, W>, set: &VectorSet) -> io::Result<()> {
     let Some((centres, trained_len)) = set.centres() else { return parts.number(0) };
     parts.number(trained_len.max(1) as u64)?;
@@ -224,11 +224,11 @@ fn at<T>(all: &[T], number: u64) -> Result<&T, LoadError> {
     usize::try_from(number).ok().and_then(|number| all.get(number)).ok_or(corrupt(UNKNOWN))
 }
 
-/// What stands before the parts of Redis.
+/// The parts before those of Redis.
 struct Own {
     metric: Metric,
     scalar: Scalar,
-    /// `None` of a graph, whose links are said later.
+    /// `None` for a graph, whose links come later.
     kind: Option<Kind>,
     made: Option<Made>,
     inserted: u64,
@@ -297,7 +297,7 @@ fn read_shape<R: BufRead>(
     Ok((shape, count, flags & HAS_ATTRIBUTES != 0))
 }
 
-/// What the numbers of a node say, but for its links.
+/// The numbers of a node, without its links.
 struct Node {
     id: u64,
     level: usize,
@@ -305,14 +305,14 @@ struct Node {
     range: f32,
 }
 
-/// The links of nodes, as they were read.
+/// The links of nodes, as read.
 #[derive(Default)]
 struct Links {
     /// The highest level of each node.
     levels: Vec<u8>,
-    /// How many there are on each level of a node, node after node.
+    /// The number of links on each level of a node, node after node.
     counts: Vec<u32>,
-    /// The ids of the linked, one behind the other.
+    /// The ids of linked nodes, link after link.
     ids: Vec<u64>,
 }
 
@@ -355,7 +355,7 @@ fn read_node<R: BufRead>(reader: &mut Reader<R>, links: &mut Links) -> Result<No
     Ok(Node { id, level, norm, range })
 }
 
-/// Reads the lists of a set whose elements were read.
+/// Reads the lists of a set whose elements have been read.
 fn read_lists<R: BufRead>(reader: &mut Reader<R>, loading: &mut Loading) -> Result<(), LoadError> {
     let trained_len = size(reader)?;
     if trained_len == 0 {
@@ -371,7 +371,7 @@ fn read_lists<R: BufRead>(reader: &mut Reader<R>, loading: &mut Loading) -> Resu
 
 /// The slots of elements by their ids, which are close together unless most elements of a set were removed.
 enum Slots {
-    /// From the lowest id on; `u32::MAX` is none.
+    /// From the lowest id on; `u32::MAX` for no element.
     Dense {
         lowest: u64,
         slots: Vec<u32>,
@@ -380,7 +380,7 @@ enum Slots {
 }
 
 impl Slots {
-    /// Ids for each element up to which a table of all ids takes no more than a map of those that are there.
+    /// Ids per element up to which a table of all ids takes no more memory than a map of the existing ones.
     const IDS_PER_ELEMENT: u64 = 8;
 
     fn new(ids: &[u64]) -> Slots {
@@ -407,8 +407,8 @@ impl Slots {
     }
 }
 
-/// Reads a vector set, behind the byte of its kind. Links that cannot be are left out, and what nothing leads to is linked
-/// anew.
+/// Reads a vector set, after the byte of its kind. Impossible links are omitted, and nodes that no link leads to are
+/// linked again.
 pub(super) fn read<R: BufRead>(reader: &mut Reader<R>) -> Result<VectorSet, LoadError> {
     let own = match reader.length()? {
         MODULE_ID => None,

@@ -1,4 +1,4 @@
-//! Values out.
+//! Encoding of values.
 
 use std::io::{self, Write};
 
@@ -14,18 +14,18 @@ use crate::types::sorted_set::SortedSet;
 use crate::types::value::StringValue;
 use crate::types::{Aggregate, Collection};
 
-/// How a node of a list is kept.
+/// A node of a list that is one large element.
 pub(super) const NODE_LARGE: u64 = 1;
-/// The same.
+/// A node of a list that is a listpack.
 pub(super) const NODE_PACKED: u64 = 2;
 
-/// No time has come yet: what [`Hash::for_each`] is asked with so that it leaves nothing out.
+/// A time at which no field has expired yet, with which [`Hash::for_each`] omits nothing.
 const EVER_MS: i64 = i64::MIN;
 
-/// What [`Kind::HashOfValkey`] has for a field that does not expire.
+/// The expiry in [`Kind::HashOfValkey`] of a field that does not expire.
 pub(super) const NEVER_OF_VALKEY: i64 = -1;
 
-/// The kind that a value, of an entry for instance, is written as.
+/// Returns the kind as which a value, for instance of an entry, is written.
 pub fn kind_of<'v>(value: impl Into<ValueRef<'v>>) -> Kind {
     let ValueRef::Aggregate(aggregate) = value.into() else { return Kind::String };
     match aggregate {
@@ -41,9 +41,9 @@ pub fn kind_of<'v>(value: impl Into<ValueRef<'v>>) -> Kind {
     }
 }
 
-/// The kind that a value is written as for readers of `version` of the format, 10 or newer: an older form
-/// where one says the same. Hashes with fields that expire have none; they stay what they are, but for readers of
-/// Valkey's version, which has a form of its own.
+/// Returns the kind as which a value is written for readers of `version` of the format, 10 or newer: an older form
+/// where it is equivalent. Hashes with fields that expire have no older form; they keep their kind, except for readers
+/// of Valkey's version, which has its own form.
 pub fn kind_for<'v>(value: impl Into<ValueRef<'v>>, version: u16) -> Kind {
     match kind_of(value) {
         Kind::HashExpiring | Kind::HashTriplets if version == VALKEY_VERSION => Kind::HashOfValkey,
@@ -53,7 +53,7 @@ pub fn kind_for<'v>(value: impl Into<ValueRef<'v>>, version: u16) -> Kind {
     }
 }
 
-/// As [`kind_for`], for a hash without the expiries of its fields: these are lost.
+/// Like [`kind_for`], for a hash without the expiries of its fields, which are lost.
 pub fn kind_without_expiries<'v>(value: impl Into<ValueRef<'v>>, version: u16) -> Kind {
     match value.into() {
         ValueRef::Aggregate(Aggregate::Hash(hash)) => hash_kind(hash, false),
@@ -62,7 +62,7 @@ pub fn kind_without_expiries<'v>(value: impl Into<ValueRef<'v>>, version: u16) -
 }
 
 fn kind_of_hash(hash: &Hash) -> Kind {
-    // Expiries that are all gone need no form that only new versions read.
+    // Without any expiry left, no form is needed that only new versions read.
     hash_kind(hash, hash.next_expiry_ms().is_some())
 }
 
@@ -75,7 +75,7 @@ fn hash_kind(hash: &Hash, expires: bool) -> Kind {
     }
 }
 
-/// Writes a value, without its kind, which is that of [`kind_of`]. O(its bytes).
+/// Writes a value without its kind, which is that of [`kind_of`]. O(its bytes).
 ///
 /// # Errors
 /// Those of the sink.
@@ -84,7 +84,8 @@ pub fn write_value<'v, W: Write>(writer: &mut Writer<W>, value: impl Into<ValueR
     write_value_as(writer, value, kind_of(value))
 }
 
-/// Writes a value as `kind`, which is one that [`kind_for`] or [`kind_without_expiries`] gives for it. O(its bytes).
+/// Writes a value as `kind`, which must be one that [`kind_for`] or [`kind_without_expiries`] returns for it. O(its
+/// bytes).
 ///
 /// # Errors
 /// Those of the sink.
@@ -154,7 +155,7 @@ fn write_set<W: Write>(writer: &mut Writer<W>, set: &Set, kind: Kind) -> io::Res
     }
 }
 
-/// From the highest score to the lowest: that is how Redis inserts them fastest.
+/// Writes members from the highest score to the lowest: the order in which Redis inserts them fastest.
 fn write_sorted_set<W: Write>(writer: &mut Writer<W>, set: &SortedSet) -> io::Result<()> {
     if let Some(listpack) = set.listpack() {
         return writer.string(listpack.as_bytes());
@@ -213,7 +214,7 @@ fn write_field<W: Write>(writer: &mut Writer<W>, field: Field<'_>, first_ms: Opt
     string(writer, field.value)
 }
 
-/// The earliest expiry of a field, if [`kind_of_hash`] says that there is one.
+/// Returns the earliest expiry of a field, if [`kind_of_hash`] finds that there is one.
 fn first_expiry_ms(hash: &Hash) -> Option<i64> {
     hash.next_expiry_ms()?;
     let mut first = None;
@@ -224,7 +225,7 @@ fn first_expiry_ms(hash: &Hash) -> Option<i64> {
     first
 }
 
-/// Names and values of a hash whose fields have room for expiries and none of them.
+/// Returns names and values of a hash whose fields have space for expiries but no expiry.
 fn pairs_of(hash: &Hash) -> crate::types::listpack::Listpack {
     let mut pairs = crate::types::listpack::Listpack::new();
     hash.for_each(EVER_MS, |field| {

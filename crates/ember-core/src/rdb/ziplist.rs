@@ -1,8 +1,8 @@
-//! Ziplists: what Redis before 7.0 kept where listpacks are now. Only read.
+//! Ziplists, which Redis before 7.0 used instead of listpacks. Only read.
 //!
 //! ```text
-//! bytes in all, 4 | offset of the last entry, 4 | entries, 2 | entry … | 0xFF         little-endian
-//! entry    length of the one before: 1 byte, or 0xFE and 4 | encoding | data
+//! total bytes, 4 | offset of the last entry, 4 | entries, 2 | entry … | 0xFF          little-endian
+//! entry    length of the previous entry: 1 byte, or 0xFE and 4 | encoding | data
 //! ```
 //!
 //! The format: Redis, `ziplist.c` by S. Sanfilippo and P. Noordhuis.
@@ -14,7 +14,7 @@ const HEADER_BYTES: usize = 10;
 const END: u8 = 0xFF;
 const COUNT_UNKNOWN: u16 = u16::MAX;
 
-/// The length before an entry takes five bytes if it begins with this one.
+/// A length of a previous entry that begins with this byte takes five bytes.
 const WIDE: u8 = 0xFE;
 
 const CORRUPT: LoadError = LoadError::Corrupt("a ziplist contradicts itself");
@@ -24,10 +24,10 @@ enum Entry<'a> {
     Bytes(&'a [u8]),
 }
 
-/// The entries of a ziplist as a listpack. O(bytes).
+/// Converts a ziplist to a listpack. O(bytes).
 ///
 /// # Errors
-/// If the bytes are no ziplist.
+/// If the bytes are not a ziplist.
 pub(super) fn to_listpack(bytes: &[u8]) -> Result<Listpack, LoadError> {
     let Header { entries, last_at, count } = header(bytes).ok_or(CORRUPT)?;
     let mut listpack = Listpack::new();
@@ -51,7 +51,7 @@ pub(super) fn to_listpack(bytes: &[u8]) -> Result<Listpack, LoadError> {
     Ok(listpack)
 }
 
-/// What the header of a ziplist says, and the bytes of its entries.
+/// The header of a ziplist, and the bytes of its entries.
 struct Header<'a> {
     entries: &'a [u8],
     /// The offset of the last entry in the ziplist.
@@ -73,7 +73,7 @@ fn header(bytes: &[u8]) -> Option<Header<'_>> {
     })
 }
 
-/// The first entry of `bytes` and its length; it says that the one before takes `len_before`.
+/// Returns the first entry of `bytes` and its length. It must state that the previous entry takes `len_before`.
 fn first(bytes: &[u8], len_before: usize) -> Option<(Entry<'_>, usize)> {
     let (len_declared, rest) = match bytes {
         [WIDE, rest @ ..] => {
@@ -87,7 +87,7 @@ fn first(bytes: &[u8], len_before: usize) -> Option<(Entry<'_>, usize)> {
     (len_declared == len_before).then_some((entry, bytes.len() - rest.len()))
 }
 
-/// An entry behind the length of the one before, and what follows it.
+/// Returns an entry without the length of the previous one, and the bytes after it.
 fn body(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
     let (&encoding, rest) = bytes.split_first()?;
     match encoding {
@@ -115,7 +115,7 @@ fn text(bytes: &[u8], len: usize) -> Option<(Entry<'_>, &[u8])> {
     Some((Entry::Bytes(text), rest))
 }
 
-/// A signed little-endian integer of `N` bytes.
+/// Reads a signed little-endian integer of `N` bytes.
 fn integer<const N: usize>(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
     let (number, rest) = bytes.split_first_chunk::<N>()?;
     let mut wide = [0; 8];

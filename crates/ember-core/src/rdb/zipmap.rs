@@ -14,10 +14,10 @@ use crate::types::listpack::Listpack;
 const END: u8 = 0xFF;
 const WIDE: u8 = 0xFE;
 
-/// Names and values of a zipmap, one after the other, as a listpack. O(bytes).
+/// Converts a zipmap to a listpack of names and values, in turn. O(bytes).
 ///
 /// # Errors
-/// If the bytes are no zipmap.
+/// If the bytes are not a zipmap.
 pub(super) fn to_listpack(bytes: &[u8]) -> Result<Listpack, LoadError> {
     const ERROR: LoadError = LoadError::Corrupt("a zipmap contradicts itself");
     let (&count, mut rest) = bytes.split_first().ok_or(ERROR)?;
@@ -31,7 +31,7 @@ pub(super) fn to_listpack(bytes: &[u8]) -> Result<Listpack, LoadError> {
     Ok(listpack)
 }
 
-/// Adds the first field of `bytes`; what follows it.
+/// Appends the first field of `bytes`; returns the bytes after it.
 fn push_field<'a>(listpack: &mut Listpack, bytes: &'a [u8]) -> Option<&'a [u8]> {
     let (len, rest) = length(bytes)?;
     let (name, rest) = rest.split_at_checked(len)?;

@@ -15,15 +15,16 @@ use crate::memory::moving::Mover;
 use crate::memory::reclaim;
 use crate::memory::size_class;
 
-/// Values that take at least this number of deallocations are freed by the background thread: fewer take less time than it
-/// takes to wake it.
+/// Values that take at least this number of deallocations are freed by the background thread: waking it takes longer
+/// than fewer deallocations.
 const RECLAIM_EFFORT_MIN: usize = 256;
 
-/// The number of allocations from which `UNLINK` frees a value in the background. Redis does so above 64, and monitoring
-/// counts them in `lazyfreed_objects`.
+/// The number of allocations from which `UNLINK` frees a value in the background. Redis does so above 64, and
+/// monitoring counts these values in `lazyfreed_objects`.
 const PARTS_MIN: usize = 65;
 
-/// The same for the blocks and pending entries of a stream: Redis counts the nodes of its tree, about three per block.
+/// The same limit for the blocks and pending entries of a stream: Redis counts the nodes of its tree, about three per
+/// block.
 const STREAM_PARTS_MIN: usize = 20;
 
 /// A value with elements, of one of the types.
@@ -43,10 +44,10 @@ pub enum Aggregate {
     VectorSet(VectorSet),
 }
 
-// A small value costs what its elements take and this: each of the types keeps to 24 bytes.
+// A small value takes the memory of its elements and of this enum: each type takes at most 24 bytes.
 const _: () = assert!(size_of::<Aggregate>() <= 32);
 
-/// Does the same with a value of any type.
+/// Evaluates an expression on a value of any type.
 macro_rules! with_any {
     ($aggregate:expr, $value:ident => $result:expr) => {
         match $aggregate {
@@ -62,17 +63,17 @@ macro_rules! with_any {
 
 /// A type of value that an [`Aggregate`] can be.
 pub trait Variant: Collection {
-    /// The value in an aggregate of this type.
+    /// Returns the value of an aggregate of this type.
     fn of(aggregate: &Aggregate) -> Option<&Self>;
 
-    /// The same, to be changed.
+    /// Returns a mutable reference to the value of an aggregate of this type.
     fn of_mut(aggregate: &mut Aggregate) -> Option<&mut Self>;
 
-    /// The aggregate that holds this value.
+    /// Wraps the value in an aggregate.
     fn into_aggregate(self) -> Aggregate;
 }
 
-/// Connects a type with the variant of its name.
+/// Implements [`Variant`] for a type with the variant of its name.
 macro_rules! variant {
     ($name:ident) => {
         impl Variant for $name {
@@ -111,48 +112,49 @@ fn type_of<T: Collection>(_: &T) -> ValueType {
 }
 
 impl Aggregate {
-    /// The type of the value.
+    /// Returns the type of the value.
     pub fn value_type(&self) -> ValueType {
         with_any!(self, value => type_of(value))
     }
 
-    /// The name that `OBJECT ENCODING` answers.
+    /// Returns the name in the reply of `OBJECT ENCODING`.
     pub fn encoding_name(&self) -> &'static str {
         with_any!(self, value => value.encoding_name())
     }
 
-    /// Bytes of memory that the value takes, with the allocation it stands in. O(1).
+    /// Returns the bytes of memory that the value takes, including its own allocation. O(1).
     pub fn footprint_bytes(&self) -> usize {
         size_class(size_of::<Aggregate>()) + with_any!(self, value => value.memory_bytes())
     }
 
-    /// The number of elements. O(1).
+    /// Returns the number of elements. O(1).
     pub fn len(&self) -> usize {
         with_any!(self, value => value.len())
     }
 
-    /// Whether the value has no elements.
+    /// Returns whether the value has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether the key is to be removed with this value in it.
+    /// Returns whether the key must be removed if this is its value.
     pub fn is_vacant(&self) -> bool {
         with_any!(self, value => value.is_vacant())
     }
 
-    /// As [`Collection::is_shared_in_parts`].
+    /// See [`Collection::is_shared_in_parts`].
     pub fn is_shared_in_parts(&self) -> bool {
         with_any!(self, value => value.is_shared_in_parts())
     }
 
-    /// Whether `UNLINK` leaves the value to the background thread whatever its bytes are. O(consumer groups).
+    /// Returns whether `UNLINK` leaves the value to the background thread, whatever its size in bytes. O(consumer
+    /// groups).
     pub fn is_of_many_parts(&self) -> bool {
         let parts_min = if matches!(self, Aggregate::Stream(_)) { STREAM_PARTS_MIN } else { PARTS_MIN };
         self.free_effort() >= parts_min
     }
 
-    /// How many allocations, about, are freed with the value. O(consumer groups).
+    /// Returns the approximate number of allocations freed with the value. O(consumer groups).
     fn free_effort(&self) -> usize {
         with_any!(self, value => value.free_effort())
     }
@@ -164,18 +166,18 @@ impl Aggregate {
         }
     }
 
-    /// Asks the processor to fetch what look-ups of these elements will read. O(names).
+    /// Prefetches what look-ups of these elements will read. O(names).
     pub fn fetch_elements(&self, names: &[&[u8]]) {
         with_any!(self, value => value.fetch_elements(names));
     }
 
-    /// The earliest time at which [`Aggregate::remove_expired`] has something to do, Unix time in ms. O(1).
+    /// Returns the earliest time at which [`Aggregate::remove_expired`] may remove something, Unix time in ms. O(1).
     #[inline]
     pub fn next_expiry_ms(&self) -> Option<i64> {
         with_any!(self, value => value.next_expiry_ms())
     }
 
-    /// Removes elements that have expired at `now_ms`, looking at no more than `max`, and returns how many were removed.
+    /// Removes elements that have expired at `now_ms`, examining at most `max`, and returns how many were removed.
     pub fn remove_expired(&mut self, now_ms: i64, max: usize, names: &mut Names) -> usize {
         with_any!(self, value => value.remove_expired(now_ms, max, names))
     }
@@ -185,10 +187,10 @@ impl Aggregate {
         with_any!(self, value => value.move_inside(from, most, mover))
     }
 
-    /// Checks what must always hold; for tests.
+    /// Checks the invariants; for tests.
     ///
     /// # Panics
-    /// If something does not.
+    /// If one does not hold.
     pub fn check_invariants(&self) {
         with_any!(self, value => value.check_invariants());
     }

@@ -1,4 +1,4 @@
-//! What the keyspace asks of a type of value with elements.
+//! The interface of value types with elements to the keyspace.
 
 use super::value::ValueType;
 use crate::effects::journal::Names;
@@ -9,58 +9,58 @@ pub trait Collection: Default + Clone + Send + Sync + 'static {
     /// The type, as `TYPE` names it.
     const TYPE: ValueType;
 
-    /// The name that `OBJECT ENCODING` answers.
+    /// Returns the name in the reply of `OBJECT ENCODING`.
     fn encoding_name(&self) -> &'static str;
 
-    /// Bytes of memory that the value owns beyond its own size, allocator rounding included. O(1).
+    /// Returns the bytes of memory that the value owns beyond its own size, including the allocator's rounding. O(1).
     fn memory_bytes(&self) -> usize;
 
-    /// The number of elements. O(1).
+    /// Returns the number of elements. O(1).
     fn len(&self) -> usize;
 
-    /// Whether the value has no elements.
+    /// Returns whether the value has no elements.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether the key is to be removed with this value in it: empty ones are, except for streams.
+    /// Returns whether the key must be removed if this is its value: empty values are, except for streams.
     fn is_vacant(&self) -> bool {
         self.is_empty()
     }
 
-    /// How many allocations, about, are freed with the value.
+    /// Returns the approximate number of allocations freed with the value.
     fn free_effort(&self) -> usize {
         self.len()
     }
 
-    /// Asks the processor to fetch what look-ups of these elements will read, where that is likely not in the cache.
+    /// Prefetches what look-ups of these elements will read, if that is probably not in the cache.
     fn fetch_elements(&self, _names: &[&[u8]]) {}
 
-    /// The earliest time at which [`Collection::remove_expired`] has something to do, Unix time in ms: no element expires
-    /// before it. O(1).
+    /// Returns the earliest time at which [`Collection::remove_expired`] may remove something, Unix time in ms: no
+    /// element expires before it. O(1).
     fn next_expiry_ms(&self) -> Option<i64> {
         None
     }
 
-    /// Removes elements that have expired at `now_ms`, looking at no more than `max`, and returns how many were removed;
+    /// Removes elements that have expired at `now_ms`, examining at most `max`, and returns how many were removed;
     /// their names are added to `names`.
     fn remove_expired(&mut self, _now_ms: i64, _max: usize, _names: &mut Names) -> usize {
         0
     }
 
-    /// Moves what the value owns to other allocations, as far as that is worth it: what belongs to about `most` elements,
-    /// from place `from` on, where 0 is the beginning. Returns the place to go on from; 0 at the end. What is changed in
-    /// between may lead to elements that are left out or looked at twice. Neither elements nor the bytes counted change.
+    /// Moves what the value owns to other allocations, where that is worth it: the memory of about `most` elements,
+    /// from position `from` on, where 0 is the beginning. Returns the position to continue from; 0 at the end. After
+    /// changes in between, elements may be skipped or examined twice. Neither elements nor the counted bytes change.
     fn move_inside(&mut self, from: u64, most: usize, mover: &mut Mover<'_>) -> u64;
 
-    /// Whether a copy shares its parts with the original, and only those that are changed are copied.
+    /// Returns whether a copy shares its parts with the original, so that only changed parts are copied.
     fn is_shared_in_parts(&self) -> bool {
         false
     }
 
-    /// Checks what must always hold; for tests.
+    /// Checks the invariants; for tests.
     ///
     /// # Panics
-    /// If something does not.
+    /// If one does not hold.
     fn check_invariants(&self);
 }

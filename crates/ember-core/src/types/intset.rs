@@ -7,11 +7,11 @@
 //!  8      …      members in ascending order, each signed and little-endian
 //! ```
 //!
-//! The width is that of the widest member there ever was; it never shrinks. Sets of few integers are kept in this form,
-//! and `DUMP` and the RDB format take the bytes as they are.
+//! The width is that of the widest member the set ever had; it never shrinks. Sets of few integers are stored in this
+//! form, and `DUMP` and the RDB format contain the bytes as they are.
 //!
-//! Invariant: `room` is either empty, which is the set that nothing was ever put in, or begins with a whole intset. How long
-//! that is follows from its header, so that a set takes no more than a pointer and a length beside it.
+//! Invariant: `room` is either empty, for a set that never had a member, or begins with a whole intset. Its length
+//! follows from its header, so a set takes only a pointer and a length in addition.
 
 use crate::algorithms::random::Random;
 use crate::memory::moving::Mover;
@@ -30,7 +30,7 @@ pub struct Intset {
 }
 
 impl Intset {
-    /// A set without members; allocates nothing.
+    /// Returns an empty set, without an allocation.
     pub fn new() -> Intset {
         Intset::default()
     }
@@ -40,7 +40,7 @@ impl Intset {
         mover.move_bytes(&mut self.room);
     }
 
-    /// The set that `bytes` are. They may come from anywhere: every member is looked at. O(N).
+    /// Reads a set from bytes of any origin: every member is checked. O(N).
     ///
     /// # Errors
     /// [`Corrupt`] if width, number and length do not agree, if members are not ascending or if there are none.
@@ -59,7 +59,7 @@ impl Intset {
         Ok(set)
     }
 
-    /// The bytes in Redis's format.
+    /// Returns the bytes in Redis's format.
     pub fn as_bytes(&self) -> &[u8] {
         match self.room.first_chunk::<HEADER_BYTES>() {
             None => &EMPTY,
@@ -69,23 +69,23 @@ impl Intset {
         }
     }
 
-    /// The length of [`Intset::as_bytes`].
+    /// Returns the length of [`Intset::as_bytes`].
     pub fn len_bytes(&self) -> usize {
         self.as_bytes().len()
     }
 
-    /// The number of members. O(1).
+    /// Returns the number of members. O(1).
     #[inline]
     pub fn len(&self) -> usize {
         self.members().len() / self.width()
     }
 
-    /// Whether there is no member.
+    /// Returns whether there is no member.
     pub fn is_empty(&self) -> bool {
         self.members().is_empty()
     }
 
-    /// The memory behind it in bytes, as the allocator hands it out.
+    /// Returns the bytes of memory allocated, including the allocator's rounding.
     pub fn memory_bytes(&self) -> usize {
         match self.room.len() {
             0 => 0,
@@ -93,12 +93,12 @@ impl Intset {
         }
     }
 
-    /// Whether `member` is in the set. O(log N).
+    /// Returns whether `member` is in the set. O(log N).
     pub fn contains(&self, member: i64) -> bool {
         self.search(member).is_ok()
     }
 
-    /// The member at `index` in ascending order.
+    /// Returns the member at `index` in ascending order.
     #[inline]
     pub fn get(&self, index: usize) -> Option<i64> {
         let width = self.width();
@@ -107,27 +107,27 @@ impl Intset {
         Some(read(bytes))
     }
 
-    /// The smallest member.
+    /// Returns the smallest member.
     pub fn first(&self) -> Option<i64> {
         self.get(0)
     }
 
-    /// The largest member.
+    /// Returns the largest member.
     pub fn last(&self) -> Option<i64> {
         self.get(self.len().checked_sub(1)?)
     }
 
-    /// A member, each with the same chance.
+    /// Returns a member chosen uniformly at random.
     pub fn random(&self, random: &mut Random) -> Option<i64> {
         if self.is_empty() { None } else { self.get(random.below(self.len())) }
     }
 
-    /// All members in ascending order.
+    /// Returns all members in ascending order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = i64> + ExactSizeIterator + Clone + '_ {
         self.members().chunks_exact(self.width()).map(read)
     }
 
-    /// Adds a member; whether it was not there. O(N).
+    /// Adds a member. Returns whether it is new. O(N).
     pub fn insert(&mut self, member: i64) -> bool {
         let width = width_of(member);
         if width > self.width() {
@@ -147,7 +147,7 @@ impl Intset {
         true
     }
 
-    /// Removes a member; whether it was there. O(N).
+    /// Removes a member. Returns whether it existed. O(N).
     pub fn remove(&mut self, member: i64) -> bool {
         let Ok(index) = self.search(member) else { return false };
         let width = self.width();
@@ -162,7 +162,7 @@ impl Intset {
         true
     }
 
-    /// Walks over all bytes and panics if they are no intset. For tests.
+    /// Checks all bytes and panics if they are not an intset. For tests.
     pub fn check_invariants(&self) {
         if !self.is_empty() {
             assert_eq!(Intset::from_bytes(self.as_bytes().to_vec()).map(|set| set.len()), Ok(self.len()));
@@ -170,7 +170,7 @@ impl Intset {
         assert!(self.memory_bytes() <= room_class(self.len_bytes()) * 3 / 2);
     }
 
-    /// Where `member` is, or where it would be.
+    /// Returns the index of `member`, or as `Err` the index where it belongs.
     fn search(&self, member: i64) -> Result<usize, usize> {
         let width = self.width();
         let members = self.members();
@@ -187,7 +187,8 @@ impl Intset {
         Err(low)
     }
 
-    /// Rewrites all members with `width` bytes, and adds one that is wider than all of them: it is the first or the last.
+    /// Rewrites all members with `width` bytes, and adds one that is wider than all of them: it becomes the first or
+    /// the last.
     fn widen(&mut self, width: usize, member: i64) {
         let len = HEADER_BYTES + (self.len() + 1) * width;
         let mut wider = Intset::new();
@@ -218,7 +219,7 @@ impl Intset {
         self.room = room.into_boxed_slice();
     }
 
-    /// Makes the first `len` bytes a set of members of `width` bytes.
+    /// Writes the header of a set of `len` bytes with members of `width` bytes.
     fn write_header(&mut self, width: usize, len: usize) {
         let count = (len - HEADER_BYTES) / width;
         let count = u32::try_from(count).expect("sets of integers become tables long before");
@@ -235,7 +236,7 @@ impl PartialEq for Intset {
 
 impl Eq for Intset {}
 
-/// The bytes that `member` takes.
+/// Returns the number of bytes that `member` takes.
 fn width_of(member: i64) -> usize {
     match member {
         -0x8000..=0x7FFF => 2,
@@ -244,7 +245,7 @@ fn width_of(member: i64) -> usize {
     }
 }
 
-/// The member in `bytes`: 2, 4 or 8 of them.
+/// Reads a member from its 2, 4 or 8 bytes.
 #[inline]
 fn read(bytes: &[u8]) -> i64 {
     match *bytes {

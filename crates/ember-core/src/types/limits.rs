@@ -1,6 +1,6 @@
-//! Up to which size values with elements keep their compact encodings.
+//! The sizes up to which values with elements keep their compact encodings.
 
-/// The limits as the configuration sets them, under the names of its parameters. A worker has a copy.
+/// The configured limits, under the names of their parameters. Each worker has a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EncodingLimits {
     /// Fields of a hash in a listpack.
@@ -17,13 +17,13 @@ pub struct EncodingLimits {
     pub zset_max_listpack_entries: usize,
     /// Bytes of a member of a sorted set in a listpack.
     pub zset_max_listpack_value: usize,
-    /// Elements of a node of a list; -1 to -5 are 4, 8, 16, 32 and 64 KiB instead.
+    /// Elements of a node of a list; -1 to -5 mean 4, 8, 16, 32 and 64 KiB instead.
     pub list_max_listpack_size: i64,
-    /// Nodes at each end of a list that are not compressed; 0 if none is.
+    /// Nodes at each end of a list that are not compressed; 0 disables compression.
     pub list_compress_depth: usize,
-    /// Bytes of a node of a stream; 0 is no limit.
+    /// Bytes of a node of a stream; 0 for no limit.
     pub stream_node_max_bytes: usize,
-    /// Entries of a node of a stream; 0 is no limit.
+    /// Entries of a node of a stream; 0 for no limit.
     pub stream_node_max_entries: usize,
     /// Bytes of a HyperLogLog in its sparse form.
     pub hll_sparse_max_bytes: usize,
@@ -46,8 +46,8 @@ impl EncodingLimits {
         hll_sparse_max_bytes: 3000,
     };
 
-    /// Limits under which a value gets the encoding of this name; those of lists and streams stay, as they also say how long
-    /// a node is.
+    /// Returns limits under which a value gets the encoding of this name; those of lists and streams stay, because they
+    /// also determine the size of nodes.
     #[must_use]
     pub fn keeping(self, encoding_name: &str) -> EncodingLimits {
         let compact = match encoding_name {

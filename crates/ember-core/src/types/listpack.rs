@@ -3,23 +3,22 @@
 //! ```text
 //! offset  bytes
 //!  0      4      length of all bytes, little-endian
-//!  4      2      number of elements, little-endian; 65535 means that they are to be counted
-//!  6      …      entries, each with its own length behind it, so that they can be read from both ends
+//!  4      2      number of elements, little-endian; 65535 if the reader must count them
+//!  6      …      entries, each followed by its own length, so that they can be read from both ends
 //!  …      1      0xFF
 //! ```
 //!
-//! Small collections of all types are kept in this form, and so are the nodes of large lists and streams; `DUMP` and
-//! the RDB format take the bytes as they are. Elements are named by the *offset* of their entry. An offset is good until
-//! the next change before it or at it; a wrong one gives a wrong element or a panic, never more.
+//! Small collections of all types are stored in this form, and so are the nodes of large lists and streams; `DUMP` and
+//! the RDB format contain the bytes as they are. Elements are addressed by the *offset* of their entry. An offset is
+//! valid until the next change before it or at it; a wrong one gives a wrong element or a panic, never anything worse.
 //!
 //! # Invariants
 //!
-//! * `room` is either empty, which is the listpack that nothing was ever put in, or has a whole listpack from `front` on.
-//!   How long that is stands in its header and nowhere else: with a length here, every small collection would take 16 bytes
-//!   more.
+//! * `room` is either empty, for a listpack that never had an element, or contains a whole listpack from `front` on.
+//!   The length is only in its header: another field here would add 16 bytes to every small collection.
 //! * `count` is the number of entries, whatever the header says.
-//! * The room is a size class of the allocator, as far as this module has asked for it, and at most a quarter more than the
-//!   bytes need.
+//! * The size of `room` is a size class of the allocator, where this module allocated it, and at most a quarter more
+//!   than the bytes need.
 //!
 //! The format: Redis, `listpack.md` by S. Sanfilippo.
 
@@ -33,17 +32,17 @@ use crate::memory::{room_class, size_class};
 
 const HEADER_BYTES: usize = 6;
 const END: u8 = 0xFF;
-/// The number of elements that stands for "count them".
+/// The number of elements in a header that means "count them".
 const COUNT_UNKNOWN: u16 = u16::MAX;
-/// The most unused bytes before a listpack.
+/// The maximum number of unused bytes before a listpack.
 const FRONT_MAX: usize = u16::MAX as usize;
 /// A listpack without elements.
 const EMPTY: [u8; HEADER_BYTES + 1] = [HEADER_BYTES as u8 + 1, 0, 0, 0, 0, 0, END];
 
-/// The size in bytes beyond which nothing may be added to a listpack, as in Redis: ask [`Listpack::has_room_for`].
+/// The size in bytes beyond which nothing may be added to a listpack, as in Redis; see [`Listpack::has_room_for`].
 pub const BYTES_MAX: usize = 1 << 30;
 
-/// What an element is kept as.
+/// The stored form of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element<'a> {
     /// The canonical text of this integer.
@@ -53,7 +52,7 @@ pub enum Element<'a> {
 }
 
 impl<'a> Element<'a> {
-    /// The bytes of the element; `digits` is room for those of an integer.
+    /// Returns the bytes of the element; `digits` is the buffer for those of an integer.
     #[inline]
     pub fn bytes<'b>(self, digits: &'b mut itoa::Buffer) -> &'b [u8]
     where
@@ -65,23 +64,23 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// Whether the element consists of these bytes.
+    /// Returns whether the element consists of these bytes.
     pub fn eq_bytes(self, bytes: &[u8]) -> bool {
         Needle::new(bytes).matches(self)
     }
 
-    /// The bytes of the element in a vector of their own.
+    /// Returns the bytes of the element in a new vector.
     pub fn to_vec(self) -> Vec<u8> {
         self.bytes(&mut itoa::Buffer::new()).to_vec()
     }
 
-    /// The number of bytes of the element.
+    /// Returns the number of bytes of the element.
     pub fn len_bytes(self) -> usize {
         self.bytes(&mut itoa::Buffer::new()).len()
     }
 }
 
-/// Bytes to compare many elements with.
+/// Bytes to compare with many elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Needle<'a> {
     bytes: &'a [u8],
@@ -89,12 +88,12 @@ pub struct Needle<'a> {
 }
 
 impl<'a> Needle<'a> {
-    /// What is looked for.
+    /// Prepares bytes for comparisons.
     pub fn new(bytes: &'a [u8]) -> Needle<'a> {
         Needle { bytes, integer: fits_integer(bytes) }
     }
 
-    /// Whether `element` consists of these bytes.
+    /// Returns whether `element` consists of these bytes.
     #[inline]
     pub fn matches(&self, element: Element<'_>) -> bool {
         match element {
@@ -104,7 +103,7 @@ impl<'a> Needle<'a> {
     }
 }
 
-/// The integer that a listpack keeps in the place of these bytes, if it does: they are its one canonical text.
+/// Returns the integer that a listpack stores instead of these bytes, if they are its one canonical text.
 #[inline]
 pub fn fits_integer(bytes: &[u8]) -> Option<i64> {
     number::parse_i64(bytes)
@@ -119,9 +118,11 @@ pub struct Corrupt;
 pub struct Listpack {
     room: Box<[u8]>,
     count: u32,
-    /// Unused bytes of the room before the listpack: a change near its beginning moves what is before it, not all behind it.
+    /// Unused bytes of `room` before the listpack: a change near its beginning moves the bytes before it, not all bytes
+    /// after it.
     front: u16,
-    /// Nothing, but the values that it never has: enums of a listpack and something else keep there which of them they are.
+    /// Carries no data. Its invalid values are a niche in which enums of a listpack and something else store their
+    /// variant.
     _spare: Spare,
 }
 
@@ -135,7 +136,7 @@ enum Spare {
 const _: () = assert!(size_of::<Option<Option<Listpack>>>() == 24);
 
 impl Listpack {
-    /// A listpack without elements; allocates nothing.
+    /// Returns an empty listpack, without an allocation.
     pub fn new() -> Listpack {
         Listpack::default()
     }
@@ -145,7 +146,7 @@ impl Listpack {
         mover.move_bytes(&mut self.room);
     }
 
-    /// The listpack that `bytes` are. They may come from anywhere: every entry is looked at. O(bytes).
+    /// Reads a listpack from bytes of any origin: every entry is checked. O(bytes).
     ///
     /// # Errors
     /// [`Corrupt`] if the lengths and counts in `bytes` do not agree with one another.
@@ -171,19 +172,19 @@ impl Listpack {
         Ok(listpack)
     }
 
-    /// The number of elements. O(1).
+    /// Returns the number of elements. O(1).
     #[inline]
     pub fn len(&self) -> usize {
         self.count as usize
     }
 
-    /// Whether there is no element.
+    /// Returns whether there is no element.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The bytes in Redis's format.
+    /// Returns the bytes in Redis's format.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         let live = self.live();
@@ -193,13 +194,13 @@ impl Listpack {
         }
     }
 
-    /// The length of [`Listpack::as_bytes`].
+    /// Returns the length of [`Listpack::as_bytes`].
     #[inline]
     pub fn len_bytes(&self) -> usize {
         self.as_bytes().len()
     }
 
-    /// The memory behind it in bytes, as the allocator hands it out.
+    /// Returns the bytes of memory allocated, including the allocator's rounding.
     #[inline]
     pub fn memory_bytes(&self) -> usize {
         match self.room.len() {
@@ -208,45 +209,46 @@ impl Listpack {
         }
     }
 
-    /// Whether elements of `bytes` in all may be added. Past [`BYTES_MAX`] a collection is to take another form.
+    /// Returns whether elements of `bytes` bytes in total may be added. Beyond [`BYTES_MAX`] a collection must change
+    /// its form.
     #[inline]
     pub fn has_room_for(&self, bytes: usize) -> bool {
         bytes <= BYTES_MAX && self.len_bytes() + bytes <= BYTES_MAX
     }
 
-    /// The offset of the first element.
+    /// Returns the offset of the first element.
     #[inline]
     pub fn first(&self) -> Option<usize> {
         (self.count != 0).then_some(HEADER_BYTES)
     }
 
-    /// The offset of the last element.
+    /// Returns the offset of the last element.
     #[inline]
     pub fn last(&self) -> Option<usize> {
         self.before(self.end())
     }
 
-    /// The offset of the element after the one at `offset`.
+    /// Returns the offset of the element after the one at `offset`.
     #[inline]
     pub fn next(&self, offset: usize) -> Option<usize> {
         let next = self.after(offset);
         (next < self.end()).then_some(next)
     }
 
-    /// The offset of the element before the one at `offset`.
+    /// Returns the offset of the element before the one at `offset`.
     #[inline]
     pub fn prev(&self, offset: usize) -> Option<usize> {
         self.before(offset)
     }
 
-    /// The offset of the element at `index`; a negative one counts from the end, -1 is the last. O(elements to the
-    /// nearer end).
+    /// Returns the offset of the element at `index`; a negative index counts from the end, -1 is the last. O(elements
+    /// to the nearer end).
     pub fn at(&self, index: isize) -> Option<usize> {
         let count = self.len();
         self.nth(if index < 0 { count.checked_sub(index.unsigned_abs())? } else { index as usize })
     }
 
-    /// The offset of the element at `index`, counted from the first. O(elements to the nearer end).
+    /// Returns the offset of the element at `index`, counted from the first. O(elements to the nearer end).
     pub fn nth(&self, index: usize) -> Option<usize> {
         let count = self.len();
         if index >= count {
@@ -259,7 +261,7 @@ impl Listpack {
         }
     }
 
-    /// The element at `offset`.
+    /// Returns the element at `offset`.
     ///
     /// # Panics
     /// If there is none.
@@ -269,55 +271,56 @@ impl Listpack {
         element
     }
 
-    /// Adds an element behind the last one. O(bytes of the element), now and then a copy of all.
+    /// Appends an element. O(bytes of the element), occasionally a copy of all bytes.
     #[inline]
     pub fn push_back(&mut self, element: &[u8]) {
         self.insert(self.end(), &Draft::new(element));
     }
 
-    /// Adds an integer behind the last element.
+    /// Appends an integer.
     #[inline]
     pub fn push_back_integer(&mut self, number: i64) {
         self.insert(self.end(), &Draft::integer(number));
     }
 
-    /// Adds an element before the first one. O(bytes).
+    /// Adds an element at the front. O(bytes).
     #[inline]
     pub fn push_front(&mut self, element: &[u8]) {
         self.insert(HEADER_BYTES, &Draft::new(element));
     }
 
-    /// Adds an element before the one at `offset`; that is its own offset then, which is returned. O(bytes).
+    /// Inserts an element before the one at `offset` and returns its offset, which is the same. O(bytes).
     pub fn insert_before(&mut self, offset: usize, element: &[u8]) -> usize {
         self.insert(offset, &Draft::new(element));
         offset
     }
 
-    /// Adds an element behind the one at `offset` and returns its offset. O(bytes).
+    /// Inserts an element after the one at `offset` and returns its offset. O(bytes).
     pub fn insert_after(&mut self, offset: usize, element: &[u8]) -> usize {
         let at = self.after(offset);
         self.insert(at, &Draft::new(element));
         at
     }
 
-    /// Puts an element in the place of the one at `offset`, and returns that offset. O(bytes).
+    /// Replaces the element at `offset`, and returns that offset. O(bytes).
     pub fn replace(&mut self, offset: usize, element: &[u8]) -> usize {
         self.write_over(offset, &Draft::new(element));
         offset
     }
 
-    /// Puts an integer in the place of the element at `offset`, and returns that offset. O(bytes).
+    /// Replaces the element at `offset` by an integer, and returns that offset. O(bytes).
     pub fn replace_integer(&mut self, offset: usize, number: i64) -> usize {
         self.write_over(offset, &Draft::integer(number));
         offset
     }
 
-    /// Removes the element at `offset`; the offset of the next one, which moves there, if there is one. O(bytes).
+    /// Removes the element at `offset`. Returns the offset of the next one, which moves there, if there is one.
+    /// O(bytes).
     pub fn remove(&mut self, offset: usize) -> Option<usize> {
         self.remove_range(offset, 1)
     }
 
-    /// Removes up to `count` elements from the one at `offset` on; the offset of the next one, if there is one. O(bytes).
+    /// Removes up to `count` elements from `offset` on. Returns the offset of the next one, if there is one. O(bytes).
     pub fn remove_range(&mut self, offset: usize, count: usize) -> Option<usize> {
         let end = self.end();
         let mut removed = 0;
@@ -332,7 +335,7 @@ impl Listpack {
         (offset < self.end()).then_some(offset)
     }
 
-    /// Keeps only the elements that `keep` says are to stay; it is asked in order. O(bytes).
+    /// Keeps only the elements for which `keep`, called in order, returns true. O(bytes).
     pub fn retain(&mut self, mut keep: impl FnMut(Element<'_>) -> bool) {
         let end = self.end();
         let (mut from, mut to) = (HEADER_BYTES, HEADER_BYTES);
@@ -354,8 +357,8 @@ impl Listpack {
         self.write_count();
     }
 
-    /// The offset of the first element equal to `element` from the one at `from` on. After each comparison `skip`
-    /// elements are passed over: 1 looks at every other one. O(bytes).
+    /// Returns the offset of the first element equal to `element` from the one at `from` on. After each comparison
+    /// `skip` elements are skipped: 1 compares every other one. O(bytes).
     pub fn find(&self, from: usize, element: &[u8], skip: usize) -> Option<usize> {
         let needle = Needle::new(element);
         let bytes = self.as_bytes();
@@ -375,7 +378,7 @@ impl Listpack {
         None
     }
 
-    /// Adds all elements of `other` behind the last one. O(bytes of `other`).
+    /// Appends all elements of `other`. O(bytes of `other`).
     pub fn append(&mut self, other: &Listpack) {
         let entries = other.entries();
         if entries.is_empty() {
@@ -388,7 +391,7 @@ impl Listpack {
         self.write_count();
     }
 
-    /// Takes the elements from the one at `offset` on away and returns them as a listpack of their own. O(bytes).
+    /// Removes the elements from the one at `offset` on and returns them as a new listpack. O(bytes).
     pub fn split_off(&mut self, offset: usize) -> Listpack {
         let end = self.end();
         let mut tail = Listpack::new();
@@ -408,31 +411,31 @@ impl Listpack {
         tail
     }
 
-    /// All elements in order, from either end.
+    /// Returns all elements in order, iterable from both ends.
     #[inline]
     pub fn iter(&self) -> Iter<'_> {
         Iter { rest: self.entries() }
     }
 
-    /// The elements from the one at `offset` on.
+    /// Returns the elements from the one at `offset` on.
     #[inline]
     pub fn iter_from(&self, offset: usize) -> Iter<'_> {
         Iter { rest: &self.entries()[offset - HEADER_BYTES..] }
     }
 
-    /// The elements from the first one to the one at `offset`, that one included.
+    /// Returns the elements from the first to the one at `offset`, inclusive.
     #[inline]
     pub fn iter_to(&self, offset: usize) -> Iter<'_> {
         Iter { rest: &self.entries()[..self.after(offset) - HEADER_BYTES] }
     }
 
-    /// All elements from the last one to the first.
+    /// Returns all elements from the last to the first.
     #[inline]
     pub fn iter_back(&self) -> std::iter::Rev<Iter<'_>> {
         self.iter().rev()
     }
 
-    /// Walks over all bytes and panics if they are no listpack of `len()` elements. For tests.
+    /// Checks all bytes and panics if they are not a listpack of `len()` elements. For tests.
     pub fn check_invariants(&self) {
         let again = Listpack::from_bytes(self.as_bytes().to_vec()).expect("the bytes are a listpack");
         assert_eq!(again.count, self.count);
@@ -443,7 +446,7 @@ impl Listpack {
         );
     }
 
-    /// The room from the listpack's first byte on.
+    /// Returns `room` from the listpack's first byte on.
     #[inline]
     fn live(&self) -> &[u8] {
         &self.room[usize::from(self.front)..]
@@ -454,27 +457,27 @@ impl Listpack {
         &mut self.room[usize::from(self.front)..]
     }
 
-    /// The bytes of all entries.
+    /// Returns the bytes of all entries.
     #[inline]
     fn entries(&self) -> &[u8] {
         let bytes = self.as_bytes();
         &bytes[HEADER_BYTES..bytes.len() - 1]
     }
 
-    /// The offset of the byte behind the last entry.
+    /// Returns the offset of the byte after the last entry.
     #[inline]
     fn end(&self) -> usize {
         self.len_bytes() - 1
     }
 
-    /// The offset behind the entry at `offset`.
+    /// Returns the offset after the entry at `offset`.
     #[inline]
     fn after(&self, offset: usize) -> usize {
         let (_, len) = entry::read(&self.live()[offset..]).expect("an offset is that of an entry");
         offset + len + entry::back_length_bytes(len)
     }
 
-    /// The offset of the entry that ends at `end`.
+    /// Returns the offset of the entry that ends at `end`.
     #[inline]
     fn before(&self, end: usize) -> Option<usize> {
         if end <= HEADER_BYTES {
@@ -499,8 +502,8 @@ impl Listpack {
         draft.write(&mut self.live_mut()[offset..offset + len]);
     }
 
-    /// Writes the bytes of an empty listpack where there are none yet, with room for `more`; then the offset of its first
-    /// entry is returned.
+    /// Allocates an empty listpack with capacity for `more` bytes if there is none yet, and returns the offset of its
+    /// first entry.
     fn begin(&mut self, more: usize) -> Option<usize> {
         if !self.room.is_empty() {
             return None;
@@ -510,8 +513,8 @@ impl Listpack {
         Some(HEADER_BYTES)
     }
 
-    /// Makes `new` bytes of the `old` ones at `at`; what stands in them is for the caller to write. What is before them
-    /// moves if that is less than what is behind them and the room permits it.
+    /// Replaces the `old` bytes at `at` by `new` bytes, which the caller must write. The bytes before them move if they
+    /// are fewer than those after them and the allocation permits it.
     fn splice(&mut self, at: usize, old: usize, new: usize) {
         if new == old {
             return;
@@ -523,7 +526,7 @@ impl Listpack {
             self.resize_room(needed);
         }
         let moves_head = at < len - tail;
-        // Where the head could go, and where the end of the tail could.
+        // Whether the head can move, and whether the tail can.
         let new_front = (front + old).checked_sub(new).filter(|&front| front <= FRONT_MAX);
         let has_room_behind = front + new_len <= self.room.len();
         if let Some(new_front) = new_front.filter(|_| moves_head || !has_room_behind) {
@@ -532,7 +535,7 @@ impl Listpack {
         } else if has_room_behind && !(moves_head && at == HEADER_BYTES) {
             self.live_mut().copy_within(tail..len, at + new);
         } else {
-            // What is added at the front is followed by more of it, often.
+            // An insertion at the front is often followed by more of them.
             let unused = if moves_head && at == HEADER_BYTES { self.room.len() - new_len } else { 0 };
             self.slide(at, old, new, unused.min(FRONT_MAX));
         }
@@ -545,12 +548,12 @@ impl Listpack {
         }
     }
 
-    /// Moves all so that the listpack begins at `new_front` of the room, with `new` bytes for the `old` ones at `at`.
+    /// Moves all bytes so that the listpack begins at `new_front`, with `new` bytes instead of the `old` ones at `at`.
     fn slide(&mut self, at: usize, old: usize, new: usize, new_front: usize) {
         let (from, len) = (usize::from(self.front), self.len_bytes());
         let (head, tail) = (from..from + at, from + at + old..from + len);
         let tail_to = new_front + at + new;
-        // What lies where the other is to go moves first.
+        // The part that lies in the other one's target moves first.
         if tail_to >= tail.start {
             self.room.copy_within(tail, tail_to);
             self.room.copy_within(head, new_front);
@@ -584,10 +587,10 @@ impl PartialEq for Listpack {
 
 impl Eq for Listpack {}
 
-/// The elements of a listpack, from either end.
+/// The elements of a listpack, iterable from both ends.
 #[derive(Clone, Debug)]
 pub struct Iter<'a> {
-    /// Whole entries.
+    /// The entries not yet returned, all whole.
     rest: &'a [u8],
 }
 

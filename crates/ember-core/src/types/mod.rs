@@ -1,10 +1,10 @@
-//! Values with elements: one module for each type, apart from the commands on them.
+//! Values with elements: one module per type, separate from the commands on them.
 //!
-//! An entry owns an [`Aggregate`] behind one pointer. What a type must offer for that is [`Collection`].
+//! An entry owns an [`Aggregate`] behind one pointer. For that, a type must implement [`Collection`].
 //!
 //! The recursion of this crate is here: an entry owns an aggregate, and the tables of large aggregates own entries
-//! ([`elements`]). `entry`, `table`, `elements`, `aggregate` and the types with tables know each other; everything else
-//! stands above or below them.
+//! ([`elements`]). `entry`, `table`, `elements`, `aggregate` and the types with tables refer to each other; all other
+//! modules are above or below them.
 
 pub(crate) mod aggregate;
 pub(crate) mod collection;

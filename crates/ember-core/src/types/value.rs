@@ -1,14 +1,14 @@
-//! The type of a value, and strings as they are kept: what everything says that speaks of values.
+//! The type of a value, and strings in their stored form.
 
 use crate::memory::{LargeRef, grows_by_zeros};
 
-/// Values of at least this many bytes live behind a shared pointer instead of inside the entry.
+/// Values of at least this many bytes are stored behind a shared pointer instead of inside the entry.
 ///
 /// It equals the size from which the parser receives arguments into buffers of their own, so that such a buffer
 /// becomes the value without a copy.
 pub const LARGE_VALUE_MIN_BYTES: usize = 32 * 1024;
 
-/// Declares [`ValueType`]: for each type the bits that an entry keeps and the name that `TYPE` answers.
+/// Declares [`ValueType`]: for each type, its bits in an entry and its name in the reply of `TYPE`.
 macro_rules! value_types {
     ($($(#[$doc:meta])* $name:ident = $bits:literal, $text:literal;)*) => {
         /// The type of a value, as `TYPE` names it.
@@ -19,14 +19,14 @@ macro_rules! value_types {
         }
 
         impl ValueType {
-            /// The name that `TYPE` answers.
+            /// Returns the type's name in the reply of `TYPE`.
             pub fn name(self) -> &'static str {
                 match self {
                     $(ValueType::$name => $text,)*
                 }
             }
 
-            /// The type that an entry keeps as `bits`.
+            /// Returns the type that an entry stores as `bits`.
             #[inline]
             pub(crate) fn from_bits(bits: u8) -> ValueType {
                 match bits {
@@ -55,10 +55,10 @@ value_types! {
     VectorSet = 6, "vectorset";
 }
 
-/// A string value as it is kept.
+/// A string value in its stored form.
 #[derive(Clone, Copy, Debug)]
 pub enum StringValue<'a> {
-    /// An integer, kept as such.
+    /// An integer, stored as such.
     Int(i64),
     /// Bytes inside the entry.
     Inline(&'a [u8]),
@@ -67,7 +67,7 @@ pub enum StringValue<'a> {
 }
 
 impl<'a> StringValue<'a> {
-    /// The bytes of the value; `digits` is room for those of an integer.
+    /// Returns the bytes of the value; `digits` is the buffer for those of an integer.
     #[inline]
     pub fn bytes<'b>(self, digits: &'b mut itoa::Buffer) -> &'b [u8]
     where
@@ -80,7 +80,7 @@ impl<'a> StringValue<'a> {
         }
     }
 
-    /// Whether the value grows without a write to the zeros that it grows by.
+    /// Returns whether the value grows without writing the added zeros.
     pub(crate) fn grows_by_zeros(self) -> bool {
         matches!(self, StringValue::Large(large) if grows_by_zeros(large.capacity()))
     }

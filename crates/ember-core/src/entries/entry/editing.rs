@@ -1,4 +1,4 @@
-//! The value inside an entry, changed where it stands.
+//! Changes of a value inside its entry, in place.
 #![allow(unsafe_code, reason = "a part of the entry layout")]
 
 use std::alloc::dealloc;
@@ -12,7 +12,8 @@ use crate::types::aggregate::Aggregate;
 use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue, ValueType};
 
 impl Slot {
-    /// The value, to be stored elsewhere; this slot is to be dropped next. O(1), but for the bytes of an inline string.
+    /// Returns the value, to be stored elsewhere; this slot must be dropped next. O(1), but for the bytes of an inline
+    /// string.
     pub fn moved_value(&mut self) -> NewValue<'_> {
         match self.take_aggregate() {
             Some(aggregate) => NewValue::Aggregate(aggregate),
@@ -20,23 +21,24 @@ impl Slot {
         }
     }
 
-    /// The value with elements, to be changed; `None` for a string.
+    /// Returns a mutable reference to the value with elements; `None` for a string.
     #[inline]
     pub fn aggregate_mut(&mut self) -> Option<&mut Aggregate> {
         // SAFETY: the pointer was made by Box::into_raw, and the borrow of self is the only access to the value.
         self.aggregate_pointer().map(|aggregate| unsafe { &mut *aggregate })
     }
 
-    /// Gives the entry another form of its value, which keeps key, expiry, clock and generation; returns a slot with
-    /// the old one.
+    /// Replaces the value by another form of it, with the same key, expiry, clock and generations; returns a slot with
+    /// the old form.
     pub fn exchange(&mut self, value: NewValue<'_>) -> Slot {
         let new = self.rebuilt(value, self.entry().expire_at_ms());
         std::mem::replace(self, new)
     }
 
-    /// Another owner of a value behind a pointer, which it keeps as it is now; `None` for strings inside the entry. O(1).
+    /// Returns another owner of a value behind a pointer, for which the value stays unchanged; `None` for values inside
+    /// the entry. O(1).
     ///
-    /// The value is copied if it is to be changed while the other owner lives.
+    /// The value is copied if it is changed while the other owner lives.
     pub fn share(&mut self) -> Option<SharedValue> {
         match self.entry().encoding() {
             Encoding::Int | Encoding::Embstr | Encoding::Raw | Encoding::Apart | Encoding::External => None,
@@ -58,25 +60,25 @@ impl Slot {
         }
     }
 
-    /// Makes the entry the only owner of its value with elements; a copy of it while it has another owner.
+    /// Makes the entry the only owner of its value with elements, by a copy if there is another owner.
     #[cold]
     fn unshare(&mut self) {
         let aggregate = Box::new(Arc::unwrap_or_clone(self.take_shared()));
         let value_type = aggregate.value_type();
         let offset = self.entry().shape().value_offset();
-        // SAFETY: Int, which is left here by take_shared, has eight value bytes, which take the box in raw form.
+        // SAFETY: Int, which take_shared leaves here, has eight value bytes, which take the box in raw form.
         unsafe {
             self.base().add(offset).cast::<*mut Aggregate>().write_unaligned(Box::into_raw(aggregate));
             self.base().write(value_type as u8 | (Encoding::Aggregate as u8) << 4);
         }
     }
 
-    /// Takes the entry's share of a value out; the integer 0 is left in its place.
+    /// Takes the entry's share of a value; leaves the integer 0 in its place.
     fn take_shared(&mut self) -> Arc<Aggregate> {
         assert!(self.entry().encoding() == Encoding::Shared, "the callers have seen the encoding");
         let offset = self.entry().shape().value_offset();
-        // SAFETY: the Shared encoding's eight value bytes are the entry's own share, made by Arc::into_raw. The header says
-        // Int before anybody looks again, and Int has eight value bytes too.
+        // SAFETY: the Shared encoding's eight value bytes are the entry's own share, made by Arc::into_raw. The header
+        // says Int before the entry is read again, and Int has eight value bytes, too.
         unsafe {
             let place = self.base().add(offset);
             let shared = Arc::from_raw(place.cast::<*const Aggregate>().read_unaligned());
@@ -86,7 +88,7 @@ impl Slot {
         }
     }
 
-    /// Puts a share of a value of this type in the place of an integer.
+    /// Replaces an integer by a share of a value of this type.
     pub(crate) fn write_shared(&mut self, shared: Arc<Aggregate>, value_type: ValueType) {
         assert!(self.entry().encoding() == Encoding::Int, "the callers have taken the value out");
         let offset = self.entry().shape().value_offset();
@@ -97,7 +99,7 @@ impl Slot {
         }
     }
 
-    /// The box of an aggregate in raw form; a shared one is made the entry's own first.
+    /// Returns the box of an aggregate in raw form; a shared one becomes the entry's own first.
     #[inline]
     fn aggregate_pointer(&mut self) -> Option<*mut Aggregate> {
         if self.entry().encoding() != Encoding::Aggregate {
@@ -113,12 +115,12 @@ impl Slot {
         })
     }
 
-    /// Takes an aggregate out; the integer 0 is left in its place.
+    /// Takes an aggregate; leaves the integer 0 in its place.
     pub(super) fn take_aggregate(&mut self) -> Option<Box<Aggregate>> {
         let aggregate = self.aggregate_pointer()?;
         let offset = self.entry().shape().value_offset();
-        // SAFETY: the box is the entry's own, made by Box::into_raw. The header says Int before anybody looks again, and Int
-        // has eight value bytes too.
+        // SAFETY: the box is the entry's own, made by Box::into_raw. The header says Int before the entry is read
+        // again, and Int has eight value bytes, too.
         unsafe {
             self.base().write(ValueType::String as u8 | (Encoding::Int as u8) << 4);
             self.base().add(offset).cast::<i64>().write_unaligned(0);
@@ -126,25 +128,26 @@ impl Slot {
         }
     }
 
-    /// Has the entry own `bytes`, whose content is to be written next, as those of a string that stands apart.
+    /// Makes the entry own `bytes` as those of a string stored apart. Their content must be written next.
     ///
     /// # Safety
-    /// `shape` describes this entry with a string apart, whatever value was there before holds no reference, and `bytes` is
-    /// an allocation as `shape` says, owned by nobody.
+    /// `shape` must describe this entry with a string apart, the previous value must hold no reference, and `bytes`
+    /// must be an allocation as `shape` describes it, without an owner.
     pub(super) unsafe fn write_apart(&mut self, shape: Shape, bytes: NonNull<u8>) {
-        // SAFETY: by the caller the eight value bytes are there, for an address.
+        // SAFETY: by the caller's guarantee the eight value bytes are there, for an address.
         unsafe { self.base().add(shape.value_offset()).cast::<NonNull<u8>>().write_unaligned(bytes) };
     }
 
     /// # Safety
-    /// `shape` describes this entry's allocations with `value` in it. Whatever value was there before holds no reference,
-    /// but where the string is to stand apart the bytes for it are there, as [`Slot::write_apart`] leaves them.
+    /// `shape` must describe this entry's allocations with `value` in it. The previous value must hold no reference,
+    /// except that a string to be stored apart must have its bytes, as [`Slot::write_apart`] leaves them.
     pub(super) unsafe fn write_value(&mut self, shape: Shape, value: NewValue<'_>) {
         let base = self.base();
         let is_apart = shape.apart_bytes > 0;
         let encoding = if is_apart { Encoding::Apart } else { value.encoding() };
         let value_type = value.value_type();
-        // SAFETY: by the caller the value's bytes fit behind the key or apart, and nobody else sees the entry.
+        // SAFETY: by the caller's guarantee the value's bytes fit after the key or apart, and nothing else accesses the
+        // entry.
         unsafe {
             base.write(value_type as u8 | (encoding as u8) << 4);
             let string_len = match encoding {
@@ -189,7 +192,7 @@ impl Slot {
         unsafe { self.base().add(offset).cast::<i64>().write_unaligned(number) };
     }
 
-    /// The bytes of the value for an edit that keeps their number, marked `raw` from now on.
+    /// Returns the bytes of the value for an edit that keeps their number; the value is `raw` from now on.
     /// `None` for an integer, which has no bytes to edit.
     pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
         let shape = self.entry().shape();
@@ -198,7 +201,7 @@ impl Slot {
             Encoding::Int | Encoding::Aggregate | Encoding::Shared => None,
             Encoding::External => panic!("a value that is away is fetched before it is changed"),
             Encoding::Large => Some(self.large_mut().expect("the encoding is Large").as_mut_slice()),
-            // SAFETY: value_bytes initialised bytes stand at value_offset; the borrow of self covers the slice.
+            // SAFETY: there are value_bytes initialized bytes at value_offset; the borrow of self covers the slice.
             Encoding::Embstr | Encoding::Raw => unsafe {
                 base.write(ValueType::String as u8 | (Encoding::Raw as u8) << 4);
                 let value = base.add(shape.value_offset());
@@ -211,12 +214,12 @@ impl Slot {
         }
     }
 
-    /// The bytes of the value for an edit that may need more of them: at least `len_min`, what was missing at the end is
-    /// zero. An integer becomes its digits; the value is marked `raw` from now on.
+    /// Returns the bytes of the value for an edit that may need more of them: at least `len_min`, filled up with zeros
+    /// at the end. An integer becomes its digits; the value is `raw` from now on.
     ///
-    /// Amortised O(bytes added): the bytes stay in place while the entry's size class or the capacity of a large value
-    /// has room, and both grow by a share of their size; a very large one by a constant, as its pages are moved and not its
-    /// bytes. A value that reaches [`LARGE_VALUE_MIN_BYTES`] becomes `Large`.
+    /// Amortized O(bytes added): the bytes stay in place while the entry's size class or the capacity of a large value
+    /// suffices. Both grow by a share of their size; a very large value grows by a constant, because its pages are
+    /// moved and not its bytes. A value that reaches [`LARGE_VALUE_MIN_BYTES`] becomes `Large`.
     pub fn bytes_mut_grown(&mut self, len_min: usize) -> &mut [u8] {
         match self.entry().string() {
             StringValue::Int(number) => {
@@ -235,7 +238,7 @@ impl Slot {
         self.bytes_mut().expect("the value is no integer any more")
     }
 
-    /// Appends zeros to an inline value until it has `len` bytes, more than it had.
+    /// Appends zeros to an inline value until it has `len` bytes, which must be more than before.
     fn grow_inline(&mut self, len: usize) {
         let old = self.entry().shape();
         let is_apart = old.apart_bytes > 0;
@@ -244,8 +247,8 @@ impl Slot {
         match u16::try_from(len) {
             Ok(string_len) if len < LARGE_VALUE_MIN_BYTES && old.has_room_for(new) => {
                 let base = self.base();
-                // SAFETY: the allocations have room for `new`, of which only the string's length differs; the bytes added
-                // to the string are initialised here.
+                // SAFETY: the allocations have space for `new`, of which only the string's length differs; the bytes
+                // added to the string are initialized here.
                 unsafe {
                     let (place, old_len) = if is_apart {
                         (self.apart_bytes(old), old.apart_bytes)
@@ -264,16 +267,16 @@ impl Slot {
         }
     }
 
-    /// Where the bytes of a string stand that stands apart.
+    /// Returns the address of the bytes of a string stored apart.
     ///
     /// # Safety
-    /// `shape` is the entry's, and says that there is such a string.
+    /// `shape` must be the entry's, with such a string.
     unsafe fn apart_bytes(&self, shape: Shape) -> NonNull<u8> {
-        // SAFETY: by the caller the eight value bytes are the address.
+        // SAFETY: by the caller's guarantee the eight value bytes are the address.
         unsafe { self.base().add(shape.value_offset()).cast::<NonNull<u8>>().read_unaligned() }
     }
 
-    /// Makes `bytes`, with zeros behind them up to `len_min` bytes, the value in a new allocation.
+    /// Stores `bytes`, followed by zeros up to `len_min` bytes, as the value in a new allocation.
     fn move_padded(&mut self, bytes: &[u8], len_min: usize) {
         let mut padded = vec![0; len_min.max(bytes.len())];
         padded[..bytes.len()].copy_from_slice(bytes);
@@ -285,8 +288,8 @@ impl Slot {
         *self = self.rebuilt(value, self.entry().expire_at_ms());
     }
 
-    /// Lets `edit` change a `Large` value in any way (copied first while it has another owner).
-    /// `None`, without calling, for the other encodings.
+    /// Lets `edit` change a `Large` value in any way; the value is copied first while it has another owner. `None`,
+    /// without calling, for the other encodings.
     pub fn edit_large<R>(&mut self, edit: impl FnOnce(&mut Vec<u8>) -> R) -> Option<R> {
         self.large_mut().map(edit)
     }
@@ -309,7 +312,7 @@ impl Slot {
         }
     }
 
-    /// Gives up what the value bytes refer to; they are to be overwritten or freed next.
+    /// Releases what the value bytes refer to; they must be overwritten or freed next.
     #[inline]
     pub(super) fn release_owned(&mut self) {
         if !matches!(self.entry().encoding(), Encoding::Int | Encoding::Embstr | Encoding::Raw) {
@@ -317,7 +320,7 @@ impl Slot {
         }
     }
 
-    /// Gives up what the value bytes refer to, which is elsewhere.
+    /// Releases what the value bytes refer to outside of the entry.
     #[cold]
     fn release_elsewhere(&mut self) {
         match self.entry().encoding() {
@@ -329,7 +332,7 @@ impl Slot {
                 if large.capacity() >= FREED_LATER_BYTES
                     && let Some(bytes) = Arc::into_inner(large)
                 {
-                    // Not counted: Redis frees strings where it is, whatever their size.
+                    // Not counted: Redis frees strings in the foreground, whatever their size.
                     reclaim::later(bytes, 0);
                 }
             }
@@ -360,15 +363,16 @@ impl Slot {
     }
 }
 
-/// Strings of at least this many bytes are freed in the background: to give their pages back takes milliseconds.
+/// Strings of at least this many bytes are freed in the background: returning their pages takes milliseconds.
 const FREED_LATER_BYTES: usize = 8 << 20;
 
-/// Room that a value gets beyond what it needs when it grows: as much again up to this, an eighth from there on.
+/// Spare capacity of a value when it grows: as much as its length up to this, then an eighth, and from
+/// `MAPPED_MIN_BYTES` on this.
 const SPARE_BYTES: usize = 1 << 20;
 
 static ZEROS: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
 
-/// Appends zeros to a value until it has `len` bytes, more than it had.
+/// Appends zeros to a value until it has `len` bytes, which must be more than before.
 fn grow_large(bytes: &mut Vec<u8>, len: usize) {
     if len <= bytes.capacity() {
         bytes.resize(len, 0);
@@ -380,7 +384,8 @@ fn grow_large(bytes: &mut Vec<u8>, len: usize) {
     if grows_by_zeros(old_capacity) {
         bytes.reserve_exact(capacity - bytes.len());
         bytes.resize(old_capacity, 0);
-        // SAFETY: there is room for `len` bytes. Those behind the old room are zeros, by the promise of the allocator.
+        // SAFETY: there is capacity for `len` bytes. Those after the old capacity are zeros, by the allocator's
+        // guarantee.
         unsafe { bytes.set_len(len) };
         return;
     }
@@ -389,8 +394,8 @@ fn grow_large(bytes: &mut Vec<u8>, len: usize) {
         bytes.resize(len, 0);
         return;
     }
-    // Zeros that are most of it come from the system, which writes them only on first use. What was there
-    // is copied but for zeros: a bitmap stays as sparse as it was.
+    // If most of the value is zeros, these come from the system, which writes them only on first use. Old pages are
+    // copied except those of zeros: a bitmap stays as sparse as it was.
     let mut grown = vec![0; capacity];
     for (old, new) in bytes.chunks(PAGE_BYTES).zip(grown.chunks_mut(PAGE_BYTES)) {
         if old != &ZEROS[..old.len()] {

@@ -1,4 +1,4 @@
-//! The forms in which an entry's value is kept, read, shared and stored.
+//! The forms in which an entry's value is stored, read and shared.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue, ValueType};
 /// Strings up to this length report the encoding `embstr`, as in Redis.
 pub(super) const EMBSTR_MAX_BYTES: usize = 44;
 
-/// How a value is laid out.
+/// The layout of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Encoding {
@@ -39,7 +39,7 @@ impl Encoding {
     }
 }
 
-/// A value as it is kept.
+/// A value in its stored form.
 #[derive(Clone, Copy, Debug)]
 pub enum ValueRef<'a> {
     /// A string.
@@ -59,8 +59,8 @@ impl<'a> From<EntryRef<'a>> for ValueRef<'a> {
 }
 
 impl EntryRef<'_> {
-    /// A value to store elsewhere that equals this entry's: large strings are shared, the others copied, to `copy` if they
-    /// are short.
+    /// Returns a value equal to this entry's, to be stored elsewhere: large strings are shared, the others copied, to
+    /// `copy` if they are short.
     pub fn to_value(self, copy: &mut Vec<u8>) -> NewValue<'_> {
         if let Some(aggregate) = self.aggregate() {
             return NewValue::Aggregate(Box::new(aggregate.clone()));
@@ -80,7 +80,7 @@ impl EntryRef<'_> {
     }
 }
 
-/// A value that an entry shares with another owner: it stays as it is, whatever happens to the entry.
+/// A value that an entry shares with another owner: it stays unchanged, whatever happens to the entry.
 #[derive(Clone, Debug)]
 pub enum SharedValue {
     /// A large string.
@@ -90,7 +90,7 @@ pub enum SharedValue {
 }
 
 impl SharedValue {
-    /// The value, to be read.
+    /// Returns the value for reading.
     pub fn as_value(&self) -> ValueRef<'_> {
         match self {
             SharedValue::String(bytes) => ValueRef::String(StringValue::Inline(bytes)),
@@ -99,25 +99,25 @@ impl SharedValue {
     }
 }
 
-/// A value about to be stored.
+/// A value to be stored.
 #[derive(Clone, Debug)]
 pub enum NewValue<'a> {
     /// An integer.
     Int(i64),
     /// Bytes as a client sent them: `embstr` when short.
     Bytes(&'a [u8]),
-    /// Bytes that were edited in place once: always `raw`.
+    /// Bytes that were once edited in place: always `raw`.
     Edited(&'a [u8]),
-    /// Bytes already in a buffer of their own.
+    /// Bytes already in their own buffer.
     Large(Arc<Vec<u8>>),
     /// A value with elements.
     Aggregate(Box<Aggregate>),
-    /// A value that is away.
+    /// A cold value.
     External(External),
 }
 
 impl<'a> NewValue<'a> {
-    /// The value for `bytes` in the form that takes least memory: integers as integers, long values apart.
+    /// Returns the value for `bytes` in the form that takes the least memory: integers as integers, long values apart.
     pub fn from_bytes(bytes: &'a [u8]) -> NewValue<'a> {
         match ember_protocol::number::parse_i64(bytes) {
             Some(number) => NewValue::Int(number),
@@ -125,7 +125,7 @@ impl<'a> NewValue<'a> {
         }
     }
 
-    /// As [`NewValue::from_bytes`] without the attempt to read an integer.
+    /// Like [`NewValue::from_bytes`], without trying to parse an integer.
     pub fn from_opaque(bytes: &'a [u8]) -> NewValue<'a> {
         if bytes.len() >= LARGE_VALUE_MIN_BYTES {
             NewValue::Large(Arc::new(bytes.to_vec()))
@@ -134,7 +134,7 @@ impl<'a> NewValue<'a> {
         }
     }
 
-    /// How it is laid out in an entry of its own allocation; the bytes of a string may stand apart from it instead.
+    /// Returns its layout in an entry; the bytes of a string may be stored apart instead.
     pub(super) fn encoding(&self) -> Encoding {
         match self {
             NewValue::Int(_) => Encoding::Int,

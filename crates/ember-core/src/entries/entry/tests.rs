@@ -1,4 +1,4 @@
-//! An entry gives back what was put in, whatever the sizes, and stands in as few bytes as can be.
+//! An entry returns what was stored, whatever the sizes, and takes as few bytes as possible.
 
 use std::sync::Arc;
 

@@ -1,15 +1,15 @@
-//! Iteration that asks for entries a few steps before it comes to them: each is a cache line somewhere else in memory.
+//! Iteration that prefetches entries a few steps ahead: each is a cache line somewhere else in memory.
 
 use crate::entries::entry::EntryRef;
 
-/// Entries on their way into the cache: enough to hide the latency of memory, and no more than the processor keeps track
-/// of.
+/// The number of entries being prefetched: enough to hide the latency of memory, and no more than the processor can
+/// track.
 const AHEAD: usize = 12;
 
-/// An iterator over the same entries.
+/// An iterator over the same entries, with prefetching.
 pub(super) struct FetchAhead<'a, I> {
     entries: I,
-    /// What comes next, from `at` on, circularly; `None` behind the end.
+    /// The next entries, a ring buffer that begins at `at`; `None` after the end.
     coming: [Option<EntryRef<'a>>; AHEAD],
     at: usize,
 }

@@ -1,17 +1,18 @@
-//! A bucket: the elements whose hashes begin with the same bits, in one table, and its division in two.
+//! A bucket: one table with the elements whose hashes begin with the same bits, and its division in two.
 //!
 //! ```text
-//! hash   prefix (depth bits) | tag (TAG_BITS) | not looked at
+//! hash   prefix (depth bits) | tag (TAG_BITS) | unused
 //! ```
 //!
-//! The tag in a slot is what follows the prefix, so a bucket's table is in the order of hashes. A division makes the first
-//! bit of the tag a bit of the prefix and shifts the others up. What would follow is not in the slot; rather than hash
-//! every element again, the bucket leaves the last bit 0 in all tags and continues with one bit less: `missing` counts the
-//! bits that are left out. Elements are hashed again, to have full tags, when [`MISSING_MAX`] would be exceeded.
+//! The tag in a slot is the hash bits after the prefix, so a bucket's table is in hash order. A division moves the
+//! first bit of the tag to the prefix and shifts the others up. The bit that would follow is not in the slot. Instead
+//! of hashing every element again, the bucket leaves the last bit of all tags 0 and continues with one bit less:
+//! `missing` counts the bits left out. Elements are hashed again, for full tags, when [`MISSING_MAX`] would be
+//! exceeded.
 //!
 //! # Invariants
 //!
-//! * Every tag is the element's hash bits behind the prefix, the last `missing` of them 0.
+//! * Every tag is the element's hash bits after the prefix, with the last `missing` of them 0.
 //! * `depth` is at most [`DEPTH_MAX`].
 
 use super::hasher::ElementHasher;
@@ -20,18 +21,18 @@ use crate::entries::hash::TAG_BITS;
 use crate::entries::table::{SLOTS_PER_GROUP, Table, group_offset_bytes};
 use crate::memory::prefetch;
 
-/// The length of the longest prefix. Prefix and tag together are [`POSITION_BITS`] then.
+/// The length of the longest prefix, with which prefix and tag together take [`POSITION_BITS`].
 pub(super) const DEPTH_MAX: u32 = 28;
 
-/// The bits of a hash that choose an element's place.
+/// The bits of a hash that determine an element's place.
 pub(super) const POSITION_BITS: u32 = DEPTH_MAX + TAG_BITS;
 
-/// The bits of its tags that a bucket may leave out. With 16 left, a search in a table of [`super::LEN_MAX`] elements
-/// meets a wrong one with the right tag in one of sixteen cases.
+/// The maximum number of tag bits that a bucket leaves out. With 16 bits left, one search in sixteen in a table of
+/// [`super::LEN_MAX`] elements meets another element with the same tag.
 const MISSING_MAX: u32 = 4;
 
-/// The share of [`super::LEN_MAX`] for which a table made by a division or a union has room, in percent: little of
-/// that is unused for long, and what is kept from growing step by step is two thirds of the moves.
+/// The initial capacity of a table built by a division or a union, in percent of [`super::LEN_MAX`]. Little of it stays
+/// unused for long, and it avoids step-by-step growth, which would be two thirds of the moves.
 const ROOM_PERCENT: usize = 70;
 
 const TAG_MASK: u32 = (1 << TAG_BITS) - 1;
@@ -42,9 +43,9 @@ pub(super) struct Bucket {
     pub(super) table: Table,
     /// The bits that all hashes begin with.
     prefix: u32,
-    /// How many these are.
+    /// The number of these bits.
     depth: u8,
-    /// Bits at the end of the tags that are 0 whatever the hash.
+    /// The number of bits at the end of the tags that are 0 whatever the hash.
     missing: u8,
 }
 
@@ -61,49 +62,49 @@ impl Bucket {
         (1 << self.missing) - 1
     }
 
-    /// The tag of a hash in this bucket.
+    /// Returns the tag of a hash in this bucket.
     #[inline]
     pub(super) fn tag(&self, hash: u64) -> u32 {
         full_tag(hash, self.depth()) & !self.missing_mask()
     }
 
-    /// Where the search for a hash begins.
+    /// Returns the address at which the search for a hash begins.
     #[inline]
     pub(super) fn group_address(&self, hash: u64) -> *const u8 {
         let groups = self.table.capacity() / SLOTS_PER_GROUP;
         self.table.slots_address().wrapping_add(group_offset_bytes(self.tag(hash), groups))
     }
 
-    /// The smallest hash that may be in this bucket.
+    /// Returns the smallest hash that may be in this bucket.
     pub(super) fn first_hash(&self) -> u64 {
         u64::from(self.prefix).checked_shl(64 - self.depth()).unwrap_or(0)
     }
 
-    /// Whether this is the smallest hash of the bucket.
+    /// Returns whether this is the smallest hash of the bucket.
     pub(super) fn begins_at(&self, hash: u64) -> bool {
         self.first_hash() == hash
     }
 
-    /// The smallest hash behind this bucket; `None` behind the last.
+    /// Returns the smallest hash after this bucket; `None` after the last bucket.
     fn end_hash(&self) -> Option<u64> {
         self.first_hash().checked_add(1u64.checked_shl(64 - self.depth())?)
     }
 
-    /// Calls `visit` for a few elements with hashes from `from` on, which is in this bucket. Returns the hash to go on
-    /// from: all elements between the two have been visited. `None` is the end of the last bucket.
+    /// Calls `visit` for a few elements with hashes from `from` on, which must be in this bucket. Returns the hash to
+    /// continue from: all elements between the two have been visited. `None` marks the end of the last bucket.
     pub(super) fn scan(&self, from: u64, visit: impl FnMut(EntryRef<'_>)) -> Option<u64> {
         self.hash_behind(self.table.scan(self.tag(from), visit))
     }
 
-    /// As [`Bucket::scan`], with slots whose entries may be moved or changed, but not removed.
+    /// Like [`Bucket::scan`], with slots whose entries may be moved or changed, but not removed.
     pub(super) fn scan_mut(&mut self, from: u64, visit: impl FnMut(&mut Slot)) -> Option<u64> {
         let next = self.table.scan_mut(self.tag(from), visit);
         self.hash_behind(next)
     }
 
-    /// The hash that a step of a scan goes on from, when the table's goes on from tag `next`.
+    /// Returns the hash from which a scan continues when the scan of the table continues from tag `next`.
     fn hash_behind(&self, next: Option<u32>) -> Option<u64> {
-        // No tag lies between two multiples of the missing bits' place, so a step ends at one.
+        // Tags are multiples of the missing bits' place value, so a step ends at such a multiple.
         let next = next.map(|tag| (tag + self.missing_mask()) & !self.missing_mask());
         match next.filter(|&tag| tag <= TAG_MASK) {
             Some(tag) => Some(self.first_hash() + (u64::from(tag) << (64 - TAG_BITS - self.depth()))),
@@ -111,8 +112,8 @@ impl Bucket {
         }
     }
 
-    /// Moves the elements with the larger hashes into a bucket of their own, which is returned. The depth grows by one; it
-    /// is below [`DEPTH_MAX`]. O(elements).
+    /// Moves the elements with the larger hashes to a new bucket, which is returned. The depth, which must be below
+    /// [`DEPTH_MAX`], grows by one. O(elements).
     pub(super) fn divide(&mut self, hasher: ElementHasher) -> Bucket {
         let depth = self.depth + 1;
         let is_renewed = u32::from(self.missing) == MISSING_MAX;
@@ -136,7 +137,7 @@ impl Bucket {
         high
     }
 
-    /// Undoes a division: the union of this bucket with the other half of what they were before, which the prefixes tell.
+    /// Undoes a division: unites this bucket with its other half, the one whose prefix differs in the last bit.
     /// O(elements).
     pub(super) fn unite(self, other: Bucket) -> Bucket {
         debug_assert!(self.depth == other.depth && self.prefix ^ 1 == other.prefix, "two halves");
@@ -186,13 +187,14 @@ impl Clone for Bucket {
     }
 }
 
-/// The hash bits behind a prefix of `depth` bits.
+/// Returns the hash bits after a prefix of `depth` bits.
 #[inline]
 fn full_tag(hash: u64, depth: u32) -> u32 {
     (hash << depth >> (64 - TAG_BITS)) as u32
 }
 
-/// A table for `len` elements. What comes of a division has room for more, as long as it is no first, small table.
+/// Returns a table for `len` elements. From a quarter of [`super::LEN_MAX`] on it has spare capacity
+/// ([`ROOM_PERCENT`]).
 fn table_with_room(len: usize) -> Table {
     let is_large = len >= super::LEN_MAX / 4;
     Table::with_room_for(if is_large { len.max(super::LEN_MAX * ROOM_PERCENT / 100) } else { len })

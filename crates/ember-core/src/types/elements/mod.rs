@@ -3,27 +3,27 @@
 //!
 //! Extendible hashing (Fagin, Nievergelt, Pippenger, Strong, "Extendible Hashing: A Fast Access Method for Dynamic
 //! Files", ACM TODS 4(3), 1979). Elements whose hashes begin with the same bits share a [`Bucket`]: a
-//! [`Table`](crate::entries::table::Table) of entries like that of the keyspace, the element's name being the
-//! entry's key. A bucket that has become too large is divided by the next bit of the hashes; two small halves are united
-//! again. The directory leads from the first `depth` bits of a hash to the bucket.
+//! [`Table`](crate::entries::table::Table) of entries like that of the keyspace, in which the element's name is the
+//! entry's key. A bucket that has become too large is divided by the next bit of the hashes; two small halves are
+//! united again. The directory maps the first `depth` bits of a hash to the bucket.
 //!
-//! So no operation takes longer than moving [`LEN_MAX`] slots, however many elements there are: one table of ten million
-//! elements would stop its shard for a tenth of a second whenever it grows. Up to `LEN_MAX` elements there is one
-//! bucket and no directory.
+//! So no operation takes longer than moving [`LEN_MAX`] slots, whatever the number of elements: one table of ten
+//! million elements would stop its shard for a tenth of a second whenever it grows. Up to `LEN_MAX` elements there is
+//! one bucket and no directory.
 //!
 //! # Invariants
 //!
-//! * For every bucket, exactly the places of the directory that begin with its prefix lead to it.
-//! * At least one bucket is as deep as the directory (`deepest` counts them), unless there is none.
+//! * Exactly the places of the directory that begin with a bucket's prefix refer to that bucket.
+//! * At least one bucket is as deep as the directory (`deepest` counts these), unless there is no bucket.
 //! * `len`, `entry_bytes` and `slots_bytes` are the sums over all buckets.
 //! * No bucket has more than [`LEN_MAX`] elements, unless their hashes agree in the first [`bucket::DEPTH_MAX`] bits.
 //!
 //! # SCAN
 //!
-//! The tables are in the order of hashes, so a cursor is a hash, and all elements with smaller ones have been returned: that
-//! means the same whatever is divided, united, grown or shrunk in between. A step ends between two hashes that
-//! every table tells apart, but for a union of buckets, whose tags have a bit less: then up to a table group of
-//! elements is returned twice.
+//! The tables are in hash order, so a cursor is a hash: all elements with smaller hashes have been returned, whatever
+//! has been divided, united, grown or shrunk in between. A step ends between two hashes that every table distinguishes,
+//! except after a union of buckets, whose tags have one bit less: then up to a table group of elements is returned
+//! twice.
 
 mod ahead;
 mod bucket;
@@ -42,27 +42,28 @@ use ahead::FetchAhead;
 use bucket::{Bucket, DEPTH_MAX, POSITION_BITS};
 use hasher::ElementHasher;
 
-/// The elements a bucket may have. Dividing that number takes some tens of microseconds; fewer would make more buckets for
-/// the cache to hold (44 bytes each). The tests of this module divide early, to have many buckets.
+/// The maximum number of elements of a bucket. Dividing a full bucket takes some tens of microseconds; a lower limit
+/// would mean more buckets for the cache to hold (44 bytes each). The tests of this module use a low limit, to have
+/// many buckets.
 pub(crate) const LEN_MAX: usize = if cfg!(test) { 24 } else { 4096 };
 
-/// Two halves with this many elements together are united: far below [`LEN_MAX`], so that a set that grows and
-/// shrinks a little does not divide and unite all the time.
+/// Two halves with at most this many elements in total are united: far below [`LEN_MAX`], so that a set that grows and
+/// shrinks a little does not divide and unite repeatedly.
 const UNION_LEN_MAX: usize = LEN_MAX / 4;
 
-/// Draws before [`Elements::random_place`] counts its way to an element.
+/// Random draws before [`Elements::random_place`] counts to a random element instead.
 const DRAWS_MAX: usize = 64;
 
-/// Steps of a scan for each element asked for: one that meets empty tables returns less rather than taking long.
+/// Scan steps per requested element: a scan that meets empty tables returns fewer elements rather than taking long.
 const STEPS_PER_COUNT: usize = 10;
 
-/// The most names that [`Elements::fetch_ahead`] looks at: enough to hide the latency of memory.
+/// The maximum number of names that [`Elements::fetch_ahead`] prefetches: enough to hide the latency of memory.
 pub const FETCHED_MAX: usize = 16;
 
-/// The number of elements from which fetching ahead is worth its work: fewer are in the cache.
+/// The number of elements from which prefetching pays off: smaller tables are in the cache.
 const FETCHED_FROM_LEN: usize = 8192;
 
-/// Where an element is; valid until elements are next added or removed.
+/// The place of an element; valid until elements are next added or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     bucket: u32,
@@ -110,22 +111,22 @@ impl Clone for Elements {
 }
 
 impl Elements {
-    /// No elements; takes no memory beyond itself.
+    /// Returns an empty table, without an allocation.
     pub fn new() -> Elements {
         Elements::default()
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is no element.
+    /// Returns whether there is no element.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes of memory owned, the allocator's rounding included. O(1).
+    /// Returns the bytes of memory owned, including the allocator's rounding. O(1).
     pub fn memory_bytes(&self) -> usize {
         let allocation = |bytes: usize| if bytes == 0 { 0 } else { size_class(bytes) };
         self.entry_bytes
@@ -134,7 +135,7 @@ impl Elements {
             + allocation(self.directory.capacity() * size_of::<u32>())
     }
 
-    /// The index of the bucket for a hash. There is a bucket.
+    /// Returns the index of the bucket for a hash. There must be a bucket.
     #[inline]
     fn bucket_index(&self, hash: u64) -> usize {
         if self.depth == 0 { 0 } else { self.directory[(hash >> (64 - self.depth)) as usize] as usize }
@@ -157,7 +158,7 @@ impl Elements {
         self.find_hashed(self.hasher.hash(name), name)
     }
 
-    /// The hash bits that choose where an element of this name is: what leads to it again without its name.
+    /// Returns the hash bits that determine the place of an element: they find it again without its name.
     pub fn position_of(&self, name: &[u8]) -> u64 {
         self.hasher.hash(name) >> (64 - POSITION_BITS)
     }
@@ -175,7 +176,7 @@ impl Elements {
         Some(Place { bucket: index as u32, at })
     }
 
-    /// Asks the processor to fetch what searches for some names, up to [`FETCHED_MAX`], will read.
+    /// Prefetches what look-ups of these names, up to [`FETCHED_MAX`], will read.
     pub fn fetch_ahead<'n>(&self, names: impl Iterator<Item = &'n [u8]>) {
         if self.len < FETCHED_FROM_LEN {
             return;
@@ -193,26 +194,26 @@ impl Elements {
         }
     }
 
-    /// Whether there is such an element. O(1) expected.
+    /// Returns whether an element of this name exists. O(1) expected.
     #[inline]
     pub fn contains(&self, name: &[u8]) -> bool {
         self.find(name).is_some()
     }
 
-    /// The element of this name. O(1) expected.
+    /// Returns the element of this name. O(1) expected.
     #[inline]
     pub fn get(&self, name: &[u8]) -> Option<EntryRef<'_>> {
         self.find(name).map(|place| self.entry(place))
     }
 
-    /// The element at a place.
+    /// Returns the element at a place.
     #[inline]
     pub fn entry(&self, place: Place) -> EntryRef<'_> {
         self.buckets[place.bucket as usize].table.slot(place.at).entry()
     }
 
-    /// Adds an element unless there is one of this name, which then stays as it is. Returns whether it was added. O(1)
-    /// amortised; at worst a bucket is divided.
+    /// Adds an element unless one of this name exists, which stays unchanged. Returns whether it was added. O(1)
+    /// amortized; at worst a bucket is divided.
     pub fn insert(&mut self, name: &[u8], value: NewValue<'_>, expire_at_ms: Option<i64>) -> bool {
         let hash = self.hasher.hash(name);
         let is_new = self.find_hashed(hash, name).is_none();
@@ -222,8 +223,8 @@ impl Elements {
         is_new
     }
 
-    /// The place of the element of this name; or adds it with this value and returns the address of its entry.
-    /// O(1) as [`Elements::insert`].
+    /// Finds the element of this name, or adds it with this value and returns the address of its entry. O(1) as
+    /// [`Elements::insert`].
     pub fn find_or_add(&mut self, name: &[u8], value: NewValue<'_>) -> Result<Place, EntryAddress> {
         let hash = self.hasher.hash(name);
         match self.find_hashed(hash, name) {
@@ -232,7 +233,7 @@ impl Elements {
         }
     }
 
-    /// Adds an element or gives the one of this name another value and expiry. Returns whether it was added. O(1) as
+    /// Adds an element, or replaces value and expiry of the element of this name. Returns whether it was added. O(1) as
     /// [`Elements::insert`].
     pub fn set(&mut self, name: &[u8], value: NewValue<'_>, expire_at_ms: Option<i64>) -> bool {
         let hash = self.hasher.hash(name);
@@ -246,7 +247,7 @@ impl Elements {
         false
     }
 
-    /// Adds an element whose name is not there; returns the address of its entry.
+    /// Adds an element whose name does not exist yet; returns the address of its entry.
     fn add(
         &mut self,
         hash: u64,
@@ -284,7 +285,7 @@ impl Elements {
         result
     }
 
-    /// Removes an element and returns it. O(1) amortised; at worst two small buckets are united.
+    /// Removes an element and returns it. O(1) amortized; at worst two small buckets are united.
     pub fn remove(&mut self, name: &[u8]) -> Option<Slot> {
         self.find(name).map(|place| self.remove_at(place))
     }
@@ -304,20 +305,20 @@ impl Elements {
         slot
     }
 
-    /// Removes and returns an element chosen with the same chance as every other. Expected O(1).
+    /// Removes and returns an element chosen uniformly at random. Expected O(1).
     pub fn pop_random(&mut self, random: &mut Random) -> Option<Slot> {
         self.random_place(random).map(|place| self.remove_at(place))
     }
 
-    /// An element chosen with the same chance as every other. Expected O(1).
+    /// Returns an element chosen uniformly at random. Expected O(1).
     pub fn random(&self, random: &mut Random) -> Option<EntryRef<'_>> {
         self.random_place(random).map(|place| self.entry(place))
     }
 
-    /// The place of an element chosen as by [`Elements::random`].
+    /// Returns the place of an element chosen as by [`Elements::random`].
     ///
-    /// A bucket is drawn and kept with a chance in proportion to its elements, which small halves being united keeps at an
-    /// eighth or more on average.
+    /// A bucket is drawn and then accepted with a probability proportional to its number of elements. Because small
+    /// halves are united, that probability is an eighth or more on average.
     pub fn random_place(&self, random: &mut Random) -> Option<Place> {
         if self.len == 0 {
             return None;
@@ -342,8 +343,9 @@ impl Elements {
         None
     }
 
-    /// Calls `visit` for some `count` elements behind `cursor`, which is 0 at the beginning, and returns the cursor to go on
-    /// from, 0 at the end. What is there from the first call to the last is visited at least once. O(count).
+    /// Calls `visit` for about `count` elements from `cursor` on, 0 at the beginning, and returns the cursor to
+    /// continue from, 0 at the end. Elements that exist from the first call to the last are visited at least once.
+    /// O(count).
     pub fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(EntryRef<'_>)) -> u64 {
         if self.len == 0 || cursor >> POSITION_BITS != 0 {
             return 0;
@@ -365,8 +367,8 @@ impl Elements {
         from >> (64 - POSITION_BITS)
     }
 
-    /// Moves entries and slots to other allocations of the same sizes, as far as that is worth it: those of about `most`
-    /// elements, from cursor `from` on as of [`Elements::scan`]. Returns the cursor to go on from; 0 at the end.
+    /// Moves entries and slots to other allocations of the same sizes, where that is worth it: those of about `most`
+    /// elements, from cursor `from` on as in [`Elements::scan`]. Returns the cursor to continue from; 0 at the end.
     pub fn move_inside(&mut self, from: u64, most: usize, mover: &mut Mover<'_>) -> u64 {
         if self.len == 0 || from >> POSITION_BITS != 0 {
             return 0;
@@ -396,26 +398,26 @@ impl Elements {
         from >> (64 - POSITION_BITS)
     }
 
-    /// Moves the entry of the element at a place, if that is worth it. Returns its address then.
+    /// Moves the entry of the element at a place, if that is worth it, and returns its address.
     pub fn move_entry(&mut self, place: Place, mover: &mut Mover<'_>) -> EntryAddress {
         let slot = self.buckets[place.bucket as usize].table.slot_mut(place.at);
         slot.move_to(mover);
         slot.entry().address()
     }
 
-    /// Every element, in no useful order. O(elements).
+    /// Returns every element, in no particular order. O(elements).
     pub fn iter(&self) -> impl Iterator<Item = EntryRef<'_>> {
         FetchAhead::new(self.buckets.iter().flat_map(|bucket| bucket.table.iter()))
     }
 
-    /// The places of the directory that begin with the prefix of a bucket.
+    /// Returns the places of the directory that begin with the prefix of a bucket.
     fn directory_range(&self, bucket: &Bucket) -> std::ops::Range<usize> {
         let shift = self.depth - bucket.depth();
         let first = (bucket.prefix() as usize) << shift;
         first..first + (1 << shift)
     }
 
-    /// Makes the directory lead to the bucket at `index` wherever its prefix says so.
+    /// Points the directory to the bucket at `index` in all places that begin with its prefix.
     fn point_at(&mut self, index: usize) {
         let range = self.directory_range(&self.buckets[index]);
         if self.depth > 0 {
@@ -445,7 +447,7 @@ impl Elements {
         self.point_at(self.buckets.len() - 1);
     }
 
-    /// Unites the bucket at `index`, which is not the only one, with its other half if both are small.
+    /// Unites the bucket at `index`, which must not be the only one, with its other half if both are small.
     fn unite_if_small(&mut self, index: usize) {
         let bucket = &self.buckets[index];
         let other_prefix = bucket.prefix() ^ 1;
@@ -476,8 +478,8 @@ impl Elements {
         }
     }
 
-    /// Shortens the directory to the depth of the deepest bucket. O(buckets + directory), once for a union of all deepest
-    /// buckets.
+    /// Shortens the directory to the depth of the deepest bucket. O(buckets + directory), once for a union of all
+    /// deepest buckets.
     fn halve_directory(&mut self) {
         while self.deepest == 0 {
             self.depth -= 1;
@@ -517,7 +519,7 @@ impl Elements {
         assert_eq!((len, entry_bytes), (self.len, self.entry_bytes), "the accounts are exact");
         assert_eq!((slots_bytes, deepest), (self.slots_bytes, self.deepest), "the accounts are exact");
         assert!(self.deepest > 0 || self.buckets.is_empty(), "the directory is as deep as a bucket");
-        // Prefixes that overlap or leave a gap would not add up.
+        // Overlaps or gaps of prefixes would change this sum.
         let covered: f64 = self.buckets.iter().map(|bucket| 0.5f64.powi(bucket.depth() as i32)).sum();
         assert!(self.buckets.is_empty() || (covered - 1.0).abs() < f64::EPSILON, "every hash has a bucket");
     }

@@ -1,4 +1,4 @@
-//! Elements against a map of the standard library, with buckets small enough to be divided and united all the time.
+//! Elements compared with a map of the standard library, with buckets so small that they are divided and united often.
 
 use std::collections::{HashMap, HashSet};
 
@@ -140,7 +140,7 @@ proptest! {
             if cursor == 0 {
                 break;
             }
-            // Nothing that stays is popped.
+            // Elements that must stay are not popped.
             if let Some(change) = changes.next().filter(|change| !matches!(change, Change::PopRandom)) {
                 apply(&mut elements, &mut model, &mut random, change);
             }
@@ -177,7 +177,7 @@ fn elements_added_in_the_order_of_another_table_do_not_crowd() {
     let mut target = Elements::new();
     for entry in source.iter() {
         target.insert(entry.key(), NewValue::Int(0), None);
-        // With the source's order all of them would share the first bits of the hash, and so the deepest bucket.
+        // In the source's order all of them would share the first bits of the hash, and so the deepest bucket.
         assert!(
             target.depth <= (target.len() / LEN_MAX).max(1).ilog2() + 4,
             "{} of {}",
@@ -201,7 +201,7 @@ fn any_cursor_is_answered() {
 #[test]
 fn every_element_is_drawn_equally_often() {
     let mut elements = filled(400);
-    // Buckets of very different sizes: most elements of the smaller half of the hashes go.
+    // Buckets of very different sizes: most elements in the lower half of the hashes are removed.
     let low: Vec<Vec<u8>> = elements
         .iter()
         .filter(|entry| elements.hasher.hash(entry.key()) < u64::MAX / 2)
@@ -219,7 +219,7 @@ fn every_element_is_drawn_equally_often() {
     let of = |entry: EntryRef<'_>| drawn.get(entry.key()).copied().unwrap_or(0.0);
     let chi_square: f64 = elements.iter().map(|entry| (of(entry) - expected).powi(2) / expected).sum();
     let freedom = elements.len() as f64 - 1.0;
-    // Its distribution has this mean and twice this variance; five standard deviations are never met by chance.
+    // The chi-square distribution has this mean and twice this variance; chance never exceeds five standard deviations.
     assert!((chi_square - freedom).abs() < 5.0 * (2.0 * freedom).sqrt(), "{chi_square} of {freedom}");
 }
 

@@ -1,26 +1,25 @@
-//! The cells that a search has to look at: the one around the centre and those of its eight neighbours that the shape
-//! reaches.
+//! The cells that a search reads: the one around the center and those of its eight neighbors that the shape reaches.
 //!
-//! Cells are chosen as large as the shape, so that three by three of them cover it; near the poles they are narrower than
-//! at the equator, and larger ones are taken. The centre of a polygon may be outside of it, even on the other side of the
-//! earth: its cells grow until they cover it. The order and number of cells are those of Redis, which decides the order in
-//! which a search without sorting finds its results.
+//! Cells are chosen as large as the shape, so that three by three of them cover it. Near the poles cells are narrower
+//! than at the equator, so larger ones are used. The center of a polygon may be outside of it, even on the other side
+//! of the earth: its cells grow until they cover it. The order and number of cells are those of Redis, because they
+//! determine the order of the results of a search without sorting.
 
 use super::geohash::{Cell, STEP_MAX};
 use super::{EARTH_RADIUS_M, Position, Shape, degrees, radians};
 
-/// Half the length of the equator in metres, as the Mercator projection has it.
+/// Half the length of the equator in meters, according to the Mercator projection.
 const MERCATOR_MAX: f64 = 20_037_726.37;
 
-/// From here on towards the poles, in degrees, cells are one step larger, and beyond the second limit two.
+/// From this latitude on towards the poles, in degrees, cells are one step larger, and beyond the second limit two.
 const NARROW_LATITUDE: f64 = 66.0;
 const NARROWER_LATITUDE: f64 = 80.0;
 
-/// The neighbours in the order they are looked at, as steps to the east and to the north; the cell itself comes first.
+/// The neighbors in the order of the search, as steps to the east and to the north; the cell itself comes first.
 const NEIGHBOURS: [(i32, i32); 8] = [(0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1)];
 
-/// The centre of a polygon that is beyond what geohashes hold, or at its very edge, is looked for from here, in degrees. The
-/// cells that follow cover the polygon all the same.
+/// The cells of a polygon whose center is outside of what geohashes cover, or at the edge, are searched from here, in
+/// degrees. They cover the polygon all the same.
 const CENTRE_MAX: Position = Position { longitude: 179.9, latitude: 85.0 };
 
 /// A rectangle in degrees.
@@ -33,7 +32,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// The smallest rectangle around `shape` at `centre`.
+    /// Returns the smallest rectangle around `shape` at `centre`.
     fn around(centre: Position, shape: &Shape) -> Bounds {
         match *shape {
             Shape::Circle { radius_m } => Bounds::of_sides(centre, radius_m, radius_m),
@@ -42,8 +41,8 @@ impl Bounds {
         }
     }
 
-    /// The rectangle around `centre` whose sides are twice as long, in metres; wide enough at the latitude where degrees are
-    /// narrowest.
+    /// Returns the rectangle around `centre` whose sides are twice these lengths, in meters; wide enough at the
+    /// latitude where a degree is narrowest.
     fn of_sides(centre: Position, half_width: f64, half_height: f64) -> Bounds {
         let height = degrees(half_height / EARTH_RADIUS_M);
         let width_at = |latitude: f64| degrees(half_width / EARTH_RADIUS_M / radians(latitude).cos());
@@ -60,14 +59,14 @@ impl Bounds {
         }
     }
 
-    /// Whether a place is within, or at the edge.
+    /// Returns whether a place is inside or at the edge.
     pub(super) fn contains(self, place: Position) -> bool {
         (self.west..=self.east).contains(&place.longitude)
             && (self.south..=self.north).contains(&place.latitude)
     }
 }
 
-/// The bits for each axis of cells of which three by three cover a circle of `radius_m` around `latitude`.
+/// Returns the bits per axis of cells of which three by three cover a circle of `radius_m` around `latitude`.
 fn steps_for(mut radius_m: f64, latitude: f64) -> u32 {
     if radius_m == 0.0 {
         return STEP_MAX;
@@ -77,14 +76,14 @@ fn steps_for(mut radius_m: f64, latitude: f64) -> u32 {
         radius_m *= 2.0;
         step += 1;
     }
-    // So that the cell is large enough for a centre at its edge.
+    // Two steps larger, so that the cells also cover a circle whose center is at the edge of its cell.
     step -= 2;
     step -= i32::from(latitude.abs() > NARROW_LATITUDE);
     step -= i32::from(latitude.abs() > NARROWER_LATITUDE);
     step.clamp(1, STEP_MAX as i32) as u32
 }
 
-/// Whether the cells around `cell` end before the bounds do.
+/// Returns whether the cells around `cell` end before the bounds do.
 fn is_too_small(cell: Cell, bounds: &Bounds) -> bool {
     cell.neighbour(0, 1).bounds().latitude.max < bounds.north
         || cell.neighbour(0, -1).bounds().latitude.min > bounds.south
@@ -92,7 +91,7 @@ fn is_too_small(cell: Cell, bounds: &Bounds) -> bool {
         || cell.neighbour(-1, 0).bounds().longitude.min > bounds.west
 }
 
-/// The place nearest to `centre` that surely has cells around it.
+/// Returns the place nearest to `centre` that certainly has cells around it.
 fn within_cells(centre: Position) -> Position {
     let Position { longitude, latitude } = CENTRE_MAX;
     Position {
@@ -101,7 +100,8 @@ fn within_cells(centre: Position) -> Position {
     }
 }
 
-/// The cells to look at for what `shape` around `centre` covers, in the order to look at them; none twice in succession.
+/// Returns the cells to search for what `shape` around `centre` covers, in the order of the search; none twice in
+/// succession.
 pub fn cells(centre: Position, shape: &Shape) -> impl Iterator<Item = Cell> + use<> {
     let bounds = Bounds::around(centre, shape);
     let mut step = steps_for(shape.reach_m(centre), centre.latitude);
@@ -116,7 +116,8 @@ pub fn cells(centre: Position, shape: &Shape) -> impl Iterator<Item = Cell> + us
         }
     }
     let own = cell.bounds();
-    // A side of the cell that lies beyond the bounds has nothing behind it, in cells that do not meet on the other side.
+    // Where the cell extends beyond the bounds, its neighbor on that side is not needed, unless cells are so large that
+    // they meet on the other side of the earth.
     let is_useless = move |(east, north): (i32, i32)| {
         step >= 2
             && ((north < 0 && own.latitude.min < bounds.south)
@@ -127,7 +128,7 @@ pub fn cells(centre: Position, shape: &Shape) -> impl Iterator<Item = Cell> + us
     let mut previous = None;
     let neighbours = NEIGHBOURS.into_iter().filter(move |&way| !is_useless(way));
     let neighbours = neighbours.map(move |(east, north)| cell.neighbour(east, north));
-    // Neighbours of a very large cell may be the same one.
+    // Neighbors of a very large cell may be identical.
     let distinct = neighbours.filter(move |&neighbour| previous.replace(neighbour) != Some(neighbour));
     std::iter::once(cell).chain(distinct)
 }
@@ -175,7 +176,7 @@ mod tests {
         assert!(covered > 1000, "{covered}");
     }
 
-    /// Whether one of the cells holds the score, and not two.
+    /// Returns whether exactly one of the cells contains the score.
     fn is_found(centre: Position, shape: &Shape, score: f64) -> bool {
         let holds = |cell: &Cell| {
             let (first, end) = cell.scores();
@@ -189,7 +190,7 @@ mod tests {
         let mut random = Random::seeded(6);
         let mut covered = 0;
         for _ in 0..20_000 {
-            // Small ones, and those that span the earth, whose centre may be anywhere.
+            // Small polygons, and polygons that span the earth, whose center may be anywhere.
             let spread = 10f64.powf(random.unit() * 3.5 - 1.0);
             let middle = (random.unit() * 340.0 - 170.0, random.unit() * 160.0 - 80.0);
             let place = |random: &mut Random| Position {

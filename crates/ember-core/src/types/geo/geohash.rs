@@ -1,4 +1,4 @@
-//! Geohashes: the bits of longitude and latitude in turn, as G. Niemeyer's geohash.org has them.
+//! Geohashes: bits of longitude and latitude in turn, as defined by G. Niemeyer's geohash.org.
 //!
 //! A [`Cell`] of `step` bits for each axis is one of the 4^step rectangles that the ranges are divided into. Scores are
 //! cells of 26 bits for each axis: 52 bits, which a double holds exactly.
@@ -20,10 +20,10 @@ pub struct Interval {
 /// All longitudes.
 pub const LONGITUDE: Interval = Interval { min: -180.0, max: 180.0 };
 
-/// The latitudes of the square that the Mercator projection (EPSG:900913) shows; the poles are beyond.
+/// The latitudes of the square that the Mercator projection (EPSG:900913) shows; the poles are outside of it.
 pub const LATITUDE: Interval = Interval { min: -85.051_128_78, max: 85.051_128_78 };
 
-/// The latitudes of a geohash as geohash.org has it.
+/// The latitudes of a geohash as defined by geohash.org.
 const LATITUDE_STANDARD: Interval = Interval { min: -90.0, max: 90.0 };
 
 /// Every second bit: those of the latitude. The longitude's are the others.
@@ -33,17 +33,17 @@ const LONGITUDE_BITS: u64 = !LATITUDE_BITS;
 /// The digits of a geohash as text: those of geohash.org.
 const ALPHABET: &[u8; 32] = b"0123456789bcdefghjkmnpqrstuvwxyz";
 
-/// Characters of a geohash as text. The last one is always `0`: 52 bits are enough for ten.
+/// Characters of a geohash as text. The last one is always `0`: 52 bits are enough for ten characters.
 pub const TEXT_LEN: usize = 11;
 
 impl Interval {
-    /// Where `value` stands in the interval, in parts of 2^-step.
+    /// Returns the position of `value` in the interval, in parts of 2^-step.
     fn part(self, value: f64, step: u32) -> u32 {
         let offset = (value - self.min) / (self.max - self.min);
         (offset * (1u64 << step) as f64) as u32
     }
 
-    /// The part of that number.
+    /// Returns the part with this number.
     fn of_part(self, part: u32, step: u32) -> Interval {
         let scale = self.max - self.min;
         let parts = (1u64 << step) as f64;
@@ -99,7 +99,7 @@ pub struct CellBounds {
 }
 
 impl Cell {
-    /// The cell of 2·`step` bits that holds `position`, which is valid.
+    /// Returns the cell of 2·`step` bits that contains `position`, which must be valid.
     pub fn around(position: Position, step: u32) -> Cell {
         Cell::in_ranges(position, step, LATITUDE)
     }
@@ -110,7 +110,7 @@ impl Cell {
         Cell { bits: spread(latitude) | spread(longitude) << 1, step }
     }
 
-    /// Its rectangle.
+    /// Returns the rectangle of the cell.
     pub fn bounds(self) -> CellBounds {
         CellBounds {
             longitude: LONGITUDE.of_part(gather(self.bits >> 1), self.step),
@@ -118,12 +118,12 @@ impl Cell {
         }
     }
 
-    /// The cell next to it: `east` and `north` are -1, 0 or 1. Beyond the edge of the earth begins its other side.
+    /// Returns the adjacent cell: `east` and `north` are -1, 0 or 1. At an edge of the map it is on the other side.
     pub fn neighbour(self, east: i32, north: i32) -> Cell {
         let unused = 64 - self.step * 2;
         let moved = |bits: u64, own: u64, other: u64, by: i32| {
             let (own_bits, other_bits) = (bits & own, bits & other);
-            // The other axis's bits are filled, so that a carry runs through them.
+            // The other axis's bits are set, so that a carry passes through them.
             let filler = other >> unused;
             let moved = match by {
                 0 => own_bits,
@@ -137,20 +137,20 @@ impl Cell {
         Cell { bits: moved(bits, LATITUDE_BITS, LONGITUDE_BITS, north), step: self.step }
     }
 
-    /// The scores of the places in the cell, from the first to before the second.
+    /// Returns the range of scores of the places in the cell, its end excluded.
     pub fn scores(self) -> (f64, f64) {
         let shift = 2 * (STEP_MAX - self.step);
         ((self.bits << shift) as f64, ((self.bits + 1) << shift) as f64)
     }
 }
 
-/// The score of a valid position.
+/// Returns the score of a valid position.
 pub fn score(position: Position) -> f64 {
     Cell::around(position, STEP_MAX).bits as f64
 }
 
-/// The bits that a score means. Any score has some, as C's conversion has them on the processors Redis runs on: fractions
-/// are cut off, negative ones wrap.
+/// Returns the bits that a score stands for. Any score has some, by C's conversion on the processors that Redis runs
+/// on: fractions are cut off, negative numbers wrap.
 pub fn bits_of_score(score: f64) -> u64 {
     const HALF: f64 = 9_223_372_036_854_775_808.0;
     if score < HALF {
@@ -162,7 +162,7 @@ pub fn bits_of_score(score: f64) -> u64 {
     }
 }
 
-/// The position that a score stands for: the middle of its cell.
+/// Returns the position that a score stands for: the middle of its cell.
 pub fn position(score: f64) -> Position {
     let bounds = Cell { bits: bits_of_score(score), step: STEP_MAX }.bounds();
     Position {
@@ -171,7 +171,7 @@ pub fn position(score: f64) -> Position {
     }
 }
 
-/// The geohash of a position as text.
+/// Returns the geohash of a position as text.
 pub fn text(position: Position) -> [u8; TEXT_LEN] {
     let bits = Cell::in_ranges(position, STEP_MAX, LATITUDE_STANDARD).bits;
     let mut text = [ALPHABET[0]; TEXT_LEN];
@@ -223,7 +223,7 @@ mod tests {
             assert_eq!(cell.neighbour(0, 1).neighbour(0, -1), cell);
             assert_eq!(cell.neighbour(0, 0), cell);
         }
-        // Round the earth.
+        // Around the earth.
         let last = Cell::around(at(179.999, 0.0), 10);
         assert_eq!(last.neighbour(1, 0), Cell::around(at(-179.999, 0.0), 10));
     }

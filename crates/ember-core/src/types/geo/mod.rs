@@ -1,7 +1,7 @@
-//! Places on the earth as scores of a sorted set: positions, distances, and which scores a search has to look at.
+//! Places on the earth as scores of a sorted set: positions, distances, and the scores that a search reads.
 //!
-//! A position is kept as a 52-bit geohash ([`geohash`]), so that near places mostly have near scores; a search looks at the
-//! cell around its centre and the cells next to it ([`area`]), and measures what it finds there.
+//! A position is stored as a 52-bit geohash ([`geohash`]), so that near places mostly have near scores. A search reads
+//! the cell around its center and the cells next to it ([`area`]), and measures the distance of what it finds there.
 
 pub mod area;
 pub mod geohash;
@@ -9,7 +9,7 @@ pub mod polygon;
 
 use polygon::Polygon;
 
-/// The mean radius of the earth in metres that all distances here suppose.
+/// The mean radius of the earth in meters, as all distances here assume it.
 pub const EARTH_RADIUS_M: f64 = 6_372_797.560_856;
 
 /// A place.
@@ -17,11 +17,11 @@ pub const EARTH_RADIUS_M: f64 = 6_372_797.560_856;
 pub struct Position {
     /// Degrees east, -180 to 180.
     pub longitude: f64,
-    /// Degrees north; a geohash has room for -85.05112878 to 85.05112878.
+    /// Degrees north; a geohash covers -85.05112878 to 85.05112878.
     pub latitude: f64,
 }
 
-/// Degrees as radians. The factor is the same double everywhere, so that results agree to the last bit.
+/// Converts degrees to radians. The factor is the same double everywhere, so that results agree to the last bit.
 fn radians(degrees: f64) -> f64 {
     degrees * (std::f64::consts::PI / 180.0)
 }
@@ -31,13 +31,13 @@ fn degrees(radians: f64) -> f64 {
 }
 
 impl Position {
-    /// Whether a geohash can hold the place.
+    /// Returns whether a geohash can represent the place.
     pub fn is_valid(self) -> bool {
         (geohash::LONGITUDE.min..=geohash::LONGITUDE.max).contains(&self.longitude)
             && (geohash::LATITUDE.min..=geohash::LATITUDE.max).contains(&self.latitude)
     }
 
-    /// The distance in metres on a sphere, by the haversine formula.
+    /// Returns the distance in meters on a sphere, by the haversine formula.
     pub fn distance_m(self, other: Position) -> f64 {
         let half_longitude = ((radians(other.longitude) - radians(self.longitude)) / 2.0).sin();
         if half_longitude == 0.0 {
@@ -50,32 +50,32 @@ impl Position {
     }
 }
 
-/// The distance in metres between two places of one longitude.
+/// Returns the distance in meters between two places of one longitude.
 fn latitude_distance_m(from: f64, to: f64) -> f64 {
     EARTH_RADIUS_M * (radians(to) - radians(from)).abs()
 }
 
-/// What a search covers, in metres.
+/// The shape that a search covers, in meters.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
-    /// All within this distance.
+    /// All places within this distance.
     Circle {
         /// The distance.
         radius_m: f64,
     },
-    /// All within a box whose sides run along the axes.
+    /// All places in a box whose sides run along the axes.
     Rectangle {
         /// From west to east.
         width_m: f64,
         /// From south to north.
         height_m: f64,
     },
-    /// All within a polygon, wherever the centre is.
+    /// All places in a polygon, wherever the center is.
     Polygon(Polygon),
 }
 
 impl Shape {
-    /// The distance in metres from `centre` to `place` if the shape around the centre covers it.
+    /// Returns the distance in meters from `centre` to `place` if the shape around the center covers it.
     pub fn distance_m(&self, centre: Position, place: Position) -> Option<f64> {
         match *self {
             Shape::Polygon(ref polygon) => polygon.covers(place).then(|| centre.distance_m(place)),
@@ -96,7 +96,7 @@ impl Shape {
         }
     }
 
-    /// The distance in metres from the centre that nothing inside is farther than.
+    /// Returns a distance in meters from the center that no place inside exceeds.
     fn reach_m(&self, centre: Position) -> f64 {
         match *self {
             Shape::Circle { radius_m } => radius_m,

@@ -1,15 +1,15 @@
 //! A polygon on the map: straight lines between its vertices in degrees, the last one joined to the first.
 //!
-//! Whether it covers a place is decided by the even-odd rule (M. Shimrat, Algorithm 112, 1962): a ray from the place to the
-//! east crosses its edges an odd number of times. Edges do not cross the 180th meridian.
+//! The even-odd rule (M. Shimrat, Algorithm 112, 1962) decides whether it covers a place: if so, a ray from the place
+//! to the east crosses its edges an odd number of times. Edges do not cross the 180th meridian.
 
 use super::area::Bounds;
 use super::{Position, degrees, radians};
 
-/// Vertices that a polygon has at least.
+/// The minimum number of vertices of a polygon.
 pub const VERTICES_MIN: usize = 3;
 
-/// Three vertices or more, with what follows from them.
+/// Three or more vertices, and the bounds that follow from them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Polygon {
     vertices: Vec<Position>,
@@ -17,7 +17,7 @@ pub struct Polygon {
 }
 
 impl Polygon {
-    /// The polygon with these vertices, all valid; at least [`VERTICES_MIN`]. O(vertices).
+    /// Returns the polygon with these vertices, which must be valid and at least [`VERTICES_MIN`]. O(vertices).
     pub fn new(vertices: Vec<Position>) -> Polygon {
         assert!(vertices.len() >= VERTICES_MIN, "the caller counts them");
         let nowhere = Bounds {
@@ -35,7 +35,8 @@ impl Polygon {
         Polygon { vertices, bounds }
     }
 
-    /// Where distances are measured from: the direction of the sum of the vertices as vectors from the middle of the earth.
+    /// Returns the point from which distances are measured: the direction of the sum of the vertices as vectors from
+    /// the center of the earth.
     pub fn centre(&self) -> Position {
         let (mut x, mut y, mut z) = (0.0, 0.0, 0.0);
         for vertex in &self.vertices {
@@ -48,12 +49,12 @@ impl Polygon {
         Position { longitude: degrees(y.atan2(x)), latitude: degrees(latitude) }
     }
 
-    /// The smallest rectangle around it.
+    /// Returns the smallest rectangle around the polygon.
     pub(super) fn bounds(&self) -> Bounds {
         self.bounds
     }
 
-    /// The distance in metres from `centre` to the farthest corner of its bounds.
+    /// Returns the distance in meters from `centre` to the farthest corner of its bounds.
     pub(super) fn reach_m(&self, centre: Position) -> f64 {
         let Bounds { west, south, east, north } = self.bounds;
         let corners = [(west, north), (east, north), (west, south), (east, south)];
@@ -62,7 +63,7 @@ impl Polygon {
         distances.into_iter().fold(0.0, f64::max)
     }
 
-    /// Whether it covers `place`. O(vertices) within its bounds.
+    /// Returns whether the polygon covers `place`. O(vertices) within its bounds.
     pub fn covers(&self, place: Position) -> bool {
         if !self.bounds.contains(place) {
             return false;
@@ -73,7 +74,8 @@ impl Polygon {
     }
 }
 
-/// Whether the ray from `place` to the east crosses the edge between `a` and `b`, of which one end belongs to it.
+/// Returns whether the ray from `place` to the east crosses the edge between `a` and `b`, which includes one of its
+/// ends.
 fn is_crossed(place: Position, a: Position, b: Position) -> bool {
     if (a.latitude > place.latitude) == (b.latitude > place.latitude) {
         return false;

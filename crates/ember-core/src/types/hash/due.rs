@@ -1,12 +1,13 @@
-//! When the fields of a large hash expire: a heap of times that says where to look.
+//! The expiry index of the fields of a large hash: a heap of times and positions.
 //!
-//! An element is twelve bytes: a time, and the hash bits that lead to the field ([`Elements::position_of`]), never the field
-//! itself. So a field that is removed, or whose expiry moves, leaves nothing dangling, only an element that finds nothing
-//! when its time comes. When these may be more than the others, all elements are *checked*, a few with each change, so
-//! that no change waits for all: the table knows which fields still need one, and they get a new one.
+//! An element is twelve bytes: a time, and the hash bits that lead to the field ([`Elements::position_of`]), never the
+//! field itself. So a field that is removed, or whose expiry changes, leaves nothing dangling, only a stale element
+//! that finds nothing when its time comes. When stale elements may outnumber the others, all elements are *checked*, a
+//! few with each change, so that no change takes long: the table knows which fields still need an element and adds a
+//! new one for each.
 //!
 //! Both parts are binary heaps (Williams, "Algorithm 232: Heapsort", CACM 7(6), 1964). Elements to be checked are taken
-//! from the end of theirs, which leaves a heap.
+//! from the end of their heap, which leaves a heap.
 //!
 //! [`Elements::position_of`]: crate::types::elements::Elements::position_of
 
@@ -15,19 +16,20 @@ use crate::memory::size_class;
 /// Bits of a time in an element, and of a position.
 const PART_BITS: u32 = 48;
 
-/// The last time an element can tell. A field that expires later is looked at then, and again.
+/// The last time that an element can hold. A field that expires later is examined at that time, and again later.
 const TIME_MAX_MS: i64 = (1 << PART_BITS) - 1;
 
-/// A few expiries are not checked for a handful of elements that find nothing.
+/// The number of stale elements that are tolerated even if few fields have an expiry.
 const BLOAT_MIN: usize = 64;
 
-/// The number of rounds of checks that can be distinguished: what a field can note ([`Slot::set_clock`]) but 0, which new
-/// fields have.
+/// The number of rounds of checks that can be distinguished: the values that a field can record ([`Slot::set_clock`])
+/// except 0, which new fields have.
 ///
 /// [`Slot::set_clock`]: crate::entries::entry::Slot::set_clock
 const ROUNDS: u32 = (1 << 24) - 1;
 
-/// A time above a position, in 32-bit words so that it takes twelve bytes; the order is that of the number.
+/// A time in the high bits and a position in the low bits, in 32-bit words so that it takes twelve bytes; ordered as
+/// that number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Due([u32; 3]);
 
@@ -59,7 +61,7 @@ impl Heap {
 
     fn push(&mut self, due: Due) {
         if self.0.len() == self.0.capacity() {
-            // A quarter, not double: this heap is the cost of a field's expiry.
+            // Grows by a quarter instead of doubling: this heap is the cost of a field's expiry.
             self.0.reserve_exact((self.0.len() / 4).max(4));
         }
         self.0.push(due);
@@ -92,33 +94,34 @@ impl Heap {
     }
 }
 
-/// Times at which to look for expired fields, and where.
+/// The times and positions at which to look for expired fields.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DueTimes {
     heap: Heap,
-    /// Elements that are to be checked.
+    /// Elements yet to be checked.
     unchecked: Heap,
-    /// How often elements have been checked, less one, up to [`ROUNDS`].
+    /// The number of rounds of checks begun, modulo [`ROUNDS`].
     rounds: u32,
 }
 
 impl DueTimes {
-    /// Bytes of memory taken.
+    /// Returns the bytes of memory taken.
     pub(super) fn memory_bytes(&self) -> usize {
         self.heap.memory_bytes() + self.unchecked.memory_bytes()
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub(super) fn len(&self) -> usize {
         self.heap.0.len() + self.unchecked.0.len()
     }
 
-    /// What a field is to note when an element is added for it; the same until the next round of checks. Never 0.
+    /// Returns the round that a field records when an element is added for it; the same until the next round of checks.
+    /// Never 0.
     pub(super) fn round(&self) -> u32 {
         self.rounds + 1
     }
 
-    /// Adds a time to look at a position. O(log n), mostly O(1) for times in ascending order.
+    /// Adds a time and a position. O(log n), mostly O(1) for times in ascending order.
     pub(super) fn add(&mut self, at_ms: i64, position: u64) {
         self.heap.push(Due::new(at_ms, position));
     }
@@ -130,13 +133,13 @@ impl DueTimes {
         }
     }
 
-    /// The earliest time, Unix time in ms: no field expires before it.
+    /// Returns the earliest time, Unix time in ms: no field expires before it.
     #[inline]
     pub(super) fn earliest_ms(&self) -> Option<i64> {
         self.least().map(|due| due.parts().0)
     }
 
-    /// Takes out a position to look at whose time has come. O(log n).
+    /// Removes and returns a position whose time has come. O(log n).
     pub(super) fn pop(&mut self, now_ms: i64) -> Option<u64> {
         let least = self.least()?;
         let (at_ms, position) = least.parts();
@@ -152,8 +155,8 @@ impl DueTimes {
         Some(position)
     }
 
-    /// The next element to check, time and position, if elements are being checked; a round of that begins when there are
-    /// too many for `volatile` fields that expire.
+    /// Returns the next element to check, time and position, while elements are being checked. A round of checks begins
+    /// when there are too many elements for `volatile` fields with an expiry.
     pub(super) fn next_to_check(&mut self, volatile: usize) -> Option<(i64, u64)> {
         if self.unchecked.0.is_empty() {
             if self.heap.0.len() <= 2 * volatile + BLOAT_MIN {
@@ -169,12 +172,12 @@ impl DueTimes {
         Some(due.parts())
     }
 
-    /// Forgets all.
+    /// Removes all elements.
     pub(super) fn clear(&mut self) {
         (self.heap, self.unchecked) = (Heap::default(), Heap::default());
     }
 
-    /// Every time with its position, in no order.
+    /// Returns every time with its position, in no particular order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (i64, u64)> {
         self.heap.0.iter().chain(&self.unchecked.0).map(|due| due.parts())
     }
@@ -229,7 +232,7 @@ mod tests {
             for (position, &at_ms) in times.iter().enumerate() {
                 due.add(at_ms, position as u64);
             }
-            // Some elements stay in the one heap, some go to the other.
+            // Some elements stay in one heap, others move to the other.
             due.unchecked = std::mem::take(&mut due.heap);
             for _ in 0..unchecked {
                 let Some((at_ms, position)) = due.next_to_check(usize::MAX / 4) else { break };

@@ -1,4 +1,4 @@
-//! A field of a hash, as it is read and as it is set.
+//! A field of a hash, in its forms for reading and for setting.
 
 use std::sync::Arc;
 
@@ -11,31 +11,31 @@ pub struct Field<'a> {
     pub name: StringValue<'a>,
     /// The value.
     pub value: StringValue<'a>,
-    /// When it expires, Unix time in ms.
+    /// The expiry, Unix time in ms.
     pub expire_at_ms: Option<i64>,
 }
 
 impl Field<'_> {
-    /// Whether its time has come at `now_ms`.
+    /// Returns whether the field has expired at `now_ms`.
     #[inline]
     pub fn is_expired(&self, now_ms: i64) -> bool {
         self.expire_at_ms.is_some_and(|at_ms| at_ms <= now_ms)
     }
 }
 
-/// What a set field's expiry is to be.
+/// The new expiry of a field that is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NewExpiry {
     /// None.
     None,
-    /// That which it had.
+    /// The field's previous expiry.
     Kept,
-    /// This Unix time in ms, yet to come.
+    /// This Unix time in ms, which must be in the future.
     At(i64),
 }
 
 impl NewExpiry {
-    /// The expiry of a field that had this one before.
+    /// Returns the new expiry of a field whose expiry was `old`.
     pub(super) fn instead_of(self, old: Option<i64>) -> Option<i64> {
         match self {
             NewExpiry::None => None,
@@ -52,7 +52,7 @@ pub struct NewField<'a> {
     pub name: &'a [u8],
     /// The value.
     pub value: &'a [u8],
-    /// The buffer that has the value, if it has one of its own: kept instead of copied, if it is large.
+    /// The value's own buffer, if it has one: kept instead of copied if the value is large.
     pub shared: Option<&'a Arc<Vec<u8>>>,
     /// The expiry.
     pub expiry: NewExpiry,

@@ -1,16 +1,16 @@
 //! A hash: fields with values, and an expiry for those that have one.
 //!
-//! | encoding | `OBJECT ENCODING` | kept as |
+//! | encoding | `OBJECT ENCODING` | stored as |
 //! |---|---|---|
 //! | [`packed`] pairs | `listpack` | one listpack: name, value, … |
 //! | [`packed`] triplets | `listpackex` | the same with expiries, once a field has had one |
 //! | [`table`] | `hashtable` | a hash table of entries, and an index of expiries |
 //!
-//! A hash takes the last form when it exceeds the limits of the configuration, and never goes back.
+//! A hash takes the last form when it exceeds the configured limits, and never converts back.
 //!
-//! A field whose time has come is not there any more for anybody who asks: look-ups take the time now. It is removed by
-//! [`Collection::remove_expired`], before a command looks at the hash or when the shard's expiry index says so; both
-//! take bounded steps, so that a field may outlive its time unseen.
+//! An expired field is invisible: look-ups compare its expiry with the current time. It is removed by
+//! [`Collection::remove_expired`], before a command reads the hash or when the shard's expiry index is due. Both take
+//! bounded steps, so an expired field may stay in memory unseen.
 
 mod due;
 mod field;
@@ -43,7 +43,7 @@ enum Fields {
     Table(Box<Table>),
 }
 
-/// The two kinds of encodings; a listpack with the number of elements for each field.
+/// The two kinds of encodings; a listpack comes with its number of elements per field.
 enum View<'a> {
     Packed(&'a Listpack, usize),
     Table(&'a Table),
@@ -65,7 +65,7 @@ impl Hash {
         }
     }
 
-    /// A hash of the fields in a listpack: name, value, name, value, … with each name once. O(fields).
+    /// Returns a hash of the fields in a listpack: name, value, name, value, … with unique names. O(fields).
     pub fn from_pairs(pairs: Listpack, limits: &EncodingLimits) -> Hash {
         let is_small = pairs.len() <= PAIR * limits.hash_max_listpack_entries
             && pairs.iter().all(|element| element.len_bytes() <= limits.hash_max_listpack_value);
@@ -76,7 +76,7 @@ impl Hash {
         hash
     }
 
-    /// The listpack of names and values, if that is the encoding: what is saved of the hash then.
+    /// Returns the listpack of names and values, if that is the encoding. It is saved as it is.
     pub fn pairs(&self) -> Option<&Listpack> {
         match &self.0 {
             Fields::Pairs(list) => Some(list),
@@ -84,7 +84,7 @@ impl Hash {
         }
     }
 
-    /// The listpack of names, values and expiries, if that is the encoding.
+    /// Returns the listpack of names, values and expiries, if that is the encoding.
     pub fn triplets(&self) -> Option<&Listpack> {
         match &self.0 {
             Fields::Triplets(list) => Some(list),
@@ -92,7 +92,7 @@ impl Hash {
         }
     }
 
-    /// The field `name`, if it is there and has not expired. O(1), or O(fields) while they are packed.
+    /// Returns the field `name`, if it exists and has not expired. O(1), or O(fields) while they are packed.
     #[inline]
     pub fn get(&self, name: &[u8], now_ms: i64) -> Option<Field<'_>> {
         let field = match self.view() {
@@ -117,7 +117,7 @@ impl Hash {
         }
     }
 
-    /// The fields that have not expired, as a hash of their own. O(fields).
+    /// Returns a new hash of the fields that have not expired. O(fields).
     pub fn without_expired(&self, now_ms: i64, limits: &EncodingLimits) -> Hash {
         let mut hash = Hash::default();
         self.for_each(now_ms, |field| {
@@ -129,7 +129,7 @@ impl Hash {
         hash
     }
 
-    /// The number of fields that have not expired. O(1) unless some have and are not removed yet.
+    /// Returns the number of fields that have not expired. O(1) unless expired fields are yet to be removed.
     pub fn live_len(&self, now_ms: i64) -> usize {
         if !self.is_due(now_ms) {
             return self.len();
@@ -139,15 +139,15 @@ impl Hash {
         live
     }
 
-    /// Whether [`Collection::remove_expired`] has something to do. O(1).
+    /// Returns whether [`Collection::remove_expired`] may find expired fields. O(1).
     #[inline]
     pub fn is_due(&self, now_ms: i64) -> bool {
         self.next_expiry_ms().is_some_and(|at_ms| at_ms <= now_ms)
     }
 
-    /// Calls `visit` for some fields behind `cursor`, which is 0 at the beginning, and returns the cursor to go on from, 0
-    /// at the end. What is there from the first call to the last is visited at least once. O(count), or all fields while
-    /// they are packed. Expired fields are visited too.
+    /// Calls `visit` for about `count` fields from `cursor` on, 0 at the beginning, and returns the cursor to continue
+    /// from, 0 at the end. Fields that exist from the first call to the last are visited at least once. O(count), or
+    /// all fields while they are packed. Expired fields are visited, too.
     pub fn scan(&self, cursor: u64, count: usize, visit: impl FnMut(Field<'_>)) -> u64 {
         match self.view() {
             View::Packed(list, stride) => {
@@ -158,15 +158,15 @@ impl Hash {
         }
     }
 
-    /// Prepares for `count` fields about to be set, which make a table at once if they are too many for a listpack.
+    /// Prepares for setting `count` fields: converts to a table at once if they are too many for a listpack.
     pub fn expect_fields(&mut self, count: usize, limits: &EncodingLimits) {
         if count > limits.hash_max_listpack_entries {
             self.become_table();
         }
     }
 
-    /// Sets a field; true if there was none of this name that had not expired at `now_ms`. O(1), or O(fields) while they
-    /// are packed.
+    /// Sets a field. Returns true if no field of this name existed that had not expired at `now_ms`. O(1), or O(fields)
+    /// while they are packed.
     pub fn set(&mut self, new: &NewField<'_>, now_ms: i64, limits: &EncodingLimits) -> bool {
         if let View::Packed(list, _) = self.view() {
             let longest = new.name.len().max(new.value.len());
@@ -188,7 +188,8 @@ impl Hash {
         is_new
     }
 
-    /// Gives the field `name`, which is there, an expiry yet to come, or none. O(1), or O(fields) while they are packed.
+    /// Sets a future expiry of the existing field `name`, or removes its expiry. O(1), or O(fields) while they are
+    /// packed.
     pub fn set_expiry(&mut self, name: &[u8], expire_at_ms: Option<i64>) {
         if expire_at_ms.is_some() {
             self.become_triplets();
@@ -204,7 +205,8 @@ impl Hash {
         }
     }
 
-    /// Removes a field; true if it was there and had not expired at `now_ms`. O(1), or O(fields) while they are packed.
+    /// Removes a field. Returns true if it existed and had not expired at `now_ms`. O(1), or O(fields) while they are
+    /// packed.
     pub fn remove(&mut self, name: &[u8], now_ms: i64) -> bool {
         let (list, stride) = match &mut self.0 {
             Fields::Pairs(list) => (list, PAIR),
@@ -217,14 +219,14 @@ impl Hash {
         was_live
     }
 
-    /// Makes room for expiries, unless there is.
+    /// Converts pairs to triplets, which can hold expiries.
     fn become_triplets(&mut self) {
         if let Fields::Pairs(list) = &self.0 {
             self.0 = Fields::Triplets(Box::new(packed::to_triplets(list)));
         }
     }
 
-    /// Moves the fields to a table, unless they are in one.
+    /// Moves the fields to a table, unless they are in one already.
     #[cold]
     fn become_table(&mut self) {
         let View::Packed(list, stride) = self.view() else { return };
@@ -291,7 +293,7 @@ impl Collection for Hash {
         }
     }
 
-    /// The number of fields, those included that have expired and are not removed yet.
+    /// Returns the number of fields, including expired ones that are not removed yet.
     #[inline]
     fn len(&self) -> usize {
         match self.view() {

@@ -5,8 +5,8 @@
 //! triplets   name, value, expiry | name, value, expiry | …    once a field has had an expiry
 //! ```
 //!
-//! An expiry is a Unix time in ms, 0 for none. Triplets with an expiry come first, in the order of their expiries, so what
-//! is due stands together at the front.
+//! An expiry is a Unix time in ms, 0 for none. Triplets with an expiry come first, in the order of their expiries, so
+//! those that are due are at the front.
 
 use std::collections::HashSet;
 
@@ -16,13 +16,13 @@ use crate::types::value::StringValue;
 
 use super::field::Field;
 
-/// The number of elements of a field without room for an expiry.
+/// The number of elements per field without an expiry.
 pub(super) const PAIR: usize = 2;
 
-/// The number of elements of a field with an expiry or 0.
+/// The number of elements per field with an expiry or 0.
 pub(super) const TRIPLET: usize = 3;
 
-/// What stands for no expiry.
+/// The stored value for no expiry.
 const NEVER: i64 = 0;
 
 fn text(element: Element<'_>) -> StringValue<'_> {
@@ -39,7 +39,7 @@ fn expiry(element: Element<'_>) -> Option<i64> {
     }
 }
 
-/// Every field of a listpack with `stride` elements for each, in order.
+/// Returns every field of a listpack with `stride` elements per field, in order.
 #[inline]
 pub(super) fn fields(list: &Listpack, stride: usize) -> impl Iterator<Item = Field<'_>> {
     fields_of(list.iter(), stride)
@@ -57,24 +57,24 @@ fn fields_of<'a>(
     })
 }
 
-/// The offset of the field `name`. O(fields).
+/// Returns the offset of the field `name`. O(fields).
 #[inline]
 pub(super) fn find(list: &Listpack, stride: usize, name: &[u8]) -> Option<usize> {
     list.find(list.first()?, name, stride - 1)
 }
 
-/// The field at an offset.
+/// Returns the field at an offset.
 #[inline]
 pub(super) fn field(list: &Listpack, stride: usize, at: usize) -> Field<'_> {
     fields_of(list.iter_from(at), stride).next().expect("an offset that was found is that of a field")
 }
 
-/// The offset of the field with this index, which is below their number. O(fields).
+/// Returns the offset of the field at `index`, which must be below the number of fields. O(fields).
 pub(super) fn at_index(list: &Listpack, stride: usize, index: usize) -> usize {
     list.at((index * stride) as isize).expect("the index is below the number of fields")
 }
 
-/// Gives the field at an offset another value.
+/// Replaces the value of the field at an offset.
 pub(super) fn replace_value(list: &mut Listpack, at: usize, value: &[u8]) {
     let at = list.next(at).expect("a value stands behind the name");
     list.replace(at, value);
@@ -85,13 +85,13 @@ pub(super) fn remove(list: &mut Listpack, stride: usize, at: usize) {
     list.remove_range(at, stride);
 }
 
-/// Adds a pair, whose name is not there.
+/// Appends a pair. Its name must not exist yet.
 pub(super) fn push_pair(list: &mut Listpack, name: &[u8], value: &[u8]) {
     list.push_back(name);
     list.push_back(value);
 }
 
-/// The same fields with room for expiries.
+/// Returns the same fields as triplets, without expiries.
 pub(super) fn to_triplets(pairs: &Listpack) -> Listpack {
     let mut triplets = Listpack::new();
     let mut digits = itoa::Buffer::new();
@@ -104,7 +104,7 @@ pub(super) fn to_triplets(pairs: &Listpack) -> Listpack {
     triplets
 }
 
-/// Adds a triplet, whose name is not there, in its place. O(fields).
+/// Inserts a triplet in the order of expiries. Its name must not exist yet. O(fields).
 pub(super) fn insert_triplet(list: &mut Listpack, name: &[u8], value: &[u8], expire_at_ms: Option<i64>) {
     match expire_at_ms.and_then(|at_ms| first_behind(list, at_ms)) {
         None => {
@@ -120,8 +120,8 @@ pub(super) fn insert_triplet(list: &mut Listpack, name: &[u8], value: &[u8], exp
     }
 }
 
-/// The offset of the first triplet that expires behind `at_ms` or never: those that expire together stay in the order they
-/// came, also when they are written and read again.
+/// Returns the offset of the first triplet that expires after `at_ms` or never. Triplets with the same expiry stay in
+/// the order of insertion, also when they are saved and loaded.
 fn first_behind(list: &Listpack, at_ms: i64) -> Option<usize> {
     let mut at = list.first();
     while let Some(name_at) = at {
@@ -134,7 +134,7 @@ fn first_behind(list: &Listpack, at_ms: i64) -> Option<usize> {
     None
 }
 
-/// Gives the triplet at an offset another expiry and, if so wished, another value. O(fields).
+/// Changes the expiry of the triplet at an offset and, with `Some`, its value. O(fields).
 pub(super) fn move_triplet(list: &mut Listpack, at: usize, value: Option<&[u8]>, expire_at_ms: Option<i64>) {
     let value_at = list.next(at).expect("a value stands behind the name");
     let name = list.get(at).to_vec();
@@ -143,7 +143,7 @@ pub(super) fn move_triplet(list: &mut Listpack, at: usize, value: Option<&[u8]>,
     insert_triplet(list, &name, &value, expire_at_ms);
 }
 
-/// The earliest expiry of a triplet.
+/// Returns the earliest expiry of a triplet.
 #[inline]
 pub(super) fn earliest_ms(triplets: &Listpack) -> Option<i64> {
     fields(triplets, TRIPLET).next().and_then(|field| field.expire_at_ms)
@@ -160,7 +160,7 @@ pub(super) fn remove_expired(triplets: &mut Listpack, now_ms: i64, max: usize, n
     expired
 }
 
-/// Checks that the listpack is well formed, every name is there once, and triplets are in order; for tests.
+/// Checks that the listpack is well formed, names are unique and triplets are in order; for tests.
 pub(super) fn check_invariants(list: &Listpack, stride: usize) {
     list.check_invariants();
     assert_eq!(list.len() % stride, 0, "fields are whole");

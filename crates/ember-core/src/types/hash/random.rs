@@ -1,4 +1,4 @@
-//! Fields of a hash chosen at random. What has expired is to be removed before.
+//! Fields of a hash chosen at random. Expired fields must be removed first.
 
 use std::collections::HashSet;
 
@@ -6,12 +6,12 @@ use super::{Field, Hash, View, packed};
 use crate::algorithms::random::Random;
 use crate::types::collection::Collection;
 
-/// A table's fields are drawn one by one while at most one in this number is wanted; of more, drawing would meet the
-/// same ones too often, and all are looked at instead. Redis has the same factor.
+/// A table's fields are drawn one by one while at most one in this number is wanted. For more, drawing would repeat the
+/// same fields too often, and all fields are read instead. Redis has the same factor.
 const FIELDS_PER_DRAW_MIN: usize = 3;
 
 impl Hash {
-    /// A field, each with the same chance. Expected O(1), or O(fields) while they are packed.
+    /// Returns a field chosen uniformly at random. Expected O(1), or O(fields) while they are packed.
     pub fn random(&self, random: &mut Random) -> Option<Field<'_>> {
         match self.view() {
             View::Table(table) => table.random(random),
@@ -23,8 +23,8 @@ impl Hash {
         }
     }
 
-    /// Calls `visit` with `count` fields drawn one independently of the other, until it returns false. The hash is not
-    /// empty. Expected O(count), and O(fields) more while they are packed.
+    /// Calls `visit` with `count` fields, each drawn independently, until it returns false. The hash must not be empty.
+    /// Expected O(count), plus O(fields) while they are packed.
     pub fn draw(&self, count: u64, random: &mut Random, mut visit: impl FnMut(Field<'_>) -> bool) {
         let mut draws = 0..count;
         match self.view() {
@@ -38,8 +38,8 @@ impl Hash {
         }
     }
 
-    /// Calls `visit` with `count` different fields, or all if there are not more; every choice has the same chance. Expected
-    /// O(count), or O(fields) while they are packed.
+    /// Calls `visit` with `count` different fields, or all if there are fewer; every choice has the same probability.
+    /// Expected O(count), or O(fields) while they are packed.
     pub fn draw_different(&self, count: usize, random: &mut Random, mut visit: impl FnMut(Field<'_>)) {
         match self.view() {
             View::Packed(list, stride) => {

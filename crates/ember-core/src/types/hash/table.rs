@@ -1,11 +1,11 @@
-//! The fields of a large hash: a hash table, and an index of the times at which some of them expire.
+//! The fields of a large hash: a hash table, and an index of expiries.
 //!
 //! # Invariants
 //!
 //! * `volatile` counts the fields with an expiry.
-//! * For each of them `due` has an element with its position and its expiry, or a time before that: when that comes, or the
-//!   element is checked, the field gets another. There is no element at all when there is no such field.
-//! * The clock of a field's entry is the round of checks in which it last got an element.
+//! * For each of these fields `due` has an element with its position and its expiry or an earlier time: when that time
+//!   comes, or the element is checked, the field gets another element. Without such fields `due` is empty.
+//! * The clock of a field's entry is the round of checks in which the field last got an element.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::memory::size_class;
 use crate::types::elements::{Elements, Place};
 use crate::types::value::StringValue;
 
-/// Elements that are checked with each change of an expiry: enough to be done long before there are too many again.
+/// Elements checked per change of an expiry: enough to finish a round long before there are too many elements again.
 const CHECKS_PER_CHANGE: usize = 4;
 
 /// The fields of a large hash.
@@ -38,7 +38,7 @@ fn field(entry: EntryRef<'_>) -> Field<'_> {
     }
 }
 
-/// A new field's value in the form in which a table keeps it.
+/// Returns a new field's value in the form in which a table stores it.
 #[inline]
 fn stored<'a>(new: &NewField<'a>) -> NewValue<'a> {
     match new.shared {
@@ -52,38 +52,38 @@ impl Table {
         self.fields.len()
     }
 
-    /// Bytes of memory taken, this struct's allocation included.
+    /// Returns the bytes of memory taken, including this struct's allocation.
     pub(super) fn memory_bytes(&self) -> usize {
         size_class(size_of::<Table>()) + self.fields.memory_bytes() + self.due.memory_bytes()
     }
 
-    /// The field `name`, expired or not. O(1).
+    /// Returns the field `name`, expired or not. O(1).
     #[inline]
     pub(super) fn get(&self, name: &[u8]) -> Option<Field<'_>> {
         self.fields.get(name).map(field)
     }
 
-    /// Moves fields to other allocations; the index of their expiries stays.
+    /// Moves fields to other allocations; the index of their expiries stays in place.
     pub(super) fn move_inside(&mut self, from: u64, most: usize, mover: &mut Mover<'_>) -> u64 {
         self.fields.move_inside(from, most, mover)
     }
 
-    /// Asks the processor to fetch what look-ups of these fields will read.
+    /// Prefetches what look-ups of these fields will read.
     pub(super) fn fetch_ahead(&self, names: &[&[u8]]) {
         self.fields.fetch_ahead(names.iter().copied());
     }
 
-    /// Every field, expired or not.
+    /// Returns every field, expired or not.
     pub(super) fn iter(&self) -> impl Iterator<Item = Field<'_>> {
         self.fields.iter().map(field)
     }
 
-    /// A field, each with the same chance. Expected O(1).
+    /// Returns a field chosen uniformly at random. Expected O(1).
     pub(super) fn random(&self, random: &mut Random) -> Option<Field<'_>> {
         self.fields.random(random).map(field)
     }
 
-    /// The place of a field, each with the same chance, and the field. Expected O(1).
+    /// Returns a field chosen uniformly at random, and its place. Expected O(1).
     pub(super) fn random_place(&self, random: &mut Random) -> Option<(Place, Field<'_>)> {
         let place = self.fields.random_place(random)?;
         Some((place, field(self.fields.entry(place))))
@@ -94,14 +94,14 @@ impl Table {
         self.fields.scan(cursor, count, |entry| visit(field(entry)))
     }
 
-    /// The earliest time at which a field may have expired, Unix time in ms: never later than the first does, sometimes
-    /// earlier. O(1).
+    /// Returns the earliest time at which a field may have expired, Unix time in ms: never later than the first expiry,
+    /// sometimes earlier. O(1).
     #[inline]
     pub(super) fn earliest_ms(&self) -> Option<i64> {
         self.due.earliest_ms()
     }
 
-    /// Sets a field; true if there was none of this name that had not expired at `now_ms`. O(1).
+    /// Sets a field. Returns true if no field of this name existed that had not expired at `now_ms`. O(1).
     #[inline]
     pub(super) fn set(&mut self, new: &NewField<'_>, now_ms: i64) -> bool {
         match new.expiry {
@@ -112,7 +112,7 @@ impl Table {
         }
     }
 
-    /// [`Table::set`] where an expiry is set or may be there.
+    /// [`Table::set`] for a field that gets or may have an expiry.
     fn set_volatile(&mut self, new: &NewField<'_>, now_ms: i64) -> bool {
         let place = self.fields.find(new.name);
         let old = place.map(|place| field(self.fields.entry(place)));
@@ -129,7 +129,7 @@ impl Table {
         !was_live
     }
 
-    /// Gives the field `name`, which is there, another expiry. O(1).
+    /// Changes the expiry of the existing field `name`. O(1).
     pub(super) fn set_expiry(&mut self, name: &[u8], expire_at_ms: Option<i64>) {
         let Some(place) = self.fields.find(name) else { return };
         let old = self.fields.entry(place).expire_at_ms();
@@ -137,13 +137,13 @@ impl Table {
         self.note_expiry(name, old, expire_at_ms);
     }
 
-    /// Keeps counter and index right when the expiry of the field `name` was `old` and is `new` now.
+    /// Updates counter and index after the expiry of the field `name` has changed from `old` to `new`.
     fn note_expiry(&mut self, name: &[u8], old: Option<i64>, new: Option<i64>) {
         if old == new {
             return;
         }
         self.volatile = self.volatile + usize::from(new.is_some()) - usize::from(old.is_some());
-        // A later expiry keeps its earlier element, so that refreshing one again and again adds nothing.
+        // With a later expiry the field keeps its earlier element, so that repeated refreshing adds nothing.
         if let Some(at_ms) = new
             && old.is_none_or(|old| at_ms < old)
             && let Some(place) = self.fields.find(name)
@@ -160,7 +160,7 @@ impl Table {
         self.fields.edit(place, |slot| slot.set_clock(round));
     }
 
-    /// Keeps the elements of the index few.
+    /// Limits the number of elements in the index.
     fn tend_due(&mut self) {
         if self.volatile == 0 {
             return self.due.clear();
@@ -172,7 +172,7 @@ impl Table {
         }
     }
 
-    /// Gives the fields at a position an element for which `is_wanted`, given expiry and clock, holds.
+    /// Adds an element for each field at a position for which `is_wanted`, given expiry and clock, holds.
     fn renew_due(&mut self, position: u64, is_wanted: impl Fn(i64, u32) -> bool) {
         let round = self.due.round();
         let needs_one =
@@ -184,13 +184,13 @@ impl Table {
         }
     }
 
-    /// Removes a field; true if it was there and had not expired at `now_ms`. O(1).
+    /// Removes a field. Returns true if it existed and had not expired at `now_ms`. O(1).
     #[inline]
     pub(super) fn remove(&mut self, name: &[u8], now_ms: i64) -> bool {
         self.fields.find(name).is_some_and(|place| !self.remove_at(place, now_ms))
     }
 
-    /// Removes a field; true if it had expired at `now_ms`.
+    /// Removes the field at a place. Returns true if it had expired at `now_ms`.
     fn remove_at(&mut self, place: Place, now_ms: i64) -> bool {
         let removed = self.fields.remove_at(place);
         let entry = removed.entry();
@@ -201,13 +201,14 @@ impl Table {
         entry.is_expired(now_ms)
     }
 
-    /// Removes fields that have expired at `now_ms`, looking at no more than `max` places, and returns how many were
-    /// removed. O(log fields) for each look.
+    /// Removes fields that have expired at `now_ms`, examining at most `max` places, and returns how many were removed.
+    /// O(log fields) per place.
     pub(super) fn remove_expired(&mut self, now_ms: i64, max: usize, names: &mut Names) -> usize {
         let mut removed = 0;
         for _ in 0..max {
             let Some(position) = self.due.pop(now_ms) else { break };
-            // Several fields may have one position. Those that have expired go; the others may have lost their element.
+            // Several fields may have one position. The expired ones are removed; the others may have lost their
+            // element.
             while let Some(place) = self.fields.find_at(position, |entry| entry.is_expired(now_ms)) {
                 names.add(self.fields.entry(place).key());
                 self.remove_at(place, now_ms);
@@ -220,7 +221,7 @@ impl Table {
         removed
     }
 
-    /// The earliest expiry of the fields at a position.
+    /// Returns the earliest expiry of the fields at a position.
     fn earliest_at(&self, position: u64) -> Option<i64> {
         let mut earliest: Option<i64> = None;
         self.fields.find_at(position, |entry| {

@@ -1,4 +1,4 @@
-//! A hash beside a model: names, values and expiries in a map of the standard library.
+//! A hash compared with a model: names, values and expiries in a map of the standard library.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::algorithms::random::Random;
 use crate::effects::journal::Names;
 use crate::types::value::StringValue;
 
-/// What the model knows of a field.
+/// A field in the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Known {
     value: Vec<u8>,
@@ -23,7 +23,7 @@ enum Step {
     Set(u8, Vec<u8>, NewExpiry),
     Remove(u8),
     SetExpiry(u8, Option<i64>),
-    /// Time goes on, and so many fields that have expired are looked at.
+    /// Advances the time by ms, then removes expired fields, examining up to this many places.
     Pass(i64, usize),
     Clone,
 }
@@ -74,7 +74,7 @@ fn fields_of(hash: &Hash, now_ms: i64) -> Vec<(Vec<u8>, Known)> {
     fields
 }
 
-/// Does the same to the hash and to the model, and compares what they say.
+/// Applies a step to the hash and to the model, and compares their results.
 fn apply(hash: &mut Hash, model: &mut Model, step: Step, now_ms: &mut i64, limits: &EncodingLimits) {
     let was_live = |model: &Model, name: &[u8]| {
         model.get(name).is_some_and(|known| known.expire_at_ms.is_none_or(|at_ms| at_ms > *now_ms))
@@ -164,7 +164,7 @@ proptest! {
     }
 }
 
-/// A hash of fields `0`, `1`, … below `len`.
+/// Returns a hash of fields `0`, `1`, … below `len`.
 fn numbered(len: usize, limits: &EncodingLimits) -> Hash {
     let mut hash = Hash::default();
     for number in 0..len {
@@ -186,7 +186,7 @@ fn triplets_stand_in_the_order_of_their_expiries() {
         ("5", Some(60)),
         ("3", Some(65)),
         ("5", None),
-        // As early as another one: behind it.
+        // Expires together with another field: placed after it.
         ("0", Some(65)),
     ];
     for (name, at_ms) in changes {

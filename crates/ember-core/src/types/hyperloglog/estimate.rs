@@ -1,7 +1,7 @@
-//! The estimate that follows from how often each value occurs among the registers.
+//! The estimate, computed from how often each value occurs among the registers.
 //!
-//! Source: O. Ertl, "New cardinality estimation algorithms for HyperLogLog sketches", arXiv:1702.01284, algorithm 6. The
-//! order of the operations is Redis's, so that the last digit is the same too.
+//! Source: O. Ertl, "New cardinality estimation algorithms for HyperLogLog sketches", arXiv:1702.01284, algorithm 6.
+//! The order of the operations is Redis's, so that the last digit is the same too.
 
 use super::{RANK_BITS, REGISTERS};
 
@@ -13,7 +13,7 @@ const ALPHA: f64 = 0.721_347_520_444_481_7;
 pub struct Histogram {
     /// By value; registers have six bits.
     counts: [u32; 64],
-    /// How many registers were added that are not zero.
+    /// The number of added registers that are not zero.
     not_zero: usize,
 }
 
@@ -24,7 +24,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Adds `len` registers with a value. Those that are never added are zero.
+    /// Adds `len` registers with a value. Registers never added count as zero.
     pub fn add(&mut self, value: u8, len: usize) {
         if value != 0 {
             self.counts[usize::from(value)] += len as u32;
@@ -32,7 +32,7 @@ impl Histogram {
         }
     }
 
-    /// The number of different elements, about.
+    /// Returns the estimated number of distinct elements.
     pub fn estimate(&self) -> u64 {
         let registers = REGISTERS as f64;
         let rank_bits = RANK_BITS as usize;

@@ -1,25 +1,25 @@
-//! HyperLogLog: an estimate of how many different elements were added, in the bytes of a string, as Redis keeps it.
+//! HyperLogLog: an estimate of the number of distinct elements added, in the bytes of a string, in Redis's format.
 //!
 //! ```text
 //! offset  bytes
 //!  0      4   "HYLL"
 //!  4      1   encoding: 0 dense, 1 sparse
 //!  5      3   zero
-//!  8      8   the estimate, little-endian; its highest bit says that it is out of date
+//!  8      8   the estimate, little-endian; its highest bit marks it as out of date
 //! 16      …   the registers
 //! ```
 //!
-//! Dense, the 16384 registers have six bits each, the first one in the lowest bits of the first byte. [`sparse`] is the
-//! other form.
+//! In the dense form, the 16384 registers take six bits each, the first one in the lowest bits of the first byte.
+//! [`sparse`] is the other form.
 //!
-//! An element's hash chooses a register by its low 14 bits; the register remembers the most zeros that the other 50 began
-//! with (and one more). The estimate ([`estimate`]) follows from how often each value occurs among the registers.
+//! The low 14 bits of an element's hash select a register, which stores the maximum number of trailing zeros of the
+//! other 50 bits, plus one. The estimate ([`estimate`]) follows from how often each value occurs among the registers.
 //!
-//! The bytes may come from a client, so that anything but their length and first bytes ([`encoding`]) may be wrong:
+//! The bytes may come from a client, so everything but their length and first bytes ([`encoding`]) may be invalid:
 //! [`Corrupt`].
 //!
-//! Source: Flajolet et al., "HyperLogLog: the analysis of a near-optimal cardinality estimation algorithm" (2007); Heule
-//! et al., "HyperLogLog in practice" (2013). The format: Redis, `hyperloglog.c` by S. Sanfilippo.
+//! Source: Flajolet et al., "HyperLogLog: the analysis of a near-optimal cardinality estimation algorithm" (2007);
+//! Heule et al., "HyperLogLog in practice" (2013). The format: Redis, `hyperloglog.c` by S. Sanfilippo.
 
 mod estimate;
 mod murmur;
@@ -28,11 +28,11 @@ mod sparse;
 pub use estimate::Histogram;
 pub use sparse::{Opcode, Opcodes};
 
-/// How many registers there are.
+/// The number of registers.
 pub const REGISTERS: usize = 1 << INDEX_BITS;
 
 const INDEX_BITS: u32 = 14;
-/// Bits of the hash behind the register's index.
+/// Bits of the hash after the register's index.
 const RANK_BITS: u32 = 64 - INDEX_BITS;
 const REGISTER_BITS: usize = 6;
 const REGISTER_MASK: u32 = (1 << REGISTER_BITS) - 1;
@@ -46,20 +46,20 @@ const DENSE: u8 = 0;
 const SPARSE: u8 = 1;
 const DENSE_BYTES: usize = HEADER_BYTES + REGISTERS * REGISTER_BITS / 8;
 
-/// How the registers are laid out.
+/// The layout of the registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// Six bits for each.
+    /// Six bits per register.
     Dense,
-    /// Runs of equal ones.
+    /// Runs of equal registers.
     Sparse,
 }
 
-/// The bytes look like a HyperLogLog, but their registers are none.
+/// The bytes look like a HyperLogLog, but their registers are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Corrupt;
 
-/// What an element adds: to which register, and which value it is to have at least.
+/// What an element adds: a minimum value for a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observation {
     /// The index of the register.
@@ -69,7 +69,7 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// What `element` adds. O(bytes).
+    /// Returns the observation that `element` adds. O(bytes).
     pub fn of(element: &[u8]) -> Observation {
         let hash = murmur::murmur64a(element);
         let rest = (hash >> INDEX_BITS) | (1 << RANK_BITS);
@@ -80,7 +80,7 @@ impl Observation {
     }
 }
 
-/// How the registers in `bytes` are laid out; `None` if the bytes are no HyperLogLog.
+/// Returns the layout of the registers in `bytes`; `None` if the bytes are not a HyperLogLog.
 pub fn encoding(bytes: &[u8]) -> Option<Encoding> {
     if bytes.len() < HEADER_BYTES || !bytes.starts_with(MAGIC) {
         return None;
@@ -92,7 +92,7 @@ pub fn encoding(bytes: &[u8]) -> Option<Encoding> {
     }
 }
 
-/// A HyperLogLog that nothing was added to.
+/// Returns an empty HyperLogLog.
 pub fn empty() -> Vec<u8> {
     let mut bytes = vec![0; HEADER_BYTES];
     bytes[..MAGIC.len()].copy_from_slice(MAGIC);
@@ -101,23 +101,23 @@ pub fn empty() -> Vec<u8> {
     bytes
 }
 
-/// The estimate that was kept with the registers, unless it is out of date.
+/// Returns the stored estimate, unless it is out of date.
 pub fn kept_estimate(bytes: &[u8]) -> Option<u64> {
     let kept = u64::from_le_bytes(*bytes.get(ESTIMATE)?.first_chunk()?);
     (kept >> 63 == 0).then_some(kept)
 }
 
-/// Keeps an estimate with the registers.
+/// Stores an estimate with the registers.
 pub fn keep_estimate(bytes: &mut [u8], estimate: u64) {
     bytes[ESTIMATE].copy_from_slice(&estimate.to_le_bytes());
 }
 
-/// Marks the estimate that is kept as out of date.
+/// Marks the stored estimate as out of date.
 pub fn forget_estimate(bytes: &mut [u8]) {
     bytes[ESTIMATE.end - 1] |= OUT_OF_DATE;
 }
 
-/// The value of a register of a dense HyperLogLog.
+/// Returns the value of a register of a dense HyperLogLog.
 fn dense_register(registers: &[u8], index: usize) -> u8 {
     let bit = index * REGISTER_BITS;
     let (at, shift) = (bit / 8, bit % 8);
@@ -136,12 +136,12 @@ fn set_dense_register(registers: &mut [u8], index: usize, value: u8) {
     }
 }
 
-/// Whether an observation would change a dense HyperLogLog. O(1).
+/// Returns whether an observation would change a dense HyperLogLog. O(1).
 pub fn is_news_to_dense(bytes: &[u8], observation: Observation) -> bool {
     dense_register(&bytes[HEADER_BYTES..], observation.register) < observation.rank
 }
 
-/// Adds an observation to a dense HyperLogLog; false if that changes nothing. O(1).
+/// Adds an observation to a dense HyperLogLog. Returns false if that changes nothing. O(1).
 pub fn observe_dense(bytes: &mut [u8], observation: Observation) -> bool {
     let is_news = is_news_to_dense(bytes, observation);
     if is_news {
@@ -150,8 +150,8 @@ pub fn observe_dense(bytes: &mut [u8], observation: Observation) -> bool {
     is_news
 }
 
-/// Adds an observation; false if that changes nothing. A sparse HyperLogLog that would get longer than `sparse_bytes_max`
-/// becomes dense. O(bytes), in a dense one O(1).
+/// Adds an observation. Returns false if that changes nothing. A sparse HyperLogLog that would exceed
+/// `sparse_bytes_max` becomes dense. O(bytes), in a dense one O(1).
 ///
 /// # Errors
 /// If the registers are corrupt; they may have changed.
@@ -173,10 +173,10 @@ pub fn observe(
     }
 }
 
-/// Makes a HyperLogLog dense; false if it is already. O(registers).
+/// Converts a HyperLogLog to the dense form. Returns false if it is dense already. O(registers).
 ///
 /// # Errors
-/// If the registers are corrupt; they are unchanged then.
+/// If the registers are corrupt; they are then unchanged.
 pub fn make_dense(bytes: &mut Vec<u8>) -> Result<bool, Corrupt> {
     if encoding(bytes) == Some(Encoding::Dense) {
         return Ok(false);
@@ -213,12 +213,12 @@ fn each_run(bytes: &[u8], mut each: impl FnMut(usize, usize, u8)) -> Result<(), 
     if first == REGISTERS { Ok(()) } else { Err(Corrupt) }
 }
 
-/// The runs of a sparse HyperLogLog's registers.
+/// Returns the runs of a sparse HyperLogLog's registers.
 pub fn opcodes(bytes: &[u8]) -> Opcodes<'_> {
     Opcodes::new(&bytes[HEADER_BYTES..])
 }
 
-/// How many different elements were added, about. O(registers).
+/// Returns the estimated number of distinct elements added. O(registers).
 ///
 /// # Errors
 /// If the registers are corrupt.
@@ -228,7 +228,7 @@ pub fn estimate(bytes: &[u8]) -> Result<u64, Corrupt> {
     Ok(histogram.estimate())
 }
 
-/// The greatest value of each register of several HyperLogLogs: what their union has.
+/// The greatest value of each register over several HyperLogLogs: the registers of their union.
 pub struct Union(Box<[u8; REGISTERS]>);
 
 impl Default for Union {
@@ -248,19 +248,19 @@ impl Union {
         })
     }
 
-    /// How many different elements were added to any of them, about. O(registers).
+    /// Returns the estimated number of distinct elements added to any of them. O(registers).
     pub fn estimate(&self) -> u64 {
         let mut histogram = Histogram::default();
         self.0.iter().for_each(|&value| histogram.add(value, 1));
         histogram.estimate()
     }
 
-    /// The values of the registers, in order.
+    /// Returns the values of the registers, in order.
     pub fn registers(&self) -> &[u8] {
         &*self.0
     }
 
-    /// The registers that are not zero, each as what would make it so.
+    /// Returns the registers that are not zero, each as the observation that sets it.
     pub fn observations(&self) -> impl Iterator<Item = Observation> {
         let all = self.0.iter().enumerate();
         all.filter(|&(_, &rank)| rank != 0).map(|(register, &rank)| Observation { register, rank })
@@ -307,7 +307,7 @@ mod tests {
             bytes.truncate(HEADER_BYTES);
             (0..random.below(40)).for_each(|_| bytes.push(random.next_u32() as u8));
             if round % 2 == 0 {
-                // Nearly right: the lengths add up, often.
+                // Nearly valid: the lengths often add up.
                 bytes.truncate(HEADER_BYTES + random.below(6));
                 sparse::push_zeros(&mut bytes, 16_000 + random.below(400));
             }

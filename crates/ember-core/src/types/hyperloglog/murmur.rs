@@ -4,7 +4,7 @@ const SEED: u64 = 0xADC8_3B19;
 const MULTIPLIER: u64 = 0xC6A4_A793_5BD1_E995;
 const SHIFT: u32 = 47;
 
-/// The hash of `bytes`. O(bytes).
+/// Returns the hash of `bytes`. O(bytes).
 pub(super) fn murmur64a(bytes: &[u8]) -> u64 {
     let mut hash = SEED ^ (bytes.len() as u64).wrapping_mul(MULTIPLIER);
     let (words, rest) = bytes.as_chunks::<8>();

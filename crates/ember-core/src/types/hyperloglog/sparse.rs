@@ -6,14 +6,14 @@
 //! 1vvvvvxx            a run of x + 1 registers with value v + 1
 //! ```
 //!
-//! How a run is split, and which neighbours are joined again, is as in Redis, so that equal histories give equal bytes.
+//! Runs are split and joined as in Redis, so that equal histories give equal bytes.
 
 use super::{Corrupt, Observation};
 
 const ZEROS_MAX: usize = 64;
 const VALUE_MAX: u8 = 32;
 const VALUE_RUN_MAX: usize = 4;
-/// Runs that are looked at for joining after a change, from the one before it on.
+/// The number of runs examined for joining after a change, beginning with the one before it.
 const JOINED_RUNS: usize = 5;
 
 /// A run of equal registers.
@@ -23,7 +23,7 @@ pub enum Opcode {
     Zeros(usize),
     /// Any number of zeros, in two bytes.
     ManyZeros(usize),
-    /// Others.
+    /// Registers that are not zero.
     Value {
         /// 1 to 32.
         value: u8,
@@ -33,7 +33,7 @@ pub enum Opcode {
 }
 
 impl Opcode {
-    /// The opcode at the beginning of `bytes`.
+    /// Returns the opcode at the beginning of `bytes`.
     fn read(bytes: &[u8]) -> Option<Opcode> {
         let &first = bytes.first()?;
         let low = usize::from(first & 0x3F);
@@ -44,7 +44,7 @@ impl Opcode {
         })
     }
 
-    /// How many registers it stands for.
+    /// Returns the number of registers in the run.
     #[expect(clippy::len_without_is_empty, reason = "no run is empty")]
     pub fn len(self) -> usize {
         match self {
@@ -74,7 +74,7 @@ pub(super) fn push_zeros(bytes: &mut Vec<u8>, len: usize) {
     }
 }
 
-/// The runs in a byte slice, one after the other; the last may be [`Corrupt`].
+/// The runs in a byte slice, in order; the last may be [`Corrupt`].
 #[derive(Clone, Debug)]
 pub struct Opcodes<'a> {
     rest: &'a [u8],
@@ -99,13 +99,13 @@ impl Iterator for Opcodes<'_> {
     }
 }
 
-/// What became of an observation.
+/// The result of adding an observation.
 pub(super) enum Outcome {
-    /// The register has that value or a greater one.
+    /// The register already had that value or a greater one.
     Unchanged,
     /// The register was raised.
     Changed,
-    /// The value is too large for this form, or the bytes would get too many. Nothing was changed.
+    /// The value is too large for this form, or the bytes would exceed their limit. Nothing was changed.
     DoesNotFit,
 }
 
@@ -178,7 +178,7 @@ fn join(bytes: &mut Vec<u8>, mut at: usize) {
 mod tests {
     use super::*;
 
-    /// The runs after raising registers of an empty HyperLogLog to ranks, in the notation of `PFDEBUG DECODE`.
+    /// Returns the runs after raising registers of an empty HyperLogLog to ranks, in the notation of `PFDEBUG DECODE`.
     fn runs(observations: &[(usize, u8)]) -> String {
         let mut bytes = super::super::empty();
         for &(register, rank) in observations {

@@ -1,4 +1,4 @@
-//! A compressed node: a listpack that LZF has made smaller.
+//! A compressed node: a listpack compressed with LZF.
 //!
 //! ```text
 //! offset  bytes
@@ -14,10 +14,10 @@ use crate::types::listpack::Listpack;
 
 const HEADER_BYTES: usize = 8;
 
-/// A listpack of less is not worth the effort, as in Redis.
+/// The minimum size of a listpack for which compression is worth the effort, as in Redis.
 const BYTES_MIN: usize = 48;
 
-/// What compression must save at least, as in Redis.
+/// The minimum number of bytes that compression must save, as in Redis.
 const SAVED_MIN: usize = 8;
 
 /// A compressed listpack.
@@ -25,7 +25,7 @@ const SAVED_MIN: usize = 8;
 pub(super) struct Compressed(Box<[u8]>);
 
 impl Compressed {
-    /// The compressed form of a listpack, if it is worth having. O(bytes).
+    /// Returns the compressed form of a listpack, if it is worthwhile. O(bytes).
     pub(super) fn of(packed: &Listpack) -> Option<Compressed> {
         let bytes = packed.as_bytes();
         if bytes.len() < BYTES_MIN {
@@ -41,24 +41,24 @@ impl Compressed {
         mover.move_bytes(&mut self.0);
     }
 
-    /// The listpack. O(bytes of it).
+    /// Returns the listpack. O(bytes of it).
     pub(super) fn unpack(&self) -> Listpack {
         let bytes = lzf::decompress(&self.0[HEADER_BYTES..], self.len_bytes());
         let packed = bytes.and_then(|bytes| Listpack::from_bytes(bytes).ok());
         packed.expect("it is what was compressed")
     }
 
-    /// The length of the listpack in bytes.
+    /// Returns the length of the listpack in bytes.
     pub(super) fn len_bytes(&self) -> usize {
         self.number_at(0)
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub(super) fn len(&self) -> usize {
         self.number_at(4)
     }
 
-    /// The heap bytes it owns.
+    /// Returns the heap bytes owned.
     pub(super) fn memory_bytes(&self) -> usize {
         size_class(self.0.len())
     }

@@ -1,4 +1,4 @@
-//! An element of a list: one that is there, one about to be added, one that was taken out.
+//! An element of a list: in its list, to be added, or removed.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ pub enum Element<'a> {
     Integer(i64),
     /// Bytes inside a node.
     Bytes(&'a [u8]),
-    /// Bytes too many for a node, behind a pointer of their own.
+    /// Too many bytes for a node, behind their own pointer.
     Large(&'a Arc<Vec<u8>>),
 }
 
 impl<'a> Element<'a> {
-    /// The bytes of the element; `digits` is room for those of an integer.
+    /// Returns the bytes of the element; `digits` is the buffer for those of an integer.
     pub fn bytes<'b>(self, digits: &'b mut itoa::Buffer) -> &'b [u8]
     where
         'a: 'b,
@@ -40,7 +40,7 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// The element apart from its list.
+    /// Returns the element independent of its list.
     pub fn to_owned(self) -> OwnedElement {
         match self {
             Element::Integer(number) => {
@@ -62,7 +62,7 @@ impl<'a> From<listpack::Element<'a>> for Element<'a> {
     }
 }
 
-/// Bytes to compare elements with.
+/// Bytes to compare with elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Needle<'a> {
     bytes: &'a [u8],
@@ -70,23 +70,23 @@ pub struct Needle<'a> {
 }
 
 impl<'a> Needle<'a> {
-    /// What is looked for.
+    /// Prepares bytes for comparisons.
     pub fn new(bytes: &'a [u8]) -> Needle<'a> {
         Needle { bytes, packed: listpack::Needle::new(bytes) }
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// Whether `element` of a listpack consists of these bytes.
+    /// Returns whether `element` of a listpack consists of these bytes.
     #[inline]
     pub(super) fn matches_packed(&self, element: listpack::Element<'_>) -> bool {
         self.packed.matches(element)
     }
 
-    /// Whether `element` consists of these bytes.
+    /// Returns whether `element` consists of these bytes.
     #[inline]
     pub fn matches(&self, element: Element<'_>) -> bool {
         match element {
@@ -97,17 +97,17 @@ impl<'a> Needle<'a> {
     }
 }
 
-/// An element about to be added.
+/// An element to be added.
 #[derive(Clone, Copy, Debug)]
 pub enum NewElement<'a> {
     /// Bytes to copy.
     Bytes(&'a [u8]),
-    /// Bytes in a buffer of their own, which becomes the element where that is large enough.
+    /// Bytes in their own buffer, which becomes the element if it is large enough.
     Large(&'a Arc<Vec<u8>>),
 }
 
 impl<'a> NewElement<'a> {
-    /// The element in argument `arg`.
+    /// Returns the element in argument `arg`.
     pub fn argument(args: Args<'a>, arg: usize) -> NewElement<'a> {
         match args.shared(arg) {
             Some(bytes) => NewElement::Large(bytes),
@@ -115,7 +115,7 @@ impl<'a> NewElement<'a> {
         }
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn bytes(self) -> &'a [u8] {
         match self {
             NewElement::Bytes(bytes) => bytes,
@@ -123,7 +123,7 @@ impl<'a> NewElement<'a> {
         }
     }
 
-    /// The bytes behind a pointer.
+    /// Returns the bytes behind a shared pointer.
     pub(super) fn into_shared(self) -> Arc<Vec<u8>> {
         match self {
             NewElement::Bytes(bytes) => Arc::new(bytes.to_vec()),
@@ -132,17 +132,17 @@ impl<'a> NewElement<'a> {
     }
 }
 
-/// An element apart from any list.
+/// An element independent of any list.
 #[derive(Clone, Debug)]
 pub enum OwnedElement {
     /// Bytes.
     Bytes(Vec<u8>),
-    /// Bytes that may belong to others too.
+    /// Bytes that may be shared.
     Large(Arc<Vec<u8>>),
 }
 
 impl OwnedElement {
-    /// As an element about to be added.
+    /// Returns the element as one to be added.
     pub fn as_new(&self) -> NewElement<'_> {
         match self {
             OwnedElement::Bytes(bytes) => NewElement::Bytes(bytes),

@@ -1,8 +1,8 @@
 //! A list: one listpack while it is small, then a quicklist.
 //!
-//! Which form it has follows Redis 7.2: before elements are added, their bytes and number are held against
-//! `list-max-listpack-size`, and what would exceed it becomes a quicklist; after a removal a quicklist that is down to
-//! one node of half that size becomes a listpack again.
+//! The form follows Redis 7.2: before elements are added, the resulting bytes and number are compared with
+//! `list-max-listpack-size`, and a list that would exceed it becomes a quicklist. After a removal, a quicklist of a
+//! single node of at most half that size becomes a listpack again.
 
 mod compressed;
 mod element;
@@ -27,9 +27,9 @@ use crate::types::value::ValueType;
 /// An end of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Where the first element is: `LEFT`.
+    /// The end of the first element: `LEFT`.
     Front,
-    /// Where the last element is: `RIGHT`.
+    /// The end of the last element: `RIGHT`.
     Back,
 }
 
@@ -45,7 +45,7 @@ pub enum Side {
 /// A part of a list.
 #[derive(Clone, Debug)]
 pub enum NodeView<'a> {
-    /// Elements in a listpack: the list's own, or what it has compressed.
+    /// Elements in a listpack: the list's own, or an unpacked copy of a compressed node.
     Packed(Cow<'a, Listpack>),
     /// One large element.
     Large(&'a [u8]),
@@ -147,7 +147,7 @@ impl List {
         self.push_all(end, std::iter::once(element), limit);
     }
 
-    /// Takes the element at `from` away and adds it at `to`; a copy of it, if there is one.
+    /// Moves the element at the end `from` to the end `to`, and returns a copy of it, if there is one.
     pub fn rotate(&mut self, from: End, to: End, limit: NodeLimit) -> Option<OwnedElement> {
         let element = self.end(from)?.to_owned();
         self.remove_here(if from == End::Front { 0 } else { self.len() - 1 }, 1, limit);
@@ -156,7 +156,7 @@ impl List {
         Some(element)
     }
 
-    /// The element at an end.
+    /// Returns the element at an end.
     #[inline]
     pub fn end(&self, end: End) -> Option<Element<'_>> {
         match (&self.form, end) {
@@ -166,18 +166,19 @@ impl List {
         }
     }
 
-    /// Shows `look` the element at `index`. O(nodes to the nearer end + elements of a node).
+    /// Calls `look` with the element at `index` and returns its result. O(nodes to the nearer end + elements of a
+    /// node).
     pub fn with<R>(&self, index: usize, look: impl FnOnce(Option<Element<'_>>) -> R) -> R {
         let mut look = Some(look);
         let mut result = None;
         self.visit(index..index.saturating_add(1), |element| {
             result = look.take().map(|look| look(Some(element)));
         });
-        // Without such an element it was not shown anything.
+        // Without such an element `look` has not been called yet.
         result.unwrap_or_else(|| look.expect("it was not called")(None))
     }
 
-    /// The nodes in order: what is saved of the list.
+    /// Returns the nodes in order, as they are saved.
     pub fn nodes(&self) -> impl DoubleEndedIterator<Item = NodeView<'_>> {
         let (packed, nodes) = match &self.form {
             Form::Packed(packed) => (Some(packed), None),
@@ -191,7 +192,7 @@ impl List {
         packed.map(|packed| NodeView::Packed(Cow::Borrowed(packed))).into_iter().chain(nodes)
     }
 
-    /// Copies of all elements in order, from either end; made node by node.
+    /// Returns copies of all elements in order, iterable from both ends; built node by node.
     pub fn copies(&self) -> impl DoubleEndedIterator<Item = Vec<u8>> {
         self.nodes().flat_map(|node| match node {
             NodeView::Packed(packed) => packed.iter().map(listpack::Element::to_vec).collect(),
@@ -199,8 +200,8 @@ impl List {
         })
     }
 
-    /// Calls `visit` for the elements with indexes in `range`, in order, as far as there are any.
-    /// O(nodes to the nearer end + elements).
+    /// Calls `visit` for the existing elements with indexes in `range`, in order. O(nodes to the nearer end +
+    /// elements).
     #[inline]
     pub fn visit(&self, range: Range<usize>, mut visit: impl FnMut(Element<'_>)) {
         match &self.form {
@@ -209,7 +210,7 @@ impl List {
         }
     }
 
-    /// Calls `visit` for the last `count` elements, as far as there are any, from the last one on. O(elements).
+    /// Calls `visit` for the last `count` elements, or all if there are fewer, from the last one on. O(elements).
     #[inline]
     pub fn visit_last(&self, count: usize, mut visit: impl FnMut(Element<'_>)) {
         match &self.form {
@@ -218,8 +219,8 @@ impl List {
         }
     }
 
-    /// Tells `found` how far from the end `from` the elements equal to `needle` are, until it says to stop. Looks at no more
-    /// than `count` elements. O(elements looked at).
+    /// Calls `found` with the distance of each element equal to `needle` from the end `from`, until it breaks. Compares
+    /// at most `count` elements. O(elements compared).
     #[inline]
     pub fn find(
         &self,
@@ -234,8 +235,8 @@ impl List {
         };
     }
 
-    /// Puts `element` in the place of the one at `index`; whether there is one. As in Redis, room for it is made in
-    /// any case. O(nodes to the nearer end + bytes of a node).
+    /// Replaces the element at `index`. Returns whether there is one. As in Redis, the form is adapted to the new
+    /// element in any case. O(nodes to the nearer end + bytes of a node).
     pub fn set(&mut self, index: usize, element: NewElement<'_>, limit: NodeLimit) -> bool {
         self.make_room(element.bytes().len(), 1, limit);
         if index >= self.len() {
@@ -253,8 +254,8 @@ impl List {
         true
     }
 
-    /// Adds `element` beside the first one that is equal to `pivot`; whether there is one. As in Redis, room for it is made
-    /// in any case. O(N).
+    /// Inserts `element` next to the first one equal to `pivot`. Returns whether there is one. As in Redis, the form is
+    /// adapted to the new element in any case. O(N).
     pub fn insert_beside(
         &mut self,
         pivot: &Needle<'_>,
@@ -277,20 +278,21 @@ impl List {
         }
     }
 
-    /// Removes up to `count` elements from the one at `start` on. O(nodes to the nearer end + what is removed).
+    /// Removes up to `count` elements from `start` on. O(nodes to the nearer end + removed elements).
     pub fn remove_range(&mut self, start: usize, count: usize, limit: NodeLimit) {
         self.remove_here(start, count, limit);
         self.shrink(limit);
     }
 
-    /// Removes up to `count` elements at an end. O(what is removed).
+    /// Removes up to `count` elements at an end. O(removed elements).
     pub fn remove_end(&mut self, end: End, count: usize, limit: NodeLimit) {
         let count = count.min(self.len());
         let start = if end == End::Front { 0 } else { self.len() - count };
         self.remove_range(start, count, limit);
     }
 
-    /// Removes up to `count` elements equal to `needle`, those nearest to `from` first; how many there were. O(N).
+    /// Removes up to `count` elements equal to `needle`, those nearest to `from` first. Returns how many were removed.
+    /// O(N).
     pub fn remove_matching(
         &mut self,
         needle: &Needle<'_>,
@@ -308,7 +310,7 @@ impl List {
         removed
     }
 
-    /// Adds an element without a look at the form.
+    /// Adds an element without checking the form.
     #[inline]
     fn push_here(&mut self, end: End, element: NewElement<'_>, limit: NodeLimit) {
         match (&mut self.form, end) {
@@ -318,7 +320,7 @@ impl List {
         }
     }
 
-    /// Removes elements without a look at the form.
+    /// Removes elements without checking the form.
     fn remove_here(&mut self, start: usize, count: usize, limit: NodeLimit) {
         match &mut self.form {
             Form::Packed(packed) => {
@@ -330,7 +332,7 @@ impl List {
         }
     }
 
-    /// Becomes a quicklist if a listpack would be too large with `count` more elements of `bytes` in all.
+    /// Converts to a quicklist if a listpack would be too large with `count` more elements of `bytes` in total.
     fn make_room(&mut self, bytes: usize, count: usize, limit: NodeLimit) {
         if let Form::Packed(packed) = &mut self.form
             && limit.is_exceeded_by(packed.len_bytes() + bytes, packed.len() + count)
@@ -339,7 +341,7 @@ impl List {
         }
     }
 
-    /// Becomes a listpack if one node is left and that is half empty.
+    /// Converts to a listpack if only one node is left and it is at most half full.
     fn shrink(&mut self, limit: NodeLimit) {
         if let Form::Nodes(list) = &mut self.form
             && let Some(packed) = list.take_single(|packed| limit.half_fits(packed.len_bytes(), packed.len()))

@@ -12,44 +12,44 @@ use crate::memory::size_class;
 use crate::types::limits::EncodingLimits;
 use crate::types::listpack::Listpack;
 
-/// What Redis adds to the length of an element when it asks whether a node has room for it.
+/// The bytes that Redis adds to the length of an element when it checks whether a node has room for it.
 const ENTRY_OVERHEAD_BYTES: usize = 8;
 
-/// The bytes of a node whose size is given as a number of elements may not exceed this, as in Redis.
+/// The maximum size in bytes of a node whose limit is a number of elements, as in Redis.
 const COUNTED_BYTES_MAX: usize = 8192;
 
 /// The bytes that `list-max-listpack-size` -1 stands for; each step down doubles them.
 const SIZED_BYTES_MIN: usize = 4096;
 
-/// The lowest `list-max-listpack-size` that differs from the one above it.
+/// The lowest effective `list-max-listpack-size`; lower values have the same effect.
 const LEVEL_LOWEST: i64 = -5;
 
-/// Two numbers and the bytes behind an `Arc<Vec<u8>>` before the vector's own.
+/// The two counters and the vector of an `Arc<Vec<u8>>`, without the vector's own bytes.
 const SHARED_BYTES: usize = 2 * size_of::<usize>() + size_of::<Vec<u8>>();
 
-/// Elements of more bytes are kept outside of listpacks, whatever the configuration says. One for the process: tests make it
-/// small, so that they need not make large elements.
+/// The size in bytes above which elements are stored outside of listpacks, whatever the configuration. One limit per
+/// process: tests lower it, so that they do not need large elements.
 static LARGE_ELEMENT_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// From now on lists keep elements of more than `bytes` bytes outside of listpacks.
+/// Makes lists store elements of more than `bytes` bytes outside of listpacks from now on.
 pub fn set_large_element_bytes(bytes: usize) {
     LARGE_ELEMENT_BYTES.store(bytes, Ordering::Relaxed);
 }
 
-/// How much a node may hold, and which nodes are compressed: `list-max-listpack-size`, `list-compress-depth`.
+/// The size limit of nodes, and which nodes are compressed: `list-max-listpack-size`, `list-compress-depth`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeLimit {
     bytes_max: usize,
-    /// Elements of more bytes get nodes of their own.
+    /// Elements of more bytes get their own nodes.
     element_bytes_max: usize,
-    /// `usize::MAX` where the limit is one of bytes.
+    /// `usize::MAX` if the limit is one of bytes.
     count_max: usize,
-    /// Nodes at each end that are not compressed; 0 if none is.
+    /// Nodes at each end that are not compressed; 0 disables compression.
     pub(super) compress_depth: usize,
 }
 
 impl NodeLimit {
-    /// The limit that the configuration sets.
+    /// Returns the limit that the configuration sets.
     pub fn of(limits: &EncodingLimits) -> NodeLimit {
         NodeLimit {
             compress_depth: limits.list_compress_depth,
@@ -58,7 +58,7 @@ impl NodeLimit {
         }
     }
 
-    /// The limit that `list-max-listpack-size` means: -1 to -5 are 4, 8, 16, 32 and 64 KiB, a positive number counts
+    /// Returns the limit for a `list-max-listpack-size`: -1 to -5 are 4, 8, 16, 32 and 64 KiB, a positive number counts
     /// elements. No node is compressed.
     pub fn new(list_max_listpack_size: i64) -> NodeLimit {
         let (bytes_max, count_max) = match usize::try_from(list_max_listpack_size) {
@@ -71,48 +71,48 @@ impl NodeLimit {
         NodeLimit { bytes_max, element_bytes_max: usize::MAX, count_max, compress_depth: 0 }
     }
 
-    /// A limit of bytes too small for the parameter, so that tests need not fill kilobytes.
+    /// Returns a limit in bytes that is too small for the parameter, so that tests need not fill kilobytes.
     #[cfg(test)]
     pub(super) fn of_bytes(bytes_max: usize) -> NodeLimit {
         NodeLimit { bytes_max, element_bytes_max: usize::MAX, count_max: usize::MAX, compress_depth: 0 }
     }
 
-    /// The same with another depth.
+    /// Returns the same limit with another depth.
     #[cfg(test)]
     pub(super) fn with_depth(self, compress_depth: usize) -> NodeLimit {
         NodeLimit { compress_depth, ..self }
     }
 
-    /// Whether so much is too much for a node.
+    /// Returns whether this size exceeds the limit of a node.
     pub(super) fn is_exceeded_by(self, bytes: usize, count: usize) -> bool {
         bytes > self.bytes_max || count > self.count_max
     }
 
-    /// Whether so little may leave the form of nodes after a removal: half a node, so that the form does not change with
-    /// every removal and addition.
+    /// Returns whether this size permits a change from nodes to a listpack after a removal: at most half a node, so
+    /// that the form does not change with every removal and addition.
     pub(super) fn half_fits(self, bytes: usize, count: usize) -> bool {
         if self.count_max == usize::MAX { bytes <= self.bytes_max / 2 } else { count <= self.count_max / 2 }
     }
 
-    /// Whether an element of `bytes` is kept outside of listpacks.
+    /// Returns whether an element of `bytes` is stored outside of listpacks.
     pub(super) fn is_large(self, bytes: usize) -> bool {
         bytes > self.bytes_max.min(self.element_bytes_max)
     }
 }
 
-/// A node: never empty but while its list is edited.
+/// A node: never empty except while its list is edited.
 #[derive(Clone, Debug)]
 pub(super) enum Node {
     /// Elements in a listpack.
     Packed(Listpack),
-    /// The same, compressed.
+    /// Elements in a compressed listpack.
     Compressed(Compressed),
-    /// One element that is too large for one.
+    /// One element that is too large for a listpack.
     Large(Arc<Vec<u8>>),
 }
 
 impl Node {
-    /// A node of one element.
+    /// Returns a node of one element.
     pub(super) fn of(element: NewElement<'_>, limit: NodeLimit) -> Node {
         if limit.is_large(element.bytes().len()) {
             return Node::Large(element.into_shared());
@@ -130,7 +130,7 @@ impl Node {
         }
     }
 
-    /// The heap bytes it owns.
+    /// Returns the heap bytes that the node owns.
     pub(super) fn memory_bytes(&self) -> usize {
         match self {
             Node::Packed(packed) => packed.memory_bytes(),
@@ -139,7 +139,7 @@ impl Node {
         }
     }
 
-    /// Moves what it owns to another allocation, if that is worth it; not a large element, which may be shared.
+    /// Moves the node's memory to another allocation, if that is worth it, except a large element, which may be shared.
     pub(super) fn move_to(&mut self, mover: &mut Mover<'_>) {
         match self {
             Node::Packed(packed) => packed.move_to(mover),
@@ -148,7 +148,7 @@ impl Node {
         }
     }
 
-    /// Bytes and elements of its listpack, compressed or not, if it has one.
+    /// Returns bytes and elements of the node's listpack, compressed or not, if it has one.
     pub(super) fn packed_size(&self) -> Option<(usize, usize)> {
         match self {
             Node::Packed(packed) => Some((packed.len_bytes(), packed.len())),
@@ -157,7 +157,7 @@ impl Node {
         }
     }
 
-    /// Its listpack, if that is not compressed and has room for an element of `bytes`.
+    /// Returns the node's listpack, if that is not compressed and has room for an element of `bytes`.
     pub(super) fn with_room(&mut self, bytes: usize, limit: NodeLimit) -> Option<&mut Listpack> {
         match self {
             Node::Packed(packed)
@@ -173,7 +173,7 @@ impl Node {
         }
     }
 
-    /// Removes `count` elements, which it has, from `index` on. It is not compressed.
+    /// Removes `count` existing elements from `index` on. The node must not be compressed.
     pub(super) fn remove_range(&mut self, index: usize, count: usize) {
         match self {
             Node::Packed(packed) => {
@@ -186,8 +186,8 @@ impl Node {
         }
     }
 
-    /// Removes up to `count` elements equal to `needle`, those nearest to `from` first; how many there were. It is not
-    /// compressed.
+    /// Removes up to `count` elements equal to `needle`, those nearest to `from` first. Returns how many were removed.
+    /// The node must not be compressed.
     pub(super) fn remove_matching(&mut self, needle: &Needle<'_>, from: End, count: usize) -> usize {
         match self {
             Node::Packed(packed) => remove_in_listpack(packed, needle, from, count),
@@ -200,7 +200,7 @@ impl Node {
         }
     }
 
-    /// Calls `visit` for `count` elements, which it has, from `index` on. A compressed node is unpacked meanwhile.
+    /// Calls `visit` for `count` existing elements from `index` on. A compressed node is unpacked temporarily.
     #[inline]
     pub(super) fn visit(&self, index: usize, count: usize, visit: &mut impl FnMut(Element<'_>)) {
         match self {
@@ -210,7 +210,7 @@ impl Node {
         }
     }
 
-    /// Calls `visit` for the last `count` elements, which it has, from the last one on.
+    /// Calls `visit` for the last `count` elements, which must exist, from the last one on.
     #[inline]
     pub(super) fn visit_last(&self, count: usize, visit: &mut impl FnMut(Element<'_>)) {
         match self {
@@ -220,7 +220,7 @@ impl Node {
         }
     }
 
-    /// Where the first element equal to `needle` is.
+    /// Returns the index of the first element equal to `needle`.
     pub(super) fn position(&self, needle: &Needle<'_>) -> Option<usize> {
         let mut found = None;
         _ = self.find(needle, End::Front, usize::MAX, &mut |index| {
@@ -230,8 +230,8 @@ impl Node {
         found
     }
 
-    /// Tells `found` how far from the end `from` the elements equal to `needle` are, until it says to stop. Looks at no more
-    /// than `count` elements.
+    /// Calls `found` with the distance of each element equal to `needle` from the end `from`, until it breaks. Compares
+    /// at most `count` elements.
     #[inline]
     pub(super) fn find(
         &self,
@@ -251,10 +251,10 @@ impl Node {
     }
 }
 
-/// Why a node that is edited is not compressed.
+/// The reason why an edited node is never compressed.
 const EDITED_UNPACKED: &str = "a node is unpacked before it is edited";
 
-/// Calls `visit` for `count` elements of a listpack from `index` on, as far as there are any.
+/// Calls `visit` for up to `count` elements of a listpack from `index` on.
 #[inline]
 pub(super) fn visit_listpack(
     packed: &Listpack,
@@ -267,13 +267,13 @@ pub(super) fn visit_listpack(
     }
 }
 
-/// Calls `visit` for the last `count` elements of a listpack, from the last one on.
+/// Calls `visit` for up to `count` elements of a listpack, from the last one on.
 #[inline]
 pub(super) fn visit_listpack_back(packed: &Listpack, count: usize, visit: &mut impl FnMut(Element<'_>)) {
     packed.iter_back().take(count).for_each(|element| visit(element.into()));
 }
 
-/// As [`Node::find`] in a listpack.
+/// [`Node::find`] in a listpack.
 #[inline]
 pub(super) fn find_in_listpack(
     packed: &Listpack,
@@ -301,8 +301,8 @@ pub(super) fn find_in_listpack(
     ControlFlow::Continue(())
 }
 
-/// Removes up to `count` elements equal to `needle` from a listpack, those nearest to `from` first; how many there were.
-/// O(bytes), without a write if there are none.
+/// Removes up to `count` elements equal to `needle` from a listpack, those nearest to `from` first. Returns how many
+/// were removed. O(bytes), without a write if there are none.
 pub(super) fn remove_in_listpack(
     packed: &mut Listpack,
     needle: &Needle<'_>,
@@ -314,7 +314,7 @@ pub(super) fn remove_in_listpack(
     if removed == 0 {
         return 0;
     }
-    // Matches that stay before the first that goes.
+    // The number of matches that stay before the first removed one.
     let spared = if from == End::Front { 0 } else { matches - removed };
     let mut seen = 0;
     packed.retain(|element| {

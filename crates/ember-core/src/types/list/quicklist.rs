@@ -1,19 +1,19 @@
 //! A quicklist: the form of a large list, a double-ended queue of nodes of bounded size.
 //!
-//! An element at an end is found at once, one inside by the lengths of the nodes before it or behind it. A change
-//! rewrites one node; where one is full it is split, and small neighbours are merged, by the rules of Redis's quicklist,
-//! so that the same commands leave lists in the same encoding. The nodes stand in a ring of 24 bytes for each, instead
-//! of being linked: the ring is walked at the speed of memory, and a node added inside moves at most half of it.
+//! An element at an end is found at once, one inside by the lengths of the nodes before or after it. A change rewrites
+//! one node; a full node is split, and small adjacent nodes are merged, by the rules of Redis's quicklist, so that the
+//! same commands leave lists in the same encoding. The nodes are in a ring of 24 bytes per node instead of being
+//! linked: the ring is traversed at the speed of memory, and inserting a node moves at most half of it.
 //!
-//! Nodes that are further from both ends than `list-compress-depth` are compressed when they are made or edited, as in
-//! Redis. Who reads such a node unpacks a copy; who edits it unpacks it for good and leaves it to
-//! [`Quicklist::settle`].
+//! Nodes farther from both ends than `list-compress-depth` are compressed when they are built or edited, as in Redis.
+//! Readers of such a node unpack a copy; an edit unpacks the node itself, and [`Quicklist::settle`] compresses it
+//! again.
 //!
 //! # Invariants
 //!
 //! * No node is empty.
-//! * The first node and the last are not compressed; `compressed` is the number of those that are.
-//! * `count` is the sum of the nodes' lengths, `nodes_bytes` that of the memory behind them.
+//! * The first node and the last are not compressed; `compressed` is the number of compressed nodes.
+//! * `count` is the sum of the nodes' lengths, `nodes_bytes` that of their memory.
 
 use std::collections::{VecDeque, vec_deque};
 use std::ops::{ControlFlow, Range};
@@ -28,7 +28,7 @@ use crate::types::listpack::Listpack;
 
 const _: () = assert!(size_of::<Node>() == 24);
 
-/// Where an element is.
+/// The place of an element.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     /// The node's index.
@@ -37,11 +37,11 @@ struct Place {
     index: usize,
 }
 
-/// Which nodes a removal has left without elements.
+/// The nodes that a removal has left without elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Emptied {
     None,
-    /// The one at this index.
+    /// The node at this index.
     One(usize),
     Several,
 }
@@ -56,7 +56,7 @@ pub(super) struct Quicklist {
 }
 
 impl Clone for Quicklist {
-    /// The copy of a node has no room to spare, so it may take less memory.
+    /// Copies all nodes without spare capacity, so the copy may take less memory.
     fn clone(&self) -> Quicklist {
         let nodes = self.nodes.clone();
         let nodes_bytes = nodes.iter().map(Node::memory_bytes).sum();
@@ -65,7 +65,7 @@ impl Clone for Quicklist {
 }
 
 impl Quicklist {
-    /// A list of one node; of none if `packed` is empty.
+    /// Returns a list of one node, or of none if `packed` is empty.
     pub(super) fn of(packed: Listpack) -> Quicklist {
         let mut list = Quicklist::default();
         if !packed.is_empty() {
@@ -74,8 +74,7 @@ impl Quicklist {
         list
     }
 
-    /// The listpack that is all there is, if the list is no more than that and `fits` finds it small enough. The list is
-    /// empty then.
+    /// Returns the listpack of the only node, if there is just one and `fits` accepts it. The list is then empty.
     pub(super) fn take_single(&mut self, fits: impl FnOnce(&Listpack) -> bool) -> Option<Listpack> {
         if self.nodes.len() != 1 {
             return None;
@@ -90,18 +89,18 @@ impl Quicklist {
         self.count
     }
 
-    /// The heap bytes it owns. O(1).
+    /// Returns the heap bytes that the list owns. O(1).
     pub(super) fn memory_bytes(&self) -> usize {
         self.nodes_bytes + size_class(self.nodes.capacity() * size_of::<Node>())
     }
 
-    /// The number of nodes.
+    /// Returns the number of nodes.
     pub(super) fn node_count(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Moves what nodes own to other allocations: nodes with about `most` elements, from the one at index `from` on. Returns
-    /// the index to go on from; 0 at the end.
+    /// Moves what nodes own to other allocations: nodes with about `most` elements, from index `from` on. Returns the
+    /// index to continue from; 0 at the end.
     pub(super) fn move_nodes(&mut self, from: u64, most: usize, mover: &mut Mover<'_>) -> u64 {
         let mut next = usize::try_from(from).unwrap_or(usize::MAX);
         let mut left = most;
@@ -116,7 +115,7 @@ impl Quicklist {
         0
     }
 
-    /// The nodes in order.
+    /// Returns the nodes in order.
     pub(super) fn nodes(&self) -> vec_deque::Iter<'_, Node> {
         self.nodes.iter()
     }
@@ -146,7 +145,7 @@ impl Quicklist {
         self.settle(at, nodes_before, limit);
     }
 
-    /// The element at an end.
+    /// Returns the element at an end.
     #[inline]
     pub(super) fn end(&self, end: End) -> Option<Element<'_>> {
         let node = if end == End::Front { self.nodes.front() } else { self.nodes.back() };
@@ -174,7 +173,7 @@ impl Quicklist {
         }
     }
 
-    /// Calls `visit` for the last `count` elements, as far as there are any, from the last one on. O(elements).
+    /// Calls `visit` for the last `count` elements, or all if there are fewer, from the last one on. O(elements).
     pub(super) fn visit_last(&self, count: usize, mut visit: impl FnMut(Element<'_>)) {
         let mut left = count;
         for node in self.nodes.iter().rev() {
@@ -187,8 +186,8 @@ impl Quicklist {
         }
     }
 
-    /// Tells `found` how far from the end `from` the elements equal to `needle` are, until it says to stop. Looks at no more
-    /// than `count` elements. O(elements looked at).
+    /// Calls `found` with the distance of each element equal to `needle` from the end `from`, until it breaks. Compares
+    /// at most `count` elements. O(elements compared).
     pub(super) fn find(
         &self,
         needle: &Needle<'_>,
@@ -211,7 +210,7 @@ impl Quicklist {
         }
     }
 
-    /// Puts `element` in the place of the one at `index`, which is inside. O(nodes to the nearer end + bytes of a node).
+    /// Replaces the element at `index`, which must be in range. O(nodes to the nearer end + bytes of a node).
     pub(super) fn replace(&mut self, index: usize, element: NewElement<'_>, limit: NodeLimit) {
         let place = self.place(index).expect("the caller has looked at the length");
         let nodes_before = self.nodes.len();
@@ -243,7 +242,7 @@ impl Quicklist {
         self.settle(place.node, nodes_before, limit);
     }
 
-    /// Adds `element` beside the first one equal to `pivot`; whether there is one. O(N).
+    /// Inserts `element` next to the first one equal to `pivot`. Returns whether there is one. O(N).
     pub(super) fn insert_beside(
         &mut self,
         pivot: &Needle<'_>,
@@ -263,18 +262,18 @@ impl Quicklist {
         found.is_some()
     }
 
-    /// Removes up to `count` elements from the one at `start` on. O(nodes to the nearer end + what is removed).
+    /// Removes up to `count` elements from `start` on. O(nodes to the nearer end + removed elements).
     pub(super) fn remove_range(&mut self, start: usize, count: usize, limit: NodeLimit) {
         let nodes_before = self.nodes.len();
         let changed = self.remove(start, count);
         self.settle(changed, nodes_before, limit);
     }
 
-    /// As [`Quicklist::remove_range`] without a look at what is to be compressed; returns the node where it was.
+    /// [`Quicklist::remove_range`] without [`Quicklist::settle`]; returns the index of the node that was changed.
     fn remove(&mut self, start: usize, count: usize) -> usize {
         let Some(Place { mut node, index }) = self.place(start) else { return 0 };
         let mut left = count.min(self.count - start);
-        // What is wanted of the first node if that begins before `start`, then whole nodes, then the rest.
+        // First the elements of the first node, if it begins before `start`, then whole nodes, then the rest.
         if index > 0 {
             let removed = left.min(self.nodes[node].len() - index);
             self.remove_in_node(node, index, removed);
@@ -293,7 +292,8 @@ impl Quicklist {
         node
     }
 
-    /// Removes up to `count` elements equal to `needle`, those nearest to `from` first; how many there were. O(N).
+    /// Removes up to `count` elements equal to `needle`, those nearest to `from` first. Returns how many were removed.
+    /// O(N).
     pub(super) fn remove_matching(
         &mut self,
         needle: &Needle<'_>,
@@ -354,7 +354,7 @@ impl Quicklist {
         );
     }
 
-    /// The place of the element at `index`, if it is inside. O(nodes to the nearer end).
+    /// Returns the place of the element at `index`, if it is in range. O(nodes to the nearer end).
     fn place(&self, index: usize) -> Option<Place> {
         if index >= self.count {
             return None;
@@ -380,7 +380,7 @@ impl Quicklist {
         None
     }
 
-    /// Adds `element` beside the one at `place`.
+    /// Inserts `element` next to the one at `place`.
     fn insert(&mut self, place: Place, side: Side, element: NewElement<'_>, limit: NodeLimit) {
         let Place { node, index } = place;
         let bytes = element.bytes();
@@ -409,7 +409,7 @@ impl Quicklist {
             self.insert_node(node + 1, Node::of(element, limit));
             return;
         }
-        // The new element goes to the part that does not hold its neighbour; both are merged with what is beside them.
+        // The new element goes to the part without the element at `place`; both parts are merged with adjacent nodes.
         let (part, kept) = if is_after { (node + 1, node) } else { (node, node + 1) };
         self.edit_node(part, |part| match part {
             Node::Packed(packed) if is_after => packed.push_front(bytes),
@@ -420,7 +420,7 @@ impl Quicklist {
         self.merge_around(kept, limit);
     }
 
-    /// Adds an element so that it becomes the one at `position` of `node`, if that has room for it.
+    /// Inserts an element at `position` of `node`, if it fits there. Returns whether it does.
     fn insert_where_room(&mut self, node: usize, position: usize, bytes: &[u8], limit: NodeLimit) -> bool {
         let is_added = self.edit_node(node, |node| {
             let Some(packed) = node.with_room(bytes.len(), limit) else { return false };
@@ -434,8 +434,8 @@ impl Quicklist {
         is_added
     }
 
-    /// Makes two nodes of one: the second begins with the element at `index`, which is neither the first nor beyond the
-    /// last.
+    /// Splits a node in two: the second begins with the element at `index`, which must be neither the first nor beyond
+    /// the last.
     fn split(&mut self, node: usize, index: usize) {
         let tail = self.edit_node(node, |node| match node {
             Node::Packed(packed) => {
@@ -448,8 +448,8 @@ impl Quicklist {
         self.insert_node(node + 1, Node::Packed(tail));
     }
 
-    /// Merges the nodes around `centre` pair by pair where one node has room for both: the two before it, the two behind
-    /// it, it with the one before, and that with the one behind.
+    /// Merges nodes around `centre` in pairs where one node can hold both: the two before it, the two after it, itself
+    /// with the one before, and the result with the one after.
     fn merge_around(&mut self, mut centre: usize, limit: NodeLimit) {
         if centre >= 2 && self.merge_with_next(centre - 2, limit) {
             centre -= 1;
@@ -482,7 +482,7 @@ impl Quicklist {
         true
     }
 
-    /// Removes `count` elements of `node` from `index` on, which it has.
+    /// Removes `count` existing elements of `node` from `index` on.
     fn remove_in_node(&mut self, node: usize, index: usize, count: usize) {
         let is_empty = self.edit_node(node, |node| {
             node.remove_range(index, count);
@@ -521,9 +521,9 @@ impl Quicklist {
         self.give_back_ring();
     }
 
-    /// After a change near node `changed` of what were `nodes_before` nodes: unpacks the nodes that have come to stand at
-    /// the ends, and compresses those inside that the change has touched or moved inside. O(`list-compress-depth`) if the
-    /// number of nodes has changed, else O(1), besides the nodes that are compressed.
+    /// Adjusts compression after a change near node `changed`, when there were `nodes_before` nodes: unpacks nodes that
+    /// are now at the ends, and compresses inner nodes that the change has touched or moved inwards.
+    /// O(`list-compress-depth`) if the number of nodes has changed, else O(1), plus the compression of nodes.
     #[inline]
     fn settle(&mut self, changed: usize, nodes_before: usize, limit: NodeLimit) {
         if limit.compress_depth != 0 || self.compressed != 0 {
@@ -533,9 +533,9 @@ impl Quicklist {
 
     #[cold]
     fn settle_some(&mut self, changed: usize, nodes_before: usize, depth: usize) {
-        /// How far from the node where a change begins it can reach: two pairs of neighbours are merged on either side.
+        /// How far from its first node a change can reach: two pairs of nodes are merged on either side.
         const REACH: usize = 3;
-        /// Nodes that one change can add.
+        /// The maximum number of nodes that one change adds.
         const ADDED_MAX: usize = 2;
         let len = self.nodes.len();
         if len != nodes_before {
@@ -580,7 +580,7 @@ impl Quicklist {
         }
     }
 
-    /// Lets `edit` change a node, which is unpacked before, and keeps the account of memory.
+    /// Unpacks a node, lets `edit` change it, and updates the count of memory.
     fn edit_node<R>(&mut self, node: usize, edit: impl FnOnce(&mut Node) -> R) -> R {
         self.unpack(node);
         let node = &mut self.nodes[node];
@@ -590,7 +590,7 @@ impl Quicklist {
         result
     }
 
-    /// Adds a node with elements that are not counted yet, as the one at `at`.
+    /// Inserts a node at index `at`, whose elements are not counted yet.
     fn insert_node(&mut self, at: usize, node: Node) {
         self.count += node.len();
         self.nodes_bytes += node.memory_bytes();
@@ -601,7 +601,7 @@ impl Quicklist {
         self.nodes.insert(at, node);
     }
 
-    /// Takes a node out with its elements.
+    /// Removes a node with its elements and returns it.
     fn take_node(&mut self, at: usize) -> Option<Node> {
         let node = self.nodes.remove(at)?;
         self.count -= node.len();
@@ -610,7 +610,7 @@ impl Quicklist {
         Some(node)
     }
 
-    /// Gives memory of the ring back when three quarters of it are not used.
+    /// Shrinks the ring when three quarters of it are unused.
     fn give_back_ring(&mut self) {
         if self.nodes.len() < self.nodes.capacity() / 4 {
             self.nodes.shrink_to(self.nodes.len() * 2);

@@ -1,4 +1,4 @@
-//! Tests of the list: a deque as the model, with limits small enough that every command meets the edge of a node.
+//! Tests of the list: a deque as the model, with limits so small that every command reaches the edge of a node.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -184,7 +184,7 @@ fn side() -> impl Strategy<Value = Side> {
     prop_oneof![Just(Side::Before), Just(Side::After)]
 }
 
-/// Few different values, so that equal ones meet; some are larger than any node.
+/// Few different values, so that equal ones occur; some are larger than any node.
 fn element() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         8 => (0i64..6).prop_map(|number| number.to_string().into_bytes()),

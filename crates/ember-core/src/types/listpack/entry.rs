@@ -10,8 +10,8 @@
 //! 11110001    2 bytes (…0010 3, …0011 4, …0100 8)  signed integer, little-endian
 //! ```
 //!
-//! Behind each entry stands its length in bytes (the *back length*), in groups of seven bits, the lowest last; all
-//! groups but the first have the high bit set, so that it is read from the end.
+//! Each entry is followed by its length in bytes (the *back length*), in groups of seven bits, the lowest last; all
+//! groups but the first have the high bit set, so that it can be read from the end.
 
 use super::Element;
 
@@ -26,7 +26,7 @@ const INT32: u8 = 0xF3;
 const INT64: u8 = 0xF4;
 const STRING32: u8 = 0xF0;
 
-/// An entry about to be written: its head, the bytes of a string, and the back length.
+/// An entry to be written: its head, the bytes of a string, and the back length.
 pub(super) struct Draft<'a> {
     head: [u8; HEAD_BYTES_MAX],
     head_len: usize,
@@ -36,7 +36,7 @@ pub(super) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// The entry for `element`, as an integer if it is the text of one.
+    /// Returns the entry for `element`, as an integer if it is the text of one.
     pub(super) fn new(element: &'a [u8]) -> Draft<'a> {
         match super::fits_integer(element) {
             Some(number) => Draft::integer(number),
@@ -44,7 +44,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The entry for an integer.
+    /// Returns the entry for an integer.
     pub(super) fn integer(number: i64) -> Draft<'a> {
         let little = number.to_le_bytes();
         match number {
@@ -90,7 +90,7 @@ impl<'a> Draft<'a> {
         draft
     }
 
-    /// The bytes the entry takes, back length included.
+    /// Returns the size of the entry in bytes, including the back length.
     pub(super) fn len_bytes(&self) -> usize {
         self.head_len + self.payload.len() + self.back_len
     }
@@ -105,7 +105,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// The back length of an entry of `len` bytes, and how many bytes it takes.
+/// Returns the back length of an entry of `len` bytes, and the number of bytes that it takes.
 fn back_length(len: usize) -> ([u8; BACK_BYTES_MAX], usize) {
     let count = back_length_bytes(len);
     let mut bytes = [0; BACK_BYTES_MAX];
@@ -116,8 +116,8 @@ fn back_length(len: usize) -> ([u8; BACK_BYTES_MAX], usize) {
     (bytes, count)
 }
 
-/// How many bytes the back length of an entry of `len` bytes takes. Redis counts the largest number of two, three and
-/// four groups as one that needs another group; the format is what Redis writes.
+/// Returns the number of bytes that the back length of an entry of `len` bytes takes. The format is what Redis writes,
+/// and Redis uses one group more than necessary for the largest number of two, three and four groups.
 #[inline]
 pub(super) fn back_length_bytes(len: usize) -> usize {
     match len {
@@ -129,7 +129,7 @@ pub(super) fn back_length_bytes(len: usize) -> usize {
     }
 }
 
-/// The length of the entry (without its back length) that ends where `bytes` end. `None` if they end with none.
+/// Returns the length of the entry (without its back length) at the end of `bytes`. `None` if there is no entry.
 #[inline]
 pub(super) fn len_from_end(bytes: &[u8]) -> Option<usize> {
     let mut len = 0;
@@ -142,8 +142,8 @@ pub(super) fn len_from_end(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// The element of the entry at the beginning of `bytes`, and the entry's length without its back length. `None` if no
-/// whole entry stands there.
+/// Returns the element of the entry at the beginning of `bytes`, and the entry's length without its back length. `None`
+/// if there is no whole entry.
 #[inline]
 pub(super) fn read(bytes: &[u8]) -> Option<(Element<'_>, usize)> {
     let (&first, rest) = bytes.split_first()?;
@@ -171,8 +171,8 @@ pub(super) fn read(bytes: &[u8]) -> Option<(Element<'_>, usize)> {
     }
 }
 
-/// The length of the entry at the beginning of `bytes` with its back length, if it is whole and the back length is the
-/// one its length asks for.
+/// Returns the length of the entry at the beginning of `bytes`, including its back length, if the entry is whole and
+/// the back length is correct.
 pub(super) fn validated_len(bytes: &[u8]) -> Option<usize> {
     let (_, len) = read(bytes)?;
     let (back, count) = back_length(len);

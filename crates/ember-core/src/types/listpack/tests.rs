@@ -132,7 +132,7 @@ fn bytes_that_contradict_themselves_are_refused() {
     }
 }
 
-/// An edit, with positions as fractions of what there is.
+/// An edit; positions are taken modulo the length.
 #[derive(Clone, Debug)]
 enum Edit {
     PushBack(Vec<u8>),
@@ -174,7 +174,7 @@ fn edit() -> impl Strategy<Value = Edit> {
     ]
 }
 
-/// Makes one edit on both; those that need an element do nothing where there is none.
+/// Applies an edit to both; edits that need an element do nothing if there is none.
 fn apply(edit: Edit, packed: &mut Listpack, model: &mut Vec<Vec<u8>>) {
     let len = model.len();
     let place = |fraction: usize| (len > 0).then(|| fraction % len);

@@ -1,8 +1,8 @@
 //! Unions, intersections and differences of sets.
 //!
-//! Two forms of each: what is replied is visited member by member, and copied no more than finding duplicates asks for;
-//! what is stored is built by adding the members in the same order as Redis 7.2, because the encoding follows from
-//! that.
+//! Each has two forms. For replies, members are visited one by one and copied only as far as finding duplicates
+//! requires. For stored results, a set is built by adding the members in the same order as Redis 7.2, because that
+//! determines the encoding.
 
 use std::ops::ControlFlow;
 
@@ -16,8 +16,8 @@ use crate::types::intset::Intset;
 use crate::types::limits::EncodingLimits;
 use crate::types::listpack::Listpack;
 
-/// Calls `visit` for every member that all `sets` have, until it breaks; they are put in the order of their sizes. The
-/// smallest set's order is that of the members. O(N*M), N being the members of the smallest set and M the sets.
+/// Calls `visit` for every member that all `sets` have, until it breaks, in the order of the smallest set; sorts `sets`
+/// by size. O(N*M), N being the members of the smallest set and M the sets.
 pub fn for_each_in_all(sets: &mut [&Set], mut visit: impl FnMut(Element<'_>) -> ControlFlow<()>) {
     sets.sort_by_key(|set| set.len());
     let Some((&smallest, others)) = sets.split_first() else { return };
@@ -32,7 +32,7 @@ pub fn for_each_in_all(sets: &mut [&Set], mut visit: impl FnMut(Element<'_>) -> 
     });
 }
 
-/// The set of the members that all `sets` have; see [`for_each_in_all`].
+/// Returns the set of the members that all `sets` have; see [`for_each_in_all`].
 pub fn intersection(sets: &mut [&Set], limits: &EncodingLimits) -> Set {
     let mut integers_only = true;
     let mut result = match sets.iter().min_by_key(|set| set.len()) {
@@ -57,7 +57,7 @@ fn integer_in(member: Element<'_>) -> Option<i64> {
     }
 }
 
-/// The set, all of whose members are integers, as an intset.
+/// Returns a set of which all members are integers as an intset.
 fn intset_of(set: &Set) -> Set {
     let mut numbers = Vec::new();
     set.for_each(|member| numbers.extend(integer_in(member)));
@@ -69,7 +69,7 @@ fn intset_of(set: &Set) -> Set {
     Set::Intset(intset)
 }
 
-/// [`Set::try_for_each_batch`] without an end before the last member.
+/// [`Set::try_for_each_batch`] for all members.
 fn for_each_batch(set: &Set, mut visit: impl FnMut(&[Element<'_>])) {
     let _ = set.try_for_each_batch(|members| {
         visit(members);
@@ -81,8 +81,8 @@ fn are_intsets(sets: &[&Set]) -> bool {
     sets.iter().all(|set| matches!(set, Set::Intset(_)))
 }
 
-/// Calls `visit` for every member that one of `sets` has. Integers come in ascending order where all sets are intsets. O(N)
-/// for N members in all, of which all but the largest and the last set are copied.
+/// Calls `visit` for every member that at least one of `sets` has, in ascending order if all sets are intsets. O(N) for
+/// N members in total, of which all but those of the largest and the last set are copied.
 pub fn for_each_in_any(sets: &[&Set], limits: &EncodingLimits, mut visit: impl FnMut(Element<'_>)) {
     if sets.len() > 1 && are_intsets(sets) {
         return union(sets, limits).for_each(visit);
@@ -113,7 +113,7 @@ pub fn for_each_in_any(sets: &[&Set], limits: &EncodingLimits, mut visit: impl F
     }
 }
 
-/// The set of the members that one of `sets` has. O(N) for N members in all.
+/// Returns the set of the members that at least one of `sets` has. O(N) for N members in total.
 pub fn union(sets: &[&Set], limits: &EncodingLimits) -> Set {
     let mut result = Set::default();
     for set in sets {
@@ -127,18 +127,18 @@ pub fn union(sets: &[&Set], limits: &EncodingLimits) -> Set {
     result
 }
 
-/// The way to a difference that is less work.
+/// The cheaper way to compute a difference.
 enum DifferenceWay {
-    /// The first set is one of the others: nothing is left.
+    /// The first set is one of the others: the difference is empty.
     Nothing,
     /// Each member of the first set is looked up in the others.
     LookUp,
-    /// The members of the others are taken away from the first set's.
+    /// The members of the others are removed from the first set's.
     TakeAway,
 }
 
 impl DifferenceWay {
-    /// Redis's choice: the steps of looking up are cheaper and may end early, so they count half.
+    /// Chooses as Redis does: look-ups are cheaper and may end early, so they count half.
     fn choose(first: &Set, others: &[&Set]) -> DifferenceWay {
         if others.iter().any(|other| std::ptr::eq(*other, first)) {
             return DifferenceWay::Nothing;
@@ -149,13 +149,13 @@ impl DifferenceWay {
     }
 }
 
-/// Calls `visit` for every member of `first` that none of `others` has, in the order of `first`. O(N) for N members in all,
-/// or O(N*M) for N members of the first of M sets if that is less.
+/// Calls `visit` for every member of `first` that none of `others` has, in the order of `first`. O(N) for N members in
+/// total, or O(N*M) for N members of the first of M sets if that is less.
 pub fn for_each_difference(first: &Set, others: &mut [&Set], mut visit: impl FnMut(Element<'_>)) {
     match DifferenceWay::choose(first, others) {
         DifferenceWay::Nothing => {}
         DifferenceWay::LookUp => {
-            // A member is found the sooner, the larger the set.
+            // The larger a set, the sooner a member is found.
             others.sort_by_key(|other| std::cmp::Reverse(other.len()));
             for_each_batch(first, |members| {
                 if let Some(largest) = others.first() {
@@ -185,7 +185,7 @@ pub fn for_each_difference(first: &Set, others: &mut [&Set], mut visit: impl FnM
     }
 }
 
-/// The set of the members of `first` that none of `others` has; costs as [`for_each_difference`].
+/// Returns the set of the members of `first` that none of `others` has; costs as [`for_each_difference`].
 pub fn difference(first: &Set, others: &mut [&Set], limits: &EncodingLimits) -> Set {
     let mut result = Set::default();
     if !matches!(DifferenceWay::choose(first, others), DifferenceWay::TakeAway) {

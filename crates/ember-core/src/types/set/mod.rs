@@ -1,11 +1,11 @@
 //! Sets: members in one of three encodings, by their number and kind.
 //!
 //! * **intset**: integers only, up to `set-max-intset-entries`, in ascending order.
-//! * **listpack**: up to `set-max-listpack-entries` members of up to `set-max-listpack-value` bytes each, in the order in
-//!   which they were added.
+//! * **listpack**: up to `set-max-listpack-entries` members of up to `set-max-listpack-value` bytes each, in the order
+//!   in which they were added.
 //! * **hashtable**: everything else, in no order.
 //!
-//! A set goes over to another encoding when a member that does not fit is added, as Redis 7.2's do, and never back.
+//! A set changes to another encoding when a member that does not fit is added, as in Redis 7.2, and never back.
 //! [`algebra`] has unions, intersections and differences, [`sample`] random members.
 
 pub mod algebra;
@@ -28,10 +28,10 @@ use crate::types::value::ValueType;
 
 pub use crate::types::listpack::Element;
 
-/// The members that an intset may have whatever the configuration says, because their number has 32 bits.
+/// The maximum number of members of an intset, whatever the configuration, because their number has 32 bits.
 const INTSET_LEN_MAX: usize = 1 << 30;
 
-/// Bytes that an integer takes in a listpack at most, the length behind it included.
+/// The maximum number of bytes that an integer takes in a listpack, including the length after it.
 const LISTPACK_INTEGER_BYTES_MAX: usize = 11;
 
 /// A set, in one of its encodings.
@@ -126,7 +126,7 @@ impl Collection for Set {
 }
 
 impl Set {
-    /// An empty set in the encoding for some `count` members of which `first` is one.
+    /// Returns an empty set in the encoding for about `count` members that include `first`.
     pub fn for_members(first: &[u8], count: usize, limits: &EncodingLimits) -> Set {
         if count <= limits.set_max_intset_entries && parse_i64(first).is_some() {
             Set::default()
@@ -137,8 +137,8 @@ impl Set {
         }
     }
 
-    /// Goes over to the hashtable at once if `count` members are too many for a compact encoding: they are about to be
-    /// added, though some may be there already. O(members) then.
+    /// Converts to a hashtable at once if `count` members are too many for a compact encoding. They are about to be
+    /// added, though some may exist already. O(members) in that case.
     pub fn expect(&mut self, count: usize, limits: &EncodingLimits) {
         let count_max = match self {
             Set::Intset(_) => limits.set_max_intset_entries,
@@ -150,7 +150,7 @@ impl Set {
         }
     }
 
-    /// Adds a member. Whether it was not there. O(1) in a hashtable, O(N) in the compact encodings.
+    /// Adds a member. Returns whether it is new. O(1) in a hashtable, O(N) in the compact encodings.
     pub fn insert(&mut self, member: &[u8], limits: &EncodingLimits) -> bool {
         match self {
             Set::Table(elements) => return elements.insert(member, NewValue::Bytes(b""), None),
@@ -199,7 +199,7 @@ impl Set {
         is_new
     }
 
-    /// Removes a member. Whether it was there. O(1) in a hashtable, O(N) in the compact encodings.
+    /// Removes a member. Returns whether it existed. O(1) in a hashtable, O(N) in the compact encodings.
     pub fn remove(&mut self, member: &[u8]) -> bool {
         match self {
             Set::Intset(intset) => parse_i64(member).is_some_and(|number| intset.remove(number)),
@@ -222,7 +222,7 @@ impl Set {
         }
     }
 
-    /// Whether `member` is there. O(1) in a hashtable, O(log N) in an intset, O(N) in a listpack.
+    /// Returns whether `member` is in the set. O(1) in a hashtable, O(log N) in an intset, O(N) in a listpack.
     pub fn contains(&self, member: &[u8]) -> bool {
         match self {
             Set::Intset(intset) => parse_i64(member).is_some_and(|number| intset.contains(number)),
@@ -231,7 +231,7 @@ impl Set {
         }
     }
 
-    /// Whether a member of another set is there too; see [`Set::contains`].
+    /// Returns whether a member of another set is in this one, too; see [`Set::contains`].
     pub fn contains_element(&self, member: Element<'_>) -> bool {
         match (self, member) {
             (Set::Intset(intset), Element::Integer(number)) => intset.contains(number),
@@ -259,7 +259,7 @@ impl Set {
         });
     }
 
-    /// As [`Set::try_for_each`] with up to [`FETCHED_MAX`] members at once.
+    /// [`Set::try_for_each`] with up to [`FETCHED_MAX`] members at once.
     fn try_for_each_batch(&self, visit: impl FnMut(&[Element<'_>]) -> ControlFlow<()>) -> ControlFlow<()> {
         match self {
             Set::Intset(intset) => try_for_each_batch_of(intset.iter().map(Element::Integer), visit),
@@ -270,7 +270,7 @@ impl Set {
         }
     }
 
-    /// Asks the processor to fetch what searches for some members will read.
+    /// Prefetches what look-ups of these members will read.
     fn fetch_ahead(&self, members: &[Element<'_>]) {
         if let Set::Table(elements) = self {
             elements.fetch_ahead(members.iter().filter_map(|&member| match member {
@@ -280,8 +280,8 @@ impl Set {
         }
     }
 
-    /// Calls `visit` for some `count` members behind `cursor`, 0 at the beginning, and returns the cursor to go on from, 0
-    /// at the end; see [`Elements::scan`]. The compact encodings give all their members at once.
+    /// Calls `visit` for about `count` members from `cursor` on, 0 at the beginning, and returns the cursor to continue
+    /// from, 0 at the end; see [`Elements::scan`]. The compact encodings return all their members at once.
     pub fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(Element<'_>)) -> u64 {
         match self {
             Set::Table(elements) => elements.scan(cursor, count, |entry| visit(Element::Bytes(entry.key()))),
@@ -319,12 +319,12 @@ fn try_for_each_batch_of<'a>(
     }
 }
 
-/// Where a member stands in a listpack.
+/// Returns the offset of a member in a listpack.
 fn find(listpack: &Listpack, member: &[u8]) -> Option<usize> {
     listpack.find(listpack.first()?, member, 0)
 }
 
-/// Whether the members of an intset and one more of `len_bytes` may be in a listpack.
+/// Returns whether the members of an intset and another one of `len_bytes` fit into a listpack.
 fn fits_listpack(intset: &Intset, len_bytes: usize, limits: &EncodingLimits) -> bool {
     let digits_max = [intset.first(), intset.last()]
         .into_iter()

@@ -1,8 +1,8 @@
 //! Random members of a set.
 //!
-//! Members that are all different are found in one of two ways: few by drawing until there are enough, many by one pass
-//! over the members in which each is taken with the chance `wanted / left` (Knuth, "The Art of Computer Programming",
-//! volume 2, algorithm 3.4.2 S). Either way the work is in proportion to what was asked for.
+//! Different members are selected in one of two ways: few by drawing until there are enough, many by one pass over the
+//! members that takes each with the probability `wanted / left` (Knuth, "The Art of Computer Programming", volume 2,
+//! algorithm 3.4.2 S). Either way the work is proportional to the requested number.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -13,13 +13,13 @@ use crate::types::collection::Collection;
 use crate::types::limits::EncodingLimits;
 use crate::types::listpack::Listpack;
 
-/// When at least one member in this number is wanted, different ones are found by one pass.
+/// When at least one member in this number is wanted, different ones are selected in one pass.
 const PASS_SHARE: usize = 3;
 
-/// When more than this number of members go for each one that stays, the set is made anew of those that stay.
+/// When more than this number of members are removed for each one that stays, the set is rebuilt from those that stay.
 const KEEP_SHARE: usize = 5;
 
-/// Takes `wanted` of `len` things one after the other, each with the same chance.
+/// Selects `wanted` of `len` items in one pass, each with the same probability.
 struct Selection {
     wanted: usize,
     left: usize,
@@ -35,7 +35,7 @@ impl Selection {
 }
 
 impl Set {
-    /// A member chosen with the same chance as every other. Expected O(1), O(N) in a listpack.
+    /// Returns a member chosen uniformly at random. Expected O(1), O(N) in a listpack.
     pub fn random(&self, random: &mut Random) -> Option<Element<'_>> {
         match self {
             Set::Intset(intset) => intset.random(random).map(Element::Integer),
@@ -44,8 +44,8 @@ impl Set {
         }
     }
 
-    /// Calls `visit` for `count` members chosen one independently of the other, until it returns false. The set is not
-    /// empty. O(count + N) in a listpack, otherwise O(count).
+    /// Calls `visit` for `count` members, each chosen independently, until it returns false. The set must not be empty.
+    /// O(count + N) in a listpack, otherwise O(count).
     pub fn sample_with_repetition(
         &self,
         count: u64,
@@ -60,7 +60,7 @@ impl Set {
         }
     }
 
-    /// Calls `visit` for `count` different members, or for all if there are not more. O(count), O(N) in a listpack.
+    /// Calls `visit` for `count` different members, or for all if there are fewer. O(count), O(N) in a listpack.
     pub fn sample(&self, count: usize, random: &mut Random, mut visit: impl FnMut(Element<'_>)) {
         match self {
             _ if count >= self.len() => self.for_each(visit),
@@ -88,8 +88,8 @@ impl Set {
         }
     }
 
-    /// Removes a member chosen with the same chance as every other, and calls `visit` with it. The set is not empty.
-    /// Expected O(1), O(N) in the compact encodings.
+    /// Removes a member chosen uniformly at random, and calls `visit` with it. The set must not be empty. Expected
+    /// O(1), O(N) in the compact encodings.
     pub fn pop_random(&mut self, random: &mut Random, visit: impl FnOnce(Element<'_>)) {
         match self {
             Set::Intset(intset) => {
@@ -109,8 +109,8 @@ impl Set {
         }
     }
 
-    /// Removes `count` random members, fewer than there are, and calls `visit` with each. O(count), O(N) in a listpack. If
-    /// nearly all go, what stays is a new set, whose encoding may be a more compact one.
+    /// Removes `count` random members, fewer than there are, and calls `visit` with each. O(count), O(N) in a listpack.
+    /// If nearly all are removed, the rest becomes a new set, whose encoding may be more compact.
     pub fn pop_many(
         &mut self,
         count: usize,
@@ -152,12 +152,12 @@ fn random_offset(listpack: &Listpack, random: &mut Random) -> Option<usize> {
     if listpack.is_empty() { None } else { listpack.at(random.below(listpack.len()) as isize) }
 }
 
-/// The offsets of all elements.
+/// Returns the offsets of all elements.
 fn offsets(listpack: &Listpack) -> Vec<usize> {
     std::iter::successors(listpack.first(), |&at| listpack.next(at)).collect()
 }
 
-/// Calls `visit` with `count` different things that `draw` gives.
+/// Calls `visit` with `count` different results of `draw`.
 fn different<T: Eq + Hash + Copy>(count: usize, mut draw: impl FnMut() -> T, mut visit: impl FnMut(T)) {
     let mut seen = HashSet::new();
     while seen.len() < count {

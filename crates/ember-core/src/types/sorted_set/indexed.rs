@@ -1,14 +1,14 @@
 //! A large sorted set: a hash table of members, each with its score, and a tree that keeps them in order.
 //!
-//! Members are not kept twice: the tree refers to the table's entries by their addresses. An entry stays where it is until
-//! its member is removed, whatever the table does; another score is written into it in place. When it is moved, the tree is
-//! told at once ([`Indexed::move_inside`]).
+//! Members are not stored twice: the tree refers to the table's entries by their addresses. An entry keeps its address
+//! until its member is removed, whatever the table does; another score is written into it in place. When an entry is
+//! moved, the tree is updated at once ([`Indexed::move_inside`]).
 //!
 //! # Invariants
 //!
-//! * The addresses in the tree are those of the entries in the table, each once. So an address that a search meets may be
-//!   followed: a member leaves the tree before its entry leaves the table, or neither is looked at in between.
-//! * The value of an entry is the bits of its score as an integer, and the tree has the same score.
+//! * The addresses in the tree are those of the entries in the table, each once. So an address that a search meets may
+//!   be dereferenced: a member is removed from the tree before its entry is removed from the table, or neither is read
+//!   in between.
 #![allow(unsafe_code, reason = "the tree refers to entries that the table beside it owns")]
 
 use std::cmp::Ordering;
@@ -24,7 +24,7 @@ use crate::memory::moving::Mover;
 use crate::types::elements::Elements;
 use crate::types::value::StringValue;
 
-/// Entries ahead of an iteration that the processor is asked to fetch.
+/// How many entries ahead an iteration prefetches.
 const FETCHED_AHEAD: usize = 8;
 
 /// Members with scores, in a table and in a tree.
@@ -45,16 +45,16 @@ fn score_of(entry: EntryRef<'_>) -> f64 {
     }
 }
 
-/// The member whose entry has an address that the tree beside `members` holds.
+/// Returns the member whose entry has this address, which must be in the tree that belongs to `members`.
 #[inline]
 fn member_at(members: &Elements, address: EntryAddress) -> &[u8] {
     let _ = members;
-    // SAFETY: the invariants of this module: the table owns an entry at each address in the tree. The borrow of the table
-    // keeps it from being changed while the member is looked at.
+    // SAFETY: by the invariants of this module, the table owns an entry at each address in the tree. The borrow of the
+    // table prevents changes to it while the member is read.
     unsafe { address.entry() }.key()
 }
 
-/// Where elements stand in relation to a score and a member.
+/// Returns a function that compares elements with a score and a member.
 #[inline]
 fn order_to<'a>(
     members: &'a Elements,
@@ -73,7 +73,7 @@ fn order_to<'a>(
 }
 
 impl Indexed {
-    /// Asks the processor to fetch what look-ups of these members will read.
+    /// Prefetches what look-ups of these members will read.
     pub(super) fn fetch_ahead(&self, names: &[&[u8]]) {
         self.members.fetch_ahead(names.iter().copied());
     }
@@ -86,12 +86,12 @@ impl Indexed {
         self.members.memory_bytes() + self.order.memory_bytes()
     }
 
-    /// The score of a member. O(1).
+    /// Returns the score of a member. O(1).
     pub(super) fn score(&self, member: &[u8]) -> Option<f64> {
         self.members.get(member).map(score_of)
     }
 
-    /// Adds a member or gives it another score; returns the score it had. O(log n).
+    /// Adds a member or changes its score; returns the previous score. O(log n).
     pub(super) fn set(&mut self, member: &[u8], score: f64) -> Option<f64> {
         let place = match self.members.find_or_add(member, score_value(score)) {
             Ok(place) => place,
@@ -114,7 +114,7 @@ impl Indexed {
         Some(previous)
     }
 
-    /// Adds a member that is not there and belongs behind all that are. O(log n), faster than [`Indexed::set`].
+    /// Appends a member that does not exist yet and belongs after all others. O(log n), faster than [`Indexed::set`].
     pub(super) fn push_back(&mut self, member: &[u8], score: f64) {
         if let Err(address) = self.members.find_or_add(member, score_value(score)) {
             self.order.insert(score, address, |_, _| Ordering::Less);
@@ -134,15 +134,15 @@ impl Indexed {
     pub(super) fn remove_range(&mut self, range: Range<usize>) {
         let members = &mut self.members;
         self.order.remove_range(range, |_, address| {
-            // SAFETY: the entry is in the table still: each address is in the tree once, and nothing but this removes
-            // entries here. The removal gives the entry out, so that its key outlives the look-up.
+            // SAFETY: the entry is still in the table: each address is in the tree once, and only this closure removes
+            // entries here. The removal returns the entry, so its key outlives the look-up.
             let member = unsafe { address.entry() }.key();
             drop(members.remove(member));
         });
     }
 
-    /// Moves entries and nodes to other allocations: of about `most` members, from rank `from` on. Returns the rank to go on
-    /// from; 0 at the end. O(log n + members).
+    /// Moves entries and nodes to other allocations: of about `most` members, from rank `from` on. Returns the rank to
+    /// continue from; 0 at the end. O(log n + members).
     pub(super) fn move_inside(&mut self, from: u64, most: usize, mover: &mut Mover<'_>) -> u64 {
         let members = &mut self.members;
         let from = usize::try_from(from).unwrap_or(usize::MAX);
@@ -151,22 +151,22 @@ impl Indexed {
             return 0;
         }
         self.order.move_inside(from..end, mover, &mut |address, mover| {
-            // SAFETY: the entry is in the table, and stays there: it is moved by the next line at the earliest, and its key
-            // is not looked at behind that.
+            // SAFETY: the entry is in the table and stays there: the next line is the first that may move it, and its
+            // key is not read after that.
             let place = members.find(unsafe { address.entry() }.key());
             members.move_entry(place.expect("what is in the tree is in the table"), mover)
         });
         if end < self.order.len() { end as u64 } else { 0 }
     }
 
-    /// The rank and the score of a member. O(log n).
+    /// Returns the rank and the score of a member. O(log n).
     pub(super) fn rank(&self, member: &[u8]) -> Option<(usize, f64)> {
         let score = self.score(member)?;
         let order = order_to(&self.members, score, member);
         Some((self.order.rank(|score, address| order(score, address) == Ordering::Less), score))
     }
 
-    /// The members with ranks in `range`, from either end. O(1) for each.
+    /// Returns the members with ranks in `range`, iterable from both ends. O(1) for each.
     pub(super) fn iter(&self, range: Range<usize>) -> IndexedIter<'_> {
         IndexedIter { members: &self.members, elements: self.order.iter(range) }
     }
@@ -182,14 +182,15 @@ impl Indexed {
         });
     }
 
-    /// The ranks of the scores in a range. O(log n).
+    /// Returns the ranks of the scores in a range. O(log n).
     pub(super) fn score_range(&self, range: &ScoreRange) -> Range<usize> {
         let start = self.order.rank(|score, _| range.is_before(score));
         let end = self.order.rank(|score, _| range.is_not_behind(score));
         start..end.max(start)
     }
 
-    /// The ranks of the first `most` scores in a range; of the last ones if `is_reverse`. O(log n + most), with one search.
+    /// Returns the ranks of the first `most` scores in a range, or of the last ones if `is_reverse`. O(log n + most),
+    /// with one search.
     pub(super) fn score_range_end(&self, range: &ScoreRange, is_reverse: bool, most: usize) -> Range<usize> {
         if is_reverse {
             let end = self.order.rank(|score, _| range.is_not_behind(score));
@@ -203,19 +204,19 @@ impl Indexed {
         }
     }
 
-    /// The ranks of the members in a range, all having one score. O(log n).
+    /// Returns the ranks of the members in a range, if all members have one score. O(log n).
     pub(super) fn lex_range(&self, range: &LexRange<'_>) -> Range<usize> {
         let start = self.order.rank(|_, address| range.is_before(member_at(&self.members, address)));
         let end = self.order.rank(|_, address| range.is_not_behind(member_at(&self.members, address)));
         start..end.max(start)
     }
 
-    /// A member chosen with the same chance as every other. O(log n).
+    /// Returns a member chosen uniformly at random, and its score. O(log n).
     pub(super) fn random(&self, random: &mut Random) -> Option<(&[u8], f64)> {
         self.members.random(random).map(|entry| (entry.key(), score_of(entry)))
     }
 
-    /// As [`Elements::scan`], with the text of each score.
+    /// Like [`Elements::scan`], with the text of each score.
     pub(super) fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(&[u8], &[u8])) -> u64 {
         let mut text = Vec::with_capacity(24);
         self.members.scan(cursor, count, |entry| {

@@ -1,7 +1,7 @@
-//! Values of the type of sorted sets: members in the order of their scores, and of their bytes where scores are equal.
+//! Sorted sets: members in the order of their scores, and of their bytes where scores are equal.
 //!
-//! A small one is a listpack ([`packed`]), a large one a hash table and a tree ([`indexed`], [`tree`]). A set that has grown
-//! large stays in that form.
+//! A small set is a listpack ([`packed`]), a large one a hash table and a tree ([`indexed`], [`tree`]). A set that has
+//! grown large stays in that form.
 
 mod indexed;
 mod node;
@@ -39,7 +39,7 @@ impl Default for SortedSet {
     }
 }
 
-/// Does the same with a set in either form.
+/// Evaluates an expression on a set in either form.
 macro_rules! either {
     ($set:expr, $form:ident => $result:expr) => {
         match $set {
@@ -50,7 +50,7 @@ macro_rules! either {
 }
 
 impl SortedSet {
-    /// An empty set for `len` members of up to `member_bytes`, in the form that they will need.
+    /// Returns an empty set in the form that `len` members of up to `member_bytes` need.
     pub fn for_members(len: usize, member_bytes: usize, limits: &EncodingLimits) -> SortedSet {
         let mut set = SortedSet::default();
         if len > limits.zset_max_listpack_entries || member_bytes > limits.zset_max_listpack_value {
@@ -59,13 +59,13 @@ impl SortedSet {
         set
     }
 
-    /// Adds a member that is not there and belongs behind all that are. O(log n).
+    /// Appends a member that does not exist yet and belongs after all others. O(log n).
     pub fn push_back(&mut self, member: &[u8], score: f64, limits: &EncodingLimits) {
         self.make_room(member.len(), limits);
         either!(&mut self.0, form => form.push_back(member, score));
     }
 
-    /// Lets the set leave the form of a listpack, before more members come than it may have.
+    /// Converts a listpack before `more` members are added, if these alone exceed its limit.
     pub fn expect_members(&mut self, more: usize, limits: &EncodingLimits) {
         if more > limits.zset_max_listpack_entries {
             self.index();
@@ -83,7 +83,7 @@ impl SortedSet {
         }
     }
 
-    /// Lets the set leave the form of a listpack if that may not have another member of `bytes`.
+    /// Converts a listpack that may not hold another member of `bytes`.
     fn make_room(&mut self, bytes: usize, limits: &EncodingLimits) {
         if let Form::Packed(packed) = &self.0
             && (packed.len() >= limits.zset_max_listpack_entries
@@ -94,7 +94,7 @@ impl SortedSet {
         }
     }
 
-    /// The listpack, if that is the form: what is saved of the set then.
+    /// Returns the listpack, if that is the form. It is saved as it is.
     pub fn listpack(&self) -> Option<&Listpack> {
         match &self.0 {
             Form::Packed(packed) => Some(packed.listpack()),
@@ -102,12 +102,12 @@ impl SortedSet {
         }
     }
 
-    /// The score of a member. O(1); O(n) in a listpack.
+    /// Returns the score of a member. O(1); O(n) in a listpack.
     pub fn score(&self, member: &[u8]) -> Option<f64> {
         either!(&self.0, form => form.score(member))
     }
 
-    /// Adds a member or gives it another score; returns the score it had. O(log n).
+    /// Adds a member or changes its score; returns the previous score. O(log n).
     pub fn set(&mut self, member: &[u8], score: f64, limits: &EncodingLimits) -> Option<f64> {
         if let Form::Packed(packed) = &mut self.0 {
             if let Some(previous) = packed.change(member, score) {
@@ -129,17 +129,18 @@ impl SortedSet {
         either!(&mut self.0, form => form.remove(member))
     }
 
-    /// Removes the members with ranks in `range`, which is within the set. O(log n + members removed).
+    /// Removes the members with ranks in `range`, which must be within the set. O(log n + members removed).
     pub fn remove_range(&mut self, range: Range<usize>) {
         either!(&mut self.0, form => form.remove_range(range));
     }
 
-    /// The rank, from 0, and the score of a member. O(log n).
+    /// Returns the rank, from 0, and the score of a member. O(log n).
     pub fn rank(&self, member: &[u8]) -> Option<(usize, f64)> {
         either!(&self.0, form => form.rank(member))
     }
 
-    /// The members with ranks in `range`, and their scores, in order, from either end. O(log n) to begin, O(1) for each.
+    /// Returns the members with ranks in `range`, and their scores, iterable from both ends. O(log n) to begin, O(1)
+    /// each.
     pub fn iter(&self, range: Range<usize>) -> Iter<'_> {
         let range = range.start..range.end.min(self.len()).max(range.start);
         Iter(match &self.0 {
@@ -148,7 +149,8 @@ impl SortedSet {
         })
     }
 
-    /// Calls `visit` for the members with ranks in `range`, in order. O(log n + members), faster than [`SortedSet::iter`].
+    /// Calls `visit` for the members with ranks in `range`, in order. O(log n + members), faster than
+    /// [`SortedSet::iter`].
     pub fn visit<'a>(&'a self, range: Range<usize>, mut visit: impl FnMut(Element<'a>, f64)) {
         match &self.0 {
             Form::Packed(packed) => packed.iter(range).for_each(|(member, score)| visit(member, score)),
@@ -158,17 +160,17 @@ impl SortedSet {
         }
     }
 
-    /// All members and their scores, in order.
+    /// Returns all members and their scores, in order.
     pub fn iter_all(&self) -> Iter<'_> {
         self.iter(0..self.len())
     }
 
-    /// The ranks of the scores in a range. O(log n).
+    /// Returns the ranks of the scores in a range. O(log n).
     pub fn score_range(&self, range: &ScoreRange) -> Range<usize> {
         either!(&self.0, form => form.score_range(range))
     }
 
-    /// The ranks of the first `most` scores in a range; of the last ones if `is_reverse`. O(log n + most).
+    /// Returns the ranks of the first `most` scores in a range, or of the last ones if `is_reverse`. O(log n + most).
     pub fn score_range_end(&self, range: &ScoreRange, is_reverse: bool, most: usize) -> Range<usize> {
         match &self.0 {
             Form::Packed(packed) => {
@@ -180,8 +182,8 @@ impl SortedSet {
         }
     }
 
-    /// The ranks of the members in a range, in a set whose scores are all equal. In others it depends on the form what is
-    /// found, and in a listpack on the end from which it is looked for. O(log n).
+    /// Returns the ranks of the members in a range, if all scores are equal. Otherwise the result depends on the form,
+    /// and in a listpack on the end from which the search starts. O(log n).
     pub fn lex_range(&self, range: &LexRange<'_>, is_reverse: bool) -> Range<usize> {
         match &self.0 {
             Form::Packed(packed) => packed.lex_range(range, is_reverse),
@@ -189,7 +191,7 @@ impl SortedSet {
         }
     }
 
-    /// A member and its score, chosen with the same chance as every other. O(1) expected; O(n) in a listpack.
+    /// Returns a member chosen uniformly at random, and its score. O(1) expected; O(n) in a listpack.
     pub fn random(&self, random: &mut Random) -> Option<(Element<'_>, f64)> {
         match &self.0 {
             Form::Packed(packed) if packed.len() > 0 => {
@@ -203,8 +205,8 @@ impl SortedSet {
         }
     }
 
-    /// `count` different ranks, or all if there are fewer, each choice having the same chance; ascending.
-    /// O(count log count), O(n) if that is a large part of the set.
+    /// Returns `count` different ranks in ascending order, or all if there are fewer; every choice has the same
+    /// probability. O(count log count), O(n) if that is a large part of the set.
     pub fn random_ranks(&self, count: usize, random: &mut Random) -> Vec<usize> {
         let len = self.len();
         if count >= len {
@@ -223,9 +225,9 @@ impl SortedSet {
         ranks
     }
 
-    /// Calls `visit` for some `count` members and the texts of their scores behind `cursor`, 0 at the beginning; returns
-    /// the cursor to go on from, 0 at the end. A listpack is visited whole, and its texts are those in it: large integers
-    /// have all their digits. What is there from the first call to the last is visited.
+    /// Calls `visit` for about `count` members and the texts of their scores from `cursor` on, 0 at the beginning;
+    /// returns the cursor to continue from, 0 at the end. A listpack is visited whole, with the texts stored in it:
+    /// large integers have all their digits. Members that exist from the first call to the last are visited.
     pub fn scan(&self, cursor: u64, count: usize, visit: impl FnMut(&[u8], &[u8])) -> u64 {
         match &self.0 {
             Form::Packed(packed) => {

@@ -1,7 +1,8 @@
-//! The nodes of the tree: a leaf packs scores and references, an inner node knows each child's first element and size.
+//! The nodes of the tree: a leaf packs scores and references, an inner node stores each child's first element and size.
 //!
-//! Both kinds take one allocation of [`NODE_BYTES`], a size class of the allocator. A leaf of 63 elements and an inner node
-//! of 31 children fill it. Scores stand apart from references, so that a search reads eight scores with each cache line.
+//! Both kinds take one allocation of [`NODE_BYTES`], a size class of the allocator. A leaf of 63 elements and an inner
+//! node of 31 children fill it. Scores and references are separate arrays, so a search reads eight scores per cache
+//! line.
 
 use std::mem;
 
@@ -13,19 +14,19 @@ pub(super) const LEAF_CAPACITY: usize = 63;
 /// Children of a full inner node.
 pub(super) const INNER_CAPACITY: usize = 31;
 
-/// Bytes of a node, whichever kind it is.
+/// The size of a node of either kind, in bytes.
 pub(super) const NODE_BYTES: usize = 1024;
 
-/// A node with fewer elements or children than this share of its capacity is joined with a neighbour, or filled from it.
+/// A node filled to less than one in this number of its capacity is joined with a neighbor or filled from it.
 const SPARSE_DIVISOR: usize = 4;
 
-/// A full leaf gives elements to a neighbour that has at least this much room; below it, moving costs more than the memory
-/// of another leaf.
+/// A full leaf moves elements to a neighbor with at least this much free capacity; with less, moving costs more than
+/// the memory of another leaf.
 const ROOM_MIN: usize = 8;
 
 const CACHE_LINE_BYTES: usize = 64;
 
-/// The lines from the beginning of a node that have its scores.
+/// The number of cache lines at the beginning of a node that contain its scores.
 const FETCHED_LINES: usize = 9;
 
 const _: () = assert!(size_of::<Node<u64>>() == NODE_BYTES);
@@ -35,18 +36,18 @@ const _: () = assert!(size_of::<Node<u64>>() == NODE_BYTES);
 pub(super) enum Node<R> {
     /// Elements.
     Leaf(Leaf<R>),
-    /// Nodes, all of one height.
+    /// Child nodes, all of one height.
     Inner(Inner<R>),
 }
 
-/// Elements in their order.
+/// Elements in order.
 pub(super) struct Leaf<R> {
     len: usize,
     scores: [f64; LEAF_CAPACITY],
     references: [R; LEAF_CAPACITY],
 }
 
-/// Children in their order. The first element of each child is repeated here, always exactly.
+/// Children in order, with an exact copy of each child's first element.
 pub(super) struct Inner<R> {
     len: usize,
     scores: [f64; INNER_CAPACITY],
@@ -55,7 +56,7 @@ pub(super) struct Inner<R> {
     children: [Option<Box<Node<R>>>; INNER_CAPACITY],
 }
 
-/// How many of the elements at the front `is_before` holds for; it must hold for none behind one it does not hold for.
+/// Returns how many elements satisfy `is_before`; these must all be at the front.
 fn partition<R: Copy>(scores: &[f64], references: &[R], is_before: &impl Fn(f64, R) -> bool) -> usize {
     let (mut low, mut high) = (0, scores.len());
     while low < high {
@@ -69,7 +70,7 @@ fn partition<R: Copy>(scores: &[f64], references: &[R], is_before: &impl Fn(f64,
     low
 }
 
-/// Moves the last `count` of `source[..source_len]` in front of `target[..target_len]`.
+/// Moves the last `count` elements of `source[..source_len]` to the front of `target[..target_len]`.
 fn move_to_front<T: Copy>(
     source: &[T],
     source_len: usize,
@@ -81,7 +82,7 @@ fn move_to_front<T: Copy>(
     target[..count].copy_from_slice(&source[source_len - count..source_len]);
 }
 
-/// Moves the first `count` of `source[..source_len]` behind `target[..target_len]`.
+/// Moves the first `count` elements of `source[..source_len]` to the end of `target[..target_len]`.
 fn move_to_back<T: Copy>(
     source: &mut [T],
     source_len: usize,
@@ -106,28 +107,28 @@ impl<R: Copy + Default> Leaf<R> {
         (self.scores[..self.len][index], self.references[..self.len][index])
     }
 
-    /// The scores, in order.
+    /// Returns the scores, in order.
     pub(super) fn scores(&self) -> &[f64] {
         &self.scores[..self.len]
     }
 
-    /// The references, in order.
+    /// Returns the references, in order.
     pub(super) fn references(&self) -> &[R] {
         &self.references[..self.len]
     }
 
-    /// Gives the elements of `range` other references, which stand for the same.
+    /// Replaces the references of the elements in `range` by equivalent ones.
     pub(super) fn renew(&mut self, range: std::ops::Range<usize>, mut renew: impl FnMut(R) -> R) {
         let references = &mut self.references[..self.len][range];
         references.iter_mut().for_each(|reference| *reference = renew(*reference));
     }
 
-    /// How many elements at the front `is_before` holds for.
+    /// Returns how many elements satisfy `is_before`.
     pub(super) fn partition(&self, is_before: &impl Fn(f64, R) -> bool) -> usize {
         partition(&self.scores[..self.len], &self.references[..self.len], is_before)
     }
 
-    /// Puts an element at `index`; the leaf has room.
+    /// Inserts an element at `index`. The leaf must not be full.
     pub(super) fn insert(&mut self, index: usize, score: f64, reference: R) {
         self.scores.copy_within(index..self.len, index + 1);
         self.references.copy_within(index..self.len, index + 1);
@@ -143,7 +144,7 @@ impl<R: Copy + Default> Leaf<R> {
         self.len -= count;
     }
 
-    /// Gives the element at `from` another score and the place `to`.
+    /// Moves the element at `from` to `to` and gives it another score.
     pub(super) fn reposition(&mut self, from: usize, to: usize, score: f64) {
         if from < to {
             self.scores[from..=to].rotate_left(1);
@@ -193,7 +194,7 @@ impl<R: Copy + Default> Inner<R> {
         self.children[index].as_mut().expect("there are len children")
     }
 
-    /// Puts a child with as many elements back that was taken.
+    /// Puts back a child that was taken and has the same number of elements.
     pub(super) fn put_child(&mut self, index: usize, child: Box<Node<R>>) {
         (self.scores[index], self.references[index]) = child.first();
         self.children[index] = Some(child);
@@ -203,7 +204,7 @@ impl<R: Copy + Default> Inner<R> {
         self.children[index].take().expect("there are len children")
     }
 
-    /// The first element of a child.
+    /// Returns the first element of a child.
     pub(super) fn first_of(&self, index: usize) -> (f64, R) {
         (self.scores[index], self.references[index])
     }
@@ -213,7 +214,7 @@ impl<R: Copy + Default> Inner<R> {
         self.references[index] = reference;
     }
 
-    /// The number of elements below each child.
+    /// Returns the number of elements in each child.
     pub(super) fn counts(&self) -> &[usize] {
         &self.counts[..self.len]
     }
@@ -222,12 +223,13 @@ impl<R: Copy + Default> Inner<R> {
         &mut self.counts[index]
     }
 
-    /// The child in which the first element that `is_before` does not hold for stands, or behind whose elements it would.
+    /// Returns the child with the first element that does not satisfy `is_before`, or at whose end that element would
+    /// be.
     pub(super) fn child_for(&self, is_before: &impl Fn(f64, R) -> bool) -> usize {
         partition(&self.scores[..self.len], &self.references[..self.len], is_before).saturating_sub(1)
     }
 
-    /// The child that holds the element of `rank`, and that element's rank in it.
+    /// Returns the child with the element of `rank`, and that element's rank in the child.
     pub(super) fn child_at(&self, mut rank: usize) -> (usize, usize) {
         for (index, &count) in self.counts().iter().enumerate() {
             if rank < count {
@@ -238,7 +240,7 @@ impl<R: Copy + Default> Inner<R> {
         panic!("ranks are below the number of elements");
     }
 
-    /// Puts a child at `index`; there is room.
+    /// Inserts a child at `index`. The node must not be full.
     fn insert_child(&mut self, index: usize, child: Box<Node<R>>) {
         self.scores.copy_within(index..self.len, index + 1);
         self.references.copy_within(index..self.len, index + 1);
@@ -284,10 +286,10 @@ impl<R: Copy + Default> Inner<R> {
         left.len += count;
     }
 
-    /// Makes room in the full child at `index`, this node having room for another: a neighbouring leaf takes some of its
-    /// elements, or it is split. `is_before` says where the element that needs the room will stand: one that goes behind or
-    /// before all of a node at the edge leaves that node full, so that sets that grow in order are packed.
-    /// Returns how many nodes there are more.
+    /// Makes space in the full child at `index`; this node must have space for another child. A neighboring leaf takes
+    /// some of its elements, or the child is split. `is_before` determines the place of the new element: if that is
+    /// after or before all elements of a node at the edge, the node stays full, so that sets that grow in order are
+    /// packed. Returns the number of added nodes.
     pub(super) fn make_room(&mut self, index: usize, is_before: &impl Fn(f64, R) -> bool) -> usize {
         if let Node::Leaf(leaf) = self.child(index) {
             let (first, last) = (leaf.at(0), leaf.at(leaf.len() - 1));
@@ -311,7 +313,7 @@ impl<R: Copy + Default> Inner<R> {
         self.split(index, half)
     }
 
-    /// Splits the child at `index` in two, the left one keeping `kept` of what it has. Returns 1: a node more.
+    /// Splits the child at `index` in two; the left one keeps `kept` items. Returns 1, the number of added nodes.
     fn split(&mut self, index: usize, kept: usize) -> usize {
         let child = self.child_mut(index);
         let mut right = Box::new(child.sibling());
@@ -321,7 +323,7 @@ impl<R: Copy + Default> Inner<R> {
         1
     }
 
-    /// Shares what the children at `left` and `left + 1` have evenly between them.
+    /// Distributes the items of the children at `left` and `left + 1` evenly between them.
     fn even_out(&mut self, left: usize) {
         let (head, tail) = self.children.split_at_mut(left + 1);
         let (Some(left_child), Some(right_child)) = (&mut head[left], &mut tail[0]) else {
@@ -340,15 +342,15 @@ impl<R: Copy + Default> Inner<R> {
         }
     }
 
-    /// Reads first element and count of a child anew.
+    /// Updates the copied first element and the count of a child.
     fn refresh(&mut self, index: usize) {
         let (first, count) = (self.child(index).first(), self.child(index).count());
         self.set_first_of(index, first.0, first.1);
         self.counts[index] = count;
     }
 
-    /// Puts things right after the child at `index` has lost elements: removes it when it is empty, joins it with a
-    /// neighbour or fills it from there when it is sparse. Returns how many nodes there are fewer.
+    /// Restores the invariants after the child at `index` has lost elements: removes it when it is empty; joins it with
+    /// a neighbor or fills it from there when it is sparse. Returns the number of removed nodes.
     pub(super) fn mend(&mut self, index: usize) -> usize {
         let child = self.child(index);
         if child.len() == 0 {
@@ -363,7 +365,7 @@ impl<R: Copy + Default> Inner<R> {
             return 0;
         }
         let left = if index > 0 { index - 1 } else { 0 };
-        // Three quarters, so that the joined node is not full at once again.
+        // Three quarters, so that the joined node does not fill up again at once.
         if self.child(left).len() + self.child(left + 1).len() > capacity / 4 * 3 {
             self.even_out(left);
             return 0;
@@ -377,7 +379,7 @@ impl<R: Copy + Default> Inner<R> {
 }
 
 impl<R: Copy + Default> Node<R> {
-    /// Asks the processor to fetch what a search in the node will read: a binary search would wait for each line in turn.
+    /// Prefetches what a search in the node will read: a binary search would wait for each line in turn.
     #[inline]
     pub(super) fn fetch(&self) {
         let start = std::ptr::from_ref(self).cast::<u8>();
@@ -386,21 +388,21 @@ impl<R: Copy + Default> Node<R> {
         }
     }
 
-    /// A leaf with one element.
+    /// Returns a leaf with one element.
     pub(super) fn leaf_of(score: f64, reference: R) -> Node<R> {
         let mut leaf = Leaf::empty();
         leaf.insert(0, score, reference);
         Node::Leaf(leaf)
     }
 
-    /// An inner node with one child.
+    /// Returns an inner node with one child.
     pub(super) fn inner_of(child: Box<Node<R>>) -> Node<R> {
         let mut inner = Inner::empty();
         inner.insert_child(0, child);
         Node::Inner(inner)
     }
 
-    /// An empty node of the same kind.
+    /// Returns an empty node of the same kind.
     fn sibling(&self) -> Node<R> {
         match self {
             Node::Leaf(_) => Node::Leaf(Leaf::empty()),
@@ -408,7 +410,7 @@ impl<R: Copy + Default> Node<R> {
         }
     }
 
-    /// Elements of a leaf, children of an inner node.
+    /// Returns the number of elements of a leaf or children of an inner node.
     fn len(&self) -> usize {
         match self {
             Node::Leaf(leaf) => leaf.len,
@@ -427,7 +429,7 @@ impl<R: Copy + Default> Node<R> {
         self.len() == self.capacity()
     }
 
-    /// The number of elements below.
+    /// Returns the number of elements in this node and below it.
     pub(super) fn count(&self) -> usize {
         match self {
             Node::Leaf(leaf) => leaf.len,
@@ -435,7 +437,7 @@ impl<R: Copy + Default> Node<R> {
         }
     }
 
-    /// The first element; the node is not empty.
+    /// Returns the first element. The node must not be empty.
     pub(super) fn first(&self) -> (f64, R) {
         match self {
             Node::Leaf(leaf) => leaf.at(0),

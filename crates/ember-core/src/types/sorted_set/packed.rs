@@ -13,7 +13,7 @@ use crate::types::listpack::{Element, Listpack};
 #[derive(Clone, Default)]
 pub(super) struct Packed(Listpack);
 
-/// The score that an element of a listpack means.
+/// Returns the score in an element of a listpack.
 fn score_of(element: Element<'_>) -> f64 {
     match element {
         Element::Integer(number) => number as f64,
@@ -21,7 +21,7 @@ fn score_of(element: Element<'_>) -> f64 {
     }
 }
 
-/// A score as it stands in a listpack: integers up to 2^62 as such, without the sign of a zero.
+/// Returns the text of a score in a listpack: integers up to 2^62 as such, without the sign of a zero.
 fn score_text(score: f64) -> Vec<u8> {
     const INTEGER_MAX: f64 = 4_611_686_018_427_387_904.0;
     let mut text = Vec::with_capacity(24);
@@ -47,12 +47,12 @@ impl Packed {
         self.0.memory_bytes()
     }
 
-    /// Whether a member of `bytes` may be added.
+    /// Returns whether a member of `bytes` bytes may be added.
     pub(super) fn has_room_for(&self, bytes: usize) -> bool {
         self.0.has_room_for(bytes)
     }
 
-    /// The listpack, as it is saved.
+    /// Returns the listpack, which is saved as it is.
     pub(super) fn listpack(&self) -> &Listpack {
         &self.0
     }
@@ -65,12 +65,12 @@ impl Packed {
         self.0.find(self.0.first()?, member, 1)
     }
 
-    /// The score of a member. O(bytes).
+    /// Returns the score of a member. O(bytes).
     pub(super) fn score(&self, member: &[u8]) -> Option<f64> {
         self.find(member).map(|at| self.score_behind(at))
     }
 
-    /// Gives a member that is there another score; returns the score it had. O(bytes).
+    /// Changes the score of an existing member; returns the previous score. O(bytes).
     pub(super) fn change(&mut self, member: &[u8], score: f64) -> Option<f64> {
         let at = self.find(member)?;
         let previous = self.score_behind(at);
@@ -81,7 +81,7 @@ impl Packed {
         Some(previous)
     }
 
-    /// Adds a member that is not there at its place. O(bytes).
+    /// Inserts a member that does not exist yet, in order. O(bytes).
     pub(super) fn insert(&mut self, member: &[u8], score: f64) {
         let mut digits = itoa::Buffer::new();
         let mut at = self.0.first();
@@ -100,7 +100,7 @@ impl Packed {
         self.push_back(member, score);
     }
 
-    /// Adds a member that is not there and belongs behind all that are.
+    /// Appends a member that does not exist yet and belongs after all others.
     pub(super) fn push_back(&mut self, member: &[u8], score: f64) {
         self.0.push_back(member);
         self.0.push_back(&score_text(score));
@@ -123,7 +123,7 @@ impl Packed {
         }
     }
 
-    /// The rank and the score of a member. O(bytes).
+    /// Returns the rank and the score of a member. O(bytes).
     pub(super) fn rank(&self, member: &[u8]) -> Option<(usize, f64)> {
         let mut rank = 0;
         let mut at = self.0.first();
@@ -137,7 +137,7 @@ impl Packed {
         None
     }
 
-    /// The members with ranks in `range`, which is within the set, from either end.
+    /// Returns the members with ranks in `range`, which must be within the set, iterable from both ends.
     pub(super) fn iter(&self, range: Range<usize>) -> PackedIter<'_> {
         let at = |rank: usize| self.0.at(2 * rank as isize);
         PackedIter {
@@ -148,7 +148,7 @@ impl Packed {
         }
     }
 
-    /// The ranks of the scores in a range. O(bytes).
+    /// Returns the ranks of the scores in a range. O(bytes).
     pub(super) fn score_range(&self, range: &ScoreRange) -> Range<usize> {
         let scores = || self.iter(0..self.len()).map(|(_, score)| score);
         let start = scores().take_while(|&score| range.is_before(score)).count();
@@ -156,10 +156,11 @@ impl Packed {
         start..end.max(start)
     }
 
-    /// The ranks of the members in a range, all having one score; found from the last one if `is_reverse`. O(bytes).
+    /// Returns the ranks of the members in a range, if all members have one score; searches from the last member if
+    /// `is_reverse`. O(bytes).
     ///
-    /// Where scores differ, it says what Redis says of this encoding: from the end where it begins it looks for the first
-    /// member that its near bound allows, and goes on while the far one does.
+    /// If scores differ, the result is that of Redis for this encoding: the search starts at one end, finds the first
+    /// member that the near bound allows, and continues while the far bound allows.
     pub(super) fn lex_range(&self, range: &LexRange<'_>, is_reverse: bool) -> Range<usize> {
         let mut digits = itoa::Buffer::new();
         let mut is_before = |member: Element<'_>| range.is_before(member.bytes(&mut digits));

@@ -1,48 +1,48 @@
-//! The two kinds of ranges that commands give: between scores, and between members.
+//! The two kinds of ranges in commands: of scores and of members.
 
 use ember_protocol::number;
 
-/// Scores from one end to the other.
+/// A range of scores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScoreRange {
     /// The lower end.
     pub min: f64,
-    /// Whether `min` itself is outside.
+    /// Whether `min` itself is excluded.
     pub is_min_exclusive: bool,
     /// The upper end.
     pub max: f64,
-    /// Whether `max` itself is outside.
+    /// Whether `max` itself is excluded.
     pub is_max_exclusive: bool,
 }
 
 impl ScoreRange {
-    /// Scores from `first` to before `end`.
+    /// Returns the range from `first` up to but excluding `end`.
     pub fn half_open(first: f64, end: f64) -> ScoreRange {
         ScoreRange { min: first, is_min_exclusive: false, max: end, is_max_exclusive: true }
     }
 
-    /// The range that two arguments mean: numbers, after a `(` exclusive. `None` if one is no number.
+    /// Parses the two arguments of a range: numbers, exclusive after a `(`. `None` if one is not a number.
     pub fn parse(min: &[u8], max: &[u8]) -> Option<ScoreRange> {
         let (min, is_min_exclusive) = parse_score_bound(min)?;
         let (max, is_max_exclusive) = parse_score_bound(max)?;
         Some(ScoreRange { min, is_min_exclusive, max, is_max_exclusive })
     }
 
-    /// Whether a score is too low.
+    /// Returns whether a score is below the range.
     #[inline]
     pub fn is_before(&self, score: f64) -> bool {
         score < self.min || (self.is_min_exclusive && score == self.min)
     }
 
-    /// Whether a score is not too high.
+    /// Returns whether a score is not above the range.
     #[inline]
     pub fn is_not_behind(&self, score: f64) -> bool {
         score < self.max || (!self.is_max_exclusive && score == self.max)
     }
 }
 
-/// Reads a bound as C's `strtod` does, which Redis uses for this: spaces may stand before the number, a NUL ends it, nothing
-/// at all is 0, and what is too large is infinite.
+/// Parses a bound as C's `strtod` does, which Redis uses: leading spaces are allowed, a NUL ends the number, empty text
+/// is 0, and numbers that are too large are infinite.
 fn parse_score_bound(text: &[u8]) -> Option<(f64, bool)> {
     let (text, is_exclusive) = match text {
         [b'(', text @ ..] => (text, true),
@@ -64,18 +64,18 @@ fn parse_score_bound(text: &[u8]) -> Option<(f64, bool)> {
 pub enum LexBound<'a> {
     /// Before every member.
     Lowest,
-    /// Behind every member.
+    /// After every member.
     Highest,
-    /// A member, which belongs to the range.
+    /// A member that belongs to the range.
     Inclusive(&'a [u8]),
-    /// A member, which does not.
+    /// A member that does not belong to the range.
     Exclusive(&'a [u8]),
 }
 
 impl<'a> LexBound<'a> {
     fn parse(text: &'a [u8]) -> Option<LexBound<'a>> {
         match text {
-            // C sees the end of the text in a NUL.
+            // For C a NUL ends the text.
             [b'-'] | [b'-', 0, ..] => Some(LexBound::Lowest),
             [b'+'] | [b'+', 0, ..] => Some(LexBound::Highest),
             [b'[', member @ ..] => Some(LexBound::Inclusive(member)),
@@ -85,7 +85,7 @@ impl<'a> LexBound<'a> {
     }
 }
 
-/// Members from one end to the other, in the order of their bytes.
+/// A range of members, in the order of their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LexRange<'a> {
     /// The lower end.
@@ -95,12 +95,12 @@ pub struct LexRange<'a> {
 }
 
 impl<'a> LexRange<'a> {
-    /// The range that two arguments mean: `-`, `+`, or a member after `[` or `(`. `None` for anything else.
+    /// Parses the two arguments of a range: `-`, `+`, or a member after `[` or `(`. `None` for anything else.
     pub fn parse(min: &'a [u8], max: &'a [u8]) -> Option<LexRange<'a>> {
         Some(LexRange { min: LexBound::parse(min)?, max: LexBound::parse(max)? })
     }
 
-    /// Whether a member is too low.
+    /// Returns whether a member is below the range.
     pub fn is_before(&self, member: &[u8]) -> bool {
         match self.min {
             LexBound::Lowest => false,
@@ -110,7 +110,7 @@ impl<'a> LexRange<'a> {
         }
     }
 
-    /// Whether a member is not too high.
+    /// Returns whether a member is not above the range.
     pub fn is_not_behind(&self, member: &[u8]) -> bool {
         match self.max {
             LexBound::Lowest => false,

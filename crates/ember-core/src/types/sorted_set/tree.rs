@@ -5,21 +5,21 @@
 //! leaf    up to 63 scores, and as many references
 //! ```
 //!
-//! Elements are ordered by score, those of one score by what their references stand for. The tree does not know what that
-//! is: searches take a function that says where an element stands in relation to what is looked for, and nearly always
-//! the score alone decides. Rank, look-up by rank, insertion and removal take O(log n); a change moves elements within
-//! two neighbouring nodes at most.
+//! Elements are ordered by score, and those of one score by what their references stand for. The tree does not know
+//! what that is: searches take a function that compares an element with the searched one, and nearly always the score
+//! alone decides. Rank, look-up by rank, insertion and removal take O(log n); a change moves elements within two
+//! neighboring nodes at most.
 //!
 //! # Invariants
 //!
-//! * All leaves are at one depth; no node but an empty tree's missing root is empty.
-//! * An inner node repeats the first element of each child and knows the number of elements below it, always exactly.
-//! * A node that a removal leaves less than a quarter full is joined with a neighbour or filled from it.
+//! * All leaves are at one depth. No node is empty; an empty tree has no root.
+//! * An inner node stores the first element of each child and the number of elements below it, both always exact.
+//! * A node that a removal leaves less than a quarter full is joined with a neighbor or filled from it.
 //!
 //! # Why a B+tree
 //!
-//! A skip list takes 32 bytes and more for each element, and every step of a search is a cache miss. Here an element takes
-//! 16 bytes in leaves that are 80 % full (neighbours share elements before a leaf is split; leaves filled in order are
+//! A skip list takes 32 bytes or more per element, and every step of a search is a cache miss. Here an element takes 16
+//! bytes in leaves that are 80 % full (neighbors exchange elements before a leaf is split; leaves filled in order are
 //! full), and a million elements are four nodes deep.
 
 use std::cmp::Ordering;
@@ -43,17 +43,17 @@ impl<R> Default for Tree<R> {
 }
 
 impl<R: Copy + Default> Tree<R> {
-    /// The number of elements.
+    /// Returns the number of elements.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Bytes of memory that the nodes take.
+    /// Returns the bytes of memory that the nodes take.
     pub(super) fn memory_bytes(&self) -> usize {
         self.nodes * size_class(NODE_BYTES)
     }
 
-    /// Adds an element. `order` says where an element of the tree stands in relation to it, never `Equal`. O(log n).
+    /// Adds an element. `order` compares an element of the tree with it and never returns `Equal`. O(log n).
     pub(super) fn insert(&mut self, score: f64, reference: R, order: impl Fn(f64, R) -> Ordering) {
         let is_before = |score, reference| order(score, reference) == Ordering::Less;
         self.len += 1;
@@ -69,7 +69,7 @@ impl<R: Copy + Default> Tree<R> {
             root
         };
         let mut node: &mut Node<R> = self.root.insert(root);
-        // Every node on the way has room for one child more, so that a split never goes up again.
+        // Every node on the path has space for another child, so a split never propagates upwards.
         loop {
             match node {
                 Node::Leaf(leaf) => {
@@ -95,7 +95,7 @@ impl<R: Copy + Default> Tree<R> {
         }
     }
 
-    /// Removes the element that `order` says is `Equal`, and returns its reference. O(log n).
+    /// Removes the element for which `order` returns `Equal`, and returns its reference. O(log n).
     pub(super) fn remove(&mut self, order: impl Fn(f64, R) -> Ordering) -> Option<R> {
         let mut removed = None;
         let root = self.root.as_mut()?;
@@ -120,8 +120,8 @@ impl<R: Copy + Default> Tree<R> {
         removed
     }
 
-    /// Removes the elements with ranks in `range`, calling `visit` for each, in order. O(elements removed + log n) for each
-    /// leaf they are in.
+    /// Removes the elements with ranks in `range`, calling `visit` for each, in order. O(elements removed + log n) for
+    /// each leaf that contains them.
     pub(super) fn remove_range(&mut self, range: Range<usize>, mut visit: impl FnMut(f64, R)) {
         let mut left = range.end.min(self.len).saturating_sub(range.start);
         while left > 0
@@ -144,7 +144,7 @@ impl<R: Copy + Default> Tree<R> {
         }
     }
 
-    /// Takes away the root while it is empty or has a single child.
+    /// Removes the root while it is empty or has a single child.
     fn lower_root(&mut self) {
         while let Some(root) = &mut self.root {
             match &mut **root {
@@ -157,8 +157,8 @@ impl<R: Copy + Default> Tree<R> {
         }
     }
 
-    /// Gives the element that `order` says is `Equal` the score `score`, if the leaf it stands in remains the right one;
-    /// false, with nothing changed, if not. `new_order` is `order` for the element with its new score. O(log n).
+    /// Gives the element for which `order` returns `Equal` another score, if it stays in its leaf; otherwise changes
+    /// nothing and returns false. `new_order` is `order` for the element with its new score. O(log n).
     pub(super) fn reposition(
         &mut self,
         order: impl Fn(f64, R) -> Ordering,
@@ -184,7 +184,8 @@ impl<R: Copy + Default> Tree<R> {
                         let (score, reference) = leaf.at(index);
                         new_order(score, reference) == wanted
                     };
-                    // The first element of a leaf is repeated above it: neither may it move nor another come before it.
+                    // The first element of a leaf is repeated above it: it must not move, and no other element may come
+                    // before it.
                     let stays = from > 0
                         && from <= last
                         && stands(0, Ordering::Less)
@@ -202,8 +203,7 @@ impl<R: Copy + Default> Tree<R> {
         }
     }
 
-    /// How many elements at the front `is_before` holds for; it must hold for none behind one it does not hold for.
-    /// O(log n).
+    /// Returns how many elements satisfy `is_before`; these must all be at the front. O(log n).
     pub(super) fn rank(&self, is_before: impl Fn(f64, R) -> bool) -> usize {
         let Some(root) = &self.root else { return 0 };
         let mut node: &Node<R> = root;
@@ -221,7 +221,7 @@ impl<R: Copy + Default> Tree<R> {
         }
     }
 
-    /// The leaf that holds the element of `rank`, and that element's place in it. O(log n).
+    /// Returns the leaf with the element of `rank`, and that element's index in it. O(log n).
     ///
     /// # Panics
     /// If there is no such element.
@@ -239,7 +239,7 @@ impl<R: Copy + Default> Tree<R> {
         }
     }
 
-    /// The element of `rank`, if there is one. O(log n).
+    /// Returns the element of `rank`, if there is one. O(log n).
     #[cfg(test)]
     fn at(&self, rank: usize) -> Option<(f64, R)> {
         (rank < self.len).then(|| {
@@ -248,14 +248,14 @@ impl<R: Copy + Default> Tree<R> {
         })
     }
 
-    /// The elements with ranks in `range`, from either end. O(log n) for each leaf they are in, O(1) for each element.
+    /// Returns the elements with ranks in `range`, iterable from both ends. O(log n) per leaf, O(1) per element.
     pub(super) fn iter(&self, range: Range<usize>) -> Iter<'_, R> {
         let end = range.end.min(self.len);
         Iter { tree: self, ranks: range.start.min(end)..end, front: None, back: None }
     }
 
-    /// Calls `visit` for the elements with ranks in `range`, in order, with the references that come next in their leaf.
-    /// O(log n) for each leaf they are in, O(1) for each element; faster than [`Tree::iter`].
+    /// Calls `visit` for the elements with ranks in `range`, in order, with the references that follow in the same
+    /// leaf. O(log n) per leaf, O(1) per element; faster than [`Tree::iter`].
     pub(super) fn visit(&self, range: Range<usize>, mut visit: impl FnMut(f64, R, &[R])) {
         let mut rank = range.start;
         let end = range.end.min(self.len);
@@ -270,9 +270,9 @@ impl<R: Copy + Default> Tree<R> {
         }
     }
 
-    /// Moves the nodes with the elements of ranks in `range`, which is not empty, to other allocations, as far as that is
-    /// worth it, and gives each of these elements the reference that `renew` returns for its own. The order stays: the new
-    /// reference stands for the same. O(log n + elements).
+    /// Moves the nodes with the elements of ranks in `range`, which must not be empty, to other allocations where that
+    /// is worth it, and replaces the reference of each of these elements by what `renew` returns for it. The order
+    /// stays, because the new reference must be equivalent. O(log n + elements).
     pub(super) fn move_inside(
         &mut self,
         range: Range<usize>,
@@ -282,7 +282,7 @@ impl<R: Copy + Default> Tree<R> {
         self.root = self.root.take().map(|root| moved_node(root, range, mover, renew));
     }
 
-    /// Panics unless the invariants hold; `is_before` says whether one element belongs before another.
+    /// Panics unless the invariants hold; `is_before` returns whether one element belongs before another.
     pub(super) fn check_invariants(&self, is_before: impl Fn((f64, R), (f64, R)) -> bool)
     where
         R: PartialEq,
@@ -306,8 +306,8 @@ impl<R: Copy + Default> Tree<R> {
     }
 }
 
-/// Removes, from the leaf that `find` leads to, as many elements as it says there; `find` gives the index of a child or
-/// element and a count. Returns how many elements and how many nodes there are fewer.
+/// Removes elements from the leaf to which `find` leads; `find` returns the index of a child, or the index of an
+/// element and the number of elements to remove. Returns how many elements and how many nodes were removed.
 fn remove_run<R: Copy + Default>(
     node: &mut Node<R>,
     find: &impl Fn(&Node<R>) -> (usize, usize),
@@ -366,19 +366,19 @@ fn check_node<R: Copy + Default + PartialEq>(
 pub(super) struct Iter<'a, R> {
     tree: &'a Tree<R>,
     ranks: Range<usize>,
-    /// The leaf of the next element from the front, and its place there.
+    /// The leaf of the next element from the front, and its index there.
     front: Option<(&'a Leaf<R>, usize)>,
-    /// The leaf of the next element from the back, and its place there.
+    /// The leaf of the next element from the back, and its index there.
     back: Option<(&'a Leaf<R>, usize)>,
 }
 
 impl<'a, R: Copy + Default> Iter<'a, R> {
-    /// The references of the elements that come next from the front and are near: those of one leaf.
+    /// Returns the references of the next elements from the front that are in the same leaf.
     pub(super) fn near_front(&self) -> &'a [R] {
         self.front.map_or(&[], |(leaf, index)| &leaf.references()[index..])
     }
 
-    /// The references of the elements that come next from the back and are near, the next one last.
+    /// Returns the references of the next elements from the back that are in the same leaf, the next one last.
     pub(super) fn near_back(&self) -> &'a [R] {
         self.back.map_or(&[], |(leaf, index)| &leaf.references()[..=index])
     }
@@ -458,7 +458,7 @@ mod tests {
     use super::*;
     use crate::algorithms::random::Random;
 
-    /// The tree of (score, number), and what it must hold.
+    /// A tree of (score, number), and the model of its contents.
     #[derive(Default)]
     struct Pair {
         tree: Tree<u64>,
@@ -510,7 +510,7 @@ mod tests {
         for seed in 0..12 {
             let mut random = Random::seeded(seed * 77 + 1);
             let mut pair = Pair::default();
-            // From scores all different to scores all equal.
+            // From scores that all differ to scores that are all equal.
             let spread = [1, 2, 50, 100_000][seed as usize % 4];
             for step in 0..6000 {
                 let score = random.below(spread) as i64 - 5;

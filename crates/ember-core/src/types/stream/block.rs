@@ -1,4 +1,4 @@
-//! A block of a stream: up to a hundred entries or so in one listpack, in Redis's format.
+//! A block of a stream: up to about a hundred entries in one listpack, in Redis's format.
 //!
 //! ```text
 //! master entry   live | deleted | n | name 1 … name n | 0
@@ -6,11 +6,11 @@
 //! entry          flags | ms | sequence | m | name 1 | value 1 … value m | elements
 //! ```
 //!
-//! Every part is an element of the listpack. `live` and `deleted` count entries; the names are those of the first entry's
-//! fields, and an entry with the same ones in the same order has only its values. `ms` and `sequence` are added to the ID
-//! the block is known by, which is that of its first entry. `elements` is the number of elements of the entry before it, so
-//! that entries can be read from the end; the 0 of the master entry ends that. A deleted entry keeps its bytes and has
-//! DELETED among its flags.
+//! Every part is an element of the listpack. `live` and `deleted` count entries. The names are those of the first
+//! entry's fields, and an entry with the same names in the same order stores only its values. `ms` and `sequence` are
+//! added to the block's ID, which is that of its first entry. `elements` is the number of elements of the entry before
+//! it, so that entries can be read from the end; the 0 of the master entry ends such a walk. A deleted entry keeps its
+//! bytes and has the flag DELETED.
 //!
 //! The format: Redis, `streamAppendItem` in `t_stream.c` by S. Sanfilippo.
 
@@ -22,7 +22,7 @@ const SAME_FIELDS: i64 = 2;
 
 const INTACT: &str = "a block is well-formed: it was checked when it came from elsewhere";
 
-/// The number that an element of a block is.
+/// Returns the number in an element of a block.
 fn number(element: Option<Element<'_>>) -> i64 {
     match element {
         Some(Element::Integer(number)) => number,
@@ -30,19 +30,19 @@ fn number(element: Option<Element<'_>>) -> i64 {
     }
 }
 
-/// The count that an element of a block is.
+/// Returns the count in an element of a block.
 fn count(element: Option<Element<'_>>) -> usize {
     usize::try_from(number(element)).expect(INTACT)
 }
 
-/// A block: its first entry's ID and its entries, one at least.
+/// A block: the ID of its first entry, and its entries, at least one.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
     first_id: StreamId,
     listpack: Listpack,
 }
 
-/// What the master entry says.
+/// The contents of the master entry.
 #[derive(Clone)]
 struct Master<'a> {
     first_id: StreamId,
@@ -60,9 +60,9 @@ pub struct Entry<'a> {
     /// The number of its fields.
     pub field_count: usize,
     is_deleted: bool,
-    /// Names that stand elsewhere.
+    /// The names, if they are not in `body`.
     names: Option<Iter<'a>>,
-    /// The values, with the names between them unless those stand elsewhere.
+    /// The values, each after its name if the names are here.
     body: Iter<'a>,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Entry<'a> {
         Fields { left: self.field_count, names: self.names.clone(), body: self.body.clone() }
     }
 
-    /// The number of elements of the listpack from the values on, the last one included.
+    /// Returns the number of elements of the listpack from the values to the last one, inclusive.
     fn tail_elements(&self) -> usize {
         self.field_count * if self.names.is_some() { 1 } else { 2 } + 1
     }
@@ -100,7 +100,7 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 impl Block {
-    /// A block of one entry.
+    /// Returns a block of one entry.
     pub(super) fn new<'f>(
         id: StreamId,
         fields: impl ExactSizeIterator<Item = (&'f [u8], &'f [u8])> + Clone,
@@ -116,12 +116,10 @@ impl Block {
         block
     }
 
-    /// The block that a listpack is, which may come from anywhere; `None` if it is not one, or has no entry. All of
-    /// its entries
-    /// may be deleted: trimming leaves such blocks, here as in Redis. O(bytes).
+    /// Reads a block from a listpack of any origin; `None` if it is not one, or has no entry. All of its entries may be
+    /// deleted: trimming leaves such blocks, as in Redis. O(bytes).
     pub(super) fn from_listpack(first_id: StreamId, listpack: Listpack) -> Option<Block> {
-        // Written anew, because offsets must stay when a number is replaced by a small one: that asks for the shortest
-        // forms.
+        // Rewritten in the shortest forms, because offsets must stay when a number is replaced by a small one.
         let mut elements = Listpack::new();
         let mut digits = itoa::Buffer::new();
         listpack.iter().for_each(|element| elements.push_back(element.bytes(&mut digits)));
@@ -129,27 +127,27 @@ impl Block {
         (total > 0).then_some(Block { first_id, listpack: elements })
     }
 
-    /// The ID the block is known by.
+    /// Returns the ID that identifies the block.
     pub(super) fn first_id(&self) -> StreamId {
         self.first_id
     }
 
-    /// The bytes of the block in Redis's format.
+    /// Returns the bytes of the block in Redis's format.
     pub(super) fn listpack(&self) -> &Listpack {
         &self.listpack
     }
 
-    /// Bytes of memory behind the block.
+    /// Returns the bytes of memory of the block.
     pub(super) fn memory_bytes(&self) -> usize {
         self.listpack.memory_bytes()
     }
 
-    /// How many entries are not deleted.
+    /// Returns the number of entries that are not deleted.
     pub(super) fn live(&self) -> usize {
         self.master().live
     }
 
-    /// How many entries there are, with the deleted ones.
+    /// Returns the number of entries, including deleted ones.
     pub(super) fn total(&self) -> usize {
         let master = self.master();
         master.live + master.deleted
@@ -162,13 +160,13 @@ impl Block {
         Master { first_id: self.first_id, live, deleted, names: rest, name_count }
     }
 
-    /// The offset of the first entry.
+    /// Returns the offset of the first entry.
     fn first_entry(&self, master: &Master<'_>) -> usize {
         let first = self.listpack.first().expect(INTACT);
         self.skip(first, master.name_count + 4).expect(INTACT)
     }
 
-    /// The offset `elements` elements behind the one at `offset`; `None` behind the last one.
+    /// Returns the offset `elements` elements after the one at `offset`; `None` after the last one.
     fn skip(&self, offset: usize, elements: usize) -> Option<usize> {
         (0..elements).try_fold(offset, |offset, _| self.listpack.next(offset))
     }
@@ -203,7 +201,7 @@ impl Block {
         listpack.push_back_integer(if same_fields { field_count + 3 } else { 2 * field_count + 4 });
     }
 
-    /// All entries that are not deleted, in order.
+    /// Returns all entries that are not deleted, in order.
     pub(super) fn entries(&self) -> Forward<'_> {
         let master = self.master();
         let mut rest = master.names.clone();
@@ -213,7 +211,7 @@ impl Block {
         Forward { master, rest }
     }
 
-    /// All entries that are not deleted, from the last to the first.
+    /// Returns all entries that are not deleted, from the last to the first.
     pub(super) fn entries_back(&self) -> Backward<'_> {
         Backward { all: self.all_back() }
     }
@@ -222,17 +220,17 @@ impl Block {
         AllBackward { master: self.master(), listpack: &self.listpack, end: self.listpack.last() }
     }
 
-    /// The ID of the last entry, deleted or not.
+    /// Returns the ID of the last entry, deleted or not.
     pub(super) fn last_id(&self) -> StreamId {
         self.all_back().next().expect(INTACT).id
     }
 
-    /// Deletes the entry with this ID; false if it is not there. O(bytes of the block).
+    /// Deletes the entry with this ID. Returns false if it does not exist. O(bytes of the block).
     pub(super) fn delete(&mut self, id: StreamId) -> bool {
         self.delete_while(|entry| if entry.id < id { Step::Skip } else { Step::of(entry.id == id) }) != 0
     }
 
-    /// Deletes entries from the first one on, while `wanted` says so and as long as there are any that are not deleted
+    /// Deletes entries from the first one on, while `wanted` returns true and entries are left that are not deleted
     /// yet; returns how many. O(bytes of the block).
     pub(super) fn delete_first(&mut self, mut wanted: impl FnMut(StreamId) -> bool) -> usize {
         self.delete_while(|entry| match wanted(entry.id) {
@@ -241,12 +239,12 @@ impl Block {
         })
     }
 
-    /// Deletes all entries that `wanted` says of; returns how many. O(bytes of the block).
+    /// Deletes all entries for which `wanted` returns true; returns how many. O(bytes of the block).
     pub(super) fn delete_all(&mut self, mut wanted: impl FnMut(StreamId) -> bool) -> usize {
         self.delete_while(|entry| if wanted(entry.id) { Step::Delete } else { Step::Skip })
     }
 
-    /// Walks over the entries that are not deleted and does what `judge` says; returns how many were deleted.
+    /// Walks the entries that are not deleted and applies the step that `judge` returns; returns how many were deleted.
     fn delete_while(&mut self, mut judge: impl FnMut(&Entry<'_>) -> Step) -> usize {
         let master = self.master();
         let (live, deleted) = (master.live, master.deleted);
@@ -269,7 +267,7 @@ impl Block {
             let head_elements = if entry.names.is_some() { 3 } else { 4 };
             next = self.skip(offset, head_elements + entry.tail_elements());
         }
-        // Flags take the same room, so the offsets stay; the counts come last because they may not.
+        // Flags keep their size, so the offsets stay; the counts are written last because theirs may change.
         for &(offset, flags) in &found {
             self.listpack.replace_integer(offset, flags);
         }
@@ -298,7 +296,7 @@ impl Block {
     }
 }
 
-/// The number of entries of a block, deleted ones included, if its elements are a block.
+/// Returns the number of entries of a block, including deleted ones, if its elements are a valid block.
 fn checked_total(first_id: StreamId, rest: &mut Iter<'_>) -> Option<usize> {
     let integer = |element: Option<Element<'_>>| match element? {
         Element::Integer(number) => Some(number),
@@ -339,7 +337,7 @@ fn checked_total(first_id: StreamId, rest: &mut Iter<'_>) -> Option<usize> {
     (live == found_live && deleted == found_deleted).then_some(live + deleted)
 }
 
-/// What to do with an entry on a walk.
+/// The step to apply to an entry on a walk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
     Skip,
@@ -355,7 +353,7 @@ impl Step {
 }
 
 impl<'a> Master<'a> {
-    /// The entry that begins where `rest` begins; `rest` goes on at its body. `None` behind the last one.
+    /// Returns the entry at the beginning of `rest`, and moves `rest` to its body. `None` after the last entry.
     fn entry(&self, rest: &mut Iter<'a>) -> Option<Entry<'a>> {
         let flags = number(Some(rest.next()?));
         let id = self.first_id.plus(number(rest.next()), number(rest.next()));
@@ -369,7 +367,7 @@ impl<'a> Master<'a> {
 #[derive(Clone)]
 pub(super) struct Forward<'a> {
     master: Master<'a>,
-    /// Whole entries.
+    /// The remaining entries, all whole.
     rest: Iter<'a>,
 }
 
@@ -389,7 +387,7 @@ impl<'a> Iterator for Forward<'a> {
     }
 }
 
-/// The entries of a block from the last to the first, with the deleted ones.
+/// The entries of a block from the last to the first, including deleted ones.
 struct AllBackward<'a> {
     master: Master<'a>,
     listpack: &'a Listpack,

@@ -1,12 +1,13 @@
 //! The blocks of a stream in the order of their IDs: a queue of chunks of up to [`CHUNK_BLOCKS`] blocks.
 //!
-//! Nearly all blocks come at the end and go from the beginning. Chunks keep that cheap without the unused room of a tree
-//! that is filled in ascending order, and bound what a block that goes from the middle, or another chunk, moves.
+//! Nearly all blocks are added at the end and removed from the beginning. Chunks keep that cheap without the unused
+//! space of a tree that is filled in ascending order, and limit how much is moved when a block or a chunk is removed
+//! from the middle.
 //!
 //! # Invariants
 //!
 //! * The blocks ascend by [`Block::first_id`]; no chunk is empty.
-//! * `memory_bytes` is the memory behind the chunks and behind their blocks.
+//! * `memory_bytes` is the memory of the chunks and of their blocks.
 
 use std::collections::VecDeque;
 
@@ -14,10 +15,10 @@ use super::StreamId;
 use super::block::Block;
 use crate::memory::{buffer_bytes, size_class};
 
-/// Blocks in a full chunk: 1.5 KiB of them.
+/// Blocks in a full chunk, 1.5 KiB in total.
 const CHUNK_BLOCKS: usize = 32;
 
-/// Which block: the index of its chunk, and its own in there.
+/// The place of a block: the index of its chunk, and its index in that chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     chunk: usize,
@@ -29,13 +30,13 @@ pub(super) struct Place {
 pub(super) struct Blocks {
     chunks: VecDeque<Vec<Block>>,
     len: usize,
-    /// But for the queue of chunks itself.
+    /// Without the queue of chunks itself.
     memory_bytes: usize,
 }
 
 impl Clone for Blocks {
     fn clone(&self) -> Blocks {
-        // A copy has no more room than it needs.
+        // A copy has no spare capacity.
         let chunks = self.chunks.clone();
         let memory_bytes = chunks.iter().map(buffer_bytes).sum::<usize>()
             + chunks.iter().flatten().map(Block::memory_bytes).sum::<usize>();
@@ -44,12 +45,12 @@ impl Clone for Blocks {
 }
 
 impl Blocks {
-    /// How many blocks there are. O(1).
+    /// Returns the number of blocks. O(1).
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Bytes of memory behind the blocks. O(1).
+    /// Returns the bytes of memory of the blocks. O(1).
     pub(super) fn memory_bytes(&self) -> usize {
         let queue = match self.chunks.capacity() {
             0 => 0,
@@ -58,18 +59,18 @@ impl Blocks {
         self.memory_bytes + queue
     }
 
-    /// The place of the first block.
+    /// Returns the place of the first block.
     pub(super) fn first(&self) -> Option<Place> {
         (self.len > 0).then_some(Place { chunk: 0, block: 0 })
     }
 
-    /// The place of the last block.
+    /// Returns the place of the last block.
     pub(super) fn last(&self) -> Option<Place> {
         let chunk = self.chunks.len().checked_sub(1)?;
         Some(Place { chunk, block: self.chunks[chunk].len() - 1 })
     }
 
-    /// The place after this one.
+    /// Returns the place after this one.
     pub(super) fn next(&self, place: Place) -> Option<Place> {
         if place.block + 1 < self.chunks[place.chunk].len() {
             Some(Place { block: place.block + 1, ..place })
@@ -78,7 +79,7 @@ impl Blocks {
         }
     }
 
-    /// The place before this one.
+    /// Returns the place before this one.
     pub(super) fn previous(&self, place: Place) -> Option<Place> {
         match place.block.checked_sub(1) {
             Some(block) => Some(Place { block, ..place }),
@@ -89,14 +90,14 @@ impl Blocks {
         }
     }
 
-    /// The last block that begins at `id` or before it: the one that would have the entry. O(log blocks).
+    /// Returns the last block that begins at or before `id`: the one that would contain the entry. O(log blocks).
     pub(super) fn find(&self, id: StreamId) -> Option<Place> {
         let chunk = self.chunks.partition_point(|chunk| chunk[0].first_id() <= id).checked_sub(1)?;
         let block = self.chunks[chunk].partition_point(|block| block.first_id() <= id) - 1;
         Some(Place { chunk, block })
     }
 
-    /// The block at a place.
+    /// Returns the block at a place.
     pub(super) fn get(&self, place: Place) -> &Block {
         &self.chunks[place.chunk][place.block]
     }
@@ -110,7 +111,7 @@ impl Blocks {
         result
     }
 
-    /// Adds a block behind the last one.
+    /// Appends a block.
     pub(super) fn push(&mut self, block: Block) {
         self.memory_bytes += block.memory_bytes();
         self.len += 1;
@@ -126,7 +127,7 @@ impl Blocks {
         self.memory_bytes += buffer_bytes(chunk);
     }
 
-    /// Removes the block at a place; the one after it, if there is one, is at the place that is returned.
+    /// Removes the block at a place. Returns the place of the next block, if there is one.
     pub(super) fn remove(&mut self, place: Place) -> Option<Place> {
         let chunk = &mut self.chunks[place.chunk];
         let block = chunk.remove(place.block);
@@ -150,7 +151,7 @@ impl Blocks {
         (next.chunk < self.chunks.len()).then_some(next)
     }
 
-    /// All blocks, in order.
+    /// Returns all blocks, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Block> {
         self.chunks.iter().flatten()
     }

@@ -2,9 +2,9 @@
 //!
 //! # Invariants
 //!
-//! * What is pending stands once, in `pending`, with the number of its consumer; each consumer has the IDs of its own.
-//! * A consumer's number is its index in `consumers`; `numbers` finds it by name. Numbers of consumers that are gone are
-//!   given again.
+//! * Each pending entry is in `pending` once, with the number of its consumer; each consumer has the IDs of its own.
+//! * A consumer's number is its index in `consumers`; `numbers` maps names to numbers. Numbers of removed consumers are
+//!   reused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -23,11 +23,11 @@ pub struct ConsumerNumber(u32);
 /// An entry that was delivered and not acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// When it was delivered last, Unix time in ms.
+    /// The time of its last delivery, Unix time in ms.
     pub delivered_ms: i64,
-    /// How often it was delivered.
+    /// The number of its deliveries.
     pub deliveries: u64,
-    /// To whom it was delivered last.
+    /// The consumer to which it was last delivered.
     pub consumer: ConsumerNumber,
 }
 
@@ -35,31 +35,31 @@ pub struct Pending {
 #[derive(Clone, Debug)]
 pub struct Consumer {
     name: Arc<[u8]>,
-    /// When it last tried to do something, Unix time in ms.
+    /// The time of its last attempt to do something, Unix time in ms.
     pub seen_ms: i64,
-    /// When it last got an entry, Unix time in ms; `None` if it never did.
+    /// The time at which it last received an entry, Unix time in ms; `None` if it never did.
     pub active_ms: Option<i64>,
     pending: BTreeSet<StreamId>,
 }
 
 impl Consumer {
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &[u8] {
         &self.name
     }
 
-    /// How many entries it has yet to acknowledge. O(1).
+    /// Returns the number of entries it has yet to acknowledge. O(1).
     pub fn pending_count(&self) -> usize {
         self.pending.len()
     }
 
-    /// The IDs in `ids` of entries it has yet to acknowledge, in order. O(log pending + IDs read).
+    /// Returns the IDs in `ids` of entries it has yet to acknowledge, in order. O(log pending + IDs read).
     pub fn pending(&self, ids: RangeInclusive<StreamId>) -> impl Iterator<Item = StreamId> {
         range_of(&ids).into_iter().flat_map(|ids| self.pending.range(ids)).copied()
     }
 }
 
-/// A range that a tree takes: one whose end is not before its start.
+/// Returns the range if a tree accepts it: its end must not be before its start.
 fn range_of(ids: &RangeInclusive<StreamId>) -> Option<RangeInclusive<StreamId>> {
     (ids.start() <= ids.end()).then(|| ids.clone())
 }
@@ -67,24 +67,24 @@ fn range_of(ids: &RangeInclusive<StreamId>) -> Option<RangeInclusive<StreamId>> 
 /// A consumer group.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// The greatest ID that was delivered, or what was set instead.
+    /// The greatest ID that was delivered, or the ID that was set instead.
     pub last_id: StreamId,
-    /// How many entries of the stream come up to `last_id`, counting from the first one ever added; `None` if unknown.
+    /// The number of entries ever added to the stream up to `last_id`; `None` if unknown.
     pub entries_read: Option<i64>,
     pending: BTreeMap<StreamId, Pending>,
     consumers: Vec<Option<Consumer>>,
     numbers: BTreeMap<Arc<[u8]>, ConsumerNumber>,
-    /// Memory behind the names of consumers.
+    /// Bytes of memory of the consumers' names.
     name_bytes: usize,
 }
 
-/// Memory behind the name of a consumer: the bytes and the two counts of their owners.
+/// Returns the bytes of memory of a consumer's name, with its two reference counts.
 fn name_bytes(name: &[u8]) -> usize {
     size_class(name.len() + 2 * size_of::<usize>())
 }
 
 impl Group {
-    /// A group without consumers.
+    /// Returns a group without consumers.
     pub fn new(last_id: StreamId, entries_read: Option<i64>) -> Group {
         Group {
             last_id,
@@ -96,13 +96,13 @@ impl Group {
         }
     }
 
-    /// A group without consumers that has read up to `last_id`; how many entries of `log` that are is known where it can be
-    /// without counting.
+    /// Returns a group without consumers that has read up to `last_id`; the number of entries read is set if it is
+    /// known without counting.
     pub fn reckoned(log: &Log, last_id: StreamId) -> Group {
         Group::new(last_id, entries_up_to(log, last_id))
     }
 
-    /// Bytes of memory that the group owns, about. O(1).
+    /// Returns the approximate bytes of memory that the group owns. O(1).
     pub(super) fn memory_bytes(&self) -> usize {
         let per_pending = tree_share(size_of::<(StreamId, Pending)>()) + tree_share(size_of::<StreamId>());
         let per_name = tree_share(size_of::<(Arc<[u8]>, ConsumerNumber)>());
@@ -113,27 +113,27 @@ impl Group {
         self.pending.len() * per_pending + self.numbers.len() * per_name + consumers + self.name_bytes
     }
 
-    /// The number of a consumer. O(log consumers).
+    /// Returns the number of a consumer. O(log consumers).
     pub fn number_of(&self, name: &[u8]) -> Option<ConsumerNumber> {
         self.numbers.get(name).copied()
     }
 
-    /// The consumer with a number.
+    /// Returns the consumer with a number.
     pub fn consumer(&self, number: ConsumerNumber) -> &Consumer {
         self.consumers[number.0 as usize].as_ref().expect("a number is that of a consumer that is there")
     }
 
-    /// The same, to be changed.
+    /// Returns a mutable reference to the consumer with a number.
     pub fn consumer_mut(&mut self, number: ConsumerNumber) -> &mut Consumer {
         self.consumers[number.0 as usize].as_mut().expect("a number is that of a consumer that is there")
     }
 
-    /// All consumers in the order of their names.
+    /// Returns all consumers in the order of their names.
     pub fn consumers(&self) -> impl ExactSizeIterator<Item = &Consumer> {
         self.numbers.values().map(|&number| self.consumer(number))
     }
 
-    /// Adds a consumer whose name is not taken. O(consumers) at worst.
+    /// Adds a consumer whose name does not exist yet. O(consumers) at worst.
     pub fn add_consumer(&mut self, name: &[u8], now_ms: i64) -> ConsumerNumber {
         let shared: Arc<[u8]> = name.into();
         let consumer = Consumer {
@@ -158,7 +158,8 @@ impl Group {
         number
     }
 
-    /// Removes a consumer with all it has pending; how much that was, or `None` if it was not there. O(pending of it).
+    /// Removes a consumer and its pending entries. Returns their number, or `None` if it does not exist. O(pending of
+    /// it).
     pub fn remove_consumer(&mut self, name: &[u8]) -> Option<usize> {
         let number = self.numbers.remove(name)?;
         self.name_bytes -= name_bytes(name);
@@ -169,12 +170,12 @@ impl Group {
         Some(consumer.pending.len())
     }
 
-    /// How many entries are pending. O(1).
+    /// Returns the number of pending entries. O(1).
     pub fn pending_count(&self) -> usize {
         self.pending.len()
     }
 
-    /// What is pending with IDs in `ids`, in order. O(log pending + read).
+    /// Returns the pending entries with IDs in `ids`, in order. O(log pending + read).
     pub fn pending(
         &self,
         ids: RangeInclusive<StreamId>,
@@ -182,12 +183,12 @@ impl Group {
         range_of(&ids).into_iter().flat_map(|ids| self.pending.range(ids)).map(|(&id, pending)| (id, pending))
     }
 
-    /// What is known of a pending entry. O(log pending).
+    /// Returns the state of a pending entry. O(log pending).
     pub fn pending_entry(&self, id: StreamId) -> Option<&Pending> {
         self.pending.get(&id)
     }
 
-    /// Makes an entry pending, or another's: `pending` says whose it is and how. O(log pending).
+    /// Makes an entry pending, or replaces its state and consumer, if it is pending already. O(log pending).
     pub fn set_pending(&mut self, id: StreamId, pending: Pending) {
         let before = self.pending.insert(id, pending);
         if before.is_some_and(|before| before.consumer == pending.consumer) {
@@ -199,14 +200,14 @@ impl Group {
         self.consumer_mut(pending.consumer).pending.insert(id);
     }
 
-    /// Notes that an entry is no longer pending; false if it was not. O(log pending).
+    /// Records that an entry is no longer pending. Returns false if it was not pending. O(log pending).
     pub fn acknowledge(&mut self, id: StreamId) -> bool {
         let Some(pending) = self.pending.remove(&id) else { return false };
         self.consumer_mut(pending.consumer).pending.remove(&id);
         true
     }
 
-    /// Notes that the entry of `log` with this ID is delivered to one of the consumers, if it is the first time.
+    /// Records that the entry of `log` with this ID is delivered to a consumer, if it is the first delivery.
     pub fn advance(&mut self, log: &Log, id: StreamId) {
         if id <= self.last_id {
             return;
@@ -221,7 +222,7 @@ impl Group {
         self.last_id = id;
     }
 
-    /// How many entries of `log` were not delivered yet; `None` if deletions make that unknown. O(1).
+    /// Returns the number of entries of `log` not delivered yet; `None` if deletions make it unknown. O(1).
     pub fn lag(&self, log: &Log) -> Option<i64> {
         let added = log.entries_added() as i64;
         if log.entries_added() == 0 || log.is_empty() {
@@ -252,13 +253,13 @@ impl Group {
     }
 }
 
-/// Whether an entry with an ID from `start` on may have been deleted from the midst of the others.
+/// Returns whether an entry with an ID from `start` on may have been deleted from between others.
 fn has_tombstones_from(log: &Log, start: StreamId) -> bool {
     !log.is_empty() && log.max_deleted_id() != StreamId::MIN && start <= log.max_deleted_id()
 }
 
-/// How many entries were added up to the one with this ID, where that is known without counting: at the stream's ends,
-/// or before its beginning, if nothing was deleted from its midst.
+/// Returns the number of entries added up to this ID, where it is known without counting: at the stream's ends, or
+/// before its beginning, if nothing was deleted in between.
 fn entries_up_to(log: &Log, id: StreamId) -> Option<i64> {
     let (added, len) = (log.entries_added() as i64, log.len() as i64);
     if added == 0 {
@@ -293,45 +294,45 @@ pub struct Groups {
 
 impl Clone for Groups {
     fn clone(&self) -> Groups {
-        // A copy has no more room than it needs.
+        // A copy has no spare capacity.
         let groups = self.groups.clone();
         let memory_bytes = groups.iter().map(|(name, group)| group_bytes(name, group)).sum();
         Groups { groups, memory_bytes }
     }
 }
 
-/// Bytes of memory of a group with its name.
+/// Returns the bytes of memory of a group and its name.
 fn group_bytes(name: &[u8], group: &Group) -> usize {
     size_class(name.len()) + tree_share(size_of::<(Box<[u8]>, Group)>()) + group.memory_bytes()
 }
 
 impl Groups {
-    /// How many groups there are. O(1).
+    /// Returns the number of groups. O(1).
     pub fn len(&self) -> usize {
         self.groups.len()
     }
 
-    /// Whether there are no groups.
+    /// Returns whether there are no groups.
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
 
-    /// Bytes of memory behind the groups. O(1).
+    /// Returns the bytes of memory of the groups. O(1).
     pub(super) fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }
 
-    /// The group with this name. O(log groups).
+    /// Returns the group with this name. O(log groups).
     pub fn get(&self, name: &[u8]) -> Option<&Group> {
         self.groups.get(name)
     }
 
-    /// All groups in the order of their names.
+    /// Returns all groups in the order of their names.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], &Group)> {
         self.groups.iter().map(|(name, group)| (&**name, group))
     }
 
-    /// Adds a group; false if the name is taken.
+    /// Adds a group. Returns false if the name exists already.
     pub fn create(&mut self, name: &[u8], group: Group) -> bool {
         if self.groups.contains_key(name) {
             return false;
@@ -341,14 +342,14 @@ impl Groups {
         true
     }
 
-    /// Removes a group; false if it is not there.
+    /// Removes a group. Returns false if it does not exist.
     pub fn destroy(&mut self, name: &[u8]) -> bool {
         let Some(group) = self.groups.remove(name) else { return false };
         self.memory_bytes -= group_bytes(name, &group);
         true
     }
 
-    /// Lets `edit` change a group that is there.
+    /// Lets `edit` change an existing group.
     pub fn edit<R>(&mut self, name: &[u8], edit: impl FnOnce(&mut Group) -> R) -> Option<R> {
         let group = self.groups.get_mut(name)?;
         let before = group.memory_bytes();
@@ -357,8 +358,8 @@ impl Groups {
         Some(result)
     }
 
-    /// Notes in all groups that an entry is no longer pending. `told` gets the names of those where it was. O(groups · log
-    /// pending).
+    /// Records in all groups that an entry is no longer pending. Calls `told` with the names of the groups where it
+    /// was. O(groups · log pending).
     pub fn acknowledge_everywhere(&mut self, id: StreamId, mut told: impl FnMut(&[u8])) {
         for (name, group) in &mut self.groups {
             let before = group.memory_bytes();
@@ -369,8 +370,8 @@ impl Groups {
         }
     }
 
-    /// The same for all entries from `begin` up to `end`. `acknowledged` gets the name of the group and the ID of each.
-    /// O(groups · log pending + removed · log pending).
+    /// Does the same for all entries from `begin` up to `end`. Calls `acknowledged` with the name of the group and the
+    /// ID of each. O(groups · log pending + removed · log pending).
     pub fn acknowledge_range(
         &mut self,
         begin: StreamId,
@@ -397,7 +398,7 @@ impl Groups {
         }
     }
 
-    /// Whether a group has yet to read the entry with this ID or to acknowledge it. O(groups · log pending).
+    /// Returns whether a group has yet to read the entry with this ID or to acknowledge it. O(groups · log pending).
     pub fn need(&self, id: StreamId) -> bool {
         self.groups.values().any(|group| group.last_id < id || group.pending.contains_key(&id))
     }

@@ -5,7 +5,7 @@ use std::fmt;
 /// An entry ID. They order by time, then by sequence number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId {
-    /// Mostly Unix time in ms, when the server chose it.
+    /// Mostly Unix time in ms, if the server generated it.
     pub ms: u64,
     /// Distinguishes entries of the same time.
     pub sequence: u64,
@@ -19,12 +19,12 @@ impl StreamId {
     /// The longest text of an ID in bytes.
     pub const TEXT_BYTES_MAX: usize = 41;
 
-    /// The ID of these parts.
+    /// Returns the ID with these parts.
     pub const fn new(ms: u64, sequence: u64) -> StreamId {
         StreamId { ms, sequence }
     }
 
-    /// The next larger ID, if there is one.
+    /// Returns the next larger ID, if there is one.
     pub fn next(self) -> Option<StreamId> {
         match (self.ms, self.sequence.checked_add(1)) {
             (ms, Some(sequence)) => Some(StreamId { ms, sequence }),
@@ -32,7 +32,7 @@ impl StreamId {
         }
     }
 
-    /// The next smaller ID, if there is one.
+    /// Returns the next smaller ID, if there is one.
     pub fn previous(self) -> Option<StreamId> {
         match (self.ms, self.sequence.checked_sub(1)) {
             (ms, Some(sequence)) => Some(StreamId { ms, sequence }),
@@ -40,7 +40,8 @@ impl StreamId {
         }
     }
 
-    /// The ID whose parts are those of `self` plus two numbers, modulo 2^64: how a block keeps its entries' IDs.
+    /// Returns the ID whose parts are those of `self` plus two numbers, modulo 2^64: blocks store the IDs of entries as
+    /// such numbers.
     pub(super) fn plus(self, ms: i64, sequence: i64) -> StreamId {
         StreamId {
             ms: self.ms.wrapping_add(ms as u64),
@@ -48,12 +49,12 @@ impl StreamId {
         }
     }
 
-    /// The two numbers that [`StreamId::plus`] makes `self` of `base` with.
+    /// Returns the two numbers with which [`StreamId::plus`] turns `base` into `self`.
     pub(super) fn minus(self, base: StreamId) -> (i64, i64) {
         (self.ms.wrapping_sub(base.ms) as i64, self.sequence.wrapping_sub(base.sequence) as i64)
     }
 
-    /// The ID as text, `ms-sequence`, written into `buffer`.
+    /// Returns the ID as text, `ms-sequence`, written into `buffer`.
     pub fn text(self, buffer: &mut [u8; StreamId::TEXT_BYTES_MAX]) -> &[u8] {
         let mut digits = itoa::Buffer::new();
         let ms = digits.format(self.ms).as_bytes();

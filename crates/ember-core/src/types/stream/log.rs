@@ -1,4 +1,4 @@
-//! The entries of a stream, and what is remembered of those that are gone.
+//! The entries of a stream, and what is recorded about removed ones.
 //!
 //! # Invariants
 //!
@@ -13,30 +13,30 @@ use super::block::{Backward, Block, Entry, Forward};
 use super::blocks::{Blocks, Place};
 use crate::types::listpack::{BYTES_MAX, Listpack};
 
-/// Why an entry was not added.
+/// The reason why an entry was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppendError {
     /// Its ID is not greater than that of the last entry.
     IdTooSmall,
-    /// Its fields are more than a block may hold.
+    /// Its fields exceed the limit of a block.
     TooLarge,
 }
 
-/// When a block is full.
+/// The limits of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockLimits {
-    /// Bytes of a block; 0 is no limit but that of the format.
+    /// Bytes of a block; 0 for no limit but that of the format.
     pub bytes_max: usize,
-    /// Entries of a block, with the deleted ones; 0 is no limit.
+    /// Entries of a block, including deleted ones; 0 for no limit.
     pub entries_max: usize,
 }
 
-/// What to remove from the beginning of a stream.
+/// Which entries to remove from the beginning of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trim {
-    /// What exceeds this number of entries.
+    /// Those in excess of this number.
     ToLen(u64),
-    /// What has smaller IDs.
+    /// Those with smaller IDs.
     BelowId(StreamId),
 }
 
@@ -52,48 +52,48 @@ pub struct Log {
 }
 
 impl Log {
-    /// The number of entries. O(1).
+    /// Returns the number of entries. O(1).
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether there are no entries.
+    /// Returns whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The ID of the first entry, or the smallest ID.
+    /// Returns the ID of the first entry, or the smallest ID.
     pub fn first_id(&self) -> StreamId {
         self.first_id
     }
 
-    /// The greatest ID that was ever given to an entry, or set.
+    /// Returns the greatest ID ever given to an entry, or set.
     pub fn last_id(&self) -> StreamId {
         self.last_id
     }
 
-    /// The greatest ID of an entry that was deleted, but for those that were trimmed away.
+    /// Returns the greatest ID of a deleted entry, not counting trimmed ones.
     pub fn max_deleted_id(&self) -> StreamId {
         self.max_deleted_id
     }
 
-    /// How many entries were ever added.
+    /// Returns the number of entries ever added.
     pub fn entries_added(&self) -> u64 {
         self.entries_added
     }
 
-    /// How many blocks the entries are kept in.
+    /// Returns the number of blocks that hold the entries.
     pub fn block_count(&self) -> usize {
         self.blocks.len()
     }
 
-    /// The blocks: the ID each is known by, and its bytes in Redis's format.
+    /// Returns the blocks: the ID of each, and its bytes in Redis's format.
     pub fn blocks(&self) -> impl Iterator<Item = (StreamId, &[u8])> {
         self.blocks.iter().map(|block| (block.first_id(), block.listpack().as_bytes()))
     }
 
-    /// Adds a block in Redis's format behind all others; it may come from anywhere. False if it is not one, or does not
-    /// belong there. The counters but for the number of entries are left to [`Log::set_counters`]. O(bytes).
+    /// Appends a block in Redis's format, of any origin. Returns false if it is not a block, or does not belong there.
+    /// The counters other than the number of entries are left to [`Log::set_counters`]. O(bytes).
     pub fn push_block(&mut self, first_id: StreamId, listpack: Listpack) -> bool {
         let last_id = self.blocks.last().map(|place| self.blocks.get(place).last_id());
         if last_id.is_some_and(|last_id| last_id >= first_id) {
@@ -101,7 +101,7 @@ impl Log {
         }
         let Some(block) = Block::from_listpack(first_id, listpack) else { return false };
         self.last_id = self.last_id.max(block.last_id());
-        // All entries of the blocks before may be deleted.
+        // All entries of the earlier blocks may be deleted.
         if self.len == 0
             && let Some(first) = block.entries().next()
         {
@@ -112,26 +112,26 @@ impl Log {
         true
     }
 
-    /// The ID of the last entry, if there is one. O(deleted entries behind it).
+    /// Returns the ID of the last entry, if there is one. O(deleted entries after it).
     pub fn last_entry_id(&self) -> Option<StreamId> {
         self.range_back(StreamId::MIN..=StreamId::MAX).next().map(|entry| entry.id)
     }
 
-    /// Sets what XSETID sets. The caller makes sure that `last_id` is not smaller than any entry's.
+    /// Sets the values of XSETID. The caller ensures that `last_id` is not smaller than any entry's ID.
     pub fn set_counters(&mut self, last_id: StreamId, max_deleted_id: StreamId, entries_added: u64) {
         self.last_id = last_id;
         self.max_deleted_id = max_deleted_id;
         self.entries_added = entries_added;
     }
 
-    /// The ID of an entry to be added at `now_ms`: the time, or if that would not be greater than the last ID, the next
-    /// one. `None` if there is none left.
+    /// Returns the ID of an entry to be added at `now_ms`: the time, or the next ID if the time would not be greater
+    /// than the last ID. `None` if no ID is left.
     pub fn next_id(&self, now_ms: u64) -> Option<StreamId> {
         if now_ms > self.last_id.ms { Some(StreamId::new(now_ms, 0)) } else { self.last_id.next() }
     }
 
-    /// The ID with time `ms` of an entry to be added. `None` if that would be smaller than the last ID, or there is none
-    /// left.
+    /// Returns the ID with time `ms` of an entry to be added. `None` if it would be smaller than the last ID, or no ID
+    /// is left.
     pub fn next_id_at(&self, ms: u64) -> Option<StreamId> {
         match ms.cmp(&self.last_id.ms) {
             std::cmp::Ordering::Less => None,
@@ -143,7 +143,7 @@ impl Log {
     /// Adds an entry with these fields, names and values. O(fields).
     ///
     /// # Errors
-    /// The ID must be greater than [`Log::last_id`], and the fields must fit a block.
+    /// If the ID is not greater than [`Log::last_id`], or the fields do not fit a block.
     pub fn append<'f>(
         &mut self,
         id: StreamId,
@@ -170,31 +170,31 @@ impl Log {
         Ok(())
     }
 
-    /// Whether there is an entry with this ID. O(log blocks + a block).
+    /// Returns whether there is an entry with this ID. O(log blocks + a block).
     pub fn contains(&self, id: StreamId) -> bool {
         self.entry(id).is_some()
     }
 
-    /// The entry with this ID. O(log blocks + a block).
+    /// Returns the entry with this ID. O(log blocks + a block).
     pub fn entry(&self, id: StreamId) -> Option<Entry<'_>> {
         let block = self.blocks.get(self.blocks.find(id)?);
         block.entries().find(|entry| entry.id >= id).filter(|entry| entry.id == id)
     }
 
-    /// The entries with IDs in `ids`, in order. O(log blocks + entries read, up to a block more).
+    /// Returns the entries with IDs in `ids`, in order. O(log blocks + entries read, up to a block more).
     pub fn range(&self, ids: RangeInclusive<StreamId>) -> Range<'_> {
         let (start, end) = ids.into_inner();
         let place = self.blocks.find(start).or_else(|| self.blocks.first());
         Range { blocks: &self.blocks, start, end, place, entries: None }
     }
 
-    /// The entries with IDs in `ids`, from the last to the first. O(as [`Log::range`]).
+    /// Returns the entries with IDs in `ids`, from the last to the first. Costs as [`Log::range`].
     pub fn range_back(&self, ids: RangeInclusive<StreamId>) -> RangeBack<'_> {
         let (start, end) = ids.into_inner();
         RangeBack { blocks: &self.blocks, start, end, place: self.blocks.find(end), entries: None }
     }
 
-    /// Deletes the entry with this ID; false if there is none. O(log blocks + a block).
+    /// Deletes the entry with this ID. Returns false if there is none. O(log blocks + a block).
     pub fn delete(&mut self, id: StreamId) -> bool {
         let Some(place) = self.blocks.find(id) else { return false };
         if !self.blocks.edit(place, |block| block.delete(id)) {
@@ -216,8 +216,8 @@ impl Log {
         self.first_id = first.map_or(StreamId::MIN, |entry| entry.id);
     }
 
-    /// Removes entries from the beginning and returns how many. Only whole blocks if `whole_blocks`; no more than `limit`
-    /// entries, unless that is 0. O(blocks removed + a block).
+    /// Removes entries from the beginning and returns how many: only whole blocks if `whole_blocks`, and at most
+    /// `limit` entries, unless that is 0. O(blocks removed + a block).
     pub fn trim(&mut self, trim: Trim, whole_blocks: bool, limit: u64) -> u64 {
         let before = self.len;
         let mut next = self.blocks.first();
@@ -250,15 +250,15 @@ impl Log {
         before - self.len
     }
 
-    /// The ID with which the first block begins. Its entry may be deleted. O(1).
+    /// Returns the ID at which the first block begins. Its entry may be deleted. O(1).
     pub(super) fn begins_at(&self) -> Option<StreamId> {
         self.blocks.first().map(|place| self.blocks.get(place).first_id())
     }
 
-    /// As [`Log::trim`] for entries that `is_needed` does not say of: the others stay, wherever they are, and what comes
-    /// behind them goes in their place. With `whole_blocks` a block with an entry that stays ends the trimming. `deleted`
-    /// gets the IDs of those that count as deleted; in front of them entries went from the beginning. O(entries looked at,
-    /// each with the price of `is_needed`).
+    /// Like [`Log::trim`], but entries for which `is_needed` returns true stay, wherever they are, and later entries
+    /// are removed instead. With `whole_blocks`, trimming ends at a block with an entry that stays. `deleted` receives
+    /// the IDs of removed entries that count as deleted: those from the first block on that is not removed as a whole.
+    /// Entries before it count as trimmed from the beginning. O(entries examined, each at the cost of `is_needed`).
     pub(super) fn trim_unneeded(
         &mut self,
         trim: Trim,
@@ -324,8 +324,8 @@ impl Log {
             }
             Trim::BelowId(limit) => id < limit,
         };
-        // A block that this leaves without entries stays, with room for more: Redis keeps it, and where blocks begin decides
-        // what is trimmed approximately.
+        // A block left without entries stays, with space for more: Redis keeps it, and the starts of blocks determine
+        // which entries approximate trimming removes.
         self.len -= self.blocks.edit(place, |block| block.delete_first(wanted)) as u64;
     }
 
@@ -339,7 +339,7 @@ impl Log {
     }
 }
 
-/// Whether an entry with fields of `bytes` may be added to a block.
+/// Returns whether an entry with fields of `bytes` may be added to a block.
 fn has_room(block: &Block, bytes: usize, limits: BlockLimits) -> bool {
     let bytes_max = match limits.bytes_max {
         0 => BYTES_MAX,
@@ -356,7 +356,7 @@ pub struct Range<'a> {
     end: StreamId,
     /// The next block.
     place: Option<Place>,
-    /// What is left of the block before it.
+    /// The remaining entries of the block before it.
     entries: Option<Forward<'a>>,
 }
 

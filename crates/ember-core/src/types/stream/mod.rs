@@ -1,7 +1,7 @@
 //! Streams: entries with ascending IDs, and groups of consumers that share them.
 //!
-//! [`log`] has the entries, in blocks of Redis's format ([`block`]), and [`group`] the consumer groups. A group refers to
-//! entries by their IDs only; entries may be deleted while they are pending.
+//! [`log`] contains the entries, in blocks of Redis's format ([`block`]), and [`group`] the consumer groups. A group
+//! refers to entries by their IDs only; entries may be deleted while they are pending.
 
 mod block;
 mod blocks;
@@ -24,7 +24,7 @@ use crate::memory::size_class;
 use crate::types::collection::Collection;
 use crate::types::value::ValueType;
 
-/// The value of a key that holds a stream. It is there even without entries.
+/// The value of a key that holds a stream. The key exists even without entries.
 #[derive(Clone, Debug, Default)]
 pub struct Stream(Box<Parts>);
 
@@ -34,13 +34,13 @@ struct Parts {
     groups: Groups,
 }
 
-/// What becomes of deleted entries where they are pending.
+/// What happens to the pending references of consumer groups to deleted entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum References {
     /// They stay pending.
     #[default]
     Keep,
-    /// They are pending no longer.
+    /// They are no longer pending.
     Delete,
     /// Entries that a group has yet to read or to acknowledge are not deleted.
     Respect,
@@ -55,7 +55,7 @@ pub struct Trimmed {
     pub references: u64,
 }
 
-/// What the removal of entries has done besides, if somebody wants to know.
+/// Side effects of removing entries, recorded if the caller wants them.
 #[derive(Clone, Debug, Default)]
 pub struct Traces(Option<TracesTold>);
 
@@ -66,31 +66,31 @@ struct TracesTold {
 }
 
 impl Traces {
-    /// None yet; they are kept if they are `wanted`.
+    /// Returns empty traces; side effects are recorded if `wanted`.
     pub fn new(wanted: bool) -> Traces {
         Traces(wanted.then(TracesTold::default))
     }
 
-    /// Notes that entries were deleted, wherever they were.
+    /// Records that entries were deleted, wherever they were.
     pub fn note_deleted(&mut self, ids: &[StreamId]) {
         if let Traces(Some(told)) = self {
             told.deleted.extend(ids);
         }
     }
 
-    /// Notes that an entry is no longer pending in a group.
+    /// Records that an entry is no longer pending in a group.
     pub fn note_acknowledged(&mut self, group: &[u8], id: StreamId) {
         if let Traces(Some(told)) = self {
             told.acknowledged.entry(group.into()).or_default().push(id);
         }
     }
 
-    /// The entries that were deleted.
+    /// Returns the entries that were deleted.
     pub fn deleted(&self) -> &[StreamId] {
         self.0.as_ref().map_or(&[], |told| &told.deleted)
     }
 
-    /// Entries that are no longer pending, by the names of groups.
+    /// Returns the entries that are no longer pending, by the names of groups.
     pub fn acknowledged(&self) -> impl Iterator<Item = (&[u8], &[StreamId])> {
         let groups = self.0.iter().flat_map(|told| &told.acknowledged);
         groups.map(|(name, ids)| (&**name, &**ids))
@@ -98,9 +98,9 @@ impl Traces {
 }
 
 impl Stream {
-    /// Removes entries from the beginning, or those of them that no group needs, and returns how many. Only whole blocks if
-    /// `whole_blocks`; no more than `limit` entries, unless that is 0. O(blocks removed + a block); if `references` are not
-    /// kept, O(entries removed or left · groups · log pending).
+    /// Removes entries from the beginning, with [`References::Respect`] only those that no group needs, and returns how
+    /// many: only whole blocks if `whole_blocks`, and at most `limit` entries, unless that is 0. O(blocks removed + a
+    /// block); if `references` are not kept, O(entries removed or left · groups · log pending).
     pub fn trim(
         &mut self,
         trim: Trim,
@@ -115,7 +115,7 @@ impl Stream {
             References::Delete if !groups.is_empty() => {
                 let begin = log.begins_at();
                 let entries = log.trim(trim, whole_blocks, limit);
-                // Entries in the trimmed range that were deleted before may still be pending.
+                // Entries of the trimmed range that were deleted earlier may still be pending.
                 let end = match trim {
                     _ if whole_blocks => {
                         log.begins_at().map_or(Bound::Included(log.last_id()), Bound::Excluded)
@@ -142,27 +142,27 @@ impl Stream {
         Trimmed { entries, references: references_removed }
     }
 
-    /// The entries.
+    /// Returns the entries.
     pub fn log(&self) -> &Log {
         &self.0.log
     }
 
-    /// The same, to be changed.
+    /// Returns a mutable reference to the entries.
     pub fn log_mut(&mut self) -> &mut Log {
         &mut self.0.log
     }
 
-    /// The consumer groups.
+    /// Returns the consumer groups.
     pub fn groups(&self) -> &Groups {
         &self.0.groups
     }
 
-    /// The same, to be changed.
+    /// Returns a mutable reference to the consumer groups.
     pub fn groups_mut(&mut self) -> &mut Groups {
         &mut self.0.groups
     }
 
-    /// Lets `edit` change a consumer group that is there while it reads the entries.
+    /// Lets `edit` change an existing consumer group while it reads the entries.
     pub fn edit_group<R>(&mut self, name: &[u8], edit: impl FnOnce(&Log, &mut Group) -> R) -> Option<R> {
         let Parts { log, groups } = &mut *self.0;
         groups.edit(name, |group| edit(log, group))
@@ -193,7 +193,7 @@ impl Collection for Stream {
         self.log().block_count() + pending
     }
 
-    /// Nothing inside of a stream is moved.
+    /// Moves nothing inside of a stream.
     fn move_inside(&mut self, _from: u64, _most: usize, _mover: &mut Mover<'_>) -> u64 {
         0
     }
@@ -204,8 +204,8 @@ impl Collection for Stream {
     }
 }
 
-/// The memory in bytes that an entry of `bytes` takes of a tree of the standard library, about: a tree filled in ascending
-/// order leaves five of eleven places of a leaf free.
+/// Returns the approximate memory in bytes that an entry of `bytes` takes in a tree of the standard library: a tree
+/// filled in ascending order leaves five of eleven places of a leaf free.
 fn tree_share(bytes: usize) -> usize {
     const PLACES: usize = 11;
     const FILLED: usize = 6;

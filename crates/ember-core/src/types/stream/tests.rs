@@ -1,4 +1,4 @@
-//! Streams as values: against a model, and what their groups count.
+//! Streams as values: compared with a model, and the counts of their groups.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +48,7 @@ fn draw_fields(random: &mut Random) -> Fields {
     names.iter().map(|name| (name.to_vec(), value())).collect()
 }
 
-/// What a stream is to have, and the IDs that may be asked for.
+/// The expected contents of a stream, and the IDs that may be queried.
 #[derive(Default)]
 struct Model {
     entries: BTreeMap<StreamId, Fields>,
@@ -193,7 +193,7 @@ fn memory_is_accounted_as_blocks_and_groups_come_and_go() {
     }
     assert_eq!(stream.log().block_count(), 100);
     let full = stream.memory_bytes() - empty;
-    // 13 bytes of an entry are its value, delta and flags; a block costs 48 bytes beside its listpack.
+    // 13 bytes of an entry are its value, delta and flags; a block takes 48 bytes in addition to its listpack.
     assert!((140_000..170_000).contains(&full), "{full}");
     stream.groups_mut().create(b"group", Group::new(StreamId::MIN, None));
     stream.edit_group(b"group", |_, group| {
@@ -259,7 +259,7 @@ fn pending_entries_are_those_of_a_group_and_of_one_consumer() {
     }
 }
 
-/// A stream of the entries 1-0 to 5-0, and a group at `last_id` that has read `entries_read`.
+/// Returns a stream of the entries 1-0 to 5-0, and a group at `last_id` that has read `entries_read`.
 fn numbered(last_id: StreamId, entries_read: Option<i64>) -> (Stream, Group) {
     let mut stream = Stream::default();
     (1..=5).for_each(|number| append(&mut stream, id(number, 0), &one_field(), LIMITS).expect("IDs ascend"));

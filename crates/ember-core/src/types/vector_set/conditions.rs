@@ -9,18 +9,18 @@
 //! value        number, 'text', "text", true, false, null, or a word
 //! ```
 //!
-//! They become the same programs as the expressions of VSIM ([`Filter::compile`]).
+//! They are compiled to the same programs as the expressions of VSIM ([`Filter::compile`]).
 
 use super::filter::{FILTER_BYTES_MAX, Fields, Filter, FilterError, Operator, Token, Value};
 
-/// Conditions in parentheses or behind `NOT`, one in the other. The program's stack is no higher.
+/// The maximum nesting of parentheses and `NOT`. The program's stack is no higher.
 const DEPTH_MAX: usize = 64;
 
 impl Filter {
     /// Compiles conditions. O(their length).
     ///
     /// # Errors
-    /// If they are none.
+    /// If they are not valid.
     pub fn compile_conditions(text: &[u8]) -> Result<Filter, FilterError> {
         if text.len() > FILTER_BYTES_MAX {
             return Err(FilterError::TooLong);
@@ -84,7 +84,7 @@ impl<'t> Parser<'t> {
         (self.at > start).then(|| &self.text[start..self.at])
     }
 
-    /// Takes this word, if it is the next one.
+    /// Consumes this word, if it is the next one.
     fn take_word(&mut self, wanted: &str) -> bool {
         let before = self.at;
         let is_next = self.word().is_some_and(|word| word.eq_ignore_ascii_case(wanted.as_bytes()));

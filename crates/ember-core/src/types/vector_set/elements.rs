@@ -1,15 +1,16 @@
 //! The elements of a vector set: names in order, and attributes.
 //!
 //! ```text
-//! names        names by slot, 256 to a chunk; short ones stand in it
-//! attributes   the same of attributes; a chunk is empty while none of its elements has any
-//! order        slots in the order of their names, up to 512 to a leaf
+//! names        names by slot, 256 per chunk; short ones are stored inline
+//! attributes   attributes by slot, likewise; a chunk is empty while none of its elements has any
+//! order        slots in the order of their names, up to 512 per leaf
 //! ```
 //!
-//! A removed element can keep its slot for a while, without a place in the order: the index mends its graph later.
+//! A removed element can keep its slot for a while, without a place in the order, until the index has repaired its
+//! graph.
 //!
-//! Chunks and leaves stand behind shared pointers, so a copy of all costs a pointer for each; what is changed is copied
-//! first if it is shared.
+//! Chunks and leaves are behind shared pointers, so a copy of all elements costs one pointer for each. Shared ones are
+//! copied before they are changed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,20 +21,20 @@ use crate::memory::{buffer_bytes, size_class};
 pub(super) const CHUNK_ELEMENTS: usize = 256;
 const LEAF_SLOTS_MAX: usize = 512;
 
-/// Bytes of the counters before what a shared pointer points to.
+/// Bytes of the reference counters before the data of a shared pointer.
 const COUNTERS_BYTES: usize = 16;
 
-/// Versions of chunks that there were.
+/// The number of chunk versions used so far.
 static VERSIONS: AtomicU64 = AtomicU64::new(0);
 
-/// A version that no chunk has had: never 0.
+/// Returns a version that no chunk has had: never 0.
 fn new_version() -> u64 {
-    // Only told apart.
+    // Only uniqueness matters.
     VERSIONS.fetch_add(1, Ordering::Relaxed) + 1
 }
 
-/// Bytes of the longest names that take no memory of their own: as many as a pointer to bytes takes, and what that needs to
-/// be told from them.
+/// The maximum length in bytes of a name stored inline: it takes the space of a pointer to bytes and of what
+/// distinguishes the two forms.
 const SHORT_MAX: usize = 22;
 
 /// The name of an element.
@@ -65,7 +66,7 @@ impl Name {
         }
     }
 
-    /// Bytes of memory of its own.
+    /// Returns the bytes of its own allocation.
     fn text_bytes(&self) -> usize {
         match self {
             Name::Short { .. } => 0,
@@ -86,18 +87,18 @@ pub struct Element<'e> {
 }
 
 impl<'e> Element<'e> {
-    /// Its name.
+    /// Returns its name.
     #[inline]
     pub fn name(self) -> &'e [u8] {
         self.name.as_bytes()
     }
 
-    /// Its attributes, if it has any: any text, never an empty one.
+    /// Returns its attributes, if it has any: any text, never an empty one.
     pub fn attributes(self) -> Option<&'e [u8]> {
         self.attributes.map(|text| &**text)
     }
 
-    /// The same, to be given to another element.
+    /// Returns its attributes, to be shared with another element.
     pub(super) fn attributes_shared(self) -> Option<Arc<[u8]>> {
         self.attributes.cloned()
     }
@@ -107,7 +108,7 @@ impl<'e> Element<'e> {
     }
 }
 
-/// Vectors behind shared pointers, with an account of what they take.
+/// Vectors behind shared pointers, with a count of their bytes.
 #[derive(Debug)]
 struct Shared<T> {
     parts: Vec<Arc<Vec<T>>>,
@@ -158,7 +159,7 @@ impl<T> Shared<T> {
         buffer_bytes(&self.parts)
     }
 
-    /// Its bytes, counted anew; for tests.
+    /// Returns its bytes, counted again; for tests.
     fn recounted_bytes(&self) -> usize {
         self.directory_bytes() + self.parts.iter().map(|part| part_bytes(part)).sum::<usize>()
     }
@@ -168,7 +169,7 @@ fn part_bytes<T>(part: &Vec<T>) -> usize {
     size_class(COUNTERS_BYTES + size_of::<Vec<T>>()) + buffer_bytes(part)
 }
 
-/// Gives room back of which little is used.
+/// Releases capacity of which little is used.
 fn shrink<T>(part: &mut Vec<T>) {
     if part.len() * 4 <= part.capacity() {
         part.shrink_to(part.len() * 2);
@@ -180,12 +181,12 @@ fn shrink<T>(part: &mut Vec<T>) {
 pub(super) struct Elements {
     names: Shared<Name>,
     attributes: Shared<Option<Arc<[u8]>>>,
-    /// Of each chunk one that tells it from all that have other attributes.
+    /// A version for each chunk, different from that of any chunk with other attributes.
     versions: Vec<u64>,
     order: Shared<u32>,
-    /// Slots, those of removed elements too.
+    /// The number of slots, including those of removed elements.
     slots: usize,
-    /// How many elements there are.
+    /// The number of elements.
     len: usize,
     /// Bytes of names and attributes.
     text_bytes: usize,
@@ -196,12 +197,12 @@ impl Elements {
         self.len
     }
 
-    /// How many slots there are, those of removed elements too.
+    /// Returns the number of slots, including those of removed elements.
     pub(super) fn slots(&self) -> usize {
         self.slots
     }
 
-    /// Bytes of memory, allocator rounding included. O(1).
+    /// Returns the bytes of memory, including the allocator's rounding. O(1).
     pub(super) fn memory_bytes(&self) -> usize {
         self.names.bytes
             + self.attributes.bytes
@@ -210,18 +211,18 @@ impl Elements {
             + self.text_bytes
     }
 
-    /// Bytes of names and attributes.
+    /// Returns the bytes of names and attributes.
     pub(super) fn text_bytes(&self) -> usize {
         self.text_bytes
     }
 
-    /// How many chunks there are.
+    /// Returns the number of chunks.
     pub(super) fn chunks(&self) -> usize {
         self.versions.len()
     }
 
-    /// What changes whenever elements of a chunk have other attributes; no other chunk of any set has the same, but that of
-    /// a copy, as long as none of the two is changed.
+    /// Returns the version of a chunk, which changes whenever the attributes of its elements change. No other chunk of
+    /// any set has the same version, except that of a copy while neither of the two is changed.
     pub(super) fn version(&self, chunk: usize) -> u64 {
         self.versions[chunk]
     }
@@ -242,15 +243,15 @@ impl Elements {
         self.names.parts[slot / CHUNK_ELEMENTS][slot % CHUNK_ELEMENTS].as_bytes()
     }
 
-    /// The slot of a name. O(log n).
+    /// Returns the slot of a name. O(log n).
     pub(super) fn find(&self, name: &[u8]) -> Option<u32> {
         let (leaf, at) = self.place(name).ok()?;
         Some(self.order.parts[leaf][at])
     }
 
-    /// Leaf and place in it of a name, or where it would be.
+    /// Returns the leaf of a name and its index there, or as `Err` where it would be.
     fn place(&self, name: &[u8]) -> Result<(usize, usize), (usize, usize)> {
-        // The leaf whose first name is the last that is not behind this one.
+        // The last leaf whose first name is not after this one.
         let leaves = self.order.parts.partition_point(|leaf| self.name_at(leaf[0]) <= name);
         let Some(leaf) = leaves.checked_sub(1) else { return Err((0, 0)) };
         let slots = &self.order.parts[leaf];
@@ -260,12 +261,12 @@ impl Elements {
         }
     }
 
-    /// Appends an element whose name is not there; its slot is the one behind all others. O(log n).
+    /// Appends an element whose name does not exist yet; its slot is the one after all others. O(log n).
     pub(super) fn push(&mut self, name: &[u8], attributes: Option<&[u8]>) {
         self.push_with(name, attributes.map(Into::into));
     }
 
-    /// The same, with attributes that are there.
+    /// Appends an element like [`Elements::push`], with shared attributes.
     pub(super) fn push_with(&mut self, name: &[u8], attributes: Option<Arc<[u8]>>) {
         let (leaf, at) = self.place(name).expect_err("the owner has looked");
         let slot = self.slots as u32;
@@ -279,7 +280,7 @@ impl Elements {
             slots.len() > LEAF_SLOTS_MAX
         });
         if is_full {
-            // What comes in ascending order leaves full leaves behind.
+            // Insertions in ascending order leave full leaves.
             let is_last = leaf + 1 == self.order.parts.len() && at == LEAF_SLOTS_MAX;
             let kept = if is_last { LEAF_SLOTS_MAX } else { LEAF_SLOTS_MAX / 2 };
             let upper = self.order.edit(leaf, |slots| {
@@ -309,7 +310,7 @@ impl Elements {
         }
     }
 
-    /// Puts all that were appended in the order, into which nothing was put before; `None`, with nothing changed, if two of
+    /// Puts all appended elements in the order, which must be empty before; `None`, with nothing changed, if two of
     /// them have one name. O(n log n).
     pub(super) fn put_in_order(&mut self) -> Option<()> {
         debug_assert!(self.order.parts.is_empty());
@@ -317,7 +318,7 @@ impl Elements {
         let same = |a: &[u8], b: &[u8]| a.iter().zip(b).take_while(|(a, b)| a == b).count();
         let first = names().next().unwrap_or_default();
         let common = names().fold(first.len(), |common, name| same(&first[..common], name));
-        // Nearly all are told from each other by a few bytes behind those that all have.
+        // Nearly all names differ in a few bytes after their common prefix.
         let key = |name: &[u8]| {
             let mut key = [0; 8];
             let behind = &name[common..];
@@ -342,7 +343,7 @@ impl Elements {
         Some(())
     }
 
-    /// Sets the attributes of a slot; those that it had.
+    /// Sets the attributes of a slot and returns the previous ones.
     fn exchange_attributes(&mut self, slot: usize, attributes: Option<Arc<[u8]>>) -> Option<Arc<[u8]>> {
         let (chunk, at) = (slot / CHUNK_ELEMENTS, slot % CHUNK_ELEMENTS);
         if attributes.is_none() && self.attributes.parts[chunk].len() <= at {
@@ -378,10 +379,10 @@ impl Elements {
         self.len -= 1;
     }
 
-    /// Gives the slot of a removed element back; what is in the last slot takes its place. O(log n).
+    /// Frees the slot of a removed element; the last slot moves to its place. O(log n).
     pub(super) fn free(&mut self, slot: u32) {
         let last = (self.slots - 1) as u32;
-        // It may be one of a removed element, whose name can have come back in another slot.
+        // The last slot may be that of a removed element, whose name may exist again in another slot.
         if slot != last
             && let Ok((leaf, at)) = self.place(self.name_at(last))
             && self.order.parts[leaf][at] == last
@@ -415,7 +416,7 @@ impl Elements {
         self.text_bytes -= removed.text_bytes();
     }
 
-    /// Sets the attributes of an element; whether it had some before.
+    /// Sets the attributes of an element. Returns whether it had some before.
     pub(super) fn set_attributes(&mut self, slot: u32, attributes: Option<&[u8]>) -> bool {
         let slot = slot as usize;
         let has_some = attributes.is_some();
@@ -426,7 +427,7 @@ impl Elements {
         before.is_some()
     }
 
-    /// The slots of the names from `name` on, or behind it, in order. O(log n) and O(1) for each.
+    /// Returns the slots of the names from `name` on, or after it, in order. O(log n) and O(1) for each.
     pub(super) fn from(&self, name: &[u8], is_included: bool) -> impl Iterator<Item = u32> + '_ {
         let (leaf, at) = match self.place(name) {
             Ok((leaf, at)) => (leaf, if is_included { at } else { at + 1 }),
@@ -437,7 +438,8 @@ impl Elements {
         first.chain(self.order.parts.iter().skip(leaf + 1).flat_map(|slots| slots.iter())).copied()
     }
 
-    /// Moves names and attributes of chunks from `from` on, of about `most` elements; where to go on, 0 at the end.
+    /// Moves names and attributes of chunks from `from` on, of about `most` elements. Returns where to continue, 0 at
+    /// the end.
     pub(super) fn move_inside(&mut self, from: u64, most: usize, mover: &mut Mover<'_>) -> u64 {
         let chunks = self.names.parts.len();
         let from = usize::try_from(from).unwrap_or(chunks);
@@ -449,7 +451,7 @@ impl Elements {
             }
         };
         for chunk in from..end {
-            // What is shared stays where it is.
+            // Shared chunks stay in place.
             if let Some(names) = Arc::get_mut(&mut self.names.parts[chunk]) {
                 for name in &mut *names {
                     if let Name::Long(text) = name {
@@ -473,10 +475,10 @@ impl Elements {
         if end == chunks { 0 } else { end as u64 }
     }
 
-    /// Checks what must always hold; for tests.
+    /// Checks the invariants; for tests.
     ///
     /// # Panics
-    /// If something does not.
+    /// If one does not hold.
     pub(super) fn check_invariants(&self) {
         let texts = (0..self.slots as u32).map(|slot| self.at(slot).text_bytes()).sum::<usize>();
         assert_eq!(self.text_bytes, texts);
@@ -501,7 +503,7 @@ mod tests {
     use super::*;
     use crate::algorithms::random::Random;
 
-    /// One of so many names, of which some are long.
+    /// Returns one of `most` names, of which some are long.
     fn name_of(random: &mut Random, most: usize) -> Vec<u8> {
         let number = random.below(most);
         let mut name = format!("{number:x}").into_bytes();
@@ -517,7 +519,7 @@ mod tests {
                 let (mut appended, mut pushed) = (Elements::default(), Elements::default());
                 while pushed.len() < count {
                     let mut name = [prefix.as_bytes(), &name_of(&mut random, 20 * count)].concat();
-                    // Zeros at the end tell names apart, too.
+                    // Zeros at the end distinguish names, too.
                     name.extend(vec![0; random.below(3)]);
                     if pushed.find(&name).is_none() {
                         let attributes = (random.below(3) == 0).then_some(Arc::from(&name[..]));
@@ -578,7 +580,7 @@ mod tests {
     fn slots_of_removed_elements_are_given_back_later() {
         let mut random = Random::seeded(6);
         let mut elements = Elements::default();
-        // Names by slot, and whether their elements are there.
+        // Names by slot, and whether their elements exist.
         let mut model: Vec<(Vec<u8>, bool)> = Vec::new();
         for _ in 0..20_000 {
             let name = name_of(&mut random, 900);

@@ -1,12 +1,12 @@
 //! The filter expressions of VSIM: `.year >= 1980 and .genre in ["drama", "comedy"]`.
 //!
 //! ```text
-//! weakest first   or || | and && | == != > >= < <= in | + - | * / % | ** (to the right) | ! not | ( )
+//! weakest first   or || | and && | == != > >= < <= in | + - | * / % | ** (right-associative) | ! not | ( )
 //! values          numbers, 'strings', "strings", null, [tuples], .fields of the attributes
 //! ```
 //!
-//! An expression is compiled once to a program for a stack, and run for each element that is asked about. Selection of
-//! words, conversions and errors: Redis's documentation of filtered search, and what its vector sets answer.
+//! An expression is compiled once to a program for a stack machine, and run for each element that is examined. Words,
+//! conversions and errors follow Redis's documentation of filtered search and the replies of its vector sets.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,15 +14,15 @@ use std::collections::HashMap;
 use super::json::FieldPaths;
 pub(super) use super::tuple::Value;
 
-/// The longest text of an expression: a list of some thousand identifiers fits. A compiled expression takes some forty
-/// times as much memory.
+/// The maximum length of an expression: a list of some thousand identifiers fits. A compiled expression takes some
+/// forty times as much memory.
 pub const FILTER_BYTES_MAX: usize = 256 * 1024;
 
-/// Values that a program may have on its stack, and operators that may wait while one is compiled: expressions nested any
-/// deeper are refused.
+/// The maximum number of values on the stack of a program, and of pending operators while one is compiled: more deeply
+/// nested expressions are refused.
 const STACK_MAX: usize = 1024;
 
-/// The longest text of a number.
+/// The maximum length of the text of a number.
 const NUMBER_BYTES_MAX: usize = 255;
 
 /// Bytes of text that are read in about the time of one step of a call ([`crate::call::Call::steps_max`]).
@@ -52,17 +52,17 @@ pub(super) enum Operator {
     Equal,
     NotEqual,
     In,
-    /// Of conditions only: an array has an element, or a text a part.
+    /// In conditions only: an array has an element, or a text contains another one.
     Contains,
-    /// Of conditions only: an array has one of these elements, or a value is one of them.
+    /// In conditions only: an array has one of these elements, or a value is one of them.
     Any,
-    /// Of conditions only: an array has all these elements.
+    /// In conditions only: an array has all these elements.
     All,
     And,
     Or,
 }
 
-/// Operators with their names; of those that begin alike the longer ones win.
+/// Operators with their names; the longest name that matches wins.
 const OPERATORS: [(&str, Operator); 21] = [
     ("(", Operator::Open),
     (")", Operator::Close),
@@ -88,7 +88,7 @@ const OPERATORS: [(&str, Operator); 21] = [
 ];
 
 impl Operator {
-    /// The stronger, the higher.
+    /// Returns the precedence: higher operators bind more strongly.
     fn strength(self) -> u8 {
         match self {
             Operator::Open | Operator::Close => 7,
@@ -102,7 +102,7 @@ impl Operator {
         }
     }
 
-    /// How many values it takes.
+    /// Returns the number of its operands.
     fn arity(self) -> usize {
         match self {
             Operator::Open | Operator::Close => 0,
@@ -115,7 +115,7 @@ impl Operator {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
     Value(Value<'static>),
-    /// A field, by its place among the paths.
+    /// A field, by its index among the paths.
     Field(u32),
     Operator(Operator),
 }
@@ -123,28 +123,29 @@ pub(super) enum Token {
 /// A compiled expression.
 #[derive(Clone, Debug)]
 pub struct Filter {
-    /// Values and operators in the order in which they are run. The stack is never empty where one is taken.
+    /// Values and operators in the order of execution. The stack is never empty where a value is popped.
     program: Vec<Token>,
-    /// The fields that it mentions, each once.
+    /// The fields that the expression mentions, each once.
     fields: FieldPaths,
-    /// About the memory in bytes that it takes.
+    /// The approximate memory in bytes that the filter takes.
     bytes: usize,
 }
 
-/// Why a text is no expression.
+/// The reason why a text is not a valid expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterError {
-    /// It goes wrong at this byte of it. What is only wrong as a whole, and what is open at the end, is so at the first.
+    /// There is an error at this byte. Errors of the expression as a whole, and open ends, are reported at the first
+    /// byte.
     Syntax(usize),
     /// It has more than [`FILTER_BYTES_MAX`] bytes.
     TooLong,
-    /// More values or operators wait for each other than may: as many as this.
+    /// More values or operators are pending than this limit allows.
     TooDeep(usize),
-    /// A field has more names with dots between them than [`super::PATH_NAMES_MAX`].
+    /// A field has more names, separated by dots, than [`super::PATH_NAMES_MAX`].
     LongPath,
 }
 
-/// The work of filters, in bytes of text, and how much of it may be done.
+/// The work of filters, in bytes of text, and its limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Work {
     done: usize,
@@ -152,7 +153,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// No result yet; the number of steps that are allowed.
+    /// Returns a counter without work, with a limit in steps.
     pub(super) fn within(steps: usize) -> Work {
         Work { done: 0, max: steps.saturating_mul(BYTES_PER_STEP) }
     }
@@ -161,33 +162,33 @@ impl Work {
         self.done = self.done.saturating_add(bytes);
     }
 
-    /// Whether a text of this length may be read.
+    /// Returns whether a text of this length may be read.
     pub(super) fn allows(&self, bytes: usize) -> bool {
         self.done.saturating_add(bytes) <= self.max
     }
 
-    /// Forbids all that follows.
+    /// Forbids all further work.
     pub(super) fn exhaust(&mut self) {
         (self.done, self.max) = (1, 0);
     }
 
-    /// Whether more was to be done than may be.
+    /// Returns whether more work was required than is allowed.
     pub(super) fn is_exhausted(&self) -> bool {
         self.done > self.max
     }
 
-    /// How many steps were done.
+    /// Returns the number of steps done.
     pub(super) fn steps(&self) -> usize {
         self.done / BYTES_PER_STEP
     }
 }
 
-/// How many steps the compilation of a text takes. O(1).
+/// Returns the number of steps that the compilation of a text takes. O(1).
 pub fn steps_to_compile(text: &[u8]) -> usize {
     text.len().min(FILTER_BYTES_MAX) / COMPILED_BYTES_PER_STEP
 }
 
-/// The fields of an expression that is compiled, each once.
+/// The fields of an expression being compiled, each once.
 #[derive(Default)]
 pub(super) struct Fields {
     places: HashMap<Box<[u8]>, u32>,
@@ -195,7 +196,7 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// The token of a field.
+    /// Returns the token of a field.
     pub(super) fn token(&mut self, name: &[u8]) -> Token {
         if let Some(&place) = self.places.get(name) {
             return Token::Field(place);
@@ -208,7 +209,7 @@ impl Fields {
 }
 
 impl Filter {
-    /// A filter of a program that was checked, with the fields that it mentions, compiled from a text of this length.
+    /// Returns a filter of a checked program, with the fields that it mentions, compiled from a text of this length.
     pub(super) fn new(program: Vec<Token>, fields: Fields, text_len: usize) -> Result<Filter, FilterError> {
         for token in &program {
             if let Token::Value(Value::Tuple(tuple)) = token {
@@ -223,7 +224,7 @@ impl Filter {
     /// Compiles an expression. O(its length).
     ///
     /// # Errors
-    /// If it is none.
+    /// If it is not a valid expression.
     pub fn compile(text: &[u8]) -> Result<Filter, FilterError> {
         const WHOLE: FilterError = FilterError::Syntax(0);
         const TOO_DEEP: FilterError = FilterError::TooDeep(STACK_MAX);
@@ -272,18 +273,18 @@ impl Filter {
         if program.values == 1 { Filter::new(program.tokens, tokens.fields, text.len()) } else { Err(WHOLE) }
     }
 
-    /// About the memory in bytes that it takes.
+    /// Returns the approximate memory in bytes that the filter takes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The approximate number of steps for an element with this many bytes of attributes.
+    /// Returns the approximate number of steps for an element with this many bytes of attributes.
     pub(super) fn steps_of(&self, attributes_len: usize) -> usize {
         let read = attributes_len.saturating_mul(self.fields.depth());
         read.saturating_add(self.program.len() * TOKEN_WORK) / BYTES_PER_STEP
     }
 
-    /// Whether another one is the same expression, number for number. O(its length).
+    /// Returns whether another filter is the same expression, number for number. O(its length).
     pub(super) fn is_same(&self, other: &Filter) -> bool {
         self.program.len() == other.program.len()
             && self.fields == other.fields
@@ -293,14 +294,14 @@ impl Filter {
             })
     }
 
-    /// Whether attributes match. Those that lack a field which is asked for do not, whatever the expression.
+    /// Returns whether attributes match. Those without a field that the expression mentions never do.
     pub fn matches(&self, attributes: &[u8]) -> bool {
         self.matches_counting(attributes, &mut Work::within(usize::MAX))
     }
 
-    /// The same, counting the work. The attributes are parsed once, however often their fields are mentioned.
+    /// Returns the same and counts the work. Attributes are parsed once, however often their fields are mentioned.
     pub(super) fn matches_counting(&self, attributes: &[u8], work: &mut Work) -> bool {
-        // What most filters are, a comparison of a field with a value, is done without a stack.
+        // Most filters, a comparison of a field with a value, need no stack.
         if let [Token::Field(_), Token::Value(value), Token::Operator(operator)] = &self.program[..]
             && let Some((field, read)) = self.fields.only_value(attributes)
         {
@@ -331,11 +332,11 @@ impl Filter {
     }
 }
 
-/// A program that is being written.
+/// A program being compiled.
 #[derive(Default)]
 struct Program {
     tokens: Vec<Token>,
-    /// How many values are on the stack after it has run.
+    /// The number of values on the stack after it has run.
     values: usize,
 }
 
@@ -347,7 +348,7 @@ impl Program {
         (self.values <= STACK_MAX).then_some(())
     }
 
-    /// Adds an operator; `None` if there are too few values for it.
+    /// Adds an operator; `None` if there are too few operands.
     fn operator(&mut self, operator: Operator) -> Option<()> {
         self.values = (self.values + 1).checked_sub(operator.arity()).filter(|&left| left > 0)?;
         self.tokens.push(Token::Operator(operator));
@@ -359,7 +360,7 @@ fn truth(is_true: bool) -> Value<'static> {
     Value::Number(f64::from(u8::from(is_true)))
 }
 
-/// The result of an operator. O(the work of its values), [`Value::work`].
+/// Returns the result of an operator. O(the work of its values), [`Value::work`].
 fn apply(operator: Operator, a: &Value<'_>, b: &Value<'_>, work: &mut Work) -> Value<'static> {
     let (x, y) = (|| a.number(), || b.number());
     work.add(TOKEN_WORK);
@@ -399,7 +400,7 @@ struct Tokens<'t> {
 }
 
 impl Tokens<'_> {
-    /// The next token; none at the end. O(its length).
+    /// Returns the next token; `None` at the end. O(its length).
     fn next(&mut self) -> Result<Option<Token>, FilterError> {
         self.skip_spaces();
         // A NUL ends the text, as in C.
@@ -456,7 +457,7 @@ impl Tokens<'_> {
         number.ok().map(Value::Number)
     }
 
-    /// A string up to the quote that it begins with; what follows a backslash is not looked at, and both stay in it.
+    /// Reads a string up to the quote with which it begins. A backslash escapes the next byte; both stay in the string.
     fn string(&mut self) -> Option<Value<'static>> {
         let quote = self.peek(0);
         self.at += 1;
@@ -496,7 +497,7 @@ impl Tokens<'_> {
         Some(elements.into())
     }
 
-    /// An operator, or the value with a name: the longest that the text begins with here. O(1), except for the last one.
+    /// Reads an operator or a named value, the longest with which the text begins here. O(1), except for the last one.
     fn word(&mut self) -> Option<Token> {
         let rest = &self.text[self.at..];
         if rest.starts_with(b"null") && !rest.get(4).is_some_and(u8::is_ascii_alphabetic) {
@@ -505,7 +506,7 @@ impl Tokens<'_> {
         }
         let fitting = OPERATORS.iter().filter(|(name, _)| rest.starts_with(name.as_bytes()));
         let Some(&(name, operator)) = fitting.max_by_key(|(name, _)| name.len()) else {
-            // The error is at the end of what could be one.
+            // The error is at the end of what could be an operator.
             let is_part = |byte: &u8| byte.is_ascii_alphabetic() || b"+-*%/!()<>=|&".contains(byte);
             self.at += rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len());
             return None;
@@ -611,11 +612,10 @@ mod tests {
         assert_eq!(Filter::compile(long.as_bytes()).unwrap_err(), FilterError::TooLong);
     }
 
-    /// The bytes that the tokenizer reads for a text, counted by a text that grows: twice the text takes twice as long, by
-    /// the number of tokens and not by the clock.
+    /// The tokenizer reads each byte of a text only a few times.
     #[test]
     fn words_that_follow_one_another_are_read_once() {
-        // The longest text of brackets, signs and words without an end, none of which is an expression.
+        // The longest texts of repeated brackets, signs and words, none of which is a valid expression.
         for piece in ["(", "!", "-", "not", "null", "1 in ", "<=", "a", "[1,", "'", ".a", "(1)"] {
             let text = piece.repeat(FILTER_BYTES_MAX / piece.len());
             let mut tokens =
@@ -626,7 +626,7 @@ mod tests {
                 count += 1;
             }
             assert!(count <= text.len());
-            // Read anew at each token these take minutes.
+            // Reading them again at each token would take minutes.
             assert!(begun.elapsed().as_secs() < 5, "{piece}: {:?}", begun.elapsed());
         }
     }
@@ -649,7 +649,7 @@ mod tests {
         let attributes = format!("{{\"t\":\"{text}\"}}");
         let filter = Filter::compile_conditions(format!("t CONTAINS '{part}'").as_bytes()).unwrap();
         let begun = std::time::Instant::now();
-        // Compared at each place this takes minutes.
+        // Comparing at each position would take minutes.
         assert!((0..20).all(|_| !filter.matches(attributes.as_bytes())));
         assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
         let found = Filter::compile_conditions(format!("t CONTAINS '{}'", "a".repeat(1000)).as_bytes());
@@ -676,7 +676,7 @@ mod tests {
             (0..35_000)
                 .all(|number| filter.matches(format!("{{\"t\":{number}}}").as_bytes()) == (number > 0))
         );
-        // Compared one by one these take minutes.
+        // Comparing one by one would take minutes.
         assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
     }
 }

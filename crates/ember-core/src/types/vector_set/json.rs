@@ -1,14 +1,15 @@
 //! Fields of a JSON object, read from its text.
 //!
-//! All fields that a call mentions are found in one pass. Nothing is parsed beyond what leads to them, and what follows the
-//! last of them is not read.
+//! All fields that a call mentions are found in one pass. Only what leads to them is parsed, and nothing after the last
+//! of them is read.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::tuple::Value;
 
-/// Names with dots between them in the path of a field. An object on the way can be read once for each of them.
+/// The maximum number of names, separated by dots, in the path of a field. An object on the path can be read once per
+/// name.
 pub const PATH_NAMES_MAX: usize = 16;
 
 /// The level of a field that was not found.
@@ -16,23 +17,23 @@ const MISSING: usize = usize::MAX;
 
 const NOT_FOUND: Found<'static> = Found { level: MISSING, rest: &[] };
 
-/// Paths of fields: each is that of a field of the first level, or behind dots of one in an object in it. Where a text has
-/// both, that of the first level counts.
+/// Paths of fields: each names a field of the first level, or, by its dots, a field of an object within it. If a text
+/// has both, the field of the first level counts.
 #[derive(Clone, Debug)]
 pub struct FieldPaths {
     paths: Vec<Box<[u8]>>,
     root: Node,
-    /// How many names of the longest path lead to an object.
+    /// The number of names of the longest path that lead to an object.
     depth: usize,
-    /// How many branches all nodes have.
+    /// The number of branches of all nodes.
     branches: usize,
 }
 
-/// The names that are looked for in an object.
+/// The names to find in an object.
 #[derive(Clone, Debug, Default)]
 struct Node {
     branches: BTreeMap<Box<[u8]>, Branch>,
-    /// How many of them are fields. All those of objects within are among them, by the rest of their paths.
+    /// The number of branches that are fields. The fields of objects within are among them, by the rest of their paths.
     fields: usize,
 }
 
@@ -43,7 +44,7 @@ struct Branch {
     within: Option<Node>,
 }
 
-/// Where the value of a field begins, and in how many objects within each other.
+/// Where the value of a field begins, and how many objects enclose it.
 #[derive(Clone, Copy, Debug)]
 struct Found<'t> {
     level: usize,
@@ -51,7 +52,7 @@ struct Found<'t> {
 }
 
 impl<'t> Found<'t> {
-    /// The value, if there is one, and how many bytes of it were read.
+    /// Returns the value, if there is one, and the number of its bytes that were read.
     fn value(self) -> (Option<Value<'t>>, usize) {
         let mut reader = Reader { rest: self.rest };
         let value = (self.level != MISSING).then(|| reader.value(true)).flatten();
@@ -66,7 +67,8 @@ impl PartialEq for FieldPaths {
 }
 
 impl FieldPaths {
-    /// These paths, each of which is there once; `None` if one has too many names. O(their length · log of their number).
+    /// Returns these paths, which must be unique; `None` if one has too many names. O(their length · log of their
+    /// number).
     pub fn new(paths: Vec<Box<[u8]>>) -> Option<FieldPaths> {
         let (mut root, mut branches, mut depth) = (Node::default(), 0, 0);
         for (field, path) in paths.iter().enumerate() {
@@ -80,14 +82,14 @@ impl FieldPaths {
         Some(FieldPaths { paths, root, depth, branches })
     }
 
-    /// How often the text of an object can be read at most.
+    /// Returns how often the text of an object can be read at most.
     pub fn depth(&self) -> usize {
         self.depth
     }
 
-    /// The value of each field of the object that `text` is, in the order of the paths, and about how many bytes were read.
-    /// `None` if there is none of one of them, if it is an object or an array with objects or arrays in it, or if `text` is
-    /// broken on the way there.
+    /// Returns the value of each field of the object in `text`, in the order of the paths, and the approximate number
+    /// of bytes read. `None` if a field is missing, is an object or an array with objects or arrays in it, or if `text`
+    /// is malformed before it.
     pub(super) fn values<'t>(&self, text: &'t [u8]) -> (Option<Vec<Value<'t>>>, usize) {
         let (found, mut read) = self.find(text);
         let value = |found: Found<'t>| {
@@ -99,7 +101,8 @@ impl FieldPaths {
         (values, read)
     }
 
-    /// The same where there is one path of one name, as nearly always: without an allocation. `None` where there is not.
+    /// Returns the same for a single path of one name, the most frequent case, without an allocation. `None` in other
+    /// cases.
     pub(super) fn only_value<'t>(&self, text: &'t [u8]) -> Option<(Option<Value<'t>>, usize)> {
         if (self.paths.len(), self.branches) != (1, 1) {
             return None;
@@ -112,7 +115,7 @@ impl FieldPaths {
         Some((value, read + len))
     }
 
-    /// The texts of these fields: of a string what it says, of all else how it is written.
+    /// Returns the texts of these fields: the contents of a string, or any other value as it is written.
     pub fn texts<'t>(&self, text: &'t [u8]) -> Vec<Option<Cow<'t, [u8]>>> {
         let (found, _) = self.find(text);
         let text = |found: Found<'t>| {
@@ -130,7 +133,7 @@ impl FieldPaths {
         found.into_iter().map(text).collect()
     }
 
-    /// Where the values of the fields begin, and about how many bytes were read. O(the text · the depth).
+    /// Returns where the values of the fields begin, and the approximate number of bytes read. O(the text · the depth).
     fn find<'t>(&self, text: &'t [u8]) -> (Vec<Found<'t>>, usize) {
         let (mut found, mut seen) = (vec![NOT_FOUND; self.paths.len()], vec![false; self.branches]);
         let mut search = Search { found: &mut found, seen: &mut seen, read: 0 };
@@ -163,13 +166,14 @@ impl Node {
 /// A pass over a text.
 struct Search<'s, 't> {
     found: &'s mut [Found<'t>],
-    /// The branches whose names were met: the first of equal names counts.
+    /// The branches whose names were found: the first of equal names counts.
     seen: &'s mut [bool],
     read: usize,
 }
 
 impl<'t> Search<'_, 't> {
-    /// Finds the fields of an object on a level; behind it, unless it is broken or all were found before its end.
+    /// Finds the fields of an object on a level. Returns the reader after it, unless it is malformed or all were found
+    /// before its end.
     fn object(&mut self, node: &Node, level: usize, reader: Reader<'t>) -> Option<Reader<'t>> {
         let mut at = reader;
         let behind = self.fields(node, level, &mut at);
@@ -220,12 +224,12 @@ impl<'t> Reader<'t> {
         self.rest.first().copied()
     }
 
-    /// Takes this byte, if it is the next one.
+    /// Consumes this byte, if it is the next one.
     fn take(&mut self, byte: u8) -> Option<()> {
         (self.peek()? == byte).then(|| self.rest = &self.rest[1..])
     }
 
-    /// The bytes of a string between its quotes.
+    /// Reads the bytes of a string between its quotes.
     fn raw_string(&mut self) -> Option<&'t [u8]> {
         self.take(b'"')?;
         let mut at = 0;
@@ -249,7 +253,7 @@ impl<'t> Reader<'t> {
         word
     }
 
-    /// A value; an array only where one is allowed.
+    /// Reads a value; an array only if one is allowed.
     fn value(&mut self, may_be_array: bool) -> Option<Value<'t>> {
         match self.peek()? {
             b'"' => Some(Value::String(unescaped(self.raw_string()?)?)),
@@ -278,7 +282,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Passes over a value.
+    /// Skips a value.
     fn skip(&mut self) -> Option<()> {
         let mut depth = 0usize;
         loop {
@@ -307,7 +311,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// A string without its escapes.
+/// Returns a string with its escapes decoded.
 fn unescaped(raw: &[u8]) -> Option<Cow<'_, [u8]>> {
     if memchr::memchr(b'\\', raw).is_none() {
         return Some(Cow::Borrowed(raw));
@@ -356,7 +360,7 @@ mod tests {
         FieldPaths::new(vec![path.into()]).unwrap().values(text).0.map(|mut values| values.remove(0))
     }
 
-    /// Where the value of a field begins, found by a pass for each name of its path.
+    /// Returns where the value of a field begins, by one pass for each name of its path.
     fn rest_of<'t>(text: &'t [u8], path: &[u8]) -> Option<&'t [u8]> {
         let of_name = |text: &'t [u8], name: &[u8]| {
             let mut reader = Reader { rest: text };

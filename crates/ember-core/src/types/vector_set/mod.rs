@@ -1,7 +1,7 @@
-//! Vector sets: elements with a name, a vector and attributes, found by what they are near to.
+//! Vector sets: elements with a name, a vector and attributes, found by the distance of their vectors.
 //!
-//! The vectors and their graph are an index of `ember-vector`, whose slots number the elements ([`elements`]). A copy of a
-//! set shares all with the original until one of the two is changed, block by block.
+//! The vectors and their graph are an index of `ember-vector`, whose slots number the elements ([`elements`]). A copy
+//! of a set shares all blocks with the original; a block is copied when one of the two changes it.
 
 mod conditions;
 mod elements;
@@ -36,40 +36,41 @@ use crate::memory::size_class;
 use crate::types::collection::Collection;
 use crate::types::value::ValueType;
 
-/// Links of a node on each level but the lowest, unless told otherwise.
+/// Links of a node on each level but the lowest, by default.
 pub const LINKS_DEFAULT: usize = 16;
 
-/// Vectors of a set that may wait to be linked, and slots of removed ones that may wait to be given back, before each call
-/// does one of either itself ([`VectorSet::keep_up`]). Those who do it later keep callers away from a set long before: this
-/// is for callers who cannot be kept away, and for a system that gives no threads.
+/// The numbers of vectors that wait to be linked, and of slots of removed vectors that wait to be freed, above which
+/// each call links or frees one itself ([`VectorSet::keep_up`]). The linking threads make callers wait long before
+/// that: the limit is for callers that cannot wait, and for a system that provides no threads.
 const LEFT_MAX: usize = 65_536;
 
-/// Of so many vectors that are not linked yet, or removed ones, one tells those who link that there are some: so they learn
-/// of a set that has come to another key meanwhile, and more of them come when there are many.
+/// One in this number of unlinked or removed vectors notifies the linking threads, so that they learn of a set that has
+/// moved to another key meanwhile, and more of them work when there are many.
 const PENDING_PER_NOTICE: usize = 32;
 
-/// The same of vectors that come to an index whose lists are due.
+/// The same for vectors added to an index whose lists are due.
 const INSERTED_PER_NOTICE: u64 = 64;
 
-/// Bytes of vectors that are compared in one step of a call, about: so the default of `long-call-elements` is 4 MiB of them,
-/// which takes some 0.4 ms.
+/// The approximate bytes of vectors that are compared in one step of a call: the default of `long-call-elements` is 4
+/// MiB of them, which takes some 0.4 ms.
 const BYTES_PER_STEP: usize = 256;
 
-/// Steps in which a filter is run for an element, besides those that its text and its own length take.
+/// Steps of running a filter for an element, in addition to those for its text and the filter's length.
 const STEPS_PER_FILTERED: usize = 2;
 
-/// Blocks of this many elements are freed together, about.
+/// The approximate number of elements whose blocks are freed together.
 const ELEMENTS_PER_BLOCK: usize = 64;
 
-/// Sets that were made so far.
+/// The number of sets created so far.
 static SETS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// What a search or an insertion keeps while it runs: a bit for each element of the largest set, kept for the next one.
+    /// The working memory of a search or an insertion: a bit for each element of the largest set, kept for the next
+    /// one.
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// Bytes of the elements' own allocation.
+/// Returns the bytes of the elements' own allocation.
 fn elements_bytes() -> usize {
     const COUNTERS_BYTES: usize = 16;
     size_class(COUNTERS_BYTES + size_of::<Elements>())
@@ -79,34 +80,34 @@ fn with_scratch<R>(run: impl FnOnce(&mut Scratch) -> R) -> R {
     SCRATCH.with_borrow_mut(run)
 }
 
-/// What `VECTOR.CREATE` says of an index beyond its shape. It stays when it has no elements.
+/// The parameters of `VECTOR.CREATE` beyond the shape of the index. Such an index stays when it has no elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Made {
-    /// How many near vectors the neighbours of a new one are chosen from.
+    /// The number of near vectors from which the neighbors of a new one are chosen.
     pub build_width: usize,
-    /// How many near ones a search looks for, unless told otherwise.
+    /// The number of near vectors that a search looks for by default.
     pub search_width: usize,
-    /// How many lists a search looks at, unless told otherwise.
+    /// The number of lists that a search reads by default.
     pub probes: usize,
 }
 
-/// What an index has that does not say otherwise, or was not created as one.
+/// The parameters of an index that does not specify them, or was not created as an index.
 pub const MADE_DEFAULT: Made = Made { build_width: 200, search_width: 50, probes: 32 };
 
-/// What the first element of a set decides, or `VECTOR.CREATE`.
+/// What the first element of a set, or `VECTOR.CREATE`, determines.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// Dimensions of the vectors that are kept.
+    /// Dimensions of the stored vectors.
     pub dim: usize,
-    /// What is meant by near.
+    /// The metric of distances.
     pub metric: Metric,
-    /// How their numbers are kept.
+    /// The stored form of their numbers.
     pub scalar: Scalar,
-    /// How neighbours are found.
+    /// How nearest neighbors are found.
     pub kind: Kind,
-    /// What reduces vectors before, if anything does.
+    /// The projection that reduces vectors before they are stored, if there is one.
     pub projection: Option<Projection>,
-    /// Of an index that was created as such.
+    /// The other parameters of an index created as such.
     pub made: Option<Made>,
 }
 
@@ -115,36 +116,36 @@ struct Parts {
     projection: Option<Projection>,
     made: Option<Made>,
     index: Index,
-    /// Shared, because links are made without a look at them.
+    /// Shared, because links are built without reading them.
     elements: Arc<Elements>,
-    /// Elements with attributes.
+    /// The number of elements with attributes.
     attributes: usize,
-    /// Tells sets apart.
+    /// Identifies the set.
     number: u64,
 }
 
-/// The value of a key that holds a vector set. The empty one has no shape yet.
+/// The value of a key that holds a vector set. The empty value has no shape yet.
 #[derive(Clone, Debug, Default)]
 pub struct VectorSet(Option<Box<Parts>>);
 
-/// How a search is to be made.
+/// The parameters of a search.
 #[derive(Clone, Debug)]
 pub struct Search {
-    /// The most elements that are wanted.
+    /// The maximum number of results.
     pub count: usize,
-    /// How many near ones are looked for.
+    /// The number of near elements to look for.
     pub width: usize,
-    /// How many lists are looked at, if the set has some; `None`: as many as were said when it was made.
+    /// The number of lists to read, if the set has some; `None` for the number given at creation.
     pub probes: Option<usize>,
-    /// Whether all elements are to be looked at.
+    /// Whether to compare all elements.
     pub is_exact: bool,
-    /// Which ones are wanted.
+    /// The condition that results must match.
     pub filter: Option<Filter>,
-    /// How many are looked at for the filter at most.
+    /// The maximum number of elements examined for the filter.
     pub filter_effort: Option<usize>,
 }
 
-/// An element that was saved.
+/// An element as it was saved.
 #[derive(Debug)]
 pub struct Saved<'s> {
     /// Its name.
@@ -153,15 +154,15 @@ pub struct Saved<'s> {
     pub attributes: &'s [u8],
     /// The stored numbers of its vector.
     pub numbers: &'s [u8],
-    /// The length that was taken out, and the largest number.
+    /// [`Facts::norm`] of its vector.
     pub norm: f32,
-    /// The largest number of a vector of integers.
+    /// [`Facts::range`] of its vector.
     pub range: f32,
     /// The highest level of its node.
     pub level: usize,
 }
 
-/// A vector set that is being read.
+/// A vector set that is being loaded.
 #[derive(Debug)]
 pub struct Loading {
     parts: Parts,
@@ -180,12 +181,12 @@ impl Shape {
         }
     }
 
-    /// An empty set of this shape; `None` if there can be none.
+    /// Returns an empty set of this shape; `None` if the shape is not possible.
     fn parts(self) -> Option<(Parts, Config)> {
         let config = self.index_config();
         let index = Index::new(config).ok()?;
         let Shape { projection, made, .. } = self;
-        // Only told apart.
+        // Only uniqueness matters.
         let number = SETS.fetch_add(1, Ordering::Relaxed);
         let elements = Arc::<Elements>::default();
         Some((Parts { projection, made, index, elements, attributes: 0, number }, config))
@@ -208,33 +209,33 @@ impl VectorSet {
         self.0.as_deref_mut().expect("a set that is kept has elements")
     }
 
-    /// Gives an empty set its shape. Dimensions and links are in their limits.
+    /// Gives an empty set its shape. Dimensions and links must be within their limits.
     pub fn shape(&mut self, shape: Shape) {
         let (parts, _) = shape.parts().expect("the limits were looked at");
         self.0 = Some(Box::new(parts));
     }
 
-    /// Dimensions of the vectors that are kept.
+    /// Returns the dimensions of the stored vectors.
     pub fn dim(&self) -> usize {
         self.parts().index.config().dim
     }
 
-    /// What is meant by near.
+    /// Returns the metric of distances.
     pub fn metric(&self) -> Metric {
         self.parts().index.config().metric
     }
 
-    /// How numbers are kept.
+    /// Returns the stored form of numbers.
     pub fn scalar(&self) -> Scalar {
         self.parts().index.config().scalar
     }
 
-    /// How neighbours are found.
+    /// Returns how nearest neighbors are found.
     pub fn kind(&self) -> Kind {
         self.parts().index.config().kind
     }
 
-    /// Links of a node on each level but the lowest; 0 without a graph.
+    /// Returns the links of a node on each level but the lowest; 0 without a graph.
     pub fn links(&self) -> usize {
         match self.kind() {
             Kind::Hnsw { links } => links,
@@ -242,70 +243,70 @@ impl VectorSet {
         }
     }
 
-    /// What `VECTOR.CREATE` has said, if the set was made by it.
+    /// Returns the parameters of `VECTOR.CREATE`, if it created the set.
     pub fn made(&self) -> Option<Made> {
         self.0.as_ref()?.made
     }
 
-    /// Whether the set has its shape.
+    /// Returns whether the set has its shape.
     pub fn has_shape(&self) -> bool {
         self.0.is_some()
     }
 
-    /// What is told of a distance: that of cosine (0 to 2), that of two points, or the inner product.
+    /// Converts a distance for replies: that of cosine (0 to 2), that of two points, or the inner product.
     pub fn told(&self, distance: f32) -> f32 {
         self.parts().index.told(distance)
     }
 
-    /// How far an element is from a vector of as many dimensions as are kept.
+    /// Returns the distance of an element from a vector with the stored number of dimensions.
     pub fn distance_to(&self, vector: &[f32], slot: u32) -> f32 {
         let parts = self.parts();
         parts.index.distance(&parts.prepared(vector), slot)
     }
 
-    /// Makes the graph or the lists anew. O(n · width · log n) distances, or O(n · lists).
+    /// Rebuilds the graph or the lists. O(n · width · log n) distances, or O(n · lists).
     pub fn rebuild(&mut self, width: usize) {
         self.bury(usize::MAX);
         let parts = self.parts_mut();
         parts.index = with_scratch(|scratch| parts.index.rebuilt(width, scratch));
     }
 
-    /// What reduces vectors, if anything does.
+    /// Returns the projection that reduces vectors, if there is one.
     pub fn projection(&self) -> Option<&Projection> {
         self.parts().projection.as_ref()
     }
 
-    /// How many elements have attributes. O(1).
+    /// Returns the number of elements with attributes. O(1).
     pub fn attributes_count(&self) -> usize {
         self.parts().attributes
     }
 
-    /// The number of the set, which tells it from others.
+    /// Returns the number that identifies the set.
     pub fn number(&self) -> u64 {
         self.parts().number
     }
 
-    /// How many vectors were set so far.
+    /// Returns the number of vectors set so far.
     pub fn inserted(&self) -> u64 {
         self.parts().index.inserted()
     }
 
-    /// The highest level of all nodes.
+    /// Returns the highest level of all nodes.
     pub fn top_level(&self) -> usize {
         self.parts().index.top_level()
     }
 
-    /// The slot of an element. O(log n).
+    /// Returns the slot of an element. O(log n).
     pub fn find(&self, name: &[u8]) -> Option<u32> {
         self.0.as_ref()?.elements.find(name)
     }
 
-    /// The element of a slot that is there.
+    /// Returns the element of a slot, which must exist.
     pub fn element(&self, slot: u32) -> Element<'_> {
         self.parts().elements.at(slot)
     }
 
-    /// The vector as it was given, reduced if this set reduces vectors ([`VectorSet::steps_of_reduction`]).
+    /// Returns the given vector, reduced if this set reduces vectors ([`VectorSet::steps_of_reduction`]).
     pub fn reduced(&self, vector: Vec<f32>) -> Vec<f32> {
         match &self.parts().projection {
             Some(projection) => projection.apply(&vector, self.dim()),
@@ -313,14 +314,15 @@ impl VectorSet {
         }
     }
 
-    /// The form in which this set stores a vector of as many dimensions as it keeps. O(dimensions).
+    /// Returns the form in which this set stores a vector with the stored number of dimensions. O(dimensions).
     pub fn prepared(&self, vector: &[f32]) -> Prepared {
         self.parts().prepared(vector)
     }
 
-    /// Sets the vector of an element, in the form in which this set stores it, and its attributes if there are any: an empty
-    /// text removes those it has. Whether the element is new. `None`, with nothing changed, if there is no place for another
-    /// one. O(dimensions + log n) if it `is_linked_later` ([`VectorSet::begin_linking`]), else O(width · log n).
+    /// Sets the vector of an element, in the form in which this set stores it, and its attributes if given: an empty
+    /// text removes them. Returns whether the element is new; `None`, with nothing changed, if there is no slot for
+    /// another one. O(dimensions + log n) if it `is_linked_later` ([`VectorSet::begin_linking`]), else O(width · log
+    /// n).
     pub fn set(
         &mut self,
         name: &[u8],
@@ -375,8 +377,8 @@ impl VectorSet {
         parts.attributes -= usize::from(Arc::make_mut(&mut parts.elements).set_attributes(slot, attributes));
     }
 
-    /// Removes an element; whether it was there. O(log n) if the graph is mended later, by those who link, else O(links²)
-    /// distances.
+    /// Removes an element. Returns whether it existed. O(log n) if the linking threads repair the graph later, else
+    /// O(links²) distances.
     pub fn remove(&mut self, name: &[u8], is_mended_later: bool) -> bool {
         let Some(slot) = self.find(name) else { return false };
         let parts = self.parts_mut();
@@ -392,7 +394,8 @@ impl VectorSet {
         true
     }
 
-    /// Gives the slots of up to `most` removed vectors back, and mends the graph around them. O(links²) distances for each.
+    /// Frees the slots of up to `most` removed vectors, and repairs the graph around them. O(links²) distances for
+    /// each.
     pub fn bury(&mut self, most: usize) {
         let Some(parts) = &mut self.0 else { return };
         for _ in 0..most {
@@ -402,8 +405,8 @@ impl VectorSet {
         }
     }
 
-    /// Behind a call that has left others something to do, however much: does a little of it here and now if they are far
-    /// behind.
+    /// Must follow each call that has left work to the linking threads. Does a little of this work at once if they are
+    /// far behind.
     pub fn keep_up(&mut self) {
         if self.pending() > LEFT_MAX {
             self.link_pending(1);
@@ -413,22 +416,22 @@ impl VectorSet {
         }
     }
 
-    /// How much is left to those who link: vectors, and slots of removed ones.
+    /// Returns the amount of work left to the linking threads: vectors, and slots of removed ones.
     pub fn left_to_linkers(&self) -> usize {
         self.pending() + self.dead()
     }
 
-    /// How many slots of removed vectors wait to be given back.
+    /// Returns the number of slots of removed vectors that wait to be freed.
     pub fn dead(&self) -> usize {
         self.0.as_ref().map_or(0, |parts| parts.index.dead())
     }
 
-    /// How many vectors are not linked yet.
+    /// Returns the number of vectors that are not linked yet.
     pub fn pending(&self) -> usize {
         self.0.as_ref().map_or(0, |parts| parts.index.pending())
     }
 
-    /// Whether those who link are to be told of the set, behind an addition.
+    /// Returns whether the linking threads must be notified of the set, after an addition.
     pub fn has_news_for_linkers(&self) -> bool {
         let Some(Parts { index, .. }) = self.0.as_deref() else { return false };
         index.pending() % PENDING_PER_NOTICE == 1
@@ -436,7 +439,7 @@ impl VectorSet {
             || index.inserted().is_multiple_of(INSERTED_PER_NOTICE) && index.is_training_due()
     }
 
-    /// Lists of vectors that there are, and that there are to be; nothing if the set has no such.
+    /// Returns the number of lists that exist and the configured number; `None` if the set has no lists.
     pub fn lists(&self) -> Option<(usize, usize)> {
         match self.kind() {
             Kind::Ivf { lists } => Some((self.parts().index.lists(), lists)),
@@ -444,68 +447,68 @@ impl VectorSet {
         }
     }
 
-    /// The centres of the lists, row behind row, and how many vectors there were when they were made.
+    /// Returns the centroids of the lists, row by row, and the number of vectors at the time they were trained.
     pub fn centres(&self) -> Option<(Vec<f32>, usize)> {
         self.parts().index.centres()
     }
 
-    /// The list that an element is in.
+    /// Returns the list that contains an element.
     pub fn list_of(&self, slot: u32) -> Option<u32> {
         self.parts().index.list_of(slot)
     }
 
-    /// Distances that are computed to make the lists anew, about.
+    /// Returns the approximate number of distances computed to rebuild the lists.
     pub fn training_steps(&self) -> usize {
         let lists = self.lists().map_or(0, |(_, wanted)| wanted.min(self.len() / VECTORS_PER_LIST).max(1));
         self.len().saturating_mul(lists)
     }
 
-    /// Whether there is something to be made beside commands.
+    /// Returns whether there is work to do in the background.
     pub fn has_work(&self) -> bool {
         let has_work = |index: &Index| index.pending() > 0 || index.dead() > 0 || index.is_training_near();
         self.0.as_ref().is_some_and(|parts| has_work(&parts.index))
     }
 
-    /// Whether lists of it are due or wanted, or somebody makes them.
+    /// Returns whether a training of its lists is due, requested or running.
     pub fn is_training_near(&self) -> bool {
         self.0.as_ref().is_some_and(|parts| parts.index.is_training_near())
     }
 
-    /// Notes that the lists are to be made anew.
+    /// Requests that the lists are rebuilt.
     pub fn want_training(&mut self) {
         self.parts_mut().index.want_training();
     }
 
-    /// Begins to make lists, if it is time or wanted and nobody does it.
+    /// Begins to build lists, if that is due or requested and no training is running.
     pub fn begin_training(&mut self) -> Option<Training> {
         self.0.as_mut()?.index.begin_training()
     }
 
-    /// Tells a training what has changed; whether it is to go on.
+    /// Passes changes to a training. Returns whether it continues.
     pub fn advance_training(&mut self, training: &mut Training) -> bool {
         self.0.as_mut().is_some_and(|parts| parts.index.advance_training(training))
     }
 
-    /// Takes up to `most` vectors to be linked that nobody links yet; nothing if there are none.
+    /// Takes up to `most` vectors that no thread is linking yet; `None` if there are none.
     pub fn begin_linking(&mut self, most: usize) -> Option<Linking> {
         self.0.as_mut()?.index.begin_linking(most)
     }
 
-    /// Makes links that were planned.
+    /// Inserts planned links.
     pub fn commit(&mut self, plan: &Plan) {
         if let Some(parts) = &mut self.0 {
             with_scratch(|scratch| parts.index.commit(plan, scratch));
         }
     }
 
-    /// Links up to `most` vectors here and now. O(width · log n) for each.
+    /// Links up to `most` vectors on this thread. O(width · log n) for each.
     pub fn link_pending(&mut self, most: usize) {
         if let Some(parts) = &mut self.0 {
             with_scratch(|scratch| parts.index.link_pending(most, scratch));
         }
     }
 
-    /// The set with all its vectors linked, and no slots but theirs.
+    /// Returns the set with all its vectors linked, and no slots but theirs.
     pub fn linked(&self) -> Cow<'_, VectorSet> {
         if self.pending() == 0 && self.dead() == 0 {
             return Cow::Borrowed(self);
@@ -516,24 +519,24 @@ impl VectorSet {
         Cow::Owned(linked)
     }
 
-    /// The vector of an element, as far as it was kept. O(dimensions).
+    /// Returns the vector of an element, with the stored precision. O(dimensions).
     pub fn vector(&self, slot: u32) -> Vec<f32> {
         self.parts().index.vector(slot)
     }
 
-    /// The vector of an element as it is stored: numbers, the length that was taken out, the largest number.
+    /// Returns the stored vector of an element: its numbers, [`Facts::norm`] and [`Facts::range`].
     pub fn stored(&self, slot: u32) -> (Vec<u8>, f32, f32) {
         let stored = self.parts().index.stored(slot);
         let Facts { norm, range } = stored.facts();
         (stored.bytes().to_vec(), norm, range)
     }
 
-    /// The highest level of an element's node.
+    /// Returns the highest level of an element's node.
     pub fn level(&self, slot: u32) -> usize {
         self.parts().index.level(slot)
     }
 
-    /// The neighbours of an element on a level that it is on.
+    /// Returns the neighbors of an element on one of its levels.
     pub fn neighbours(&self, slot: u32, level: usize) -> Vec<u32> {
         let index = &self.parts().index;
         let mut neighbours = index.neighbours(slot, level);
@@ -541,12 +544,12 @@ impl VectorSet {
         neighbours
     }
 
-    /// The distance of two elements, 0 to 2.
+    /// Returns the distance of two elements, 0 to 2.
     pub fn distance(&self, a: u32, b: u32) -> f32 {
         self.parts().index.distance_between(a, b)
     }
 
-    /// How many steps a search takes at most, about ([`crate::call::Call::steps_max`]).
+    /// Returns the approximate maximum number of steps of a search ([`crate::call::Call::steps_max`]).
     pub fn steps_of(&self, search: &Search) -> usize {
         let index = &self.parts().index;
         let near =
@@ -554,7 +557,7 @@ impl VectorSet {
         let Some(filter) = &search.filter else {
             return self.steps_of_distances(near);
         };
-        // However few match, all of them are found, unless the effort is bounded.
+        // All matching elements are found, however few, unless the effort is bounded.
         let filtered = match search.filter_effort {
             Some(effort) if !search.is_exact => near.max(effort).min(index.len()),
             _ => index.len(),
@@ -563,36 +566,36 @@ impl VectorSet {
         self.steps_of_distances(filtered).saturating_add(filtered.saturating_mul(steps_each))
     }
 
-    /// How many bytes of attributes an element has in the mean; at most, about.
+    /// Returns an approximate upper bound of the mean bytes of attributes per element.
     fn attributes_len_mean(&self) -> usize {
         let elements = &self.parts().elements;
         elements.text_bytes() / elements.slots().max(1)
     }
 
-    /// How many bytes of attributes these elements have. O(their number).
+    /// Returns the bytes of attributes of these elements. O(their number).
     pub fn attributes_len(&self, slots: impl IntoIterator<Item = u32>) -> usize {
         let elements = &self.parts().elements;
         slots.into_iter().filter_map(|slot| elements.at(slot).attributes()).map(<[u8]>::len).sum()
     }
 
-    /// The number of steps to read attributes of this many bytes.
+    /// Returns the number of steps to read attributes of this many bytes.
     pub fn steps_of_attributes(&self, bytes: usize) -> usize {
         bytes / TEXT_BYTES_PER_STEP
     }
 
-    /// How many steps it takes to reduce a vector.
+    /// Returns the number of steps to reduce a vector.
     pub fn steps_of_reduction(&self) -> usize {
         self.projection().map_or(0, |projection| projection.steps(self.dim()))
     }
 
-    /// How many steps it takes to compute so many distances.
+    /// Returns the number of steps to compute this number of distances.
     pub fn steps_of_distances(&self, distances: usize) -> usize {
         let config = self.parts().index.config();
         let bytes = distances.saturating_mul(config.scalar.bytes(config.dim));
         distances.max(bytes / BYTES_PER_STEP)
     }
 
-    /// How many near elements a search looks for, or how many lists it looks at.
+    /// Returns how many near elements a search looks for, or how many lists it reads.
     fn breadth(&self, search: &Search) -> usize {
         match (self.kind(), self.made()) {
             (Kind::Ivf { .. }, made) => search.probes.or(made.map(|made| made.probes)).unwrap_or(1),
@@ -600,9 +603,9 @@ impl VectorSet {
         }
     }
 
-    /// The elements nearest to a vector of as many dimensions as are kept, the nearest first, and the steps that its filter
-    /// has taken. `None` if that would take more of them than `filter_steps_max`: where attributes are much longer than in
-    /// the mean, [`VectorSet::steps_of`] is too low.
+    /// Returns the elements nearest to a vector with the stored number of dimensions, the nearest first, and the steps
+    /// that its filter took. `None` if the filter would take more than `filter_steps_max`: where attributes are much
+    /// longer than the mean, [`VectorSet::steps_of`] is too low.
     pub fn search(
         &self,
         vector: &[f32],
@@ -645,37 +648,38 @@ impl VectorSet {
         })
     }
 
-    /// A random element; `None` of an empty set.
+    /// Returns a random element; `None` if the set is empty.
     pub fn random(&self, random: &mut Random) -> Option<Element<'_>> {
         (!self.is_empty()).then(|| self.nth(random.below(self.len())))
     }
 
-    /// An element by a number below the count of elements, another one for each. O(slots that wait to be given back).
+    /// Returns an element by a number below the count of elements, a different one for each. O(slots that wait to be
+    /// freed).
     pub fn nth(&self, nth: usize) -> Element<'_> {
         let Parts { index, elements, .. } = self.parts();
         let slot = nth as u32;
         if !index.is_dead(slot) {
             return elements.at(slot);
         }
-        // There are as many elements in the slots from the count on as there are dead slots below it.
+        // The slots from the count on contain as many elements as there are dead slots below it.
         let before = index.dead_slots().iter().filter(|&&dead| dead < slot).count();
         let behind = (elements.len() as u32..).filter(|&slot| !index.is_dead(slot)).nth(before);
         elements.at(behind.expect("slots are those of elements, or dead"))
     }
 
-    /// The slots of names from one on, or behind it, in order.
+    /// Returns the slots of the names from `name` on, or after it, in order.
     pub fn names_from(&self, name: &[u8], is_included: bool) -> impl Iterator<Item = u32> + '_ {
         self.parts().elements.from(name, is_included)
     }
 }
 
-/// Chooses links, on any thread.
+/// Chooses links. May run on any thread.
 pub fn plan(linking: &Linking) -> Vec<Plan> {
     with_scratch(|scratch| linking.plan(scratch))
 }
 
 impl Loading {
-    /// A set of this shape of which nothing was read yet; `None` if there can be none.
+    /// Begins to load a set of this shape; `None` if the shape is not possible.
     pub fn new(shape: Shape) -> Option<Loading> {
         let (parts, config) = shape.parts()?;
         let secret = [0, 1].map(|number| RandomState::new().hash_one(number));
@@ -683,7 +687,7 @@ impl Loading {
         Some(Loading { parts, elements: Elements::default(), restore })
     }
 
-    /// Adds the next element; `None` if it is none of this set. O(dimensions).
+    /// Adds the next element; `None` if it does not fit this set. O(dimensions).
     pub fn push(&mut self, saved: Saved<'_>) -> Option<()> {
         let Saved { name, attributes, numbers, norm, range, level } = saved;
         self.restore.push(numbers, Facts { norm, range }, level).ok()?;
@@ -693,19 +697,19 @@ impl Loading {
         Some(())
     }
 
-    /// Sets the neighbours of an element on a level that it is on. Those that cannot be are left out.
+    /// Sets the neighbors of an element on one of its levels. Impossible ones are omitted.
     pub fn link(&mut self, slot: u32, level: usize, neighbours: impl IntoIterator<Item = u32>) {
         self.restore.link(slot, level, neighbours);
     }
 
-    /// Sets the lists of a set of that kind: centres, row behind row, how many vectors they were made of, and the list of
-    /// each element that was added. `None` if they are none of this set.
+    /// Sets the lists of a set that has some: centroids, row by row, the number of vectors with which they were
+    /// trained, and the list of each element that was added. `None` if they do not fit this set.
     pub fn lists(&mut self, centres: &[f32], trained_len: usize, list_of: &[u32]) -> Option<()> {
         self.restore.lists(centres, trained_len, list_of).ok()
     }
 
-    /// The set; `inserted` vectors were set in it. Elements that cannot be found by their links are linked anew. `None` if
-    /// two elements have one name. O(n log n).
+    /// Returns the set, in which `inserted` vectors were set. Elements that cannot be found by their links are linked
+    /// again. `None` if two elements have one name. O(n log n).
     pub fn finish(self, inserted: u64) -> Option<VectorSet> {
         let Loading { mut parts, mut elements, restore } = self;
         elements.put_in_order()?;
@@ -746,9 +750,9 @@ impl Collection for VectorSet {
         self.len() + self.0.as_ref().map_or(0, |parts| parts.attributes) + self.len() / ELEMENTS_PER_BLOCK
     }
 
-    /// Blocks of vectors and links are large: only names and attributes are moved.
+    /// Moves only names and attributes: blocks of vectors and links are large.
     fn move_inside(&mut self, from: u64, most: usize, mover: &mut Mover<'_>) -> u64 {
-        // What is shared stays where it is.
+        // Shared parts stay in place.
         let elements = self.0.as_mut().and_then(|parts| Arc::get_mut(&mut parts.elements));
         elements.map_or(0, |elements| elements.move_inside(from, most, mover))
     }

@@ -1,16 +1,16 @@
 //! Vectors with fewer dimensions: products with a matrix of signs.
 //!
-//! The standard matrix is that of Walsh and Hadamard (Sylvester's construction), cut to the dimensions before and after.
-//! So a product with it is the fast transform of the vector, padded with zeros to a power of two: for 65,536 dimensions a
-//! million additions instead of four thousand million. The matrix itself is built for files and payloads only.
+//! The standard matrix is that of Walsh and Hadamard (Sylvester's construction), cut to the dimensions before and
+//! after. A product with it is the fast transform of the vector, padded with zeros to a power of two: for 65,536
+//! dimensions a million additions instead of four billion. The matrix itself is built for files and payloads only.
 
 use std::sync::Arc;
 
-/// The most numbers of a matrix, 256 MiB of them: files and payloads have it as a whole.
+/// The maximum number of elements of a matrix, 256 MiB: files and payloads contain the whole matrix.
 pub const MATRIX_NUMBERS_MAX: usize = 1 << 26;
 
-/// The most numbers of a matrix that is not the standard one. No server builds one: vectors are multiplied with it row by
-/// row, under the lock of their key.
+/// The maximum number of elements of a matrix that is not the standard one. No server builds such a matrix: vectors are
+/// multiplied with it row by row, under the lock of their key.
 const OTHER_NUMBERS_MAX: usize = 1 << 20;
 
 /// Additions that are done in about the time of one step of a call ([`crate::call::Call::steps_max`]).
@@ -19,16 +19,16 @@ const ADDITIONS_PER_STEP: usize = 32;
 /// Reduces vectors of `input` dimensions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Projection {
-    /// The dimensions that vectors have before.
+    /// The dimensions of vectors before the reduction.
     pub input: usize,
-    /// What all numbers of the standard matrix are, but for their signs.
+    /// The magnitude of all numbers of the standard matrix.
     scale: f32,
-    /// The matrix, if it is not the standard one: from a file.
+    /// A matrix from a file, if it is not the standard one.
     matrix: Option<Arc<[f32]>>,
 }
 
-/// Whether a number of the matrix is negative: by the parity of the common bits of row and column (Sylvester's
-/// construction of Hadamard matrices). All of them have the same magnitude.
+/// Returns whether a number of the matrix is negative: by the parity of the common bits of row and column (Sylvester's
+/// construction of Hadamard matrices). All numbers have the same magnitude.
 fn is_negative(row: usize, column: usize) -> bool {
     !(row & column).count_ones().is_multiple_of(2)
 }
@@ -40,14 +40,14 @@ fn standard(input: usize, output: usize, scale: f32) -> impl Iterator<Item = f32
 }
 
 impl Projection {
-    /// The standard one.
+    /// Returns the standard projection.
     pub fn new(input: usize) -> Projection {
         let scale = (1.0 / (input as f64).sqrt()) as f32;
         Projection { input, scale, matrix: None }
     }
 
-    /// One with this matrix of `input` columns, row by row, as bytes of floats; `None` if they do not fit, or are more than
-    /// a matrix of other signs may have.
+    /// Returns a projection with this matrix of `input` columns, row by row, as bytes of floats; `None` if they do not
+    /// fit, or exceed the limit of a matrix that is not the standard one.
     pub(crate) fn from_bytes(input: usize, output: usize, bytes: &[u8]) -> Option<Projection> {
         if bytes.len() != input.checked_mul(output)?.checked_mul(4)? {
             return None;
@@ -67,7 +67,7 @@ impl Projection {
         Some(Projection { input, scale, matrix })
     }
 
-    /// The matrix as bytes.
+    /// Returns the matrix as bytes.
     pub(crate) fn to_bytes(&self, output: usize) -> Vec<u8> {
         match &self.matrix {
             Some(matrix) => matrix.iter().flat_map(|number| number.to_le_bytes()).collect(),
@@ -75,12 +75,12 @@ impl Projection {
         }
     }
 
-    /// Bytes of memory beyond its own size.
+    /// Returns the bytes of memory beyond its own size.
     pub(super) fn memory_bytes(&self) -> usize {
         self.matrix.as_ref().map_or(0, |matrix| crate::memory::size_class(16 + matrix.len() * 4))
     }
 
-    /// About how many steps a product takes.
+    /// Returns the approximate number of steps that a product takes.
     pub(crate) fn steps(&self, output: usize) -> usize {
         let additions = match &self.matrix {
             Some(matrix) => matrix.len(),
@@ -92,8 +92,8 @@ impl Projection {
         additions / ADDITIONS_PER_STEP
     }
 
-    /// A vector of `input` dimensions with `output` ones. O(input · log input + output); with a matrix from a file
-    /// O(input · output).
+    /// Reduces a vector of `input` dimensions to `output` ones. O(input · log input + output); with a matrix from a
+    /// file O(input · output).
     pub(crate) fn apply(&self, vector: &[f32], output: usize) -> Vec<f32> {
         let Some(matrix) = &self.matrix else {
             let mut sums: Vec<f32> = vector.iter().map(|number| self.scale * number).collect();
@@ -109,9 +109,9 @@ impl Projection {
     }
 }
 
-/// The transform of Walsh and Hadamard of numbers, padded to a power of two: number `row` is the sum of all numbers with the
-/// signs that [`is_negative`] says. O(n log n) (Fino, Algazi: Unified matrix treatment of the fast Walsh-Hadamard transform,
-/// 1976).
+/// Applies the Walsh-Hadamard transform to numbers, padded to a power of two: number `row` becomes the sum of all
+/// numbers with the signs of [`is_negative`]. O(n log n) (Fino, Algazi: Unified matrix treatment of the fast
+/// Walsh-Hadamard transform, 1976).
 fn transform(numbers: &mut Vec<f32>) {
     numbers.resize(numbers.len().next_power_of_two(), 0.0);
     let mut half = 1;
@@ -137,7 +137,7 @@ mod tests {
         let mut random = Random::seeded(11);
         for _ in 0..300 {
             let (input, output) = (1 + random.below(70), 1 + random.below(140));
-            // Sums of small integers are exact in whatever order they are added, and so are they in halves.
+            // Sums of small integers are exact in any order of addition, also when halves are added.
             let vector: Vec<f32> = (0..input).map(|_| random.below(200) as f32 - 100.0).collect();
             let projection = Projection::new(input);
             let scale = projection.scale;
@@ -154,7 +154,7 @@ mod tests {
     fn the_widest_reduction_takes_few_steps() {
         let projection = Projection::new(65_536);
         let vector = vec![1.0; 65_536];
-        // Multiplied row by row it takes four thousand million steps.
+        // Row by row, the product would take four billion steps.
         let reduced = projection.apply(&vector, 65_536);
         assert!((reduced[0] - 256.0).abs() < 0.01 && reduced[1..].iter().all(|number| number.abs() < 0.01));
         assert!(projection.steps(65_536) <= 65_536);
@@ -177,7 +177,7 @@ mod tests {
             .map(|(other, number)| (other - number).abs())
             .collect();
         assert!(differences[0] > 0.1 && differences[1..].iter().all(|&difference| difference < 1e-5));
-        // The signs say which matrix it is: another server may round their magnitude otherwise.
+        // The signs identify the matrix: another server may round their magnitude differently.
         let scaled: Vec<u8> = super::standard(6, 3, 0.5).flat_map(f32::to_le_bytes).collect();
         let projection = Projection::from_bytes(6, 3, &scaled).unwrap();
         assert!(projection.matrix.is_none() && projection.to_bytes(3) == scaled);

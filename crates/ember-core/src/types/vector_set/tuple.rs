@@ -1,7 +1,7 @@
 //! The values of a filter expression, and lists of them with an index for repeated comparisons.
 //!
-//! Two values are equal as texts, as null, or else as numbers. So the index of a list has its texts, its numbers, and the
-//! numbers that its texts say, each in order: a comparison with all elements is three binary searches.
+//! Two values are equal as texts, as null, or else as numbers. So the index of a list has its texts, its numbers, and
+//! the numbers that its texts represent, each in order: a comparison with all elements takes three binary searches.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 /// Lists of up to this many elements are scanned: an index would cost more than it saves.
 const SCANNED_MAX: usize = 16;
 
-/// Bytes of text whose comparison takes about as long as that of one element of a list.
+/// Bytes of text whose comparison takes about as long as one element of a list.
 const ELEMENT_WORK: usize = 16;
 
 /// The work of a look-up in an index.
@@ -35,9 +35,9 @@ pub(super) struct Tuple<'t> {
 /// The elements of a list in the orders of [`Value::equals`].
 #[derive(Clone, Debug)]
 struct Index {
-    /// Places of the elements that are texts, in the order of their bytes.
+    /// Indexes of the elements that are texts, in the order of their bytes.
     texts: Box<[u32]>,
-    /// The numbers that these texts say, ascending.
+    /// The numbers that these texts represent, ascending.
     text_numbers: Box<[f64]>,
     /// All other elements as numbers, ascending.
     numbers: Box<[f64]>,
@@ -99,7 +99,7 @@ impl Tuple<'_> {
         })
     }
 
-    /// Whether an element equals a value. O(n), or O(log n) with an index.
+    /// Returns whether an element equals a value. O(n), or O(log n) with an index.
     fn has(&self, value: &Value<'_>) -> bool {
         let Some(index) = self.index.get() else {
             return self.elements.iter().any(|element| element.equals(value));
@@ -130,7 +130,7 @@ impl Value<'_> {
         }
     }
 
-    /// Whether it is written alike: 0 and -0 are not.
+    /// Returns whether both values are identical: 0 and -0 are not.
     pub(super) fn is_same(&self, other: &Value<'_>) -> bool {
         match (self, other) {
             (Value::Number(a), Value::Number(b)) => a.to_bits() == b.to_bits(),
@@ -149,7 +149,7 @@ impl Value<'_> {
         }
     }
 
-    /// Whether it is this value, or a list with it.
+    /// Returns whether it equals this value, or is a list that contains it.
     pub(super) fn has(&self, value: &Value<'_>) -> bool {
         match self {
             Value::Tuple(tuple) => tuple.has(value),
@@ -166,22 +166,22 @@ impl Value<'_> {
         }
     }
 
-    /// Whether it is or has one of the elements of a list. O((n + m) log n).
+    /// Returns whether it equals or contains one of the elements of a list. O((n + m) log n).
     pub(super) fn has_any(&self, others: &Value<'_>) -> bool {
         self.prepare_for(others);
         others.elements().iter().any(|element| self.has(element))
     }
 
-    /// Whether it is or has all elements of a list. O((n + m) log n).
+    /// Returns whether it equals or contains all elements of a list. O((n + m) log n).
     pub(super) fn has_all(&self, others: &Value<'_>) -> bool {
         self.prepare_for(others);
         others.elements().iter().all(|element| self.has(element))
     }
 
-    /// Whether it is a list with this element, or a text with this part. O(its length).
+    /// Returns whether it is a list that contains this element, or a text that contains this part. O(its length).
     pub(super) fn contains(&self, part: &Value<'_>) -> bool {
         match (self, part) {
-            // The search reads the part first, however short the text is.
+            // The search would read the part first, however short the text is.
             (Value::String(text), Value::String(part)) => {
                 part.len() <= text.len() && memchr::memmem::find(text, part).is_some()
             }
@@ -206,7 +206,7 @@ impl Value<'_> {
         }
     }
 
-    /// The work of an operator with it, in bytes of text that take about as long.
+    /// Returns the work of an operator with this value, in bytes of text that take about as long.
     pub(super) fn work(&self) -> usize {
         match self {
             Value::Number(_) | Value::Null => 0,

@@ -1,34 +1,35 @@
-//! Whether elements match filters that were used before, so that attributes are not read again.
+//! The results of recently used filters for elements, so that attributes are not read again.
 //!
-//! Each thread that searches keeps two bits for each element and filter: whether it was asked, and whether it matched. They
-//! count as long as the chunk of the element has the version that it had then ([`Elements::version`]): no two states of any
-//! chunks have the same. What is kept is bounded, is no part of a set, and is not counted as its memory.
+//! Each thread that searches keeps two bits per element and filter: whether the element was examined, and whether it
+//! matched. The bits are valid as long as the chunk of the element has the version that it had then
+//! ([`Elements::version`]): no two states of any chunks have the same version. What a thread keeps is bounded, is not
+//! part of a set, and is not counted as its memory.
 
 use std::cell::RefCell;
 
 use super::elements::{CHUNK_ELEMENTS, Elements};
 use super::filter::{Filter, Work};
 
-/// Filters whose verdicts a thread keeps at most, and bytes of them.
+/// The maximum number of filters whose verdicts a thread keeps, and the maximum bytes of them.
 const FILTERS_MAX: usize = 8;
 const BYTES_MAX: usize = 4 << 20;
 
-/// Elements that one search asks beyond those that it needs, until all are known.
+/// The number of elements that one search examines beyond those it needs, until all are known.
 const ASKED_AHEAD: usize = 4096;
 
 const WORDS: usize = CHUNK_ELEMENTS / 64;
 
 thread_local! {
-    /// The one that was used last at the end.
+    /// The most recently used filter is last.
     static KEPT: RefCell<Vec<Verdicts>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What is known of a filter and the elements of a set.
+/// The known results of a filter for the elements of a set.
 #[derive(Debug)]
 pub(super) struct Verdicts {
     set: u64,
     filter: Filter,
-    /// Empty when the filter was used once.
+    /// Empty if the filter was used only once.
     chunks: Vec<Chunk>,
 }
 
@@ -39,7 +40,7 @@ struct Chunk {
     matched: [u64; WORDS],
 }
 
-/// Runs a search with what is known of a filter and the set of this number.
+/// Runs a search with the known results of a filter for the set of this number.
 pub(super) fn with<R>(
     set: u64,
     filter: &Filter,
@@ -51,7 +52,7 @@ pub(super) fn with<R>(
         match at {
             Some(at) => {
                 let mut verdicts = kept.remove(at);
-                // From the second time on: a filter that is used once leaves nothing but itself.
+                // From the second use on: a filter that is used only once leaves nothing but itself.
                 verdicts.chunks.resize(elements.chunks(), Chunk::default());
                 verdicts
             }
@@ -74,7 +75,7 @@ impl Verdicts {
         self.chunks.capacity() * size_of::<Chunk>() + self.filter.bytes()
     }
 
-    /// Whether an element matches. Where the work would be more than is allowed it is exhausted, and nothing is known.
+    /// Returns whether an element matches. If the work would exceed its limit, it is exhausted and nothing is recorded.
     pub(super) fn matches(&mut self, elements: &Elements, slot: u32, work: &mut Work) -> bool {
         let mut matches = |filter: &Filter| {
             let Some(attributes) = elements.at(slot).attributes() else { return Some(false) };
@@ -99,7 +100,8 @@ impl Verdicts {
         chunk.matched[word] & bit != 0
     }
 
-    /// Whether it is known of all elements whether they match, and no more than `most` do. Some are asked for it. O(n / 64).
+    /// Returns whether the results of all elements are known, and at most `most` match. Examines some elements for
+    /// this. O(n / 64).
     pub(super) fn are_known(&mut self, elements: &Elements, most: usize, work: &mut Work) -> bool {
         if self.chunks.is_empty() {
             return false;
@@ -127,7 +129,7 @@ impl Verdicts {
         true
     }
 
-    /// The elements that match, if all [are known](Verdicts::are_known).
+    /// Returns the elements that match, if all [are known](Verdicts::are_known).
     pub(super) fn matching(&self) -> impl Iterator<Item = u32> + Clone + '_ {
         let words = self.chunks.iter().flat_map(|chunk| chunk.matched);
         words.enumerate().flat_map(|(at, word)| {
@@ -146,7 +148,7 @@ mod tests {
     fn verdicts_are_those_of_the_attributes_whatever_is_done() {
         let mut random = Random::seeded(3);
         let filter = Filter::compile(b".a < 3").unwrap();
-        // Two states of one set, which have the same number, and are changed apart from each other.
+        // Two states of one set, with the same number, that are changed independently.
         let mut states = vec![Elements::default()];
         let mut known = 0;
         for step in 0..6000_u32 {
@@ -208,7 +210,7 @@ mod tests {
                 });
             }
         }
-        // Each was forgotten before it came again, but not when it came twice.
+        // Each filter was forgotten before its next turn, but not between the two uses of one turn.
         assert!(are_known.chunks(2).all(|pair| pair == [false, true]), "{are_known:?}");
         KEPT.with_borrow(|kept| assert_eq!(kept.len(), FILTERS_MAX));
     }
