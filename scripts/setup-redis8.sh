@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the redis-server 8 of Debian's source package, and prints its path: it is the yardstick for vector sets, and Debian
-# 12 has none. It goes into target/peers ($PEERS_TOOLS); running it again costs nothing.
+# Builds redis-server 8 from Debian's source package, and prints its path: it is the reference for vector sets, and Debian
+# 12 does not have it. It is installed in target/peers ($PEERS_TOOLS); repeated runs do nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=${PEERS_TOOLS:-$PWD/target/peers}/redis8
@@ -10,7 +10,7 @@ if [ ! -x "$server" ]; then
     cd "$folder"
     printf '%s\n' "Types: deb-src" "URIs: http://deb.debian.org/debian" "Suites: sid" "Components: main" \
         "Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg" >apt/etc/sid.sources
-    # Lists of its own: those of the system stay as they are.
+    # Separate package lists: those of the system are not changed.
     options=(-o "Dir::State::Lists=$folder/apt/lists" -o "Dir::Cache=$folder/apt/cache" -o Dir::Etc::SourceList=/dev/null
         -o "Dir::Etc::SourceParts=$folder/apt/etc" -o APT::Sandbox::User=root)
     {

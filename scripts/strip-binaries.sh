@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Copies the server and the command line without their debug symbols, and those into files beside them, where gdb and perf
-# find them: scripts/strip-binaries.sh FROM TO (folders; FROM is target/release after `make release`).
+# Copies the server and the command line without their debug symbols, and the symbols into files next to them, where gdb
+# and perf find them: scripts/strip-binaries.sh FROM TO (folders; FROM is target/release after `make release`).
 set -euo pipefail
 [ $# -eq 2 ] || { echo "usage: $0 FROM TO" >&2; exit 2; }
 from=$1 to=$2
@@ -13,6 +13,6 @@ for name in ember-server ember-cli; do
     objcopy --only-keep-debug --compress-debug-sections "$from/$name" "$to/$name.debug"
     chmod 644 "$to/$name.debug"
     strip --strip-all -o "$to/$name" "$from/$name"
-    # The name of the file is in the program, with a checksum of it.
+    # The program contains the name of the symbol file and its checksum.
     (cd "$to" && objcopy --add-gnu-debuglink="$name.debug" "$name")
 done

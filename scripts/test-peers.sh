@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the test programs of ember-peers: test-peers.sh PROGRAM…
-# `clients` runs beside the others: it waits for programs in other languages more than it computes.
+# `clients` runs concurrently with the others: it mostly waits for programs in other languages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}

@@ -1,4 +1,4 @@
-//! Copies Lua's sources, edits them and compiles them. What is edited stands in `build/edits.rs`.
+//! Copies Lua's sources, applies the edits of `build/edits.rs` and compiles them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::{env, fs, io};
 #[path = "build/edits.rs"]
 mod edits;
 
-/// Where the compiler of [`sources_of_lua_src`] writes what it was given.
+/// Names the file in which the compiler of [`sources_of_lua_src`] records its input.
 const TELL_IN: &str = "EMBER_LUA_TELL_IN";
 
 fn main() {
@@ -16,7 +16,7 @@ fn main() {
     match env::var_os(TELL_IN) {
         None => build(),
         Some(_) if arguments.is_empty() => {
-            // It fails, because its compiler compiles nothing.
+            // This fails, because its compiler compiles nothing.
             let _ = lua_src::Build::new().try_build(lua_src::Lua51);
         }
         Some(told) => act_as_compiler(&told, &arguments),
@@ -45,7 +45,7 @@ fn build() {
         .include("c")
         .define("LUA_USE_MKSTEMP", None)
         .define("LUA_USE_ULONGJMP", None)
-        // Some of Lua's checks for numbers that have overflowed look at what the overflow gives.
+        // Some of Lua's overflow checks test the result of the overflow.
         .flag_if_supported("-fwrapv")
         .warnings(false)
         .cargo_metadata(false);
@@ -54,22 +54,22 @@ fn build() {
     }
     compiler.compile("ember_lua51");
     println!("cargo:rustc-link-search=native={}", out.display());
-    // Whole, because linkers look into an archive only for what is missing when they come to it.
+    // Whole, because linkers search an archive only for symbols that are undefined when they reach it.
     println!("cargo:rustc-link-lib=static:+whole-archive=ember_lua51");
 }
 
-/// The folder of Lua's sources in the crate lua-src.
+/// Returns the folder of Lua's sources in the crate lua-src.
 ///
-/// That crate tells nobody where they are, but gives them to a compiler. `cargo metadata` does not help: it wants all
-/// packages of the workspace to be there, also those that this build does not need. So this program runs itself, once to
-/// have lua-src build Lua, and from there as the compiler, which notes what it is to compile.
+/// That crate does not expose their path, but passes them to a compiler. `cargo metadata` does not help: it requires all
+/// packages of the workspace, including those that this build does not need. So this program runs itself, once to make
+/// lua-src build Lua, and from there as the compiler, which records its input.
 fn sources_of_lua_src(out: &Path) -> PathBuf {
     let this = env::current_exe().expect("this program is a file");
     let target = env::var("TARGET").expect("cargo sets it");
     let (asked, told) = (out.join("asked"), out.join("sources"));
     let _ = fs::remove_file(&told);
     fs::create_dir_all(&asked).expect("OUT_DIR can be written");
-    // Of all variables that may name a compiler, this one counts first.
+    // Of all variables that may name a compiler, this one has priority.
     Command::new(&this)
         .env(format!("CC_{target}"), &this)
         .env("OUT_DIR", &asked)
@@ -80,7 +80,7 @@ fn sources_of_lua_src(out: &Path) -> PathBuf {
     PathBuf::from(folder)
 }
 
-/// Notes the folder of the file to be compiled if it is one of Lua's.
+/// Records the folder of the file to compile, if it is one of Lua's.
 fn act_as_compiler(told: &OsString, arguments: &[OsString]) {
     let is_lua = |folder: &&Path| folder.join("lstring.c").is_file();
     if let Some(folder) = arguments.iter().filter_map(|word| Path::new(word).parent()).find(is_lua) {
@@ -89,7 +89,7 @@ fn act_as_compiler(told: &OsString, arguments: &[OsString]) {
     std::process::exit(1);
 }
 
-/// Copies Lua's sources and edits them on the way.
+/// Copies Lua's sources and applies the edits.
 fn copy_edited(sources: &Path, edited: &Path) -> io::Result<()> {
     if edited.exists() {
         fs::remove_dir_all(edited)?;

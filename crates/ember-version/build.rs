@@ -1,10 +1,10 @@
-//! Tells programs from which commit they are built: `EMBER_COMMIT` of the environment, or in a release build what git says
-//! of this repository, or nothing. A debug build does not ask git: it would be compiled anew after each commit.
+//! Determines the commit that programs are built from: `EMBER_COMMIT` of the environment, or, in a release build, the
+//! checked-out commit of this repository, or nothing. Debug builds ignore git, or they would be rebuilt after each commit.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Characters of a commit that are shown.
+/// The number of characters of a commit that are shown.
 const SHOWN: usize = 10;
 
 fn main() {
@@ -22,16 +22,16 @@ fn main() {
     println!("cargo::rustc-env=EMBER_VERSION_SHOWN={whole}");
 }
 
-/// The commit that is checked out here, if this is a repository of ember and git is there.
+/// Returns the checked-out commit, if this is a repository of ember and git is installed.
 fn of_repository() -> Option<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().ok()?;
-    // The sources may lie unpacked in the repository of something else.
+    // The sources may be unpacked inside another repository.
     if Path::new(&git(&root, &["rev-parse", "--show-toplevel"])?).canonicalize().ok()? != root {
         return None;
     }
     for file in ["HEAD", "logs/HEAD"] {
         let path = root.join(git(&root, &["rev-parse", "--git-path", file])?);
-        // A file that is not there would have this run each time.
+        // A missing file would make this script run in each build.
         if path.exists() {
             println!("cargo::rerun-if-changed={}", path.display());
         }

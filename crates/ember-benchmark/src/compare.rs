@@ -1,7 +1,7 @@
-//! `--compare`: several servers, measured in pairs, one directly behind the other.
+//! `--compare`: measures several servers in pairs, one directly after the other.
 //!
-//! A machine is never as fast now as it was a minute ago. So every other server has the first one beside it in every round,
-//! the one that goes first changes from round to round, and what is compared is the ratio within a pair.
+//! The speed of a machine varies from minute to minute. So in every round each other server is measured next to the
+//! first one, the order alternates from round to round, and the ratio within a pair is compared.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use super::workload::Workload;
 use ember_client::put;
 use ember_client::{Address, Place};
 
-/// Both servers of a pair in one round.
+/// Both results of a pair in one round.
 struct Pair {
     first: TestResult,
     other: TestResult,
@@ -30,15 +30,15 @@ impl Pair {
 /// All rounds of a test with one other server.
 struct Comparison {
     test: String,
-    /// Which of the other servers.
+    /// The index of the other server.
     other: usize,
     pairs: Vec<Pair>,
 }
 
-/// Runs each test on all servers; how many answers were errors.
+/// Runs each test on all servers; returns the number of error replies.
 ///
 /// # Errors
-/// In words: an address that is none, a server that cannot be measured.
+/// A message: an address is invalid, or a server cannot be measured.
 pub(super) fn run(
     arguments: &BenchmarkArguments,
     workloads: &[Workload],
@@ -136,7 +136,7 @@ fn show(arguments: &BenchmarkArguments, first: &Target, others: &[Target], compa
     }
 }
 
-/// Medians of all rounds; of the ratios their range as well.
+/// Returns the medians of all rounds, and for ratios also their range.
 fn row(test: &str, server: &str, results: &[&TestResult], ratios: &[f64]) -> Vec<String> {
     let figures: Vec<Figures> = results.iter().map(|result| Figures::of(result)).collect();
     let of = |value: &dyn Fn(&Figures) -> f64| median(figures.iter().map(value).collect());
@@ -173,7 +173,7 @@ fn document(first: &Target, other: &Target, comparison: &Comparison) -> Value {
     })
 }
 
-/// The one in the middle; between two of them their mean.
+/// Returns the median; the mean of the two middle ones for an even count.
 fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     match numbers.len() {

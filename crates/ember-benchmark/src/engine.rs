@@ -1,13 +1,14 @@
-//! The load generator: threads that each drive their connections from one event loop.
+//! The load generator: threads that each drive their connections from an event loop.
 //!
-//! A connection has one batch under way. In a *closed* loop it gets the next one as soon as all replies of the last one are
-//! there. In an *open* loop (`--rate`) requests are due at fixed times, whatever the server does; a batch is what is due
-//! when a connection is free. Latency counts from then in both: in an open loop a request that had to wait for a connection,
-//! because the server made all of them wait, is as late as it is late (this is what is called corrected for coordinated
-//! omission).
+//! A connection has one batch in flight. In a *closed* loop it sends the next one as soon as all replies to the last
+//! one have arrived. In an *open* loop (`--rate`) requests are due at fixed times, independent of the server; a batch
+//! consists of the requests that are due when a connection is free. Latency counts from then in both: in an open loop,
+//! a request that had to wait for a connection because the server was slow on all of them includes that wait in its
+//! latency (correction for coordinated omission).
 //!
-//! Only the batch's digits differ between connections, so a thread has one batch for all of them; a connection copies what
-//! its socket has no room for. A reply costs a part of a read, of a wait and of a look at the clock; nothing is allocated.
+//! Batches of different connections differ only in digits, so a thread has one batch buffer for all of them; a
+//! connection copies what its socket does not accept. Reads, waits and clock readings are shared by several replies;
+//! nothing is allocated.
 
 use std::collections::VecDeque;
 use std::io;
@@ -31,18 +32,18 @@ use super::thread_time::ThreadTime;
 use super::workload::Workload;
 use ember_client::Address;
 
-/// What is read at once; [`ember_client::Connection::read_into`] reads directly into a buffer of this size.
+/// Bytes read at a time; [`ember_client::Connection::read_into`] reads directly into a buffer of this size.
 const READ_BYTES: usize = 64 * 1024;
 
-/// Connections that are served between two waits.
+/// The maximum number of connections served between two waits.
 const EVENTS_MAX: usize = 256;
 
-/// When a run ends.
+/// The end condition of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Goal {
     /// After this many requests.
     Requests(u64),
-    /// After so much time, and the replies to what was sent until then.
+    /// After this time, and the replies to everything sent until then.
     Time(Duration),
 }
 
@@ -50,41 +51,41 @@ pub(super) enum Goal {
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) goal: Goal,
-    /// Most requests of a batch.
+    /// The maximum number of requests in a batch.
     pub(super) pipeline: u32,
-    /// Requests a second of an open loop.
+    /// Requests per second of an open loop.
     pub(super) rate: Option<f64>,
-    /// Whether each batch has a connection of its own, which is made when it is due.
+    /// Whether each batch uses a new connection, which is opened when the batch is due.
     pub(super) reconnects: bool,
-    /// Whether such a connection speaks RESP3.
+    /// Whether such a connection uses RESP3.
     pub(super) is_resp3: bool,
-    /// How long no reply may come.
+    /// The maximum time without a reply.
     pub(super) timeout: Duration,
 }
 
-/// What a run has shown.
+/// The results of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
     pub(super) tally: Tally,
-    /// Requests that asked for something that may not be there.
+    /// The number of requests that read data that may be missing.
     pub(super) reads: u64,
-    /// Requests that were due and were never sent, because no connection was free to the end. Their latencies, as far as
-    /// they had come by then, are among the latencies.
+    /// Requests that were due and never sent, because no connection became free until the end. The latencies they had
+    /// reached by then are included.
     pub(super) never_sent: u64,
     /// The text of the first error.
     pub(super) first_error: Option<String>,
     pub(super) latencies: Latencies,
-    /// To the last reply.
+    /// Until the last reply.
     pub(super) elapsed: Duration,
-    /// What each thread used.
+    /// The resource usage of each thread.
     pub(super) threads: Vec<ThreadTime>,
     pub(super) moments: Vec<Moment>,
 }
 
-/// Sends requests over connections until the goal is reached. `links` has those of each thread.
+/// Sends requests over connections until the goal is reached. `links` has the connections of each thread.
 ///
 /// # Errors
-/// In words: a connection broke, something came that is no reply, no reply came for too long.
+/// A message: a connection broke, data are not a reply, or no reply arrived for too long.
 pub(super) fn run(
     address: &Address,
     links: &mut [Vec<Link>],
@@ -135,7 +136,7 @@ fn combine(results: Vec<Result<ThreadResult, Failure>>, series: &Series) -> Resu
         moments: Vec::new(),
     };
     let mut elapsed_ns = 0;
-    // Threads that ended because of another one say nothing.
+    // Threads that ended because of another one have no message.
     let is_reason = |failure: &&Failure| !failure.0.is_empty();
     if let Some(failure) = results.iter().filter_map(|result| result.as_ref().err()).find(is_reason) {
         return Err(failure.clone());
@@ -157,12 +158,12 @@ fn combine(results: Vec<Result<ThreadResult, Failure>>, series: &Series) -> Resu
     Ok(measured)
 }
 
-/// What the threads of a run share.
+/// State shared by the threads of a run.
 struct Shared {
-    /// Requests that nobody has taken.
+    /// The number of requests not taken yet.
     left: AtomicU64,
     has_failed: AtomicBool,
-    /// All begin together.
+    /// Makes all threads begin together.
     barrier: Barrier,
     threads: u64,
 }
@@ -177,35 +178,35 @@ struct ThreadResult {
     last_reply_ns: u64,
 }
 
-/// When the requests of one thread are due in an open loop: this one and another each interval.
+/// The due times of one thread's requests in an open loop: the first, and one more each interval.
 #[derive(Clone, Copy, Debug)]
 struct Schedule {
     first_ns: f64,
     interval_ns: f64,
-    /// How many have been sent.
+    /// The number of requests sent.
     next: u64,
 }
 
 impl Schedule {
     fn of(rate: f64, index: u64, threads: u64) -> Schedule {
         let between_ns = 1e9 / rate;
-        // The threads take turns.
+        // The due times of the threads alternate.
         Schedule { first_ns: index as f64 * between_ns, interval_ns: threads as f64 * between_ns, next: 0 }
     }
 
-    /// When the next one is due.
+    /// The due time of the next request.
     fn next_ns(&self) -> f64 {
         self.first_ns + self.next as f64 * self.interval_ns
     }
 
-    /// How many are due by then that were not sent.
+    /// The number of unsent requests due by `now_ns`.
     fn due(&self, now_ns: u64) -> u64 {
         let since = now_ns as f64 - self.next_ns();
         if since < 0.0 { 0 } else { (since / self.interval_ns) as u64 + 1 }
     }
 }
 
-/// One thread.
+/// A thread of the load generator.
 struct Runner<'a> {
     address: &'a Address,
     queue: OwnedFd,
@@ -218,7 +219,7 @@ struct Runner<'a> {
     recorder: Recorder,
     buffer: Vec<u8>,
     start: Instant,
-    /// Connections without a batch, in an open loop.
+    /// In an open loop, the connections without a batch.
     idle: VecDeque<usize>,
     schedule: Option<Schedule>,
     /// Whether there is nothing left to send.
@@ -228,7 +229,7 @@ struct Runner<'a> {
     reads: u64,
     first_error: Option<String>,
     last_reply_ns: u64,
-    /// Since when requests are under way and no reply has come.
+    /// The time since which requests are in flight without a reply.
     quiet_since_ns: u64,
 }
 
@@ -243,7 +244,7 @@ impl<'a> Runner<'a> {
         index: u64,
     ) -> Result<Runner<'a>, Failure> {
         let ready = watch(links);
-        // Also after a failure: the others wait for everybody.
+        // Also after a failure, because the others wait at the barrier.
         shared.barrier.wait();
         let queue = ready.map_err(|error| Failure(format!("The sockets cannot be watched: {error}")))?;
         Ok(Runner {
@@ -274,7 +275,7 @@ impl<'a> Runner<'a> {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// When nothing is sent any more.
+    /// The time after which nothing is sent.
     fn deadline_ns(&self) -> u64 {
         match self.plan.goal {
             Goal::Time(time) => u64::try_from(time.as_nanos()).unwrap_or(u64::MAX),
@@ -323,14 +324,14 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// Ends ticks, and the run when another thread has failed or the server says nothing.
+    /// Ends ticks, and ends the run if another thread has failed or the server does not reply.
     fn check(&mut self, now_ns: u64, address: &Address) -> Result<(), Failure> {
         if now_ns < self.recorder.tick_end_ns() {
             return Ok(());
         }
         self.recorder.advance(now_ns);
         if self.shared.has_failed.load(Ordering::Relaxed) {
-            // The other thread says why.
+            // The other thread has the message.
             return Err(Failure(String::new()));
         }
         let silence = Duration::from_nanos(now_ns.saturating_sub(self.quiet_since_ns));
@@ -344,7 +345,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// When there is something to do if no reply comes.
+    /// The time of the next action if no reply arrives.
     fn wake_ns(&self) -> u64 {
         let tick = self.recorder.tick_end_ns();
         match &self.schedule {
@@ -355,7 +356,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// In an open loop, sends what is due as long as connections are free.
+    /// In an open loop, sends due requests while connections are free.
     fn send_due(&mut self, now_ns: u64) -> Result<(), LinkError> {
         let Some(mut schedule) = self.schedule else { return Ok(()) };
         let now_ns = now_ns.min(self.deadline_ns());
@@ -390,21 +391,21 @@ impl<'a> Runner<'a> {
         self.send(index, count, None)
     }
 
-    /// Takes up to `wanted` of the requests that are left.
+    /// Takes up to `wanted` of the remaining requests.
     fn take(&self, wanted: u32) -> u32 {
         if matches!(self.plan.goal, Goal::Time(_)) {
-            // Of an open loop all is sent that is due before the end, if connections are free.
+            // An open loop sends everything due before the end, if connections are free.
             return if self.schedule.is_some() || self.now_ns() < self.deadline_ns() { wanted } else { 0 };
         }
         let wanted = u64::from(wanted);
         let taken = self.shared.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
             (left > 0).then(|| left - wanted.min(left))
         });
-        // At most what was wanted.
+        // At most `wanted`.
         taken.map_or(0, |left| left.min(wanted) as u32)
     }
 
-    /// Sends a batch. Its requests are due at `due`, and so much apart; or now.
+    /// Sends a batch. Its requests are due from a given time on, at a given interval; or now.
     fn send(&mut self, index: usize, count: u32, due: Option<(f64, f64)>) -> Result<(), LinkError> {
         let link = &mut self.links[index];
         let bytes = self.batch.fill(count, link.turn, &mut link.keys);
@@ -425,7 +426,7 @@ impl<'a> Runner<'a> {
         };
         if self.plan.reconnects && link.turn > 0 {
             let connection = connect(self.address, self.plan.is_resp3).map_err(LinkError::NotConnected)?;
-            // The old socket leaves the queue as it is closed.
+            // Closing the old socket removes it from the queue.
             link.replace(connection).map_err(LinkError::Io)?;
             epoll::add(&self.queue, &*link, EventData::new_u64(index as u64), EventFlags::IN)
                 .map_err(|error| LinkError::Io(error.into()))?;
@@ -437,7 +438,7 @@ impl<'a> Runner<'a> {
         self.watch_for_room(index).map_err(LinkError::Io)
     }
 
-    /// Asks to be told of room in a full socket, and no longer when it is not full.
+    /// Requests write readiness for a full socket, and no longer once it is not full.
     fn watch_for_room(&mut self, index: usize) -> io::Result<()> {
         let link = &mut self.links[index];
         if link.is_full() != link.is_watched_for_room {
@@ -449,7 +450,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Does what there is to do on a connection.
+    /// Handles the events of a connection.
     fn serve(&mut self, index: usize) -> Result<(), LinkError> {
         let Some(link) = self.links.get_mut(index) else { return Ok(()) };
         if link.is_full() {
@@ -489,7 +490,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Counts replies, at most as many as requests are under way.
+    /// Counts replies, at most as many as there are requests in flight.
     fn record(&mut self, index: usize, count: u32) {
         let now_ns = self.now_ns();
         let link = &mut self.links[index];
@@ -509,7 +510,8 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// What was due before the end of an open loop and found no connection has waited at least until the end.
+    /// Counts requests of an open loop that were due before the end and found no connection: they have waited at least
+    /// until the end.
     fn count_never_sent(&mut self) -> u64 {
         let (Some(mut schedule), Goal::Time(_)) = (self.schedule, self.plan.goal) else { return 0 };
         let end_ns = self.deadline_ns();
@@ -532,9 +534,9 @@ fn explain(error: LinkError, address: &Address) -> Failure {
     }
 }
 
-/// An event queue that tells when replies come.
+/// Creates an event queue for incoming replies.
 fn watch(links: &[Link]) -> io::Result<OwnedFd> {
-    // What is due in an open loop is sent then, and not when the system finds it convenient; it goes without, too.
+    // Wakes up at due times without timer slack; continues if this fails.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     let queue = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     for (index, link) in links.iter().enumerate() {

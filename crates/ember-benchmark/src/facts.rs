@@ -1,4 +1,4 @@
-//! What a server says of itself: what it is, how many threads it has, how much processor time it has used.
+//! Facts reported by a server: its kind, its threads, its processor time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use ember_protocol::client::Value;
 
 use ember_client::Connection;
 
-/// The lines of INFO.
+/// The fields of INFO.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Info(BTreeMap<String, String>);
 
 impl Info {
-    /// Asks for it. A server that does not say, or not to us, has no lines.
+    /// Loads INFO. There are no fields if the server has none, or does not allow it.
     pub(super) fn of(connection: &mut Connection) -> Info {
         let text = connection.ask(&["INFO"]).map(|answer| answer.text()).unwrap_or_default();
         Info::parse(&text)
@@ -32,7 +32,7 @@ impl Info {
         self.get(name)?.parse().ok()
     }
 
-    /// Processor time of all its threads since it started.
+    /// Processor time of all its threads since its start.
     pub(super) fn cpu(&self) -> Option<Duration> {
         let user: f64 = self.number("used_cpu_user")?;
         let system: f64 = self.number("used_cpu_sys")?;
@@ -42,7 +42,7 @@ impl Info {
     /// Name and version.
     pub(super) fn server(&self) -> String {
         let known = ["ember", "valkey", "redis"];
-        // Those that stand in for Redis say its version too, so that it comes last.
+        // Redis-compatible servers also report a Redis version, so that is checked last.
         let found = known.iter().find_map(|name| Some((name, self.get(&format!("{name}_version"))?)));
         found.map_or_else(
             || "a server that does not say what it is".to_owned(),
@@ -56,27 +56,27 @@ impl Info {
     }
 }
 
-/// What does not change while it is measured.
+/// Facts that do not change during a measurement.
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
     /// Name and version.
     pub(super) server: String,
-    /// Its name as KVBench's tables have it: that of the store.
+    /// Its name in KVBench's tables: that of the store.
     pub(super) store: String,
-    /// Threads that serve clients, if that is known.
+    /// The number of threads that serve clients, if known.
     pub(super) threads: Option<u32>,
-    /// `appendonly`, if it says so.
+    /// `appendonly`, if reported.
     pub(super) append_only: Option<String>,
-    /// `appendfsync`, if it says so.
+    /// `appendfsync`, if reported.
     pub(super) append_fsync: Option<String>,
 }
 
 impl Facts {
-    /// Asks for them.
+    /// Loads the facts.
     pub(super) fn of(connection: &mut Connection) -> Facts {
         let info = Info::of(connection);
         let io_threads = parameter(connection, "io-threads").and_then(|text| text.parse().ok());
-        // KVBench calls ember's keyspace, a hash table in memory with a log, "map".
+        // KVBench calls a hash table in memory with a log, like ember's keyspace, "map".
         let store = if info.name() == "ember" { "map".to_owned() } else { info.name() };
         Facts {
             server: info.server(),

@@ -1,15 +1,15 @@
-//! Why a benchmark ends before it is done.
+//! Why a benchmark ends early.
 
 use std::io;
 
 use ember_client::{Address, cause};
 
-/// Why a benchmark ends before it is done, in words.
+/// Why a benchmark ends early, as a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Failure(pub(super) String);
 
 impl Failure {
-    /// A connection that is gone.
+    /// Describes a lost connection.
     pub(super) fn lost(address: &Address, error: &io::Error) -> Failure {
         let place = address.shown_in_errors();
         Failure(if error.kind() == io::ErrorKind::UnexpectedEof {

@@ -1,41 +1,42 @@
-//! The figures of a test, computed from what was measured; and who was the slowest of all.
+//! The figures of a test, computed from the measurements, including what limited it.
 
 use super::recorder::ms;
 use super::target::TestResult;
 
-/// From this share of its time a thread counts as busy all the time.
+/// The share of its time from which a thread counts as fully busy.
 const BUSY: f64 = 0.95;
 
-/// From this share of the time of all its threads a server counts as busy: they are never all at work in every moment.
+/// The share of the time of all its threads from which a server counts as busy: they are never all active at every
+/// moment.
 const SERVER_BUSY: f64 = 0.9;
 
-/// From this share of its time that a thread waits for a processor, the machine is too small for all who run on it.
+/// The share of its time waiting for a processor from which a thread shows that the machine is overloaded.
 const CROWDED: f64 = 0.2;
 
-/// In less time than this nothing is said about who was busy.
+/// The duration in seconds below which no limit is determined.
 const SHORT_S: f64 = 0.1;
 
-/// Where the limit of a run was.
+/// What limited a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bound {
-    /// The load generator had no time left, the server had.
+    /// The load generator was busy, the server was not.
     Client,
-    /// The server had no time left, the load generator had.
+    /// The server was busy, the load generator was not.
     Server,
-    /// Neither had.
+    /// Both were busy.
     Both,
-    /// They, or they and others, had all processors of the machine.
+    /// They, possibly with other programs, used all processors of the machine.
     Machine,
-    /// Requests were sent at their rate.
+    /// Requests were sent at the given rate.
     Rate,
-    /// Both waited: for the network, for a disk, for each other.
+    /// Both waited: for the network, a disk, or each other.
     Neither,
-    /// It was over before this could be seen.
+    /// The run was too short to tell.
     TooShort,
 }
 
 impl Bound {
-    /// As it stands in tables.
+    /// The word for tables.
     pub(super) fn word(self) -> &'static str {
         match self {
             Bound::Client => "client",
@@ -49,7 +50,7 @@ impl Bound {
     }
 }
 
-/// Milliseconds of latency.
+/// Latency in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct LatencyFigures {
     pub(super) average: f64,
@@ -64,26 +65,26 @@ pub(super) struct LatencyFigures {
 /// The figures of a test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Figures {
-    /// Replies a second.
+    /// Replies per second.
     pub(super) rate: f64,
     pub(super) latency: LatencyFigures,
-    /// Which part of the requests that asked for something found it, if any asked.
+    /// The share of reading requests that found data, if there were any.
     pub(super) hit_rate: Option<f64>,
-    /// Processor time of the load generator for a request, in microseconds.
+    /// Processor time of the load generator per request, in microseconds.
     pub(super) client_us: f64,
-    /// Which part of the time the busiest thread was on a processor, or ready to be.
+    /// The share of the time in which the busiest thread was running or ready to run.
     pub(super) client_busy: f64,
-    /// Which part of the time that thread waited for a processor that others had.
+    /// The share of the time in which that thread waited for a processor used by others.
     pub(super) client_waiting: f64,
-    /// Processor time of the server for a request, in microseconds.
+    /// Processor time of the server per request, in microseconds.
     pub(super) server_us: Option<f64>,
-    /// How many processors the server used.
+    /// The number of processors that the server used.
     pub(super) server_processors: Option<f64>,
     pub(super) bound: Bound,
 }
 
 impl Figures {
-    /// The figures of a result.
+    /// Computes the figures of a result.
     pub(super) fn of(result: &TestResult) -> Figures {
         let measured = &result.measured;
         let seconds = measured.elapsed.as_secs_f64().max(1e-9);
@@ -146,7 +147,7 @@ fn bound(result: &TestResult, figures: &Figures, client_processors: f64) -> Boun
     }
 }
 
-/// That nothing was there of what the requests asked for, if so: then the figure is that of saying nil.
+/// Returns a warning if no request found data: the figures are then those of nil replies.
 pub(super) fn all_missed(result: &TestResult) -> Option<String> {
     let tally = &result.measured.tally;
     (tally.misses > 0 && tally.misses == tally.replies).then(|| {
@@ -154,7 +155,7 @@ pub(super) fn all_missed(result: &TestResult) -> Option<String> {
     })
 }
 
-/// What has to be said about a result, for it not to be misunderstood.
+/// Returns remarks that prevent misinterpretation of a result.
 pub(super) fn remarks(result: &TestResult, figures: &Figures) -> Vec<String> {
     let mut remarks = Vec::new();
     let busy = figures.client_busy * 100.0;
@@ -214,8 +215,8 @@ mod tests {
     use crate::target::Load;
     use crate::thread_time::ThreadTime;
 
-    /// A run of a second in which a thread was on a processor for `cpu` and waited for one for `waiting`, and a server with
-    /// two threads used so much of them.
+    /// Builds a run of one second in which a thread was on a processor for `cpu` and waited for one for `waiting`, and
+    /// a server with two threads used the given time.
     fn result(cpu: f64, waiting: f64, server: Option<f64>) -> TestResult {
         let seconds = Duration::from_secs_f64;
         let goal = Goal::Requests(1000);

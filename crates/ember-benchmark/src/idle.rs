@@ -1,4 +1,4 @@
-//! `-I`: connections that are open and say nothing, to see what they cost a server and when it closes them.
+//! `-I`: idle connections, to measure what they cost a server and when it closes them.
 
 use ember_client::{Address, Connection, put};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -9,10 +9,10 @@ use super::failure::Failure;
 use super::link::connect;
 use super::target::allow_sockets;
 
-/// Opens the connections and waits until all are closed by the server.
+/// Opens the connections and waits until the server has closed all.
 ///
 /// # Errors
-/// In words: a connection cannot be made; all were closed.
+/// A message: a connection cannot be opened; all were closed.
 pub(super) fn run(arguments: &BenchmarkArguments, address: Address) -> Result<u64, Failure> {
     let count = arguments.load.clients;
     allow_sockets(count);
@@ -30,8 +30,8 @@ pub(super) fn run(arguments: &BenchmarkArguments, address: Address) -> Result<u6
     }
 }
 
-/// Waits until the server closes connections, or says something over them that nobody asked for, which is the same here;
-/// which of them.
+/// Waits until the server closes connections, or sends unsolicited data over them, which is treated alike; returns
+/// which connections.
 fn wait(connections: &[Connection]) -> Result<Vec<bool>, Failure> {
     let sockets: Vec<_> = connections.iter().map(Connection::socket).collect();
     let mut fds: Vec<PollFd<'_>> = sockets.iter().map(|socket| PollFd::new(socket, PollFlags::IN)).collect();

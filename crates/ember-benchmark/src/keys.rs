@@ -1,4 +1,4 @@
-//! Which keys requests are about: numbers below a count, drawn in one of four patterns.
+//! The keys of requests: numbers below a count, drawn in one of four patterns.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -11,10 +11,10 @@ use rand_distr::{Distribution, Normal, Zipf};
 
 use super::arguments::KeyPattern;
 
-/// Digits of a key's number in a request, as redis-benchmark writes them.
+/// The number of digits of a key's number in a request, as in redis-benchmark.
 pub(super) const KEY_DIGITS: usize = 12;
 
-/// Most keys: as many as there are numbers of [`KEY_DIGITS`] digits.
+/// The maximum number of keys: as many as there are numbers of [`KEY_DIGITS`] digits.
 pub(super) const KEYS_MAX: u64 = 1_000_000_000_000;
 
 /// The exponent of YCSB's skewed workloads.
@@ -23,16 +23,16 @@ const ZIPF_EXPONENT: f64 = 0.99;
 /// Standard deviations from the middle of the keys to their ends.
 const GAUSSIAN_DEVIATIONS: f64 = 3.0;
 
-/// What the seeds of repeatable runs are made from.
+/// The base of the seeds of repeatable runs.
 const FIXED_SEED: u64 = 0x000E_3BE7_5EED;
 
-/// The keys of a run, from which each connection makes its sequence.
+/// The keys of a run, from which the sequence of each connection is created.
 #[derive(Clone, Debug)]
 pub(super) struct Keys {
     count: u64,
     pattern: KeyPattern,
     seed: u64,
-    /// Of a sequence, what comes next on whichever connection.
+    /// In a sequential pattern, the next number for any connection.
     next: Arc<AtomicU64>,
 }
 
@@ -48,28 +48,28 @@ enum Draw {
     Uniform,
     Zipf(Zipf<f64>),
     Gaussian(Normal<f64>),
-    /// The next one of all connections.
+    /// The next number, shared by all connections.
     Sequential(Arc<AtomicU64>),
 }
 
 impl Keys {
-    /// Numbers below `count`. With `is_distinct` each such value has seeds of its own.
+    /// Creates keys with numbers below `count`. With `is_distinct`, each instance has its own seeds.
     pub(super) fn new(count: u64, pattern: KeyPattern, is_distinct: bool) -> Keys {
         let seed = if is_distinct { RandomState::new().build_hasher().finish() } else { FIXED_SEED };
         Keys { count: count.max(1), pattern, seed, next: Arc::default() }
     }
 
-    /// How many.
+    /// The number of keys.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// The same keys from their beginning.
+    /// Returns the same keys from their beginning.
     pub(super) fn again(&self) -> Keys {
         Keys { next: Arc::default(), ..self.clone() }
     }
 
-    /// The sequence of connection `index`.
+    /// Creates the sequence of connection `index`.
     pub(super) fn sequence(&self, index: u64) -> KeySequence {
         let count = self.count;
         let draw = match self.pattern {
@@ -89,7 +89,7 @@ impl Keys {
 }
 
 impl KeySequence {
-    /// The next key. Constant time.
+    /// Returns the next key. Constant time.
     pub(super) fn next(&mut self) -> u64 {
         match &mut self.draw {
             Draw::One => 0,
@@ -98,26 +98,26 @@ impl KeySequence {
             Draw::Zipf(zipf) => (zipf.sample(&mut self.random) as u64).clamp(1, self.count) - 1,
             Draw::Gaussian(normal) => loop {
                 let number = normal.sample(&mut self.random).round();
-                // One in 370 is beyond the ends, and drawn again.
+                // One in 370 is outside the range, and drawn again.
                 if number >= 0.0 && number < self.count as f64 {
                     break number as u64;
                 }
             },
-            // It wraps after 2^64 keys, which nobody lives to see.
+            // The counter overflows only after 2^64 keys.
             Draw::Sequential(next) => next.fetch_add(1, Ordering::Relaxed) % self.count,
         }
     }
 }
 
-/// Writes a number below [`KEYS_MAX`] with all its [`KEY_DIGITS`].
+/// Writes a number below [`KEYS_MAX`] as [`KEY_DIGITS`] digits.
 pub(super) fn write_digits(number: u64, digits: &mut [u8]) {
-    // Halves of six digits, because divisions of 32 bits are the cheaper ones.
+    // In halves of six digits, because 32-bit divisions are cheaper.
     let (high, low) = digits.split_at_mut(KEY_DIGITS / 2);
     write_half((number / HALF) as u32, high);
     write_half((number % HALF) as u32, low);
 }
 
-/// Numbers of half of [`KEY_DIGITS`].
+/// The number of values of half of [`KEY_DIGITS`].
 const HALF: u64 = 1_000_000;
 
 fn write_half(mut number: u32, digits: &mut [u8]) {
@@ -136,7 +136,7 @@ mod tests {
         (0..number).map(|_| sequence.next()).collect()
     }
 
-    /// How many of the numbers are in a range.
+    /// The share of the numbers in a range.
     fn share(numbers: &[u64], range: std::ops::Range<u64>) -> f64 {
         numbers.iter().filter(|number| range.contains(number)).count() as f64 / numbers.len() as f64
     }
@@ -157,7 +157,7 @@ mod tests {
         for start in (0..1000).step_by(100) {
             assert!((share(&uniform, start..start + 100) - 0.1).abs() < 0.02);
         }
-        // Of a normal distribution 68 % are within one deviation.
+        // 68 % of a normal distribution are within one standard deviation.
         assert!((share(&gaussian, 333..667) - 0.68).abs() < 0.02, "{}", share(&gaussian, 333..667));
     }
 

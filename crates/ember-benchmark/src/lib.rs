@@ -1,4 +1,4 @@
-//! `ember-cli benchmark`: what a server can do, and how sure that is.
+//! `ember-cli benchmark`: measures the performance of a server, and how reliable the result is.
 
 mod arguments;
 mod compare;
@@ -34,13 +34,13 @@ use report::{csv, html, json, text};
 use target::{Load, Target, TestResult};
 use workload::Workload;
 
-/// Most bytes that are sent at once on a connection.
+/// The maximum number of bytes sent at a time on a connection.
 const BATCH_BYTES_MAX: usize = 1 << 30;
 
-/// What is wrong with the command line gives this.
+/// The exit code for an invalid command line.
 const EXIT_USAGE: u8 = 2;
 
-/// Measures what the options ask for, and prints it.
+/// Runs the measurements that the options select, and prints the results.
 pub fn run(arguments: &BenchmarkArguments) -> ExitCode {
     let prepared = workload::chosen(arguments).and_then(|workloads| {
         check_batches(&workloads, arguments.load.pipeline)?;
@@ -76,7 +76,7 @@ fn check_batches(workloads: &[Workload], pipeline: u32) -> Result<(), String> {
     }
 }
 
-/// How many answers were errors.
+/// Runs the selected measurement; returns the number of error replies.
 fn measure(arguments: &BenchmarkArguments, workloads: &[Workload], address: Address) -> Result<u64, Failure> {
     if arguments.load.idle {
         return idle::run(arguments, address);
@@ -95,7 +95,7 @@ fn measure(arguments: &BenchmarkArguments, workloads: &[Workload], address: Addr
     single(arguments, workloads, address)
 }
 
-/// One server, one test after the other.
+/// Measures one server, test by test.
 fn single(arguments: &BenchmarkArguments, workloads: &[Workload], address: Address) -> Result<u64, Failure> {
     let (output, data_bytes) = (&arguments.output, arguments.work.data_bytes);
     let load = Load::of(arguments);
@@ -117,7 +117,7 @@ fn single(arguments: &BenchmarkArguments, workloads: &[Workload], address: Addre
         } else if !output.json {
             put(text::block(&result).as_bytes());
         }
-        // What is endless has no end at which results would be looked at again.
+        // Endless runs never evaluate results again.
         if !arguments.load.endless {
             results.push(result);
         }

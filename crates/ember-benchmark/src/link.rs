@@ -1,4 +1,4 @@
-//! One connection of the load: what is under way on it.
+//! A connection of the load generator and its requests in flight.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,10 +10,10 @@ use super::keys::KeySequence;
 use super::replies::{ReplyCounter, Tally};
 use ember_client::{Address, Connection};
 
-/// A connection that has said who it is.
+/// Opens an authenticated connection.
 ///
 /// # Errors
-/// In words: nobody listens, the password is wrong, the database is none.
+/// A message: the server is unreachable, or the password or the database is wrong.
 pub(super) fn connect(address: &Address, is_resp3: bool) -> Result<Connection, Failure> {
     let mut connection = Connection::open(address).map_err(|error| {
         Failure(format!("Could not connect to the server at {}: {error}", address.shown_in_errors()))
@@ -36,27 +36,27 @@ pub(super) fn connect(address: &Address, is_resp3: bool) -> Result<Connection, F
     Ok(connection)
 }
 
-/// A connection with requests and replies under way. Nothing on it waits.
+/// A connection with requests in flight. No operation on it blocks.
 pub(super) struct Link {
     connection: Connection,
     counter: ReplyCounter,
     /// The keys of its requests.
     pub(super) keys: KeySequence,
-    /// Requests it was given so far.
+    /// The number of requests sent so far.
     pub(super) turn: u64,
-    /// Requests without a reply.
+    /// Requests without a reply yet.
     pub(super) in_flight: u32,
-    /// When the first of those was due, in nanoseconds since the start.
+    /// The due time of the first of those, in nanoseconds since the start.
     pub(super) due_ns: f64,
-    /// How much later each of the others was due.
+    /// The interval between the due times of the others.
     pub(super) step_ns: f64,
-    /// What there was no room for in the socket.
+    /// Bytes that the socket did not accept.
     unsent: Vec<u8>,
-    /// How much of that is sent by now.
+    /// How many of those have been sent.
     sent: usize,
-    /// The TLS layer has kept something that is to be sent.
+    /// Whether the TLS layer has buffered data to send.
     is_unflushed: bool,
-    /// Whether the event queue was asked to tell when there is room.
+    /// Whether write readiness was requested from the event queue.
     pub(super) is_watched_for_room: bool,
 }
 
@@ -80,7 +80,7 @@ impl Link {
         })
     }
 
-    /// Goes on with another connection. Nothing is under way on this one.
+    /// Continues with a new connection. Nothing may be in flight on the old one.
     ///
     /// # Errors
     /// Those of the system.
@@ -91,12 +91,12 @@ impl Link {
         Ok(())
     }
 
-    /// Whether something is still to be sent.
+    /// Whether data are still to be sent.
     pub(super) fn is_full(&self) -> bool {
         self.sent < self.unsent.len() || self.is_unflushed
     }
 
-    /// Sends bytes; what there is no room for is kept. Nothing else is waiting to be sent.
+    /// Sends bytes and keeps what the socket does not accept. Nothing else may be waiting to be sent.
     ///
     /// # Errors
     /// Those of the socket.
@@ -110,7 +110,7 @@ impl Link {
         self.flush()
     }
 
-    /// Sends what was kept.
+    /// Sends kept bytes.
     ///
     /// # Errors
     /// Those of the socket.
@@ -132,10 +132,10 @@ impl Link {
         Ok(())
     }
 
-    /// Takes one portion of what has come, and whether there may be more at once.
+    /// Reads one portion of data; returns whether more may be available at once.
     ///
     /// # Errors
-    /// Those of the socket, and what is no reply.
+    /// Those of the socket, and data that are not a reply.
     pub(super) fn receive(&mut self, buffer: &mut [u8], tally: &mut Tally) -> Result<bool, LinkError> {
         match self.connection.read_into(buffer) {
             Ok(0) => Err(LinkError::Io(io::ErrorKind::UnexpectedEof.into())),
@@ -143,7 +143,7 @@ impl Link {
                 self.counter
                     .feed(&buffer[..count], tally)
                     .map_err(|no_reply| LinkError::NoReply(no_reply.0))?;
-                // Of a plain socket the event queue tells again; what TLS has deciphered only TLS knows of.
+                // The event queue reports more data of a plain socket, but not data that TLS has already decrypted.
                 Ok(self.connection.is_tls())
             }
             Err(error) if is_later(&error) => Ok(false),
@@ -151,12 +151,12 @@ impl Link {
         }
     }
 
-    /// The text of the first error that was a reply.
+    /// Returns the text of the first error reply.
     pub(super) fn take_first_error(&mut self) -> Option<String> {
         self.counter.first_error.take()
     }
 
-    /// Whether bytes have come that belong to no request.
+    /// Whether no reply is incomplete.
     pub(super) fn is_between_replies(&self) -> bool {
         self.counter.is_between()
     }
@@ -168,17 +168,17 @@ impl AsFd for Link {
     }
 }
 
-/// What is wrong with a connection.
+/// The error of a connection.
 #[derive(Debug)]
 pub(super) enum LinkError {
     Io(io::Error),
-    /// There is no new one.
+    /// A new connection could not be opened.
     NotConnected(Failure),
-    /// What came is no reply; the beginning of it.
+    /// The data are not a reply; contains their beginning.
     NoReply(String),
 }
 
-/// Writes until there is no room; how much.
+/// Writes until the socket is full; returns the number of bytes.
 fn write_all(connection: &mut Connection, bytes: &[u8]) -> io::Result<usize> {
     let mut count = 0;
     while count < bytes.len() {

@@ -1,27 +1,27 @@
-//! Where figures come from: when they were measured, on which machine, with which program and command line.
+//! The origin of figures: time, machine, program and command line.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Options whose values are secrets.
 const SECRET_OPTIONS: [&str; 2] = ["-a", "--pass"];
-/// What is shown instead of a secret.
+/// Shown instead of a secret.
 const HIDDEN: &str = "***";
 
-/// Where figures come from.
+/// The origin of figures.
 #[derive(Clone, Debug)]
 pub(super) struct Origin {
     /// `2026-11-23 06:20:11 UTC`
     pub(super) date: String,
-    /// Name, system and processors.
+    /// Host name, system and processors.
     pub(super) host: String,
     /// Name and version.
     pub(super) client: String,
-    /// As it was written, but for passwords.
+    /// The command line without passwords.
     pub(super) command_line: String,
 }
 
 impl Origin {
-    /// Now and here.
+    /// Returns the origin of figures measured now on this machine.
     pub(super) fn now() -> Origin {
         let system = rustix::system::uname();
         let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
@@ -42,14 +42,14 @@ impl Origin {
         }
     }
 
-    /// Two lines.
+    /// Formats the origin as two lines.
     pub(super) fn lines(&self) -> String {
         let Origin { date, host, client, command_line } = self;
         format!("{date} on {host}\n{client}: {command_line}\n")
     }
 }
 
-/// A command line without its secrets.
+/// Formats a command line without its secrets.
 fn shown(words: impl Iterator<Item = String>) -> String {
     let mut text = "ember-cli".to_owned();
     let mut is_secret = false;
@@ -72,7 +72,7 @@ fn shown(words: impl Iterator<Item = String>) -> String {
     text
 }
 
-/// A URI without the password in it; other words as they are.
+/// Removes the password from a URI; returns other words unchanged.
 fn without_password(word: &str) -> String {
     let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
     let Some((who, place)) = rest.rsplit_once('@') else { return word.to_owned() };
@@ -80,18 +80,18 @@ fn without_password(word: &str) -> String {
     format!("{scheme}://{user}:{HIDDEN}@{place}")
 }
 
-/// A time in seconds since 1970, in the Gregorian calendar: years are counted from March, so that the day that some years
-/// lack is their last one.
+/// Formats a time in seconds since 1970, in the Gregorian calendar: years begin in March, so that the leap day is their
+/// last day.
 fn date(seconds: u64) -> String {
-    /// From the first of March of the year 0 to 1970.
+    /// Days from the first of March of the year 0 to 1970.
     const DAYS_BEFORE: u64 = 719_468;
-    /// In 400 years, after which the calendar repeats.
+    /// Days in 400 years, after which the calendar repeats.
     const DAYS_OF_CYCLE: u64 = 146_097;
     let days = seconds / 86_400 + DAYS_BEFORE;
     let (cycle, day) = (days / DAYS_OF_CYCLE, days % DAYS_OF_CYCLE);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
     let day = day - (365 * year + year / 4 - year / 100);
-    // Months from March have 153 days in each five of them.
+    // From March on, each five months have 153 days.
     let month = (5 * day + 2) / 153;
     let day = day - (153 * month + 2) / 5 + 1;
     let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };

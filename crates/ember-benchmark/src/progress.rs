@@ -1,4 +1,4 @@
-//! What is shown while a test runs, on a terminal: how far it is, requests a second, latencies.
+//! Shows the progress of a test on a terminal: the share completed, requests per second, latencies.
 
 use std::io::IsTerminal;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -9,12 +9,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::engine::Goal;
 use super::recorder::Series;
 
-/// Between two looks at what was recorded.
+/// The interval of updates.
 const REFRESH: Duration = Duration::from_millis(200);
 
 const BAR: &str = "{prefix} [{bar:30}] {percent:>3} % {msg}";
 
-/// Does something that records into `series`, and shows meanwhile how it goes if standard error is a terminal.
+/// Runs `work`, which records into `series`, and shows its progress if standard error is a terminal.
 pub(super) fn show<T>(name: &str, goal: Goal, series: &Series, work: impl FnOnce() -> T) -> T {
     if !std::io::stderr().is_terminal() {
         return work();

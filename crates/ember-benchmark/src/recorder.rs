@@ -1,7 +1,7 @@
-//! Latencies: a histogram for each thread, and what all threads saw in each tenth of a second.
+//! Records latencies: a histogram for each thread, and the sum over all threads for each tenth of a second.
 //!
-//! A thread records into the histogram of its tick. At the end of the tick that is added to the thread's own sum and to the
-//! tick of all threads, so that a latency is counted by one addition while the run is on.
+//! A thread records into the histogram of the current tick. At the end of the tick that is added to the thread's total
+//! and to the tick of all threads, so that recording a latency during the run is a single addition.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,45 +11,45 @@ use hdrhistogram::Histogram;
 /// Length of a tick, in nanoseconds.
 pub(super) const TICK_NS: u64 = 100_000_000;
 
-/// The finest difference of latencies that is seen, in nanoseconds.
+/// The resolution of latencies, in nanoseconds.
 const LATENCY_MIN_NS: u64 = 64;
 
 /// Latencies above an hour count as an hour.
 const LATENCY_MAX_NS: u64 = 3_600_000_000_000;
 
-/// Latencies are right to three digits.
+/// Latencies are accurate to three digits.
 const LATENCY_DIGITS: u8 = 3;
 
-/// Latencies in nanoseconds.
+/// A histogram of latencies in nanoseconds.
 pub(super) type Latencies = Histogram<u64>;
 
-/// No latencies.
+/// Creates an empty histogram.
 pub(super) fn no_latencies() -> Latencies {
     Histogram::new_with_bounds(LATENCY_MIN_NS, LATENCY_MAX_NS, LATENCY_DIGITS)
         .expect("bounds that are in order")
 }
 
-/// Nanoseconds as milliseconds.
+/// Converts nanoseconds to milliseconds.
 pub(super) fn ms(ns: u64) -> f64 {
     ns as f64 / 1e6
 }
 
-/// What happened in a tick, or in all of a run so far.
+/// The statistics of a tick, or of a run so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Moment {
-    /// When it ended, in seconds since the start.
+    /// Its end, in seconds since the start.
     pub(super) end_s: f64,
-    /// How long it was.
+    /// Its length, in seconds.
     pub(super) length_s: f64,
     /// Replies in it.
     pub(super) replies: u64,
     /// Median latency in milliseconds.
     pub(super) p50_ms: f64,
-    /// Latency of which one in a hundred is above.
+    /// 99th percentile of the latency in milliseconds.
     pub(super) p99_ms: f64,
 }
 
-/// What all threads record, as it comes. Cheap to clone.
+/// The records of all threads by tick. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     threads: usize,
@@ -58,25 +58,25 @@ pub(super) struct Series {
 
 #[derive(Debug, Default)]
 struct Ticks {
-    /// Ticks that some threads are not through with: how many are, and what they saw.
+    /// Ticks that some threads have not finished: the number of threads that have, and their latencies.
     open: BTreeMap<u64, (usize, Latencies)>,
-    /// Those that all are through with, in order.
+    /// Ticks that all threads have finished, in order.
     done: Vec<Moment>,
     replies: u64,
 }
 
 impl Series {
-    /// A series that `threads` threads record into.
+    /// Creates a series for `threads` threads.
     pub(super) fn new(threads: usize) -> Series {
         Series { threads, ticks: Arc::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Ticks> {
-        // What is behind the lock is whole between any two statements.
+        // The data under the lock are consistent between any two statements.
         self.ticks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a thread's tick.
+    /// Adds the tick of a thread.
     fn add(&self, index: u64, seen: &Latencies) {
         let mut ticks = self.lock();
         ticks.replies += seen.len();
@@ -90,13 +90,13 @@ impl Series {
         }
     }
 
-    /// How many replies have come by the last tick, and what was in that.
+    /// Returns the number of replies up to the last tick, and the statistics of that tick.
     pub(super) fn now(&self) -> (u64, Option<Moment>) {
         let ticks = self.lock();
         (ticks.replies, ticks.done.last().copied())
     }
 
-    /// All ticks of a run of `elapsed_ns`. The last one is as long as the run left of it.
+    /// Returns all ticks of a run of `elapsed_ns`. The last one has the length that remains.
     pub(super) fn finish(&self, elapsed_ns: u64) -> Vec<Moment> {
         let mut ticks = self.lock();
         let open = std::mem::take(&mut ticks.open);
@@ -110,7 +110,7 @@ impl Series {
             last.end_s = last.end_s.min(elapsed_s);
             last.length_s = last.end_s - start_s;
         }
-        // The rest of a tick says little; it goes to the tick before.
+        // A short last tick has little significance and is merged into the one before.
         if let [.., before, last] = done.as_mut_slice()
             && last.length_s < TICK_NS as f64 / 2e9
         {
@@ -133,7 +133,7 @@ fn moment(index: u64, length_ns: u64, seen: &Latencies) -> Moment {
     }
 }
 
-/// What one thread records.
+/// The records of one thread.
 pub(super) struct Recorder {
     tick: Latencies,
     index: u64,
@@ -142,7 +142,7 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    /// Nothing yet.
+    /// Creates an empty recorder.
     pub(super) fn new(series: &Series) -> Recorder {
         Recorder { tick: no_latencies(), index: 0, total: no_latencies(), series: series.clone() }
     }
@@ -153,7 +153,7 @@ impl Recorder {
         self.tick.record_n(latency, count).expect("a latency within the bounds");
     }
 
-    /// When the tick ends that is going on, in nanoseconds since the start.
+    /// The end of the current tick, in nanoseconds since the start.
     pub(super) fn tick_end_ns(&self) -> u64 {
         (self.index + 1) * TICK_NS
     }
@@ -174,7 +174,7 @@ impl Recorder {
         self.index += 1;
     }
 
-    /// All that was recorded.
+    /// Returns all recorded latencies.
     pub(super) fn finish(mut self) -> Latencies {
         self.end_tick();
         self.total

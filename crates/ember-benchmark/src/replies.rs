@@ -1,53 +1,54 @@
-//! Counting replies: finds their ends in what comes, whatever their types, without keeping them.
+//! Counts replies: finds their ends in the incoming data, whatever their types, without storing them.
 //!
-//! Replies are cut anywhere by the socket. What is kept between two pieces is a number of values that are still to come (a
-//! nested reply needs no stack: its elements only add to that number), a number of bytes to skip, and a line that has begun.
+//! The socket splits replies anywhere. The state between two pieces is the number of values still to come (a nested
+//! reply needs no stack: its elements only add to that number), the number of bytes to skip, and an incomplete line.
 
-/// Longest line of which the meaning matters: a type and a number. Of longer ones (statuses, errors) the beginning is kept.
+/// The maximum length of a line with a meaning here: a type and a number. Of longer ones (statuses, errors) the
+/// beginning is kept.
 const LINE_BYTES_MAX: usize = 256;
 
-/// Most values of one reply: far more than anybody has, so that sums of them do not overflow.
+/// The maximum number of values in one reply: far above real replies, and low enough that sums do not overflow.
 const VALUES_MAX: u64 = 1 << 40;
 
-/// What has been found so far.
+/// The counts so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     /// All replies.
     pub(super) replies: u64,
-    /// Those of them that are errors.
+    /// Replies that are errors.
     pub(super) errors: u64,
-    /// Those of them that are nil or an empty array: nothing was there.
+    /// Replies that are nil or an empty array: no data were found.
     pub(super) misses: u64,
 }
 
 /// Counts the replies of one connection.
 #[derive(Debug, Default)]
 pub(super) struct ReplyCounter {
-    /// Values to come before the reply that has begun is whole; 0 between replies.
+    /// Values to come until the current reply is complete; 0 between replies.
     values: u64,
-    /// Bytes of a string, its line end included, to come.
+    /// Bytes of a string still to come, including its line end.
     skip: u64,
-    /// A line that has begun.
+    /// An incomplete line.
     line: Vec<u8>,
-    /// Whether that line is longer than what is kept of it.
+    /// Whether that line is longer than its kept part.
     is_long: bool,
-    /// Whether what has begun is a push, which answers nothing.
+    /// Whether the current value is a push, which is not a reply to a request.
     is_push: bool,
-    /// The last byte of the line is `\r`.
+    /// Whether the last byte of the line is `\r`.
     is_returned: bool,
     /// The text of the first error.
     pub(super) first_error: Option<String>,
 }
 
-/// What is no reply.
+/// Data that are not a reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NoReply(pub(super) String);
 
 impl ReplyCounter {
-    /// Counts what ends in these bytes. Linear; nothing is kept but the beginning of a line.
+    /// Counts replies that end in these bytes. Linear; only the beginning of a line is kept.
     ///
     /// # Errors
-    /// When the bytes are no RESP; the counter is of no use then.
+    /// If the bytes are not RESP; the counter is unusable then.
     pub(super) fn feed(&mut self, mut bytes: &[u8], tally: &mut Tally) -> Result<(), NoReply> {
         while !bytes.is_empty() {
             if self.skip > 0 {
@@ -64,7 +65,7 @@ impl ReplyCounter {
             } else {
                 self.keep(&line[..end])?;
                 if self.is_long && self.is_returned {
-                    // Only the beginning is here, which is enough; its end is made whole.
+                    // Only the beginning was kept, which is enough; its end is restored.
                     self.line.push(b'\r');
                 }
                 let mut line = std::mem::take(&mut self.line);
@@ -77,7 +78,7 @@ impl ReplyCounter {
         Ok(())
     }
 
-    /// Whether nothing has begun.
+    /// Whether no reply has begun.
     pub(super) fn is_between(&self) -> bool {
         self.values == 0 && self.skip == 0 && self.line.is_empty()
     }
@@ -97,7 +98,7 @@ impl ReplyCounter {
         }
     }
 
-    /// Goes on in a string, to its line end.
+    /// Skips the rest of a string, including its line end.
     fn skip_string<'a>(&mut self, bytes: &'a [u8], tally: &mut Tally) -> Result<&'a [u8], NoReply> {
         let count = usize::try_from(self.skip).unwrap_or(usize::MAX).min(bytes.len());
         let (skipped, rest) = bytes.split_at(count);
@@ -117,7 +118,7 @@ impl ReplyCounter {
         Ok(rest)
     }
 
-    /// One line without its `\n`.
+    /// Handles one line without its `\n`.
     fn take_line(&mut self, line: &[u8], tally: &mut Tally) -> Result<(), NoReply> {
         let [kind, text @ .., b'\r'] = line else { return Err(no_reply(line)) };
         let is_reply = self.values == 0;
@@ -146,7 +147,7 @@ impl ReplyCounter {
                     }
                     tally.misses += u64::from(is_reply && count == 0 && *kind != b'|');
                     let pairs = if matches!(kind, b'%' | b'|') { 2 * count } else { count };
-                    // Attributes come before a value, and are none.
+                    // Attributes precede a value and are not values themselves.
                     self.values += pairs + u64::from(*kind == b'|');
                     if self.values > VALUES_MAX {
                         return Err(no_reply(line));
@@ -177,7 +178,7 @@ impl ReplyCounter {
     }
 }
 
-/// A length or count; nothing for -1.
+/// Parses a length or count; None for -1.
 fn number(text: &[u8], line: &[u8]) -> Result<Option<u64>, NoReply> {
     if text == b"-1" {
         return Ok(None);
@@ -190,7 +191,7 @@ fn number(text: &[u8], line: &[u8]) -> Result<Option<u64>, NoReply> {
 }
 
 fn no_reply(line: &[u8]) -> NoReply {
-    /// How much of it is shown.
+    /// The maximum number of bytes shown.
     const SHOWN_BYTES: usize = 40;
     NoReply(format!("\"{}\"", line[..line.len().min(SHOWN_BYTES)].escape_ascii()))
 }

@@ -1,22 +1,22 @@
-//! Requests as bytes: built once, with the digits of keys written into their places again and again.
+//! Requests as bytes: built once, with the digits of keys overwritten for each request.
 
 use ember_protocol::client::encode_command;
 
 use super::keys::{KEY_DIGITS, KeySequence, write_digits};
 
-/// What stands for a key in a command.
+/// The placeholder for a key in a command.
 const KEY_WORD: &[u8] = b"__key__";
 
-/// What stands for the number of a key in a command.
+/// The placeholder for the number of a key in a command.
 const NUMBER_WORD: &[u8] = b"__rand_int__";
 
-/// What stands for a value in a command.
+/// The placeholder for a value in a command.
 const DATA_WORD: &[u8] = b"__data__";
 
-/// What keys begin with.
+/// The prefix of keys.
 pub(super) const KEY_PREFIX: &[u8] = b"key:";
 
-/// One request, and where its keys' digits are.
+/// A request, and the positions of its keys' digits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Template {
     bytes: Vec<u8>,
@@ -24,7 +24,7 @@ pub(super) struct Template {
 }
 
 impl Template {
-    /// The request of a command in which the words of this file stand for keys and values.
+    /// Builds the request of a command with placeholders for keys and values.
     pub(super) fn of_command(words: &[Vec<u8>], data: &[u8]) -> Template {
         let mut holes_in_words = Vec::new();
         let filled: Vec<Vec<u8>> = words
@@ -37,7 +37,7 @@ impl Template {
             .collect();
         let mut bytes = Vec::new();
         encode_command(&filled, &mut bytes);
-        // Where each word is in the request: behind those before it, and the line with its length.
+        // The offset of each word in the request: after those before it, and the line with its length.
         let mut holes = Vec::new();
         let mut at = format!("*{}\r\n", filled.len()).len();
         for (word, offsets) in filled.iter().zip(holes_in_words) {
@@ -48,12 +48,12 @@ impl Template {
         Template { bytes, holes }
     }
 
-    /// Bytes that are sent as they are.
+    /// Builds a request that is sent unchanged.
     pub(super) fn of_bytes(bytes: &[u8]) -> Template {
         Template { bytes: bytes.to_vec(), holes: Vec::new() }
     }
 
-    /// How many numbers of keys are in it.
+    /// The number of key numbers in it.
     pub(super) fn hole_count(&self) -> usize {
         self.holes.len()
     }
@@ -64,7 +64,7 @@ impl Template {
     }
 }
 
-/// A word with zeros for digits, and where those are.
+/// Fills the placeholders of a word with zeros for digits; returns it and the positions of those.
 fn fill(word: &[u8], data: &[u8]) -> (Vec<u8>, Vec<usize>) {
     let mut filled = Vec::new();
     let mut holes = Vec::new();
@@ -91,15 +91,15 @@ fn fill(word: &[u8], data: &[u8]) -> (Vec<u8>, Vec<usize>) {
     (filled, holes)
 }
 
-/// What a connection sends at once. One for each thread: only the digits differ between connections.
+/// The requests that a connection sends at a time. One for each thread: only the digits differ between connections.
 pub(super) struct Batch {
-    /// The kinds of request, and how many of each come in a row.
+    /// The kinds of requests, and how many of each are sent in a row.
     parts: Vec<(Template, u32)>,
     bytes: Vec<u8>,
 }
 
 impl Batch {
-    /// Batches of up to `count` requests.
+    /// Creates a buffer for batches of up to `count` requests.
     pub(super) fn new(parts: &[(Template, u32)], count: u32) -> Batch {
         let parts: Vec<_> = parts.iter().filter(|(_, times)| *times > 0).cloned().collect();
         let bytes = match parts.as_slice() {
@@ -109,8 +109,8 @@ impl Batch {
         Batch { parts, bytes }
     }
 
-    /// The bytes of `count` requests, at most as many as the batch is for, with the next keys. `turn` is the number of
-    /// requests this connection has sent before: it says which kind is next.
+    /// Returns the bytes of `count` requests, at most the maximum of the batch, with the next keys. `turn` is the
+    /// number of requests that this connection has sent before, which determines the next kind.
     pub(super) fn fill(&mut self, count: u32, turn: u64, keys: &mut KeySequence) -> &[u8] {
         let Batch { parts, bytes } = self;
         if let [(template, _)] = parts.as_slice() {
@@ -134,7 +134,7 @@ impl Batch {
     }
 }
 
-/// Which part a request belongs to.
+/// Returns the part that a request belongs to.
 pub(super) fn part_at<T>(parts: &[(T, u32)], turn: u64) -> usize {
     let sum: u64 = parts.iter().map(|(_, times)| u64::from(*times)).sum();
     let mut place = turn % sum.max(1);

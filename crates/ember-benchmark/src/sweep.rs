@@ -1,4 +1,4 @@
-//! How throughput grows with connections and with pipelines: short runs for the plots of `--report`.
+//! Measures how throughput scales with connections and with pipelines: short runs for the plots of `--report`.
 
 use std::time::Duration;
 
@@ -8,26 +8,26 @@ use super::figures::Figures;
 use super::target::{Load, Target};
 use super::workload::Workload;
 
-/// Connections, and pipelines, that are tried.
+/// The numbers of connections, and the pipelines, to measure.
 const STEPS: [u32; 5] = [1, 4, 16, 64, 256];
 
-/// How long each is.
+/// The duration of each run.
 const STEP: Duration = Duration::from_millis(300);
 
-/// Most bytes that are sent at once.
+/// The maximum number of bytes sent at a time.
 const BATCH_BYTES_MAX: usize = 16 << 20;
 
-/// Requests a second of one test: beside what was varied.
+/// Requests per second of one test, by the varied parameter.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scaling {
     pub(super) by_clients: Vec<(u32, f64)>,
     pub(super) by_pipeline: Vec<(u32, f64)>,
 }
 
-/// Measures each test with other connections and other pipelines, in a closed loop.
+/// Measures each test with other numbers of connections and other pipelines, in a closed loop.
 ///
 /// # Errors
-/// In words: the server cannot be measured.
+/// A message: the server cannot be measured.
 pub(super) fn run(target: &mut Target, workloads: &[Workload], load: &Load) -> Result<Vec<Scaling>, Failure> {
     let mut scalings = Vec::new();
     for workload in workloads {

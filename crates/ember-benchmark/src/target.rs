@@ -1,4 +1,4 @@
-//! A server that is measured: its connections, what is filled into it, and one test after the other.
+//! A server under test: its connections, the data that tests need, and the sequence of tests.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use super::requests::Template;
 use super::workload::{ELEMENT_PREFIX, LIST, Needs, SET, SORTED_SET, Workload, data, set_words};
 use ember_client::{Address, Connection};
 
-/// Requests that are sent at once to fill a server.
+/// The pipeline for filling a server.
 const FILL_PIPELINE: u32 = 128;
 
-/// Most bytes that are sent at once to fill a server.
+/// The maximum number of bytes sent at a time to fill a server.
 const FILL_BYTES: u32 = 1 << 20;
 
 /// How a test is run.
@@ -30,21 +30,21 @@ pub(super) struct Load {
     pub(super) pipeline: u32,
     pub(super) threads: u32,
     pub(super) rate: Option<f64>,
-    /// Whether each batch has a connection of its own.
+    /// Whether each batch uses a new connection.
     pub(super) reconnects: bool,
     pub(super) warm_up: Option<Duration>,
     pub(super) timeout: Duration,
 }
 
 impl Load {
-    /// What the options say.
+    /// Returns the load that the options describe.
     pub(super) fn of(arguments: &BenchmarkArguments) -> Load {
         let options = &arguments.load;
         Load {
             goal: options.duration.map_or(Goal::Requests(options.requests), Goal::Time),
             clients: options.clients,
             pipeline: options.pipeline,
-            // A thread without a connection has nothing to do.
+            // A thread without a connection would be idle.
             threads: options.threads.min(options.clients),
             rate: options.rate,
             reconnects: options.keep_alive == 0,
@@ -65,21 +65,21 @@ impl Load {
     }
 }
 
-/// What a test has shown, and how it was run.
+/// The result of a test, and its load.
 #[derive(Clone, Debug)]
 pub(super) struct TestResult {
     pub(super) name: String,
     pub(super) load: Load,
     pub(super) measured: Measured,
-    /// Processor time the server used meanwhile, if it says so.
+    /// Processor time that the server used meanwhile, if reported.
     pub(super) server_cpu: Option<Duration>,
-    /// Threads of the server that serve clients, if it says so.
+    /// Threads of the server that serve clients, if reported.
     pub(super) server_threads: Option<u32>,
-    /// Whether the server is on this machine, and shares its processors.
+    /// Whether the server is on this machine and shares its processors.
     pub(super) is_local: bool,
 }
 
-/// A server that is measured.
+/// A server under test.
 pub(super) struct Target {
     pub(super) address: Address,
     pub(super) facts: Facts,
@@ -88,9 +88,9 @@ pub(super) struct Target {
     data: Vec<u8>,
     ttl: Option<u32>,
     is_resp3: bool,
-    /// Elements that tests which take elements away find, at least.
+    /// The minimum number of elements available to tests that remove elements.
     elements: u64,
-    /// Whether all keys have been written, to stay.
+    /// Whether all keys have been written, without an expiry.
     is_filled: bool,
 }
 
@@ -98,7 +98,7 @@ impl Target {
     /// Connects to a server.
     ///
     /// # Errors
-    /// In words: it is not there, or does not let us in.
+    /// A message: it is unreachable, or refuses the client.
     pub(super) fn open(address: Address, arguments: &BenchmarkArguments) -> Result<Target, Failure> {
         let is_resp3 = arguments.target.resp3;
         let mut control = connect(&address, is_resp3)?;
@@ -121,15 +121,15 @@ impl Target {
         })
     }
 
-    /// How many keys there are.
+    /// The number of keys.
     pub(super) fn key_count(&self) -> u64 {
         self.keys.count()
     }
 
-    /// Runs a test: fills what it needs, warms up, measures.
+    /// Runs a test: creates the data it needs, warms up, measures.
     ///
     /// # Errors
-    /// In words: a connection broke, the server says nothing or nonsense, it cannot be filled.
+    /// A message: a connection broke, the server sends nothing or invalid data, or its data cannot be created.
     pub(super) fn measure(&mut self, workload: &Workload, load: &Load) -> Result<TestResult, Failure> {
         self.fill(&workload.needs, load)?;
         let mut links = self.open_links(load)?;
@@ -158,7 +158,7 @@ impl Target {
         })
     }
 
-    /// The connections of each thread.
+    /// Opens the connections of each thread.
     fn open_links(&self, load: &Load) -> Result<Vec<Vec<Link>>, Failure> {
         allow_sockets(load.clients);
         let keys = self.keys.again();
@@ -203,7 +203,7 @@ impl Target {
         }
     }
 
-    /// Sends a command `count` times, with one number after the other.
+    /// Sends a command `count` times, with consecutive numbers.
     fn send_all(&self, words: &[Vec<u8>], count: u64, load: &Load) -> Result<(), Failure> {
         if count == 0 {
             return Ok(());
@@ -239,9 +239,9 @@ impl Target {
     }
 }
 
-/// Makes room for sockets, as far as the system lets us; opening them says what is missing.
+/// Raises the limit for sockets as far as the system allows; opening them reports what is missing.
 pub(super) fn allow_sockets(clients: u32) {
-    /// Files that are open besides.
+    /// Other open files.
     const OTHERS: u64 = 64;
     let limit = getrlimit(Resource::Nofile);
     let wanted = u64::from(clients) + OTHERS;

@@ -1,23 +1,23 @@
-//! What a thread of the load generator has used: the processor, and the waiting for one.
+//! Processor time of a load generator thread, and its time waiting for a processor.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Where Linux says how long a thread was ready to run and did not.
+/// Where Linux reports how long a thread was ready but not running.
 const SCHEDULER_FILE: &str = "/proc/thread-self/schedstat";
 
-/// Times of one thread.
+/// The times of one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ThreadTime {
-    /// On a processor.
+    /// Time on a processor.
     pub(super) cpu: Duration,
-    /// Ready to run, but other threads had the processors. Zero where the system does not say.
+    /// Time in which it was ready to run while other threads had the processors. Zero if the system does not report it.
     pub(super) waiting: Duration,
 }
 
 impl ThreadTime {
-    /// That of the calling thread since it began.
+    /// Returns the times of the calling thread since its start.
     pub(super) fn now() -> ThreadTime {
         let time = clock_gettime(ClockId::ThreadCPUTime);
         let cpu = Duration::new(
@@ -30,7 +30,7 @@ impl ThreadTime {
         ThreadTime { cpu, waiting: Duration::from_nanos(waiting) }
     }
 
-    /// The time since then.
+    /// Returns the times since `before`.
     pub(super) fn since(self, before: ThreadTime) -> ThreadTime {
         ThreadTime {
             cpu: self.cpu.saturating_sub(before.cpu),

@@ -1,5 +1,5 @@
-//! `--watch`: connections that watch keys, to see what a watch takes of a server's memory, and how late the last of those
-//! who watch a key is told of its change.
+//! `--watch`: connections that watch keys, to measure the server memory per watch, and the latency until the last
+//! watcher of a key is notified of its change.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,22 +16,22 @@ use super::failure::Failure;
 use super::link::connect;
 use super::target::allow_sockets;
 
-/// Connections looked at between two waits.
+/// The maximum number of connections served between two waits.
 const EVENTS_MAX: usize = 1024;
 
-/// Bytes read at once.
+/// Bytes read at a time.
 const READ_BYTES: usize = 64 * 1024;
 
-/// What the values of changes begin with; a number of 16 digits follows.
+/// The prefix of changed values; a number of 16 digits follows.
 const MARKER: &str = "change:";
 
-/// A connection that watches, and what has come of a state that is not whole.
+/// A watching connection, and its incomplete state.
 struct Watcher {
     connection: Connection,
     begun: Vec<u8>,
 }
 
-/// All that watch, and the queue that tells which of them have something to read.
+/// All watching connections, and the event queue for their input.
 struct Watchers<'a> {
     address: &'a Address,
     all: Vec<Watcher>,
@@ -42,7 +42,7 @@ struct Watchers<'a> {
 /// Watches keys until the time is over or the server ends it; changes some at `--rate`.
 ///
 /// # Errors
-/// In words: a connection cannot be made or is lost, an answer is an error.
+/// A message: a connection cannot be opened or is lost, or a reply is an error.
 pub(super) fn run(arguments: &BenchmarkArguments, address: Address) -> Result<u64, Failure> {
     let load = &arguments.load;
     let keys = load.watch.unwrap_or(1);
@@ -80,7 +80,7 @@ pub(super) fn run(arguments: &BenchmarkArguments, address: Address) -> Result<u6
         let key = number % keys;
         ask_all(&address, &mut control, &[vec!["SET".to_owned(), name(key), value(number)]])?;
         let answered = Instant::now();
-        // Others may write too: what counts is this change.
+        // Other clients may write, too: only this change counts.
         let marker = format!("{MARKER}{number:016}");
         let mut left = watchers_of(key, keys, u64::from(load.clients));
         while left > 0 {
@@ -105,7 +105,7 @@ fn name(key: u64) -> String {
     format!("watch:{key:010}")
 }
 
-/// How many of the connections watch a key.
+/// The number of connections that watch a key.
 fn watchers_of(key: u64, keys: u64, clients: u64) -> u64 {
     if keys >= clients { 1 } else { clients / keys + u64::from(key < clients % keys) }
 }
@@ -133,7 +133,7 @@ fn ask_all(address: &Address, connection: &mut Connection, commands: &[Vec<Strin
     }
 }
 
-/// The resident memory of the server's process, if it tells that.
+/// Returns the resident memory of the server's process, if it is reported.
 fn resident(address: &Address, connection: &mut Connection) -> Result<Option<u64>, Failure> {
     let info = connection.ask(&["INFO", "memory"]).map_err(|error| Failure::lost(address, &error))?;
     let text = info.text();
@@ -142,7 +142,7 @@ fn resident(address: &Address, connection: &mut Connection) -> Result<Option<u64
 }
 
 impl<'a> Watchers<'a> {
-    /// Opens the connections, and lets each watch its share of the keys, or all of them the same ones.
+    /// Opens the connections, each watching its share of the keys, or all the same ones.
     fn begin(address: &'a Address, clients: u32, keys: u64, batch: usize) -> Result<Watchers<'a>, Failure> {
         let queue = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(no_queue)?;
         let mut all = Vec::with_capacity(clients as usize);
@@ -172,12 +172,12 @@ impl<'a> Watchers<'a> {
         Ok(())
     }
 
-    /// Reads what has come, or comes within a time.
+    /// Reads available data, or data that arrive within a time.
     fn read(&mut self, wait: Option<Duration>) -> Result<(), Failure> {
         self.take(wait, |_| 0).map(drop)
     }
 
-    /// The same; how often a text was in it.
+    /// Like [`Watchers::read`]; returns how often a text occurs in the data.
     fn count(&mut self, text: &[u8], wait: Duration) -> Result<u64, Failure> {
         self.take(Some(wait), |state| state.windows(text.len()).filter(|part| *part == text).count() as u64)
     }
@@ -202,7 +202,7 @@ impl<'a> Watchers<'a> {
             };
             let read = read.map_err(|error| Failure::lost(self.address, &error))?;
             begun.extend_from_slice(&self.buffer[..read]);
-            // A value ends its state, and has no line end in it.
+            // A value ends its state and contains no line end.
             let whole = begun.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
             found += look(&begun[..whole]);
             begun.drain(..whole);

@@ -1,4 +1,4 @@
-//! Workloads: which requests a test sends, and what has to be there before they mean anything.
+//! Workloads: the requests of a test, and the data that must exist before it.
 
 use std::os::unix::ffi::OsStrExt;
 
@@ -10,24 +10,24 @@ use super::requests::Template;
 /// A test.
 #[derive(Clone, Debug)]
 pub(super) struct Workload {
-    /// As it stands in reports.
+    /// The name in reports.
     pub(super) name: String,
-    /// Kinds of requests, and how many of each come in a row.
+    /// The kinds of requests, and how many of each are sent in a row.
     pub(super) parts: Vec<(Template, u32)>,
-    /// Which of the parts ask for something that may not be there.
+    /// Which of the parts read data that may be missing.
     pub(super) reads: Vec<bool>,
-    /// What is made first.
+    /// The data to create first.
     pub(super) needs: Needs,
 }
 
-/// What has to be there.
+/// The data that a test needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Needs {
     /// Nothing.
     Nothing,
     /// A string at every key.
     Keys,
-    /// A string at every key that these words make, each with a number of a key in it.
+    /// A string at every key that these words produce, each with the number of a key in it.
     Strings(Vec<Vec<u8>>),
     /// A list of this many elements, or of as many as there are requests.
     List(Option<u64>),
@@ -37,23 +37,23 @@ pub(super) enum Needs {
     SortedSet,
 }
 
-/// The list of the tests of lists.
+/// The list used by tests of lists.
 pub(super) const LIST: &str = "mylist";
-/// The set of the tests of sets.
+/// The set used by tests of sets.
 pub(super) const SET: &str = "myset";
-/// The sorted set of the tests of sorted sets.
+/// The sorted set used by tests of sorted sets.
 pub(super) const SORTED_SET: &str = "myzset";
-/// What elements of sets begin with.
+/// The prefix of elements in sets.
 pub(super) const ELEMENT_PREFIX: &str = "element:";
 
-/// Commands that read strings: for them keys are filled.
+/// Commands that read strings, for which keys are filled.
 const STRING_READERS: [&[u8]; 5] = [b"GET", b"MGET", b"GETRANGE", b"STRLEN", b"SUBSTR"];
 
-/// A test that everybody knows.
+/// A predefined test.
 struct Known {
-    /// As it is asked for, with the names of groups it belongs to.
+    /// Its names for `-t`, including those of groups it belongs to.
     names: &'static [&'static str],
-    /// As it stands in redis-benchmark's reports.
+    /// Its name in redis-benchmark's reports.
     title: &'static str,
     command: &'static str,
     reads: bool,
@@ -117,21 +117,21 @@ const TESTS: [Known; 19] = [
     test(&["mset"], "MSET (10 keys)", "MSET", false, Needs::Nothing),
 ];
 
-/// Keys of one MSET.
+/// Keys per MSET.
 const MSET_KEYS: usize = 10;
 
-/// The byte that values are made of, as redis-benchmark makes them.
+/// The byte that values consist of, as in redis-benchmark.
 const DATA_BYTE: u8 = b'x';
 
-/// A value.
+/// Creates a value.
 pub(super) fn data(options: &WorkOptions) -> Vec<u8> {
     vec![DATA_BYTE; options.data_bytes as usize]
 }
 
-/// What the options ask for, in order.
+/// Returns the workloads that the options select, in order.
 ///
 /// # Errors
-/// In words: tests that do not exist, commands that are none, options that do not go together.
+/// A message: unknown tests, invalid commands, or conflicting options.
 pub(super) fn chosen(arguments: &BenchmarkArguments) -> Result<Vec<Workload>, String> {
     let options = &arguments.work;
     let data = data(options);
@@ -157,7 +157,7 @@ pub(super) fn chosen(arguments: &BenchmarkArguments) -> Result<Vec<Workload>, St
     Ok(workloads)
 }
 
-/// SET of a key, with an expiry if that is wanted.
+/// Builds SET of a key, with an optional expiry.
 pub(super) fn set_words(key: &[u8], ttl: Option<u32>) -> Vec<Vec<u8>> {
     let mut words = vec![b"SET".to_vec(), key.to_vec(), b"__data__".to_vec()];
     words.extend(ttl.into_iter().flat_map(|ttl| [b"EX".to_vec(), ttl.to_string().into_bytes()]));
@@ -187,7 +187,7 @@ fn custom(words: &[Vec<u8>], data: &[u8]) -> Workload {
     Workload { name: shown.join(" "), parts: vec![(template, 1)], reads: vec![is_reader], needs }
 }
 
-/// The strings that a command reads. A key with several numbers in it stands for too many.
+/// Determines the strings that a command reads. A key with several numbers would need too many strings.
 fn needs_of_reader(words: &[Vec<u8>], data: &[u8]) -> Needs {
     let keys = if words[0].eq_ignore_ascii_case(b"MGET") {
         &words[1..]

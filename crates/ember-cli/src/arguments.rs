@@ -1,4 +1,4 @@
-//! What can be written on the command line.
+//! The command line of ember-cli.
 
 #[cfg(test)]
 mod packaging_tests;
@@ -26,7 +26,8 @@ Environment: EMBERCLI_AUTH or REDISCLI_AUTH has the password, EMBERCLI_HISTFILE 
 EMBERCLI_RCFILE that of the settings (~/.emberclirc).
 Exit codes: 0 the command was answered; 1 it could not be sent, or with -e the answer is an error.";
 
-/// The command line of ember, for servers. Without a command it reads commands from the terminal or standard input.
+/// Redis-compatible command-line client, with a load generator and tools for data files. Without a command, reads
+/// commands from the terminal or standard input.
 #[derive(Debug, Parser)]
 #[command(
     name = "ember-cli",
@@ -61,23 +62,23 @@ pub(crate) struct ClientArguments {
     version: Option<bool>,
 }
 
-/// In which database, and in which words.
+/// The database and the protocol.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Server")]
 pub(crate) struct SessionOptions {
-    /// The number of the database.
+    /// Database number.
     #[arg(short = 'n', value_name = "DATABASE")]
     pub(crate) database: Option<u32>,
-    /// Speak RESP2.
+    /// Use RESP2.
     #[arg(short = '2')]
     pub(crate) resp2: bool,
-    /// Speak RESP3.
+    /// Use RESP3.
     #[arg(short = '3')]
     pub(crate) resp3: bool,
-    /// Follow the redirections of a cluster (MOVED, ASK).
+    /// Follow cluster redirections (MOVED, ASK).
     #[arg(short = 'c')]
     pub(crate) cluster: bool,
-    /// Say on standard error where connections go to, and how long they take.
+    /// Report each connection and how long it took, on standard error.
     #[arg(long)]
     pub(crate) verbose: bool,
 }
@@ -86,49 +87,49 @@ pub(crate) struct SessionOptions {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Commands")]
 pub(crate) struct RunOptions {
-    /// Run the command this many times; -1 for ever.
+    /// Run the command this many times; -1 means forever.
     #[arg(short = 'r', value_name = "COUNT", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) repeat: i64,
-    /// Wait this many seconds between: with -r, --scan, --stat and others; for --latency how long it is measured.
+    /// Seconds between repetitions of -r, --scan, --stat and other modes; for --latency, the duration of a measurement.
     #[arg(short = 'i', value_name = "SECONDS", default_value_t = 0.0)]
     pub(crate) interval: f64,
     /// Read the last argument from standard input.
     #[arg(short = 'x')]
     pub(crate) last_from_stdin: bool,
-    /// Read the argument that is written as this word from standard input.
+    /// Replace this word in the command by an argument from standard input.
     #[arg(short = 'X', value_name = "WORD", allow_hyphen_values = true)]
     pub(crate) tag_from_stdin: Option<OsString>,
-    /// Read arguments as quoted strings: \"\\xff\" is one byte.
+    /// Parse arguments as quoted strings: \"\\xff\" is one byte.
     #[arg(long)]
     pub(crate) quoted_input: bool,
-    /// Exit with 1 when the answer is an error.
+    /// Exit with 1 if the reply is an error.
     #[arg(short = 'e')]
     pub(crate) error_code: bool,
-    /// Run the script in a file; the arguments are keys, and behind a comma other arguments.
+    /// Run the script in this file with EVAL; the arguments are its keys, then, after a comma, its other arguments.
     #[arg(long, value_name = "FILE")]
     pub(crate) eval: Option<PathBuf>,
 }
 
-/// How answers are written.
+/// The format of replies.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputOptions {
-    /// Bytes as they are; this is what is done when the output is no terminal.
+    /// Print replies as raw bytes; the default if the output is not a terminal.
     #[arg(long)]
     pub(crate) raw: bool,
-    /// As on a terminal, also when the output is none.
+    /// Print formatted replies even if the output is not a terminal.
     #[arg(long)]
     pub(crate) no_raw: bool,
-    /// As comma-separated values.
+    /// Print replies as comma-separated values.
     #[arg(long)]
     pub(crate) csv: bool,
-    /// As JSON; speaks RESP3 if the server does and -2 is not given.
+    /// Print replies as JSON; uses RESP3 if the server supports it, unless -2 is given.
     #[arg(long)]
     pub(crate) json: bool,
-    /// As JSON in ASCII, with the escapes of quoted strings.
+    /// Print replies as ASCII JSON, with the escapes of quoted strings.
     #[arg(long)]
     pub(crate) quoted_json: bool,
-    /// What stands between elements in raw output.
+    /// Delimiter between elements in raw output.
     #[arg(
         short = 'd',
         value_name = "TEXT",
@@ -137,7 +138,7 @@ pub(crate) struct OutputOptions {
         hide_default_value = true
     )]
     pub(crate) element_delimiter: OsString,
-    /// What stands behind each answer in raw output.
+    /// Delimiter after each reply in raw output.
     #[arg(
         short = 'D',
         value_name = "TEXT",
@@ -146,7 +147,7 @@ pub(crate) struct OutputOptions {
         hide_default_value = true
     )]
     pub(crate) answer_delimiter: OsString,
-    /// Whether messages of RESP3 that nobody asked for are shown; they are on a terminal.
+    /// Show RESP3 push messages; the default is yes on a terminal.
     #[arg(long, value_name = "YES|NO", value_parser = yes_or_no)]
     pub(crate) show_pushes: Option<bool>,
 }
@@ -159,71 +160,73 @@ fn yes_or_no(text: &str) -> Result<bool, String> {
     }
 }
 
-/// What is done instead of running commands.
+/// Modes other than running commands.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Modes")]
 pub(crate) struct ModeOptions {
-    /// Send requests from standard input as they are, as fast as the server takes them.
+    /// Send raw requests from standard input, as fast as the server accepts them.
     #[arg(long)]
     pub(crate) pipe: bool,
-    /// Give up when no answer comes for this many seconds behind the last request; 0 never.
+    /// With --pipe: exit if no reply arrives for this many seconds after the last request; 0 means never.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub(crate) pipe_timeout: u64,
     /// List all keys.
     #[arg(long)]
     pub(crate) scan: bool,
-    /// Only keys that match; for --scan, --bigkeys, --memkeys and --hotkeys.
+    /// Only keys that match this pattern; for --scan, --bigkeys, --memkeys and --hotkeys.
     #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
     pub(crate) pattern: Option<OsString>,
-    /// The same as a quoted string.
+    /// Like --pattern, parsed as a quoted string.
     #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
     pub(crate) quoted_pattern: Option<OsString>,
-    /// Ask for this many keys at once.
+    /// COUNT of each SCAN call.
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     pub(crate) count: u64,
-    /// Look for the largest key of each type, by elements.
+    /// Find the largest key of each type, by number of elements.
     #[arg(long)]
     pub(crate) bigkeys: bool,
-    /// Look for the largest key of each type, by memory.
+    /// Find the largest key of each type, by memory.
     #[arg(long)]
     pub(crate) memkeys: bool,
-    /// The same; of this many elements each, 0 for all.
+    /// Like --memkeys, sampling this many elements of each key; 0 means all.
     #[arg(long, value_name = "COUNT")]
     pub(crate) memkeys_samples: Option<u64>,
-    /// Look for the keys most used; needs an LFU eviction policy.
+    /// Find the most frequently used keys; requires an LFU eviction policy.
     #[arg(long)]
     pub(crate) hotkeys: bool,
-    /// A line of statistics each second.
+    /// Print a line of statistics every second.
     #[arg(long)]
     pub(crate) stat: bool,
-    /// Watch the command: a line for each new result, with its version; a lost connection goes on where it was.
+    /// Watch the command: print a line for each new result, with its version; reconnects and resumes after a lost
+    /// connection.
     #[arg(long)]
     pub(crate) watch: bool,
-    /// The version that --watch begins behind.
+    /// With --watch: resume after this version.
     #[arg(long, value_name = "VERSION", requires = "watch")]
     pub(crate) since: Option<String>,
-    /// Measure the time an answer takes.
+    /// Measure the round-trip time of PING.
     #[arg(long)]
     pub(crate) latency: bool,
-    /// The same, a new line every 15 seconds (-i).
+    /// Like --latency, with a new line every 15 seconds (-i).
     #[arg(long)]
     pub(crate) latency_history: bool,
-    /// The same as a spectrum in colours, a new line every second (-i).
+    /// Like --latency, as a coloured spectrum, with a new line every second (-i).
     #[arg(long)]
     pub(crate) latency_dist: bool,
-    /// Measure for this many seconds how long this machine keeps a program waiting that needs nothing; no server is asked.
+    /// Measure for this many seconds how long this machine delays a running program; connects to no server.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) intrinsic_latency: Option<u64>,
-    /// Use the server as a cache of this many keys, a fifth of which are most of the use, and count the hits.
+    /// Test the server as a cache of this many keys, the last fifth of which gets most of the requests, and report the
+    /// hit rate.
     #[arg(long, value_name = "KEYS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) lru_test: Option<u64>,
-    /// Copy the data of the server into an RDB file here; - is standard output.
+    /// Copy the server's data to a local RDB file; - means standard output.
     #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     pub(crate) rdb: Option<PathBuf>,
-    /// Show the commands that a replica of the server gets, as comma-separated values.
+    /// Act as a replica and print the commands it receives, as comma-separated values.
     #[arg(long)]
     pub(crate) replica: bool,
-    /// As --rdb, of the functions alone.
+    /// Like --rdb, for functions only.
     #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     pub(crate) functions_rdb: Option<PathBuf>,
 }
@@ -232,21 +235,21 @@ pub(crate) struct ModeOptions {
 #[derive(Debug, Parser)]
 #[command(name = "ember-cli", version = ember_version::SHOWN, disable_help_subcommand = true)]
 pub(crate) struct ToolArguments {
-    /// What is to be done.
+    /// The tool to run.
     #[command(subcommand)]
     pub(crate) tool: Tool,
 }
 
-/// What is done with servers under load, and with files.
+/// Tools for servers under load and for files.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tool {
-    /// Measure what a server can do.
+    /// Measure the performance of a server.
     Benchmark(Box<BenchmarkArguments>),
-    /// Say whether files are whole, and what is in them.
+    /// Check data files for damage, and show what they contain.
     Check(Check),
-    /// Copy what is good of a damaged file. The original is only read.
+    /// Copy the intact part of a damaged file. The original is not modified.
     Repair(Repair),
-    /// Copy an RDB file or AOF, encrypted or plain.
+    /// Copy an RDB file or AOF, encrypted or unencrypted.
     Convert(Convert),
 }
 
@@ -259,10 +262,10 @@ const CODES_OF_COPIES: &str = "Exit codes: 0 the copy is there; 1 the original i
 #[derive(Debug, Args)]
 #[command(after_help = CODES_OF_CHECK)]
 pub(crate) struct Check {
-    /// RDB files, AOFs, manifests of AOFs, stores, or directories that have some of them.
+    /// RDB files, AOFs, AOF manifests, stores, or directories containing them.
     #[arg(required = true, value_name = "FILE|DIRECTORY")]
     pub(crate) paths: Vec<PathBuf>,
-    /// The path is that of a copy of this store, which may be opened.
+    /// The store of which the path is a copy that may be opened.
     #[arg(long, hide = true, value_name = "FILE|DIRECTORY")]
     pub(crate) opened_as: Option<PathBuf>,
     #[command(flatten)]
@@ -275,7 +278,7 @@ pub(crate) struct Check {
 pub(crate) struct Repair {
     #[command(flatten)]
     pub(crate) copy: Copy,
-    /// Leave out the commands of an AOF that are marked with a later time (Unix time in seconds).
+    /// Leave out AOF commands with a later timestamp (Unix time in seconds).
     #[arg(long, value_name = "SECONDS")]
     pub(crate) until: Option<i64>,
     #[command(flatten)]
@@ -288,28 +291,28 @@ pub(crate) struct Repair {
 pub(crate) struct Convert {
     #[command(flatten)]
     pub(crate) copy: Copy,
-    /// What the copy is to be. Encrypted files are encrypted anew, with the first of the keys. Without it the copy is
-    /// what the original is.
+    /// Form of the copy. Encrypted files are encrypted again, with the first of the keys. Default: the form of the
+    /// original.
     #[arg(long, value_enum, required_unless_present = "target")]
     pub(crate) to: Option<Form>,
-    /// The server that is to read the copy.
+    /// The server that will read the copy.
     #[arg(long = "for", value_enum, value_name = "SERVER")]
     pub(crate) target: Option<ForServer>,
-    /// Leave out what that server lacks: expiries of hash fields, vector sets, vector indexes. Without it that is an error
-    /// which names the keys.
+    /// Leave out data that the server does not support: expiries of hash fields, vector sets, vector indexes. Without
+    /// this option such data is an error that names the keys.
     #[arg(long, requires = "target")]
     pub(crate) leave_out: bool,
     #[command(flatten)]
     pub(crate) key: KeyOption,
 }
 
-/// From where to where.
+/// The source and the target of a copy.
 #[derive(Debug, Args)]
 pub(crate) struct Copy {
-    /// An RDB file, an AOF, the manifest of an AOF, or a directory with one of them.
+    /// An RDB file, an AOF, an AOF manifest, or a directory containing one of them.
     #[arg(value_name = "FILE|DIRECTORY")]
     pub(crate) path: PathBuf,
-    /// Where the copy goes: a file that is not there, or for the AOF of a manifest a directory without one.
+    /// Target of the copy: a new file, or for an AOF with a manifest a directory without an AOF.
     #[arg(short, long, value_name = "NEW")]
     pub(crate) output: PathBuf,
 }
@@ -337,11 +340,11 @@ pub(crate) enum ForServer {
     Valkey9,
 }
 
-/// Where the keys of encrypted files come from.
+/// The source of encryption keys.
 #[derive(Debug, Args)]
 pub(crate) struct KeyOption {
-    /// The keys of encrypted files: 32 bytes, or lines of 64 hexadecimal digits or base64. Without it they are those in
-    /// the environment variable EMBER_ENCRYPTION_KEY, if that is set.
+    /// File with the keys of encrypted files: 32 bytes, or lines of 64 hexadecimal digits or base64. Default: the keys
+    /// in the environment variable EMBER_ENCRYPTION_KEY, if set.
     #[arg(long, value_name = "FILE")]
     pub(crate) encryption_key_file: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! A client: a connection with what it has been told, which runs commands and prints their answers.
+//! A client: a connection with its state, which runs commands and prints their replies.
 
 mod redirection;
 
@@ -13,69 +13,69 @@ use crate::repl::count_in;
 use ember_client::{Address, Connection, Place, cause, put, put_line};
 use redirection::{REDIRECTIONS_MAX, Redirection};
 
-/// Which protocol is spoken.
+/// The protocol to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// What the server begins with: RESP2.
+    /// RESP2, the server's default.
     Resp2,
-    /// RESP3, or there is no connection.
+    /// RESP3, or no connection.
     Resp3,
-    /// RESP3 if the server speaks it.
+    /// RESP3 if the server supports it.
     Resp3IfPossible,
 }
 
-/// How a command went.
+/// The outcome of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It was answered, by whatever.
+    /// A reply arrived, of any kind.
     Answered,
-    /// It was answered by an error, and that is to be the exit code.
+    /// The reply was an error, which determines the exit code.
     Refused,
-    /// It could not be sent, or no answer came. Why has been said.
+    /// The command could not be sent, or no reply arrived. The reason has been printed.
     Failed,
 }
 
-/// A connection and its state as far as the commands sent over it tell.
+/// A connection and its state, as far as it follows from the commands sent.
 pub(crate) struct Client {
     pub(crate) address: Address,
     pub(crate) output: Output,
     wish: Wish,
-    /// Errors are exit codes.
+    /// Whether error replies determine the exit code.
     has_error_code: bool,
-    /// Whether a lost connection is made anew.
+    /// Whether a lost connection is reopened.
     is_interactive: bool,
-    /// Whether somebody types the commands, and sees messages until a key ends them.
+    /// Whether commands are typed by a user, who sees messages until a key ends them.
     pub(crate) is_typed: bool,
-    /// Whether the commands of all clients come in, since MONITOR.
+    /// Whether MONITOR is active, so that the commands of all clients arrive.
     is_monitoring: bool,
-    /// Whether messages that nobody asked for are shown.
+    /// Whether push messages are shown.
     pub(crate) shows_pushes: bool,
-    /// Whether commands go where a cluster sends them.
+    /// Whether cluster redirections are followed.
     pub(crate) follows_redirections: bool,
-    /// Whether connections are told of.
+    /// Whether connections are reported.
     pub(crate) is_verbose: bool,
     pub(crate) interval: Duration,
     pub(crate) connection: Option<Connection>,
-    /// The database that commands go to.
+    /// The selected database.
     pub(crate) database: u32,
-    /// That of before MULTI.
+    /// The database that was selected before MULTI.
     outer_database: u32,
     pub(crate) is_in_transaction: bool,
     subscriptions: Subscriptions,
-    /// How often the client has become somebody: connected, authenticated.
+    /// Number of times that the client has connected or authenticated.
     pub(crate) identity: u64,
 }
 
-/// What messages come from.
+/// The sources of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Subscriptions {
-    /// Whether messages are awaited: a SUBSCRIBE was sent, and not all of its kind were taken back.
+    /// Whether messages are expected: a SUBSCRIBE was sent, and not all subscriptions of its kind have ended.
     is_on: bool,
     /// Channels and patterns.
     channels: u64,
     /// Shard channels.
     shard_channels: u64,
-    /// Whether states of live queries are awaited: one was begun, and none was ended since.
+    /// Whether states of live queries are expected: one was begun, and none has been ended since.
     is_watching: bool,
 }
 
@@ -103,17 +103,18 @@ impl Client {
         }
     }
 
-    /// Errors become exit codes.
+    /// Makes error replies determine the exit code.
     pub(crate) fn set_error_code(&mut self) {
         self.has_error_code = true;
     }
 
-    /// A lost connection is made anew, once for each command.
+    /// Makes a lost connection be reopened, once per command.
     pub(crate) fn set_interactive(&mut self) {
         self.is_interactive = true;
     }
 
-    /// Connects, authenticates, chooses the database and the protocol. What fails is said; whether commands can be sent.
+    /// Connects, authenticates, and selects the database and the protocol. Prints errors; returns whether commands can
+    /// be sent.
     pub(crate) fn connect(&mut self) -> bool {
         self.disconnect();
         let begin = Instant::now();
@@ -138,7 +139,7 @@ impl Client {
         true
     }
 
-    /// Forgets the connection, and all that was true of it.
+    /// Drops the connection and its state.
     pub(crate) fn disconnect(&mut self) {
         self.connection = None;
         self.is_in_transaction = false;
@@ -146,17 +147,17 @@ impl Client {
         self.subscriptions = Subscriptions::default();
     }
 
-    /// Whether the commands of all clients come in.
+    /// Whether MONITOR is active.
     pub(crate) fn is_monitoring(&self) -> bool {
         self.is_monitoring
     }
 
-    /// Whether messages are awaited.
+    /// Whether messages are expected.
     pub(crate) fn is_subscribed(&self) -> bool {
         self.subscriptions.is_on
     }
 
-    /// Sends a command whose answer comes among messages.
+    /// Sends a command whose reply arrives among messages.
     pub(crate) fn send_only(&mut self, words: &[Vec<u8>]) {
         let Some(connection) = &mut self.connection else { return };
         if let Err(error) = connection.send(words) {
@@ -164,7 +165,7 @@ impl Client {
         }
     }
 
-    /// Prints the next message, and takes note of what it says about subscriptions.
+    /// Prints the next message, and updates the subscriptions.
     ///
     /// # Errors
     /// Those of the connection.
@@ -176,7 +177,7 @@ impl Client {
         match count_in(&message) {
             Some((count, false)) => subscriptions.channels = count,
             Some((count, true)) => subscriptions.shard_channels = count,
-            // What ends a live query is answered so, and what does not begin one by an error.
+            // OK ends a live query, and an error means that none was begun.
             None if message == Value::ok() || message.is_error() => subscriptions.is_watching = false,
             None if matches!(&message, Value::Simple(text) if text == b"RESET") => {
                 *subscriptions = Subscriptions::default();
@@ -219,7 +220,7 @@ impl Client {
         Ok(())
     }
 
-    /// Runs a command `repeat` times, or for ever if `repeat` is negative, and prints the answers.
+    /// Runs a command `repeat` times, or forever if `repeat` is negative, and prints the replies.
     pub(crate) fn run(&mut self, words: &[Vec<u8>], repeat: i64) -> Outcome {
         let mut left = repeat;
         let mut outcome = Outcome::Answered;
@@ -249,7 +250,7 @@ impl Client {
         Outcome::Failed
     }
 
-    /// Sends a command and prints its answer, or all there are to come.
+    /// Sends a command and prints its reply, or all that follow.
     fn run_once(&mut self, words: &[Vec<u8>]) -> io::Result<Outcome> {
         if self.connection.is_none() && !self.connect() {
             return Ok(Outcome::Failed);
@@ -261,7 +262,7 @@ impl Client {
         match kind {
             Kind::Shutdown => match connection.receive() {
                 Ok(answer) => Ok(self.print(&answer, is_text)),
-                // That is what was asked for.
+                // The lost connection is the requested result.
                 Err(_) => {
                     self.disconnect();
                     Ok(Outcome::Answered)
@@ -289,8 +290,9 @@ impl Client {
         }
     }
 
-    /// The answer to a command that was sent, from the node it is sent on to; `None` if that is not there, which has been
-    /// said. In a transaction nothing is sent on: the commands before it are with this node.
+    /// Receives the reply to a command, following redirections to other nodes; `None` if such a node is unreachable,
+    /// which has been printed. In a transaction no redirection is followed, because the commands before are on this
+    /// node.
     fn receive_followed(&mut self, words: &[Vec<u8>]) -> io::Result<Option<Value>> {
         let mut answer = self.receive_answer()?;
         for _ in 0..REDIRECTIONS_MAX {
@@ -312,7 +314,7 @@ impl Client {
         Ok(Some(answer))
     }
 
-    /// Connects to the node of a redirection; whether it is there.
+    /// Connects to the node of a redirection; returns whether that succeeded.
     fn move_to(&mut self, redirection: &Redirection) -> bool {
         let Redirection { slot, host, port, .. } = redirection;
         let host = match &self.address.place {
@@ -327,7 +329,7 @@ impl Client {
         self.connect()
     }
 
-    /// The next answer. Messages before it that nobody asked for are shown on a terminal.
+    /// Receives the next reply. Push messages before it are shown on a terminal.
     pub(crate) fn receive_answer(&mut self) -> io::Result<Value> {
         loop {
             let connection = self.connection.as_mut().ok_or(io::ErrorKind::NotConnected)?;
@@ -339,7 +341,7 @@ impl Client {
         }
     }
 
-    /// What follows a SUBSCRIBE: all messages, without end; where commands are typed those are shown by the REPL.
+    /// Handles SUBSCRIBE: prints all messages, without end; if commands are typed, the REPL shows them instead.
     fn begin_subscription(&mut self) -> io::Result<Outcome> {
         self.subscriptions.is_on = true;
         if self.is_typed {
@@ -363,7 +365,7 @@ impl Client {
         Ok(())
     }
 
-    /// Prints what comes until an error does.
+    /// Prints replies until an error occurs.
     fn follow(&mut self, is_text: bool) -> io::Result<()> {
         loop {
             let answer = self.receive_answer()?;
@@ -374,7 +376,7 @@ impl Client {
         }
     }
 
-    /// Prints an answer.
+    /// Prints a reply.
     pub(crate) fn print(&self, answer: &Value, is_text: bool) -> Outcome {
         match answer {
             Value::Error(text) if self.has_error_code => {
@@ -388,7 +390,7 @@ impl Client {
         }
     }
 
-    /// Takes note of what a command and its answer say about the connection.
+    /// Updates the connection's state according to a command and its reply.
     fn learn(&mut self, words: &[Vec<u8>], answer: &Value) {
         let Some((name, arguments)) = words.split_first() else { return };
         let is_error = matches!(answer, Value::Error(_));
@@ -424,18 +426,18 @@ impl Client {
     }
 }
 
-/// What a command does to the connection.
+/// The effect of a command on the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// There is one answer.
+    /// It has one reply.
     Other,
     /// Messages follow.
     Subscribe,
     /// States of a live query follow.
     Watch,
-    /// Everything follows.
+    /// The commands of all clients follow.
     Monitor,
-    /// The server goes.
+    /// The server shuts down.
     Shutdown,
 }
 
@@ -451,7 +453,7 @@ impl Kind {
     }
 }
 
-/// Whether the answer to a command is a page to read, in whatever form answers are written.
+/// Whether the reply to a command is text for users, in any output format.
 fn is_text(words: &[Vec<u8>]) -> bool {
     let lower: Vec<Vec<u8>> = words.iter().take(2).map(|word| word.to_ascii_lowercase()).collect();
     let count = words.len();
@@ -468,7 +470,7 @@ fn is_text(words: &[Vec<u8>]) -> bool {
     }
 }
 
-/// A message that nobody asked for.
+/// Formats a push message.
 fn shown_push(message: Vec<Value>) -> Vec<u8> {
     match message.as_slice() {
         [Value::Bulk(kind), Value::Array(keys)] if kind == b"invalidate" => {
@@ -479,7 +481,7 @@ fn shown_push(message: Vec<Value>) -> Vec<u8> {
     }
 }
 
-/// Whether the connection is gone, as against answers that cannot be read.
+/// Whether the connection is lost, rather than the reply being unreadable.
 fn is_lost(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -490,7 +492,7 @@ fn is_lost(error: &io::Error) -> bool {
     )
 }
 
-/// Says that the connection is gone.
+/// Prints that the connection is lost.
 pub(crate) fn say_lost(error: &io::Error) {
     if error.kind() == io::ErrorKind::UnexpectedEof {
         eprintln!("Error: Server closed the connection");

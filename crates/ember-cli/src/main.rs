@@ -1,4 +1,4 @@
-//! The command line of ember: commands to a server, load for it, and tools for the files that servers leave.
+//! The command line of ember: a client, a load generator, and tools for the files of servers.
 
 mod arguments;
 mod client;
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
         Ok(None) => match ClientArguments::try_parse_from(&arguments) {
             Ok(arguments) => run_client(&arguments),
             Err(error) => {
-                // Nothing can be done when it cannot be shown.
+                // If the message cannot be shown, nothing else can be done.
                 let _ = error.print();
                 match error.kind() {
                     ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,

@@ -1,4 +1,4 @@
-//! One command on the command line: its words, from there and from standard input, and its exit code.
+//! Runs one command from the command line: its words, from there and from standard input, and its exit code.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -16,7 +16,7 @@ use ember_client::put_line;
 
 const BAD_QUOTES: &str = "Invalid quoted string";
 
-/// Runs the command that the arguments are.
+/// Runs the command in the arguments.
 pub(crate) fn run(client: &mut Client, arguments: &ClientArguments) -> ExitCode {
     let typed: Vec<_> = arguments.command.iter().map(|word| word.to_string_lossy()).collect();
     if let [name, topic @ ..] = typed.as_slice()
@@ -32,7 +32,7 @@ pub(crate) fn run(client: &mut Client, arguments: &ClientArguments) -> ExitCode 
             Outcome::Refused | Outcome::Failed => ExitCode::FAILURE,
         },
         Err(error) if error == BAD_QUOTES => {
-            // Where redis-cli says it.
+            // On standard output, like redis-cli.
             put_line(error);
             ExitCode::FAILURE
         }
@@ -43,7 +43,7 @@ pub(crate) fn run(client: &mut Client, arguments: &ClientArguments) -> ExitCode 
     }
 }
 
-/// The words of the command.
+/// Returns the words of the command.
 fn words(arguments: &ClientArguments) -> Result<Vec<Vec<u8>>, String> {
     let options = &arguments.run;
     let mut words: Vec<Vec<u8>> = arguments.command.iter().cloned().map(OsString::into_vec).collect();
@@ -61,13 +61,13 @@ fn words(arguments: &ClientArguments) -> Result<Vec<Vec<u8>>, String> {
     Ok(words)
 }
 
-/// What is written as a quoted string; a word without quotes stands for itself.
+/// Parses a quoted string; a word without quotes is returned unchanged.
 pub(crate) fn unquoted(word: &[u8]) -> Result<Vec<u8>, String> {
     let words = split_arguments(word).filter(|words| words.len() == 1);
     words.and_then(|mut words| words.pop()).ok_or_else(|| BAD_QUOTES.to_owned())
 }
 
-/// EVAL with a script: what is before a comma are keys, what is behind it other arguments.
+/// Builds EVAL with a script: words before a comma are keys, those after it other arguments.
 fn eval(script: Vec<u8>, words: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     let keys = words.iter().position(|word| word == b",").unwrap_or(words.len());
     let mut command = vec![b"EVAL".to_vec(), script, keys.to_string().into_bytes()];

@@ -1,8 +1,8 @@
-//! Pauses that were asked for with `-i`.
+//! Pauses requested with `-i`.
 
 use std::time::Duration;
 
-/// Does nothing for so long.
+/// Sleeps for `duration`.
 pub(crate) fn pause(duration: Duration) {
     if !duration.is_zero() {
         std::thread::sleep(duration);

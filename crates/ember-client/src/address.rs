@@ -1,4 +1,4 @@
-//! Where a server is and who asks: from the options, the environment and a URI.
+//! The server's address and the credentials: from the options, the environment and a URI.
 
 use std::ffi::OsString;
 use std::io;
@@ -11,7 +11,7 @@ use percent_encoding::percent_decode;
 use crate::options::{ServerOptions, TlsOptions};
 use crate::tls::TlsSettings;
 
-/// Variables that have the password, the first one first.
+/// Environment variables for the password, in order of precedence.
 const PASSWORD_VARIABLES: [&str; 2] = ["EMBERCLI_AUTH", "REDISCLI_AUTH"];
 
 const WARNING: &str =
@@ -41,7 +41,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// The words of the command that logs in with them.
+    /// Returns the command that authenticates with them.
     pub fn command(&self) -> Vec<&[u8]> {
         let mut words: Vec<&[u8]> = vec![b"AUTH"];
         words.extend(self.user.as_deref());
@@ -50,24 +50,24 @@ impl Credentials {
     }
 }
 
-/// Everything about a server that is known before it is connected to.
+/// Everything that is needed to connect to a server.
 #[derive(Clone)]
 pub struct Address {
     /// Where it listens.
     pub place: Place,
-    /// How the connection is made secret, if it is.
+    /// The TLS settings, if TLS is used.
     pub tls: Option<TlsSettings>,
-    /// Who logs in, if anybody.
+    /// The credentials, if any.
     pub credentials: Option<Credentials>,
     /// The number of the database.
     pub database: u32,
 }
 
 impl Address {
-    /// What the options say. A password that others can see on the command line is warned of.
+    /// Builds the address from the options. Warns about a password on the command line, where others can see it.
     ///
     /// # Errors
-    /// In words: a URI that is none; a password that cannot be asked for.
+    /// A message: the URI is invalid, or the password could not be read.
     pub fn of(options: &ServerOptions, tls: &TlsOptions, database: Option<u32>) -> Result<Address, String> {
         let uri = options.uri.as_deref().map(Uri::parse).transpose()?.unwrap_or_default();
         let place = match &options.socket {
@@ -86,7 +86,7 @@ impl Address {
         })
     }
 
-    /// As it stands in a prompt: `127.0.0.1:6379`, `[::1]:6379` or `redis /run/socket`.
+    /// Formats the address for a prompt: `127.0.0.1:6379`, `[::1]:6379` or `redis /run/socket`.
     pub fn shown(&self) -> String {
         match &self.place {
             Place::Unix(path) => format!("redis {}", path.display()),
@@ -95,7 +95,7 @@ impl Address {
         }
     }
 
-    /// As it stands in the message that nobody listens there.
+    /// Formats the address for connection errors.
     pub fn shown_in_errors(&self) -> String {
         match &self.place {
             Place::Unix(path) => path.display().to_string(),
@@ -103,7 +103,7 @@ impl Address {
         }
     }
 
-    /// Whether the server is on this machine, as far as its address tells.
+    /// Whether the server is on this machine, according to its address.
     pub fn is_local(&self) -> bool {
         match &self.place {
             Place::Unix(_) => true,
@@ -114,7 +114,7 @@ impl Address {
     }
 }
 
-/// The first line of standard input, without its end, and not a byte more.
+/// Reads the first line of standard input, without its end, and not a byte more.
 fn first_line() -> io::Result<String> {
     let mut line = String::new();
     io::stdin().read_line(&mut line)?;
@@ -125,7 +125,7 @@ fn credentials(options: &ServerOptions, uri: &Uri) -> Result<Option<Credentials>
     let user = uri.user.clone().or_else(|| options.user.clone().map(OsString::into_vec));
     let with = |password: Vec<u8>| Some(Credentials { user: user.clone(), password });
     if options.askpass {
-        // Programs have no terminal: they write it to standard input.
+        // Without a terminal, the password is read from standard input.
         let password = rpassword::prompt_password("Please input password: ").or_else(|_| first_line());
         return Ok(with(password.map_err(|error| format!("no password: {error}"))?.into_bytes()));
     }

@@ -1,4 +1,4 @@
-//! A connection to a server: over TCP, TLS or a unix socket; commands go out, answers come in.
+//! A connection to a server over TCP, TLS or a unix socket, which sends commands and receives replies.
 
 use std::fmt::{self, Display};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -14,14 +14,14 @@ use crate::tls::{self, TlsError};
 
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 
-/// The first byte of what a server that wants TLS answers to somebody who does not speak it: the record of an alert. No
-/// reply begins with it.
+/// The first byte that a server which requires TLS sends to a client without it: an alert record. No reply begins with
+/// it.
 const TLS_ALERT: u8 = 0x15;
 
-/// Why there is no connection.
+/// Why a connection failed.
 #[derive(Debug)]
 pub enum ConnectError {
-    /// Nobody is there, or does not speak.
+    /// The server is unreachable or does not respond.
     Io(io::Error),
     /// The settings of TLS are wrong.
     Tls(TlsError),
@@ -36,7 +36,7 @@ impl Display for ConnectError {
     }
 }
 
-/// What the system says, without the number of the error; what is wrong with TLS, and what can be done.
+/// Describes the error without the system's error number; for TLS errors, with advice.
 pub fn cause(error: &io::Error) -> String {
     if let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         return tls::explain(error);
@@ -57,17 +57,17 @@ pub struct Connection {
 }
 
 enum Stream {
-    /// And whether nothing has come yet.
+    /// The flag says whether no data has arrived yet.
     Tcp(TcpStream, bool),
     Unix(UnixStream),
     Tls(Box<rustls::StreamOwned<rustls::ClientConnection, TcpStream>>),
 }
 
 impl Connection {
-    /// Connects.
+    /// Opens a connection.
     ///
     /// # Errors
-    /// Those of the system; what is wrong with certificates and keys.
+    /// Those of the system; invalid certificates and keys.
     pub fn open(address: &Address) -> Result<Connection, ConnectError> {
         let stream = match &address.place {
             Place::Unix(path) => Stream::Unix(UnixStream::connect(path).map_err(ConnectError::Io)?),
@@ -92,7 +92,7 @@ impl Connection {
         self.send_bytes(&bytes)
     }
 
-    /// Sends requests that are encoded.
+    /// Sends encoded requests.
     ///
     /// # Errors
     /// Those of the socket.
@@ -102,15 +102,15 @@ impl Connection {
         stream.flush()
     }
 
-    /// Waits for the next answer.
+    /// Waits for the next reply.
     ///
     /// # Errors
-    /// Those of the socket; `UnexpectedEof` when the server has closed it, `InvalidData` when it speaks something else.
+    /// Those of the socket; `UnexpectedEof` if the server has closed it, `InvalidData` if the data are not RESP.
     pub fn receive(&mut self) -> io::Result<Value> {
         read_value(&mut self.stream)
     }
 
-    /// Sends a command and waits for its answer.
+    /// Sends a command and waits for its reply.
     ///
     /// # Errors
     /// Those of [`Connection::send`] and [`Connection::receive`].
@@ -119,8 +119,8 @@ impl Connection {
         self.receive()
     }
 
-    /// Sends commands together and waits for all their answers. The commands are few, so that no side waits for the other
-    /// to read.
+    /// Sends commands together and waits for all their replies. They must be few, so that neither side blocks until the
+    /// other reads.
     ///
     /// # Errors
     /// Those of [`Connection::ask`].
@@ -131,12 +131,12 @@ impl Connection {
         commands.iter().map(|_| self.receive()).collect()
     }
 
-    /// Whether an answer, or a part of one, is here already.
+    /// Whether a reply, or part of one, has already been read.
     pub fn has_input(&self) -> bool {
         !self.stream.buffer().is_empty()
     }
 
-    /// The socket, to wait for it.
+    /// The socket, for polling.
     pub fn socket(&self) -> BorrowedFd<'_> {
         match self.stream.get_ref() {
             Stream::Tcp(stream, _) => stream.as_fd(),
@@ -145,7 +145,8 @@ impl Connection {
         }
     }
 
-    /// From now on nothing waits: `WouldBlock` instead ([`Connection::write_some`], [`Connection::read_some`]).
+    /// Makes the connection non-blocking: operations return `WouldBlock` ([`Connection::write_some`],
+    /// [`Connection::read_some`]).
     ///
     /// # Errors
     /// Those of the system.
@@ -157,7 +158,7 @@ impl Connection {
         }
     }
 
-    /// Writes what there is room for; how many bytes.
+    /// Writes as much as the socket accepts, and returns the number of bytes.
     ///
     /// # Errors
     /// Those of the socket.
@@ -165,15 +166,16 @@ impl Connection {
         self.stream.get_mut().write(bytes)
     }
 
-    /// Sends what TLS has kept; nothing else is kept.
+    /// Sends data buffered by TLS, the only layer that buffers.
     ///
     /// # Errors
-    /// Those of the socket; `WouldBlock` when not all is sent.
+    /// Those of the socket; `WouldBlock` if not all could be sent.
     pub fn flush_some(&mut self) -> io::Result<()> {
         self.stream.get_mut().flush()
     }
 
-    /// Reads what has come into `buffer`; how many bytes, 0 at the end. A buffer of 64 KiB or more is read into directly.
+    /// Reads available data into `buffer` and returns the number of bytes, 0 at the end. Buffers of 64 KiB or more are
+    /// filled directly.
     ///
     /// # Errors
     /// Those of the socket.
@@ -181,12 +183,12 @@ impl Connection {
         self.stream.read(buffer)
     }
 
-    /// Whether it is encrypted.
+    /// Whether the connection is encrypted.
     pub fn is_tls(&self) -> bool {
         matches!(self.stream.get_ref(), Stream::Tls(_))
     }
 
-    /// Version and cipher suite of an encrypted connection, to be read by people.
+    /// Version and cipher suite of an encrypted connection, for display.
     pub fn tls_shown(&self) -> Option<String> {
         let Stream::Tls(stream) = self.stream.get_ref() else { return None };
         let version = stream.conn.protocol_version().map(|version| format!("{version:?}").replace('_', "."));
@@ -194,7 +196,7 @@ impl Connection {
         Some(format!("{} {}", version.unwrap_or_default(), suite.unwrap_or_default()))
     }
 
-    /// Appends what has come to `buffer`; how many bytes, 0 at the end.
+    /// Appends available data to `buffer` and returns the number of bytes, 0 at the end.
     ///
     /// # Errors
     /// Those of the socket.
@@ -207,7 +209,7 @@ impl Connection {
     }
 }
 
-/// Tries the addresses of a name one after the other.
+/// Tries the addresses of a name in order.
 fn connect_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in (host, port).to_socket_addrs()? {
@@ -253,7 +255,7 @@ impl Write for Stream {
     }
 }
 
-/// Judges the first byte that a server sends.
+/// Checks the first byte that a server sends.
 fn check_first(byte: Option<&u8>) -> io::Result<()> {
     if byte == Some(&TLS_ALERT) {
         let text = "the server wants TLS on this port: add --tls, or name its port for connections without";
@@ -262,7 +264,7 @@ fn check_first(byte: Option<&u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Seconds as they are written on the command line; nothing for numbers that are none, or negative.
+/// Converts seconds from the command line; zero for NaN and negative numbers.
 pub fn seconds(number: f64) -> Duration {
     Duration::try_from_secs_f64(number).unwrap_or(Duration::ZERO)
 }

@@ -1,4 +1,4 @@
-//! What programs that talk to a server share: options of the command line, connections, and standard output.
+//! Shared by programs that talk to a server: command-line options, connections, and standard output.
 
 mod address;
 mod connection;

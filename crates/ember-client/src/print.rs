@@ -1,9 +1,9 @@
-//! Standard output that may be a pipe whose reader has gone.
+//! Standard output that may be a pipe with a closed reader.
 
 use std::io::{self, Write};
 use std::process;
 
-/// Writes and flushes. When nobody reads any more, the program has nothing left to do and ends.
+/// Writes and flushes. If the reader has closed the pipe, the program ends.
 pub fn put(bytes: &[u8]) {
     let mut out = io::stdout().lock();
     if out.write_all(bytes).and_then(|()| out.flush()).is_err() {

@@ -1,4 +1,4 @@
-//! TLS from the client's side: whom to trust, and who we are; and what went wrong, in words that say what to do.
+//! TLS on the client side: trust, client certificates, and errors with advice.
 
 use std::fmt::{self, Display};
 use std::fs;
@@ -18,22 +18,22 @@ use rustls::{
 
 use crate::connection::ConnectError;
 
-/// What the options say about TLS.
+/// The TLS options.
 #[derive(Clone, Debug, Default)]
 pub struct TlsSettings {
-    /// The name that the certificate must have, if not that of the host.
+    /// The name that the certificate must have, if it is not that of the host.
     pub name: Option<String>,
-    /// Certificates to trust; or else the system's.
+    /// File with trusted certificates; None for the system's.
     pub authorities: Option<PathBuf>,
     /// A directory of such files.
     pub directory: Option<PathBuf>,
-    /// Whether any certificate will do.
+    /// Whether any certificate is accepted.
     pub is_unchecked: bool,
-    /// Our certificate and its key.
+    /// Files of the client's certificate and its key.
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
-/// What is wrong with certificates, keys and names.
+/// An error in certificates, keys or names.
 #[derive(Debug)]
 pub struct TlsError(String);
 
@@ -47,10 +47,10 @@ fn wrong(what: impl Display) -> ConnectError {
     ConnectError::Tls(TlsError(what.to_string()))
 }
 
-/// Makes a connection a TLS one. The handshake is done when this returns.
+/// Turns a TCP connection into a TLS one. The handshake is complete when this returns.
 ///
 /// # Errors
-/// What is wrong with the settings, or what either side has against the other.
+/// Invalid settings, or the reason why either side rejects the other.
 pub(crate) fn handshake(
     settings: &TlsSettings,
     host: &str,
@@ -92,7 +92,7 @@ fn config(settings: &TlsSettings) -> Result<ClientConfig, ConnectError> {
     }
 }
 
-/// The certificates that the settings name, or `None` for those of the system.
+/// Loads the certificates that the settings name; `None` for those of the system.
 fn named_authorities(settings: &TlsSettings) -> Result<Option<Vec<CertificateDer<'static>>>, ConnectError> {
     if let Some(file) = &settings.authorities {
         return certificates(file).map(Some);
@@ -123,8 +123,9 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, ConnectErro
     }
 }
 
-/// Trusts whom authorities vouch for, and servers whose own certificate is among those that are named: it need not be an
-/// authority's, and need not have the server's name, for there is no other it could be taken for.
+/// Trusts servers with a certificate from an authority, and servers whose own certificate is among the configured ones:
+/// such a certificate need not be a CA's and need not contain the server's name, because it identifies the server by
+/// itself.
 #[derive(Debug)]
 struct Trusting {
     authorities: Arc<WebPkiServerVerifier>,
@@ -164,7 +165,7 @@ impl ServerCertVerifier for Trusting {
     ) -> Result<ServerCertVerified, Error> {
         let verified = self.authorities.verify_server_cert(certificate, others, name, ocsp, now);
         match verified {
-            // Dates and the form are looked at before who vouches; an authority's own certificate is an `Other` case.
+            // Validity dates and format are checked before the issuer; a CA's own certificate yields the `Other` case.
             Err(Error::InvalidCertificate(
                 CertificateError::UnknownIssuer
                 | CertificateError::Other(_)
@@ -198,7 +199,7 @@ impl ServerCertVerifier for Trusting {
     }
 }
 
-/// What either side has against the other, and what can be done about it.
+/// Describes why either side rejects the other, with advice.
 pub(crate) fn explain(error: &Error) -> String {
     match error {
         Error::InvalidCertificate(error) => explain_certificate(error),
@@ -227,11 +228,11 @@ pub(crate) fn explain(error: &Error) -> String {
     }
 }
 
-/// The message for a certificate whose form is older than that of 1996, as `openssl x509 -req` issues it without `-extfile`.
+/// The message for a certificate in a format older than 1996, as issued by `openssl x509 -req` without `-extfile`.
 const OLD_VERSION: &str =
     "is of X.509 version 1 or 2, without extensions, and version 3 is needed: issue it again with extensions";
 
-/// Whether a certificate has no version that can have extensions.
+/// Whether a certificate has a version without extensions.
 fn is_of_old_version(error: &CertificateError) -> bool {
     let CertificateError::Other(other) = error else { return false };
     matches!(other.0.downcast_ref(), Some(webpki::Error::UnsupportedCertVersion))
@@ -271,7 +272,7 @@ fn explain_certificate(error: &CertificateError) -> String {
     }
 }
 
-/// Takes every certificate, for `--insecure`. That the server has its key is still checked.
+/// Accepts every certificate, for `--insecure`. The server must still prove that it has the key.
 #[derive(Debug)]
 struct Unchecked(Arc<CryptoProvider>);
 

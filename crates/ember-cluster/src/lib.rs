@@ -1,3 +1,3 @@
-//! What several servers agree on: data structures and decisions without sockets, threads or clocks.
+//! Data structures and decisions that servers share, without sockets, threads or clocks.
 
 pub mod replication;

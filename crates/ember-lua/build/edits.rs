@@ -1,24 +1,24 @@
-//! What is changed in Lua's sources, and why.
+//! The changes to Lua's sources, with their reasons.
 //!
-//! An edit replaces a text that stands in its file exactly once; a build fails if it does not. Texts are kept as short as
-//! that allows. To add an edit, add it to [`EDITS`]; what takes more than a few lines is a function of `c/ember_lua.c`.
+//! An edit replaces a text that occurs in its file exactly once; otherwise the build fails. Texts are as short as that
+//! allows. To add an edit, add it to [`EDITS`]; anything longer than a few lines is a function of `c/ember_lua.c`.
 
 /// A change of a file.
 pub(crate) struct Edit {
     /// The file's name.
     pub(crate) file: &'static str,
-    /// What is wrong without it. It stands above the edit in the file that is compiled.
+    /// The problem without it.
     pub(crate) reason: &'static str,
-    /// The text that is replaced.
+    /// The text to replace.
     pub(crate) before: &'static str,
-    /// What stands there afterwards.
+    /// Its replacement.
     pub(crate) after: &'static str,
 }
 
-/// The text of a file with its edits.
+/// Applies the edits of a file to its text.
 ///
 /// # Panics
-/// If a text that is to be replaced is not there exactly once.
+/// If a text to replace does not occur exactly once.
 pub(crate) fn edit(file: &str, mut text: String) -> String {
     for edit in EDITS.iter().filter(|edit| edit.file == file) {
         let found = text.matches(edit.before).count();

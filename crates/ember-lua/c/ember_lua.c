@@ -1,4 +1,4 @@
-/* What ember adds to Lua: see ember_lua.h. */
+/* Ember's additions to Lua: see ember_lua.h. */
 
 #include <string.h>
 
@@ -22,8 +22,8 @@ void ember_ask (lua_State *L) {
 }
 
 /*
- * Order of two strings by their bytes. So does strcoll in the locale "C", which is the only one a server has, but that
- * stops at each zero byte and takes a second for as many as fit.
+ * Compares two strings by their bytes. strcoll in the locale "C", the only one of a server, has the same order, but
+ * Lua's loop over it restarts at each zero byte and takes a second for the maximum number of them.
  */
 int ember_compare (lua_State *L, const TString *left, const TString *right) {
   size_t left_length = left->tsv.len, right_length = right->tsv.len;
@@ -88,7 +88,7 @@ typedef struct {
   int count, last;
 } Joining;
 
-/* Copies them, a piece at a time. The hook may raise an error, and may move the stack. */
+/* Copies the strings, a piece at a time. The hook may raise an error, and may move the stack. */
 static void copy_pieces (lua_State *L, void *data) {
   const Joining *joining = (const Joining *)data;
   char *to = (char *)(joining->building.string + 1);
@@ -166,17 +166,17 @@ int ember_repeat (lua_State *L, const char *bytes, size_t length, size_t count) 
 }
 
 uint64_t ember_secrets[4] = {
-  /* Until ember_lua_seed has been called: digits of pi. */
+  /* Digits of pi, used until ember_lua_seed is called. */
   UINT64_C(0x243F6A8885A308D3), UINT64_C(0x13198A2E03707344),
   UINT64_C(0xA4093822299F31D0), UINT64_C(0x082EFA98EC4E6C89),
 };
 
-/* Sets the secrets, before the first interpreter is made: a string keeps its hash for as long as it lives. */
+/* Sets the secrets. Must be called before the first interpreter is created, because strings keep their hashes. */
 LUA_API void ember_lua_seed (const uint64_t *random) {
   memcpy(ember_secrets, random, sizeof(ember_secrets));
 }
 
-/* Two rows of multiplications, because each has to wait for the one before it; then the last 16 bytes. */
+/* Two chains of multiplications, because each depends on the one before it. All but the last 16 bytes are hashed. */
 uint64_t ember_hash_all_but_16 (const char *bytes, size_t length, uint64_t state) {
   const char *end = bytes + length;
   uint64_t other = ember_secrets[3];
@@ -190,7 +190,7 @@ uint64_t ember_hash_all_but_16 (const char *bytes, size_t length, uint64_t state
   return state;
 }
 
-/* For tests in another language. */
+/* For tests in Rust. */
 LUA_API unsigned int ember_lua_hash (const char *bytes, size_t length) {
   return ember_hash(bytes, length);
 }

@@ -1,14 +1,14 @@
 /*
- * What ember adds to Lua: the hash of strings and numbers, and the count of what a script does.
+ * Ember's additions to Lua: the hash of strings and numbers, and a count of a script's work.
  *
- * The count is the one that the interpreter keeps anyway: instructions left until the hook is called (`hookcount`). What
- * takes longer than an instruction takes more off it, a unit for some nanoseconds:
+ * The count is the interpreter's own number of instructions left until the hook is called (`hookcount`). Operations that
+ * take longer than an instruction subtract more from it, a unit for some nanoseconds:
  *
- *   ember_charge  never calls the hook, so it may stand anywhere. The hook is called before the next instruction.
- *   ember_step    may call the hook, which may raise an error. It stands in loops of functions in C, where an error may
- *                 be raised and no pointer into Lua's stack is held.
+ *   ember_charge  never calls the hook, so it may be used anywhere. The hook is called before the next instruction.
+ *   ember_step    may call the hook, which may raise an error. It is used in loops of C functions, where an error may be
+ *                 raised and no pointer into Lua's stack is held.
  *
- * `lstate.h` includes this file, behind its own declarations.
+ * `lstate.h` includes this file after its own declarations.
  */
 
 #ifndef ember_lua_h
@@ -18,18 +18,18 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Units of work on `bytes` bytes that are copied, compared or hashed at once. */
+/* Units of work for copying, comparing or hashing `bytes` bytes. */
 #define EMBER_BYTES(bytes) ((size_t)(bytes) >> 6)
 
-/* Units of reading a number of `bytes` digits. */
+/* Units of work for parsing a number of `bytes` digits. */
 #define EMBER_DIGITS(bytes) ((size_t)(bytes) >> 3)
 
-/* The most bytes that one step of the collector visits, whatever `setstepmul` says: some milliseconds. */
+/* The maximum number of bytes that one collector step visits, regardless of `setstepmul`: some milliseconds. */
 #define EMBER_COLLECTED_BYTES_MAX (1024 * 1024)
 
 /*
- * How deep the matcher of patterns calls itself: once for each `?`, `*`, `-`, `(` and `)` that is open. Later versions of
- * Lua allow 200. At 300 bytes for each call this leaves most of a thread's stack to others.
+ * The maximum recursion depth of the pattern matcher: one call for each open `?`, `*`, `-`, `(` and `)`. Later versions of
+ * Lua allow 200. At 300 bytes per call this leaves most of a thread's stack free.
  */
 #define EMBER_MATCH_DEPTH_MAX 1000
 
@@ -53,15 +53,15 @@ static inline void ember_step (lua_State *L, size_t units) {
     ember_ask(L);
 }
 
-/* A string that is used as a number is read again each time. */
+/* A string that is used as a number is parsed each time. */
 static inline void ember_charge_number (lua_State *L, const TValue *value) {
   if (ttisstring(value))
     ember_charge(L, EMBER_DIGITS(tsvalue(value)->len));
 }
 
 /*
- * The hash. Each 16 bytes are mixed with secrets and multiplied to 128 bits, whose halves are folded into one word. Who
- * does not know the secrets cannot tell which strings collide; and a string's first byte counts as much as its last.
+ * The hash. Each 16 bytes are mixed with secrets and multiplied to 128 bits, whose halves are folded into one word.
+ * Collisions cannot be predicted without the secrets, and all bytes of a string have equal influence.
  */
 
 LUAI_DATA uint64_t ember_secrets[4];
@@ -93,7 +93,7 @@ static inline uint64_t ember_read_4 (const char *bytes) {
 }
 
 static inline unsigned int ember_hash (const char *bytes, size_t length) {
-  /* Strings of up to 16 bytes are read in two words that overlap, so their length has to count as well. */
+  /* Strings of up to 16 bytes are read in two words that overlap, so the hash must include their length. */
   uint64_t state = ember_secrets[0] + length * ember_secrets[2], first = 0, last = 0;
   if (length >= 8) {
     if (length > 16)

@@ -1,15 +1,15 @@
 //! Lua 5.1 as ember compiles it.
 //!
-//! `build.rs` takes the sources of Lua 5.1.5 from the crate lua-src, makes the edits of `build/edits.rs` and compiles them
-//! together with `c/ember_lua.c`. The binding (mlua) finds its functions there. What is different from Lua as it is
-//! published, with the reasons, stands in `docs/lua.md`:
+//! `build.rs` takes the sources of Lua 5.1.5 from the crate lua-src, applies the edits of `build/edits.rs` and compiles
+//! the result together with `c/ember_lua.c`. The binding (mlua) finds its functions there. The differences from the
+//! published Lua, with their reasons, are documented in `docs/lua.md`:
 //!
-//! * **Hashes** of strings and numbers are made with secrets, from all bytes. [`seed`] draws the secrets.
-//! * **Work in C is counted** like instructions, so that the hook for every so many instructions is called in time, also
-//!   from inside a function in C.
-//! * **Mistakes** of Lua 5.1.5 are mended.
+//! * **Hashes** of strings and numbers use secrets and cover all bytes. [`seed`] draws the secrets.
+//! * **Work in C is counted** like instructions, so that the count hook is called in time, also from inside a C
+//!   function.
+//! * **Bugs** of Lua 5.1.5 are fixed.
 //!
-//! Nothing else is different; what scripts see is Lua 5.1.
+//! There are no other differences: scripts run on Lua 5.1.
 
 #![allow(unsafe_code, reason = "a function of C is called")]
 
@@ -19,10 +19,10 @@ unsafe extern "C-unwind" {
     fn ember_lua_seed(random: *const u64);
 }
 
-/// Draws the secrets of hashes, once in a process. To be called before an interpreter is made.
+/// Draws the secrets of hashes, once per process. Must be called before an interpreter is created.
 ///
 /// # Errors
-/// If the operating system gives no random numbers.
+/// If the operating system returns no random numbers.
 pub fn seed() -> Result<(), getrandom::Error> {
     static SEEDED: OnceLock<Result<(), getrandom::Error>> = OnceLock::new();
     *SEEDED.get_or_init(|| {
@@ -30,7 +30,7 @@ pub fn seed() -> Result<(), getrandom::Error> {
         for secret in &mut secrets {
             *secret = getrandom::u64()?;
         }
-        // SAFETY: it reads four words, and nobody has made an interpreter.
+        // SAFETY: the function reads four words, and no interpreter has been created.
         unsafe { ember_lua_seed(secrets.as_ptr()) };
         Ok(())
     })
@@ -46,11 +46,11 @@ mod tests {
     }
 
     fn hash(bytes: &[u8]) -> u32 {
-        // SAFETY: it reads so many bytes.
+        // SAFETY: the function reads that many bytes.
         unsafe { ember_lua_hash(bytes.as_ptr().cast(), bytes.len()) }
     }
 
-    /// One function, because the secrets are those of the process.
+    /// A single test, because the secrets are shared by the process.
     #[test]
     fn every_byte_and_the_secrets_count() {
         let before = hash(b"a string");
@@ -66,12 +66,12 @@ mod tests {
                 }
                 bytes[at] = b'x';
             }
-            // Of 600 hashes of 32 bits two are the same once in 24,000 lengths.
+            // Among 600 hashes of 32 bits two are equal once in 24,000 lengths.
             assert!(hashes.len() >= 3 * length, "length {length}: {} of {}", hashes.len(), 3 * length + 1);
         }
         let zeros: HashSet<u32> = (0..1000).map(|length| hash(&vec![0; length])).collect();
         assert!(zeros.len() >= 999, "{} lengths of 1000", zeros.len());
-        // The low bits choose the place in a table.
+        // The low bits select the position in a table.
         for pieces in [3, 8, 12, 17, 100] {
             let mut places = vec![0; 1024];
             for number in 0..10_240 {

@@ -1,5 +1,5 @@
-//! A browser without a window, driven over WebDriver: the JSON over HTTP of the W3C's recommendation, and two of
-//! Chromium's own commands.
+//! A headless browser controlled by WebDriver: JSON over HTTP as in the W3C's recommendation, and two commands of
+//! Chromium.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -14,16 +14,16 @@ use serde_json::{Value as Json, json};
 
 use crate::require_program;
 
-/// How long one step may take, and how long a page may take to become as it is waited for.
+/// The timeout of a step, and of a page that is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often a driver is started before it is given up.
+/// The number of attempts to start a driver.
 const DRIVER_STARTS: usize = 5;
 
-/// The name that references to elements have in JSON.
+/// The JSON name of references to elements.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
-/// Keys that are no letters.
+/// Keys other than letters.
 pub mod key {
     /// The tabulator.
     pub const TAB: &str = "\u{e004}";
@@ -33,17 +33,17 @@ pub mod key {
     pub const ESCAPE: &str = "\u{e00c}";
 }
 
-/// A browser with one page and a profile of its own. It ends when it is dropped.
+/// A browser with one page and a separate profile. It ends when it is dropped.
 #[derive(Debug)]
 pub struct Browser {
     driver: Child,
-    /// What the driver writes to; it ends when nobody holds the other end.
+    /// The driver's output; the driver would end if the reading side were closed.
     _output: BufReader<ChildStdout>,
     port: u16,
     session: String,
 }
 
-/// Starts a driver: the process, what it writes, and its port. Nothing when it ended before it listened.
+/// Starts a driver; returns the process, its output and its port. None if it ended before it listened.
 fn start_driver() -> Option<(Child, BufReader<ChildStdout>, u16)> {
     let mut driver = Command::new(require_program("chromedriver"))
         .arg("--port=0")
@@ -63,13 +63,14 @@ fn start_driver() -> Option<(Child, BufReader<ChildStdout>, u16)> {
 }
 
 impl Browser {
-    /// Starts one, with a window of 1280 by 900.
+    /// Starts a browser with a window of 1280 by 900.
     ///
     /// # Panics
-    /// When it is not installed, or does not start.
+    /// If it is not installed, or does not start.
     pub fn start() -> Browser {
         let chromium = require_program("chromium");
-        // It takes a free port of IPv4 and then the same of IPv6, where somebody else may have it: then it ends.
+        // The driver takes a free port of IPv4 and then the same one of IPv6, which another process may have: then it
+        // ends.
         let (driver, output, port) = (0..DRIVER_STARTS)
             .find_map(|_| start_driver())
             .expect("chromedriver says on which port it was started");
@@ -91,12 +92,12 @@ impl Browser {
     /// Opens a page, and waits until it is loaded.
     ///
     /// # Panics
-    /// As all that follow: when the browser does not do it.
+    /// If the browser fails to do so; the same holds for all following functions.
     pub fn open(&self, url: &str) {
         self.act("/url", &json!({ "url": url }));
     }
 
-    /// Runs the body of a function in the page; what it returns, or what the promise it returns becomes.
+    /// Runs the body of a function in the page; returns its result, or that of the promise it returns.
     pub fn run(&self, body: &str) -> Json {
         self.act("/execute/sync", &json!({ "script": body, "args": [] }))
     }
@@ -124,7 +125,7 @@ impl Browser {
         found
     }
 
-    /// Waits until the text of the first element that a selector means contains something.
+    /// Waits until the text of the first element matching a selector contains a text.
     #[track_caller]
     pub fn wait_for_text(&self, selector: &str, text: &str) {
         self.wait_for(&format!(
@@ -134,27 +135,28 @@ impl Browser {
         ));
     }
 
-    /// The visible text of the first element that a selector means.
+    /// Returns the visible text of the first element matching a selector.
     #[track_caller]
     pub fn text(&self, selector: &str) -> String {
         let text = self.wait_for(&format!("[document.querySelector({}).innerText]", json!(selector)));
         text[0].as_str().expect("text is a string").to_owned()
     }
 
-    /// How many elements a selector means.
+    /// Returns the number of elements matching a selector.
     pub fn count(&self, selector: &str) -> u64 {
         let count = self.run(&format!("return document.querySelectorAll({}).length", json!(selector)));
         count.as_u64().expect("a length is a number")
     }
 
-    /// Clicks into the middle of the first element that a selector means, when it is there.
+    /// Waits for the first element matching a selector, and clicks into its middle.
     #[track_caller]
     pub fn click(&self, selector: &str) {
         self.wait_for(&format!("document.querySelector({}) !== null", json!(selector)));
         self.act_on("css selector", selector, &[("click", json!({}))]);
     }
 
-    /// Clicks at the first button, or link, with this text or label inside what a selector means, when it is there.
+    /// Waits for the first button or link with this text or label inside the element matching a selector, and clicks
+    /// it.
     #[track_caller]
     pub fn click_button(&self, inside: &str, label: &str) {
         let condition = format!("(text() = '{label}' or .//text() = '{label}' or @aria-label = '{label}')");
@@ -164,14 +166,14 @@ impl Browser {
         self.act_on("xpath", &path, &[("click", json!({}))]);
     }
 
-    /// Empties a field and types into it.
+    /// Clears a field and types into it.
     #[track_caller]
     pub fn fill(&self, selector: &str, text: &str) {
         self.wait_for(&format!("document.querySelector({}) !== null", json!(selector)));
         self.act_on("css selector", selector, &[("clear", json!({})), ("value", json!({ "text": text }))]);
     }
 
-    /// Presses keys, one after the other, wherever the focus is.
+    /// Presses keys one after another, in the element with the focus.
     pub fn press(&self, keys: &str) {
         let presses: Vec<Json> = keys
             .chars()
@@ -185,14 +187,14 @@ impl Browser {
         );
     }
 
-    /// Makes the page think that the system prefers dark colours, or light ones.
+    /// Sets the system's colour preference as seen by the page.
     pub fn prefer_dark(&self, is_dark: bool) {
         let value = if is_dark { "dark" } else { "light" };
         let features = json!([{ "name": "prefers-color-scheme", "value": value }]);
         self.chromium("Emulation.setEmulatedMedia", json!({ "features": features }));
     }
 
-    /// Makes the page so wide and high, in its own pixels.
+    /// Sets the width and height of the page, in its own pixels.
     pub fn resize(&self, width: u32, height: u32) {
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
         self.chromium("Emulation.setDeviceMetricsOverride", size);
@@ -202,7 +204,7 @@ impl Browser {
         self.act("/goog/cdp/execute", &json!({ "cmd": command, "params": parameters }));
     }
 
-    /// Keeps a picture of the page in a file.
+    /// Saves a screenshot of the page.
     pub fn keep_picture(&self, path: &Path) {
         let picture = self.call("GET", &format!("{}/screenshot", self.session), &Json::Null);
         let picture = STANDARD.decode(picture.as_str().expect("a picture is text")).expect("it is base64");
@@ -211,15 +213,15 @@ impl Browser {
         fs::write(path, picture).expect("a picture can be written");
     }
 
-    /// What the page, or the browser about it, has written to the console since the last call.
+    /// Returns what the page, or the browser on its behalf, has written to the console since the last call.
     pub fn console(&self) -> Vec<String> {
         let entries = self.act("/se/log", &json!({ "type": "browser" }));
         let entries = entries.as_array().expect("the log is a list");
         entries.iter().map(|entry| entry["message"].to_string()).collect()
     }
 
-    /// Finds an element and does some things to it, in order. A page that puts another in its place meanwhile has
-    /// them done to that one, from the first on.
+    /// Finds an element and performs actions on it, in order. If the page replaces it meanwhile, all actions are
+    /// repeated on the new one.
     #[track_caller]
     fn act_on(&self, using: &str, value: &str, actions: &[(&str, Json)]) {
         let end = Instant::now() + PATIENCE;
@@ -257,7 +259,7 @@ impl Browser {
         value
     }
 
-    /// The status of an answer, and its value: what was asked for, or what was wrong.
+    /// Returns the status of a response, and its value: the result or the error.
     #[track_caller]
     fn try_call(&self, method: &str, path: &str, parameters: &Json) -> (u16, Json) {
         let (status, mut answer) =
@@ -268,14 +270,14 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Closes the browser; there is nothing to be done if it is closed already.
+        // Closes the browser; it may be closed already.
         let _ = exchange(self.port, "DELETE", &self.session, &Json::Null);
         let _ = self.driver.kill();
         let _ = self.driver.wait();
     }
 }
 
-/// One request, one answer: its status and its body.
+/// Sends one request; returns the status and the body of the response.
 fn exchange(port: u16, method: &str, path: &str, parameters: &Json) -> io::Result<(u16, Json)> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     stream.set_read_timeout(Some(2 * PATIENCE))?;

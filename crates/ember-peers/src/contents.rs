@@ -1,4 +1,4 @@
-//! All that clients can know of a server's data, and that its replicas are to have too: more than DEBUG DIGEST looks at.
+//! All data of a server that clients can see, and that its replicas must have, too: more than DEBUG DIGEST covers.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,15 @@ use ember_testkit::{RawClient, Server, Value, quote};
 
 use crate::exceptions::comparable_contents;
 
-/// Databases of all servers, by default.
+/// The default number of databases in all servers.
 const DATABASES: usize = 16;
 
-/// Most messages of a group that are looked at.
+/// The maximum number of pending messages of a group that are compared.
 const PENDING_MAX: &str = "100000";
 
-/// A line about each key of all databases, by database and key. What depends on the age or the form of a value is left out:
-/// that of a replica may be another one; so are these fields of the groups of streams. O(all data).
+/// Returns a line about each key of all databases, by database and key. Anything that depends on the age or the form of
+/// a value is left out, because a replica may differ; so are the fields in `left_out` of the groups of streams. O(all
+/// data).
 pub fn contents(server: &Server, left_out: &[&str]) -> BTreeMap<String, String> {
     let mut client = server.client();
     let mut lines = BTreeMap::new();
@@ -27,7 +28,8 @@ pub fn contents(server: &Server, left_out: &[&str]) -> BTreeMap<String, String> 
     lines
 }
 
-/// When the fields of hashes expire, by database and key: those that do. O(all data); the server has to know such fields.
+/// Returns when the fields of hashes expire, by database and key, for those that do. O(all data); the server must
+/// support such fields.
 pub fn field_expiries(server: &Server) -> BTreeMap<String, String> {
     let mut client = server.client();
     let mut lines = BTreeMap::new();
@@ -42,7 +44,7 @@ pub fn field_expiries(server: &Server) -> BTreeMap<String, String> {
             let count = fields.len().to_string();
             let mut words = vec![b"HPEXPIRETIME".as_slice(), key, b"FIELDS", count.as_bytes()];
             words.extend(&fields);
-            // Another type has no fields.
+            // Other types have no fields.
             let times = client.command(&words);
             let times = fields.iter().zip(times.elements().unwrap_or_default());
             for (field, time) in times.filter(|(_, time)| time.integer() != Some(-1)) {
@@ -53,7 +55,7 @@ pub fn field_expiries(server: &Server) -> BTreeMap<String, String> {
     lines
 }
 
-/// The first lines that are not the same.
+/// Returns the first differing lines.
 pub fn differences(one: &BTreeMap<String, String>, other: &BTreeMap<String, String>) -> String {
     let keys = one.keys().chain(other.keys().filter(|key| !one.contains_key(*key)));
     let different = keys.filter(|key| one.get(*key) != other.get(*key)).take(5);
@@ -64,7 +66,7 @@ pub fn differences(one: &BTreeMap<String, String>, other: &BTreeMap<String, Stri
     })
 }
 
-/// A value on one line.
+/// Formats a value on one line.
 fn render(value: &Value) -> String {
     ember_testkit::render(value).replace('\n', " ")
 }
@@ -83,20 +85,21 @@ fn line(client: &mut RawClient, key: &[u8], left_out: &[&str]) -> String {
     };
     let mut value = render(&comparable_contents(&kind, &ask(words)));
     if kind == "zset" {
-        // Small sorted sets have no sign of zero, large ones have: a copy may be the smaller form of what had become large.
+        // Small sorted sets do not store the sign of zero, large ones do: a copy may be in the small form of one that
+        // had become large.
         value = value.replace("\"-0\"", "\"0\"");
     }
     format!("{kind} expires {expires}: {value}")
 }
 
-/// The fields of a map as RESP2 gives it, without those of these names.
+/// The fields of a map in RESP2 form, without those with these names.
 fn fields_without(map: &Value, left_out: &[&str]) -> String {
     let words = map.elements().unwrap_or_default();
     let kept = words.chunks(2).filter(|pair| !left_out.contains(&pair[0].text().as_str()));
     kept.map(|pair| format!("{} {} ", pair[0].text(), render(&pair[1]))).collect()
 }
 
-/// Entries, and groups with their consumers and what these have not confirmed, but not since when.
+/// Formats entries, and groups with their consumers and pending entries, but without times.
 fn stream(client: &mut RawClient, key: &[u8], left_out: &[&str]) -> String {
     let mut ask = |words: &[&[u8]]| client.command(words);
     let forms = ["radix-tree-keys", "radix-tree-nodes"];

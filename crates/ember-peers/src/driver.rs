@@ -12,14 +12,14 @@ use crate::generate::{COMMANDS, Draw, Outcome, Step, Words, is_key};
 /// Connections to each server; one is used at a time, so the order of commands is the same on both.
 const CONNECTION_COUNT: usize = 4;
 
-/// Most commands in one write.
+/// The maximum number of commands in one write.
 const BATCH_COMMANDS_MAX: usize = 64;
 
-/// Bytes of requests after which a batch is sent: far below the socket buffers, since all is written before any reply
-/// is read.
+/// Bytes of requests after which a batch is sent: far below the socket buffers, since everything is written before any
+/// reply is read.
 const BATCH_BYTES_MAX: usize = 32 * 1024;
 
-/// Databases of both servers, by default.
+/// The default number of databases in both servers.
 const DATABASE_COUNT: usize = 16;
 
 /// Commands remembered for the report of a difference.
@@ -34,40 +34,40 @@ const DIFFERENCES_MAX: usize = 25;
 /// Commands between two comparisons of the whole keyspace.
 const KEYSPACE_CHECK_INTERVAL: usize = 10_000;
 
-/// Rounds of SCAN after which it must have come to an end.
+/// The maximum number of rounds of SCAN.
 const SCAN_ROUNDS_MAX: usize = 100_000;
 
 /// Characters of a value that are compared with the other server's.
 const CONTENTS_CHARACTERS_MAX: usize = 100_000;
 
-/// How long a reply may take: batches take milliseconds, and a server that does not answer must not hold the run up.
+/// The timeout of a reply: batches take milliseconds, and an unresponsive server must not delay the run.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The protocol the connections of a run speak.
+/// The protocol of the connections of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// What every connection starts with.
+    /// The default protocol.
     Resp2,
     /// After HELLO 3.
     Resp3,
 }
 
-/// What to run.
+/// The parameters of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// Equal seeds give equal commands.
     pub seed: u64,
-    /// How many commands to send to each server.
+    /// The number of commands to send to each server.
     pub commands: usize,
-    /// The protocol of the connections, but for a few HELLO commands on the way.
+    /// The protocol of the connections, apart from a few HELLO commands.
     pub protocol: Protocol,
 }
 
 /// Runs a plan against both servers.
 ///
 /// # Panics
-/// When a reply differs and no exception allows it: the message has the seed, the command, both replies and the latest
-/// commands on the same keys. Several differences are collected before it gives up.
+/// If a reply differs and no exception allows it: the message has the seed, the command, both replies and the latest
+/// commands on the same keys. Several differences are collected before the run ends.
 pub fn compare_servers(redis: &Server, ember: &Server, plan: Plan) {
     let mut run = Run::new(redis, ember, plan);
     while run.sent < plan.commands && run.differences.len() < DIFFERENCES_MAX && !run.broken {
@@ -109,7 +109,7 @@ struct Run<'a> {
     history: VecDeque<(usize, Words)>,
     seen: BTreeSet<String>,
     differences: Vec<String>,
-    /// Whether a connection broke or went silent: what follows would show nothing but that again, and slowly.
+    /// Whether a connection broke or timed out: the following commands would only repeat that, slowly.
     broken: bool,
     next_keyspace_check: usize,
 }
@@ -134,7 +134,7 @@ impl<'a> Run<'a> {
         run
     }
 
-    /// New connections to empty servers.
+    /// Empties the servers and opens new connections.
     fn start_over(&mut self) {
         for server in self.servers {
             let flushed = server.client().run("FLUSHALL");
@@ -173,7 +173,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Sends the steps to both servers and compares reply by reply.
+    /// Sends the steps to both servers and compares the replies one by one.
     fn run_steps(&mut self, connection: usize, steps: &[Step]) {
         for step in steps {
             self.sent += 1;
@@ -223,7 +223,7 @@ impl<'a> Run<'a> {
             }
             let name = command_name(&step.words);
             let case = Case { name: &name, words: &step.words, redis: &redis.value, ember: &ember.value };
-            // Equal values in different bytes (RESP2's two nulls, say) are a difference as well.
+            // Equal values with different bytes (for example RESP2's two nulls) are a difference, too.
             if redis.value == ember.value || !replies_agree(&case) {
                 let mut text = format!(
                     "connection {connection}: {}\n  redis: {}\n  ember: {}\n",
@@ -240,7 +240,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Runs SCAN to its end on both servers and compares what was found.
+    /// Runs SCAN to its end on both servers and compares the results.
     fn iterate(&mut self, connection: usize, words: &Words) {
         self.sent += 1;
         self.seen.insert(command_name(words));
@@ -279,7 +279,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Notes a difference with the commands that led to it, and starts over.
+    /// Records a difference with the commands that led to it, and starts over.
     fn differ(&mut self, mut text: String, words: &[Vec<u8>]) {
         let keys: BTreeSet<&Vec<u8>> = words.iter().skip(1).filter(|word| is_key(word)).collect();
         let related = |other: &Words| {
@@ -318,7 +318,7 @@ fn connect(server: &Server) -> RawClient {
     client
 }
 
-/// What a command does to the database its connection has selected.
+/// Updates the selected database of a connection after a command.
 fn follow_database(database: &mut usize, words: &Words) {
     let name = words[0].to_ascii_uppercase();
     if (name == b"RESET" && words.len() == 1) || name == b"QUIT" {
@@ -339,7 +339,7 @@ struct Reply {
     value: Value,
 }
 
-/// Sends a batch with a marker behind it (but for one that closes the connection), and reads the replies before it.
+/// Sends a batch followed by a marker (unless it closes the connection), and reads the replies before the marker.
 fn exchange(client: &mut RawClient, steps: &[Step], closes: bool) -> Result<Vec<Reply>, String> {
     let marker: &[u8] = b"$14\r\nend of a batch\r\n";
     let mut bytes = Vec::new();
@@ -407,7 +407,7 @@ fn shown(reply: &Reply) -> String {
 fn scan_all(client: &mut RawClient, words: &Words) -> Result<BTreeSet<String>, String> {
     let mut found = BTreeSet::new();
     let mut words = words.clone();
-    // SCAN's cursor is its first argument, that of SSCAN and the like the one behind the key.
+    // SCAN's cursor is its first argument, that of SSCAN and similar commands follows the key.
     let cursor_at = if words[0].eq_ignore_ascii_case(b"scan") { 1 } else { 2 };
     for _ in 0..SCAN_ROUNDS_MAX {
         let reply = client.command(&words);
@@ -423,7 +423,7 @@ fn scan_all(client: &mut RawClient, words: &Words) -> Result<BTreeSet<String>, S
     Err("SCAN does not come to an end".to_owned())
 }
 
-/// Everything a client can know about the keys of a database, one line a key, sorted.
+/// Returns all data of a database that clients can see, one line per key, sorted.
 fn keyspace(client: &mut RawClient, database: usize) -> Keyspace {
     client.run(&format!("SELECT {database}"));
     let keys = client.run("KEYS *");
@@ -453,7 +453,7 @@ fn keyspace(client: &mut RawClient, database: usize) -> Keyspace {
     lines
 }
 
-/// Name and arity of all commands the generators know, subcommands included, from Redis.
+/// Returns name and arity of all commands with generators, subcommands included, from Redis.
 pub(crate) fn arities(redis: &mut RawClient) -> Vec<(String, i64)> {
     let names = COMMANDS.iter().copied().flatten().map(|generator| generator.name);
     let mut words = vec!["COMMAND", "INFO"];
@@ -469,10 +469,10 @@ pub(crate) fn arities(redis: &mut RawClient) -> Vec<(String, i64)> {
         }
     }
     assert!(arities.len() > 50, "COMMAND INFO of redis-server lists the commands");
-    // ember keeps no caches of clients informed: it does not know these subcommands at all.
+    // Commands of client tracking are not part of the comparison.
     let tracking = ["client|tracking", "client|trackinginfo", "client|caching", "client|getredir"];
     arities.retain(|(name, _)| !tracking.contains(&name.as_str()));
-    // QUIT closes the connection whatever follows it.
+    // QUIT closes the connection whatever its arguments are.
     arities.retain(|(name, _)| name != "quit");
     arities
 }

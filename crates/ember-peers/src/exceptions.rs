@@ -1,4 +1,4 @@
-//! The one table of replies that need not be equal byte by byte, each with its reason.
+//! The table of replies that need not be equal byte by byte, each with its reason.
 
 use std::mem::{Discriminant, discriminant};
 
@@ -6,28 +6,28 @@ use ember_testkit::Value;
 
 type Pairs = Vec<(Value, Value)>;
 
-/// A command with what both servers answered.
+/// A command with the replies of both servers.
 #[derive(Debug)]
 pub(crate) struct Case<'a> {
-    /// The command in upper case, with its subcommand for those that have any: `CLIENT|GETNAME`.
+    /// The command in upper case, with its subcommand if it has any: `CLIENT|GETNAME`.
     pub(crate) name: &'a str,
     pub(crate) words: &'a [Vec<u8>],
     pub(crate) redis: &'a Value,
     pub(crate) ember: &'a Value,
 }
 
-/// What is asked of the replies instead of equal bytes.
+/// The condition for the replies instead of equal bytes.
 enum Rule {
     /// The same elements in any order.
     Unordered,
-    /// Integers at most this far apart, when both are positive; equal otherwise. Generated expiries lie ten minutes
-    /// apart, so half a minute tells them from each other even when a busy machine stops one of the servers.
+    /// Integers that differ by at most this, if both are positive; equal otherwise. Generated expiries are ten minutes
+    /// apart, so half a minute distinguishes them even when a busy machine delays one of the servers.
     Near(i64),
-    /// The same kind of reply; errors are still equal.
+    /// Replies of the same type; errors must be equal.
     SameKind,
-    /// A map equal but for these fields, which both have.
+    /// Equal maps except for these fields, which both must have.
     ExceptFields(&'static [&'static str]),
-    /// True for replies that are right.
+    /// True for valid replies.
     Checked(fn(&Case) -> bool),
 }
 
@@ -35,11 +35,11 @@ struct Exception {
     /// Command, or `COMMAND|SUBCOMMAND`, in upper case.
     name: &'static str,
     rule: Rule,
-    /// Why equal bytes are not to be had.
+    /// Why the bytes cannot be equal.
     reason: &'static str,
 }
 
-/// Of calls that wait.
+/// For blocking calls.
 const IN_SCRIPTS: &str = "since 7.2 scripts may call it";
 
 const TIME_PASSES: &str = "both servers read their own clock, at different moments";
@@ -61,7 +61,7 @@ const STREAM_INFO: &str = "times pass; entries are in no radix tree here; since 
 const COLLATED: &str =
     "Redis compares texts up to their first NUL, and leaves those that are equal up to there in no order";
 
-/// A time-out of more than 2^63 ms.
+/// A timeout of more than 2^63 ms.
 const fn too_long_a_wait(name: &'static str) -> Exception {
     let rule = Rule::Checked(|case| {
         is_error(case.redis, "ERR timeout is negative") && is_error(case.ember, "ERR timeout is out of range")
@@ -70,7 +70,7 @@ const fn too_long_a_wait(name: &'static str) -> Exception {
 }
 
 const EXCEPTIONS: &[Exception] = &[
-    // Order is nobody's promise.
+    // Unspecified order.
     Exception { name: "KEYS", rule: Rule::Unordered, reason: "keys come in the order of the hash table" },
     Exception { name: "SCAN", rule: Rule::Unordered, reason: "keys come in the order of the hash table" },
     Exception {
@@ -125,7 +125,7 @@ const EXCEPTIONS: &[Exception] = &[
     Exception { name: "EXPIRETIME", rule: Rule::Near(30), reason: TIME_PASSES },
     Exception { name: "PEXPIRETIME", rule: Rule::Near(30_000), reason: TIME_PASSES },
     Exception { name: "OBJECT|IDLETIME", rule: Rule::Checked(small_integers_or_equal), reason: TIME_PASSES },
-    // Facts about the server, not about data.
+    // Facts about the server instead of the data.
     Exception {
         name: "HELLO",
         rule: Rule::ExceptFields(&["server", "version", "id"]),
@@ -192,14 +192,14 @@ const EXCEPTIONS: &[Exception] = &[
     },
 ];
 
-/// Whether ember's reply is right, given what redis-server replied to the same command in the same state. Doubles are
-/// compared as numbers: 7.0.15 writes 17 digits of them, 7.2 no more than it takes to tell them apart.
+/// Whether ember's reply is valid, given redis-server's reply to the same command in the same state. Doubles are
+/// compared as numbers: 7.0.15 writes 17 digits, 7.2 only as many as identify the number.
 pub(crate) fn replies_agree(case: &Case) -> bool {
     let (redis, ember) = (&with_short_doubles(case.redis), &with_short_doubles(case.ember));
     agree(case) || agree(&Case { redis, ember, ..*case })
 }
 
-/// The reply with the text of each double as 7.2 writes it.
+/// Returns the reply with each double in the format of 7.2.
 fn with_short_doubles(value: &Value) -> Value {
     let short = |text: &[u8]| match std::str::from_utf8(text).map(str::parse::<f64>) {
         Ok(Ok(number)) => number.to_string().into_bytes(),
@@ -233,19 +233,19 @@ fn agree(case: &Case) -> bool {
     })
 }
 
-/// A HyperLogLog that somebody else has written to, shown by DECODE.
+/// A HyperLogLog modified by other commands, shown by DECODE.
 fn is_cut_hyperloglog(case: &Case) -> bool {
     case.words[1].eq_ignore_ascii_case(b"decode")
         && matches!(case.redis, Value::Bulk(_))
         && is_error(case.ember, "INVALIDOBJ Corrupted HLL object detected")
 }
 
-/// What the table says of a command, for the report of a difference it does not cover.
+/// Returns the table's reasons for a command, for the report of a difference it does not cover.
 pub(crate) fn allowances(name: &str) -> Vec<&'static str> {
     EXCEPTIONS.iter().filter(|exception| exception.name == name).map(|exception| exception.reason).collect()
 }
 
-/// A reply with the elements of every array, and the pairs of every map, in one order.
+/// Sorts the elements of every array, and the pairs of every map, in a reply.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Array(elements) | Value::Set(elements) => {
@@ -262,7 +262,7 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// The pairs of a map (with its kind) but for some fields, which must all be there.
+/// Returns the pairs of a map (with its type) without some fields, all of which must exist.
 fn without(value: &Value, fields: &[&str]) -> Option<(Discriminant<Value>, Pairs)> {
     let mut pairs = value.pairs()?;
     for field in fields {
@@ -272,7 +272,7 @@ fn without(value: &Value, fields: &[&str]) -> Option<(Discriminant<Value>, Pairs
     Some((discriminant(value), pairs))
 }
 
-/// The same kind of reply, with as many elements if it has any.
+/// Whether replies have the same type and, for aggregates, the same number of elements.
 fn as_many(case: &Case) -> bool {
     let count = |value: &Value| value.elements().map(<[Value]>::len);
     !case.redis.is_error()
@@ -280,18 +280,18 @@ fn as_many(case: &Case) -> bool {
         && count(case.redis) == count(case.ember)
 }
 
-/// The same fields with the same values, as a map or as the elements of an array.
+/// Whether replies have the same fields with the same values, as a map or as the elements of an array.
 fn same_fields(case: &Case) -> bool {
     let fields = |value: &Value| comparable_contents("hash", &sorted_maps(value));
     discriminant(case.redis) == discriminant(case.ember) && fields(case.redis) == fields(case.ember)
 }
 
-/// A map with its pairs in one order; any other reply as it is.
+/// Sorts the pairs of a map; returns any other reply unchanged.
 fn sorted_maps(value: &Value) -> Value {
     if matches!(value, Value::Map(_)) { sorted(value) } else { value.clone() }
 }
 
-/// `SORT … ALPHA` of elements that differ behind a NUL only, as far as the reply shows them.
+/// `SORT … ALPHA` of elements that differ only after a NUL, as far as the reply shows them.
 fn same_up_to_nul(case: &Case) -> bool {
     let has = |option: &[u8]| case.words.iter().any(|word| word.eq_ignore_ascii_case(option));
     let (Some(redis), Some(ember)) = (case.redis.elements(), case.ember.elements()) else { return false };
@@ -301,7 +301,7 @@ fn same_up_to_nul(case: &Case) -> bool {
         shown => shown,
     };
     let width = patterns.len().max(1);
-    // Where the element itself is not shown, only which rows there are can be held against each other.
+    // If the reply does not contain the element, only the set of rows can be compared.
     let text = |row: &[Value]| {
         shown.map(|shown| {
             row[shown].bytes().map(|text| text.split(|byte| *byte == 0).next().map(<[u8]>::to_vec))
@@ -317,7 +317,7 @@ fn same_up_to_nul(case: &Case) -> bool {
         && ((has(b"limit") && shown.is_some()) || rows(redis) == rows(ember))
 }
 
-/// The patterns behind the GETs of a SORT.
+/// Returns the patterns after the GETs of a SORT.
 fn get_patterns(words: &[Vec<u8>]) -> Vec<&[u8]> {
     let mut patterns = Vec::new();
     let mut at = 2;
@@ -342,7 +342,8 @@ fn compact_since_7_2(case: &Case) -> bool {
         || encodings == (Some(b"quicklist"), Some(b"listpack"))
 }
 
-/// The name of an encoding of a type (`TYPE`'s word) in a form that both servers share; see [`COMPACT_SINCE_7_2`].
+/// Returns the name of an encoding for a type (in `TYPE`'s words) in a form that both servers share; see
+/// [`COMPACT_SINCE_7_2`].
 pub(crate) fn comparable_encoding<'a>(kind: &str, encoding: &'a str) -> &'a str {
     match (kind, encoding) {
         ("set", "\"listpack\"") => "\"hashtable\"",
@@ -351,7 +352,8 @@ pub(crate) fn comparable_encoding<'a>(kind: &str, encoding: &'a str) -> &'a str 
     }
 }
 
-/// What a key of a type (`TYPE`'s word) holds in a form that both servers share: members and fields in one order.
+/// Returns the contents of a key of a type (in `TYPE`'s words) in a form that both servers share: members and fields
+/// sorted.
 pub(crate) fn comparable_contents(kind: &str, contents: &Value) -> Value {
     match (kind, contents.elements()) {
         ("set", Some(_)) => sorted(contents),
@@ -378,10 +380,10 @@ fn small_integers_or_equal(case: &Case) -> bool {
     small(case.redis) && small(case.ember)
 }
 
-/// Times from here on, in ms, are Unix times of now.
+/// Times from this one on, in ms, are current Unix times.
 const NOW_MIN_MS: i64 = 1_500_000_000_000;
 
-/// Fields of XINFO that differ.
+/// Fields of XINFO that may differ.
 const STREAM_INFO_FIELDS: [&str; 7] =
     ["radix-tree-nodes", "entries-read", "lag", "idle", "inactive", "seen-time", "active-time"];
 
@@ -389,7 +391,7 @@ fn stream_info(case: &Case) -> bool {
     without_stream_fields(case.redis) == without_stream_fields(case.ember)
 }
 
-/// The reply without those fields, and with the same number for all times of now.
+/// Returns the reply without those fields, and with the same number for all current times.
 fn without_stream_fields(value: &Value) -> Value {
     let is_field =
         |name: &Value| STREAM_INFO_FIELDS.iter().any(|field| name.bytes() == Some(field.as_bytes()));
@@ -415,7 +417,7 @@ fn without_stream_fields(value: &Value) -> Value {
     }
 }
 
-/// The same pending entries, idle for about as long.
+/// The same pending entries, with similar idle times.
 fn pending_entries(case: &Case) -> bool {
     let (Some(redis), Some(ember)) = (case.redis.elements(), case.ember.elements()) else { return false };
     redis.len() == ember.len()
@@ -434,12 +436,12 @@ fn pending_entries(case: &Case) -> bool {
         })
 }
 
-/// Both say that there are keys without IDs; 7.2 names the command and the ID.
+/// Both report keys without IDs; 7.2 names the command and the ID.
 fn unbalanced_streams(case: &Case) -> bool {
     if is_error(case.redis, "ERR Invalid stream ID specified as stream command argument")
         && case.words.iter().any(|word| word == b"+")
     {
-        // The last entry of a stream, as Redis 7.4 has it; a group has none.
+        // The last entry of a stream, as in Redis 7.4; invalid for a group.
         let is_of_group = case.words[0].eq_ignore_ascii_case(b"xreadgroup");
         return is_of_group
             == is_error_of(case.ember, "ERR The + ID is meaningless in the context of XREADGROUP");
@@ -449,7 +451,7 @@ fn unbalanced_streams(case: &Case) -> bool {
     is_unbalanced(case.redis) && is_unbalanced(case.ember)
 }
 
-/// Whether a reply is an error whose text begins like this.
+/// Whether a reply is an error whose text begins with `beginning`.
 fn is_error_of(value: &Value, beginning: &str) -> bool {
     matches!(value, Value::Error(error) if error.starts_with(beginning.as_bytes()))
 }
@@ -458,7 +460,7 @@ fn is_error(value: &Value, text: &str) -> bool {
     matches!(value, Value::Error(error) if error == text.as_bytes())
 }
 
-/// `ZRANK key member WITHSCORE`, which 7.0.15 says has an argument too many.
+/// `ZRANK key member WITHSCORE`, for which 7.0.15 reports one argument too many.
 fn rank_with_score(case: &Case) -> bool {
     let has_more = is_error(
         case.redis,
@@ -487,7 +489,7 @@ fn no_touch(case: &Case) -> bool {
     }
 }
 
-/// `COMMAND GETKEYS name`, which 7.0.15 says has an argument too few. A call without arguments has no keys.
+/// `COMMAND GETKEYS name`, for which 7.0.15 reports one argument too few. A call without arguments has no keys.
 fn keys_of_one_word(case: &Case) -> bool {
     case.words.len() == 3
         && is_error_of(case.redis, "ERR wrong number of arguments for 'command|getkeys")
@@ -515,7 +517,7 @@ fn is_wrong_type(value: &Value) -> bool {
     is_error(value, "WRONGTYPE Operation against a key holding the wrong kind of value")
 }
 
-/// 7.2's check comes first: a syntax error, or a number that is none.
+/// 7.2 checks these first: a syntax error, or an invalid number.
 fn bad_arguments_of_a_missing_key(case: &Case) -> bool {
     let error = is_error(case.ember, "ERR syntax error")
         || is_error(case.ember, "ERR value is not an integer or out of range");
@@ -531,16 +533,16 @@ fn start_alone(case: &Case) -> bool {
     case.words.len() == 3 && is_answer && is_error(case.redis, "ERR syntax error")
 }
 
-/// A fact of COMMAND INFO or COMMAND DOCS in which ember differs from redis-server 7.0.15 on purpose.
+/// A fact in COMMAND INFO or COMMAND DOCS in which ember deliberately differs from redis-server 7.0.15.
 #[derive(Debug)]
 pub struct FactException {
-    /// Lower-case command name, `container|subcommand` included; `*` for every command, `*` and an end for those whose names
-    /// have it.
+    /// Lower-case command name, including `container|subcommand`; `*` for every command, `*` and a suffix for those
+    /// whose names end with it.
     pub command: &'static str,
     /// The fact: `exists`, `arity`, `flags`, `keys`, `acl`, `tips`, `specs` of COMMAND INFO; `since`, `group`,
     /// `arguments`, … of COMMAND DOCS.
     pub fact: &'static str,
-    /// Why.
+    /// The reason.
     pub reason: &'static str,
 }
 
@@ -549,7 +551,7 @@ impl FactException {
         FactException { command, fact, reason }
     }
 
-    /// Whether it is about a command.
+    /// Whether it applies to a command.
     pub fn covers(&self, name: &str) -> bool {
         self.command.strip_prefix('*').map_or(self.command == name, |end| name.ends_with(end))
     }
@@ -573,7 +575,7 @@ const VECTOR_INDEXES: &str = "ember has indexes of vectors beside vector sets";
 
 const STORE_OR_STOREDIST: &str = "since 7.2 STORE and STOREDIST are alternatives";
 
-/// Facts about commands that need not be those of redis-server 7.0.15.
+/// Facts about commands that may differ from those of redis-server 7.0.15.
 pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
     FactException::new("*", "summary", "prose: each server has its own"),
     FactException::new("*", "complexity", "it describes each server's own algorithm"),
@@ -751,11 +753,11 @@ mod tests {
         assert!(!agree("SORT", "SORT k", one.clone(), other));
         assert!(!agree("SORT", "SORT k ALPHA", one.clone(), texts(&["a\0x", "b", "a\0y"])));
         assert!(!agree("SORT", "SORT k ALPHA", one, texts(&["a\0y", "a\0y", "b"])));
-        // Rows of what was got, with the element in the second column.
+        // Rows of GET results, with the element in the second column.
         let (one, other) = (texts(&["1", "a\0x", "2", "a\0y"]), texts(&["2", "a\0y", "1", "a\0x"]));
         let (mixed, line) = (texts(&["1", "a\0y", "2", "a\0x"]), "SORT k ALPHA GET w_* GET #");
         assert!(agree("SORT", line, one.clone(), other.clone()) && !agree("SORT", line, one.clone(), mixed));
-        // Without the element in the reply any order of the same rows is accepted, and no other row.
+        // Without the element in the reply, any order of the same rows is accepted, but no other rows.
         let line = "SORT k ALPHA GET w_* GET v_*";
         let others = texts(&["1", "a\0y", "2", "a\0x"]);
         assert!(agree("SORT", line, one.clone(), other) && !agree("SORT", line, one, others));

@@ -1,4 +1,5 @@
-//! ember beside redis-server: random commands for both, and the rules by which their replies are compared; and a browser.
+//! Comparison of ember with redis-server: random commands for both, and the rules for comparing their replies; and a
+//! browser.
 //!
 //! The tests of this crate need other programs (redis-server, redis-cli, client libraries, Chromium);
 //! `scripts/setup-peers.sh` installs them and `make test-peers` runs the tests. A missing program is a failure, never a

@@ -1,4 +1,4 @@
-//! Writers that keep books while servers change their roles: nothing may be lost, and nothing done twice.
+//! Writers that record every write while servers change their roles, and check that nothing is lost or done twice.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,21 +6,21 @@ use std::thread;
 
 use ember_testkit::{OnDrop, RawClient, Value};
 
-/// Connections that write.
+/// The number of writing connections.
 const WRITERS: usize = 4;
 
-/// What was written and answered.
+/// The acknowledged writes.
 #[derive(Debug, Default)]
 pub struct Written {
-    /// How often each writer has counted.
+    /// The counter of each writer.
     by_writer: Vec<u64>,
 }
 
-/// Runs `act` while writers count, push to lists and add to streams, all three in one transaction: to the first of these
-/// servers that takes it. One that refuses because it is a replica sends the writer on to the next.
+/// Runs `act` while writers count, push to lists and add to streams, all three in one transaction, on the first of
+/// these servers that accepts it. If a server refuses because it is a replica, the writer continues with the next one.
 ///
 /// # Panics
-/// When a connection breaks, or a server answers anything else.
+/// If a connection breaks, or a server replies with anything else.
 pub fn write_while(servers: &[SocketAddr], act: impl FnOnce()) -> Written {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -67,12 +67,12 @@ fn write(servers: &[SocketAddr], number: usize, is_over: &AtomicBool) -> u64 {
 }
 
 impl Written {
-    /// How often all writers have written.
+    /// The number of all writes.
     pub fn count(&self) -> u64 {
         self.by_writer.iter().sum()
     }
 
-    /// Checks that a server has all of it, each once and in order.
+    /// Checks that a server has all writes, each once and in order.
     ///
     /// # Panics
     /// If it has not.

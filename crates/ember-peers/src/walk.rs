@@ -1,8 +1,9 @@
-//! A reader who follows a document: shell commands run in order, servers run beside them until they are stopped.
+//! Executes a document like a reader: shell commands run in order, servers run in the background until they are
+//! stopped.
 //!
-//! A line that starts a server (`ember-server …`, `redis-server …`, `make run …`) goes on while the next ones run, as in
-//! a terminal of its own. It is stopped as Ctrl-C would when another server is started on its port, and at the end. The
-//! ports of the document, [`PORTS`], are free ones here; everything else is run as it is written.
+//! A line that starts a server (`ember-server …`, `redis-server …`, `make run …`) keeps running while the next ones
+//! run, as in a separate terminal. The server is stopped, as by Ctrl-C, when another one is started on its port, and at
+//! the end. The ports of the document, [`PORTS`], are replaced by free ones; everything else runs as written.
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -15,29 +16,29 @@ use ember_testkit::{RawClient, code_blocks, free_port, run_session, session_exch
 
 use crate::programs::require_program;
 
-/// The ports that documents speak of. Programs that are told none use the first one.
+/// The ports used in documents. Programs without a port argument use the first one.
 pub const PORTS: [&str; 2] = ["6379", "6380"];
 
-/// How long a server may take from its command line to its first answer.
+/// The timeout from starting a server to its first reply.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The same for one that is built first.
+/// The timeout for a server that is built first.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// How long a server may take to save its data and end.
+/// The timeout for a server to save its data and end.
 const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Pause between two looks at a process that gives no signal of its own.
+/// The interval of polling a process that gives no signal.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What is said to the build of the test, and would lead that of the reader to another place.
+/// Variables set for the build of the test, which would redirect that of the reader.
 const CARGO_VARIABLES: [&str; 3] = ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR", "CARGO_MANIFEST_DIR"];
 
-/// A folder, the programs that are found from there, and the servers that run.
+/// A working folder, its programs, and the running servers.
 #[derive(Debug)]
 pub struct Walk {
     folder: PathBuf,
-    /// A folder of programs beside it, with the logs of servers.
+    /// A separate folder of programs, with the logs of servers.
     programs: PathBuf,
     environment: Vec<(String, String)>,
     ports: [u16; 2],
@@ -46,7 +47,7 @@ pub struct Walk {
 
 #[derive(Debug)]
 struct Started {
-    /// The shell's child: the server, or what has started it.
+    /// The child process: the server, or the program that has started it.
     child: Child,
     port: u16,
     line: String,
@@ -54,7 +55,7 @@ struct Started {
 }
 
 impl Started {
-    /// The process of the server. (Redis has children of its own.)
+    /// The process ID of the server. (Redis may have child processes.)
     fn pid(&self) -> u32 {
         let pid = self.child.id();
         if self.line.starts_with("make ") { last_descendant(pid) } else { pid }
@@ -62,10 +63,10 @@ impl Started {
 }
 
 impl Walk {
-    /// A reader in `folder`, which is emptied first. `programs` are found by the names that are given with them.
+    /// Creates a walk in `folder`, which is emptied first. `programs` are found by the given names.
     ///
     /// # Panics
-    /// When the folder cannot be written.
+    /// If the folder cannot be written.
     pub fn new(folder: PathBuf, programs: &[(&str, PathBuf)]) -> Walk {
         let _ = fs::remove_dir_all(&folder);
         let place = folder.with_extension("programs");
@@ -84,12 +85,12 @@ impl Walk {
         }
         let path = std::env::var("PATH").unwrap_or_default();
         walk.set("PATH", &format!("{}:{path}", walk.programs.display()));
-        // What is said on a command line counts more.
+        // Command line arguments have priority.
         walk.set("EMBER_PORT", &walk.ports[0].to_string());
         walk
     }
 
-    /// A command line talks to the first port unless it is told another one, and Redis listens where ember does.
+    /// Client programs use the first port by default, and Redis listens where ember does.
     fn add_program(&self, name: &str, path: &Path) {
         let arguments = match name {
             "ember-cli" | "redis-cli" => {
@@ -105,7 +106,7 @@ impl Walk {
         written.unwrap_or_else(|error| panic!("{}: {error}", place.display()));
     }
 
-    /// Sets an environment variable for all that is run.
+    /// Sets an environment variable for all commands.
     pub fn set(&mut self, name: &str, value: &str) {
         self.environment.push((name.to_owned(), value.to_owned()));
     }
@@ -115,25 +116,25 @@ impl Walk {
         &self.folder
     }
 
-    /// The address of what is on a port of [`PORTS`] in the document.
+    /// The address of a port of [`PORTS`] in the document.
     pub fn address(&self, port: &str) -> SocketAddr {
         address(self.port(port))
     }
 
-    /// A connection to the server that is on a port of [`PORTS`] in the document.
+    /// Opens a connection to the server on a port of [`PORTS`] in the document.
     ///
     /// # Panics
-    /// When nothing listens there.
+    /// If nothing listens there.
     pub fn client(&self, port: &str) -> RawClient {
         RawClient::connect(self.address(port))
             .unwrap_or_else(|error| panic!("nothing on port {port}: {error}"))
     }
 
-    /// Follows all blocks of a document in order: lines of `sh`, texts of `bash` and `python`, and sessions. Lines that
-    /// `is_left_out` are not run. Returns how many lines, texts and sessions were run.
+    /// Executes all blocks of a document in order: lines of `sh`, texts of `bash` and `python`, and sessions. Lines for
+    /// which `is_left_out` is true are skipped. Returns the number of lines, texts and sessions that were run.
     ///
     /// # Panics
-    /// When a command fails, a server does not start or a session prints something else.
+    /// If a command fails, a server does not start or a session prints something else.
     pub fn follow(&mut self, document: &str, is_left_out: impl Fn(&str) -> bool) -> usize {
         let mut count = 0;
         for block in code_blocks(document) {
@@ -168,10 +169,10 @@ impl Walk {
         count
     }
 
-    /// Runs one command line, or starts the server that it is about. Returns what it has printed.
+    /// Runs one command line, or starts its server. Returns the output.
     ///
     /// # Panics
-    /// When it fails.
+    /// If it fails.
     pub fn run(&mut self, line: &str) -> String {
         if is_server(line) {
             self.start(line);
@@ -212,7 +213,7 @@ impl Walk {
         }
     }
 
-    /// Stops the server on a port, if there is one, as Ctrl-C does; it must end well.
+    /// Stops the server on a port, if there is one, like Ctrl-C; it must end successfully.
     fn stop(&mut self, port: u16) {
         if let Some(started) = self.servers.iter().find(|started| started.port == port) {
             signal("INT", started.pid());
@@ -220,7 +221,7 @@ impl Walk {
         }
     }
 
-    /// Stops all servers; each must end well.
+    /// Stops all servers; each must end successfully.
     pub fn stop_all(&mut self) {
         for port in self.ports {
             self.stop(port);
@@ -264,17 +265,17 @@ impl Walk {
         self.servers.iter().map(log).collect()
     }
 
-    /// The line with the ports of this test. A program of the build is told the port that it would not know.
+    /// Replaces the ports in a line by those of this test. A program of the build gets an explicit port.
     fn translated(&self, line: &str) -> String {
         const BUILT: &str = "./target/release/ember-cli";
-        // In two steps, since a free port may have the digits of the other name in it.
+        // In two steps, since a free port may contain the digits of the other one.
         let line = line.replace(PORTS[0], "<first>").replace(PORTS[1], "<second>");
         let line = line.replace("<first>", &self.ports[0].to_string());
         let line = line.replace("<second>", &self.ports[1].to_string());
         line.replace(BUILT, &format!("{BUILT} -p {}", self.ports[0]))
     }
 
-    /// The port that a line names, or the first one.
+    /// The port in a line, or the first one.
     fn port_of(&self, line: &str) -> u16 {
         let named = PORTS.into_iter().find(|port| line.contains(port));
         self.port(named.unwrap_or(PORTS[0]))
@@ -290,7 +291,7 @@ impl Drop for Walk {
     fn drop(&mut self) {
         for started in &mut self.servers {
             signal("KILL", started.pid());
-            // It fails only when the process has ended already.
+            // This fails only if the process has already ended.
             let _ = started.child.wait();
         }
         let _ = fs::remove_dir_all(&self.programs);
@@ -308,9 +309,9 @@ fn is_server(line: &str) -> bool {
     }
 }
 
-/// Whether a process is the one that listens on a port: what answers there may be another server.
+/// Whether a process listens on a port: the process that responds there may be another one.
 fn listens(pid: u32, port: u16) -> bool {
-    /// The state of a socket that listens, in the tables of Linux.
+    /// The state of a listening socket in the tables of Linux.
     const LISTENING: &str = "0A";
     let table = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
     let place = format!("0100007F:{port:04X}");
@@ -328,14 +329,14 @@ fn address(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
 
-/// Whether a server answers: anything but that it is loading, since it may ask for a password.
+/// Whether a server is ready: any reply except LOADING, since it may require a password.
 fn answers(port: u16) -> bool {
     let Ok(mut client) = RawClient::connect(address(port)) else { return false };
     let sent = client.send_command(&["PING"]).and_then(|()| client.read_value());
     sent.is_ok_and(|reply| !reply.text().starts_with("LOADING"))
 }
 
-/// The process at the end of a row of children: what a shell or make has started in the end.
+/// The process at the end of a chain of children, started by a shell or make.
 fn last_descendant(pid: u32) -> u32 {
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     match children.split(' ').next().and_then(|child| child.parse().ok()) {
@@ -345,6 +346,6 @@ fn last_descendant(pid: u32) -> u32 {
 }
 
 fn signal(name: &str, pid: u32) {
-    // It fails only when the process has ended already, which whoever waits for it learns.
+    // This fails only if the process has already ended, which a later wait reports.
     let _ = Command::new("sh").args(["-c", "kill -s \"$1\" \"$2\"", "sh", name, &pid.to_string()]).status();
 }

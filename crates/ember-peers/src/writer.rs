@@ -1,20 +1,20 @@
-//! Writes random commands to a server, whatever it answers: what others are to have then too.
+//! Writes random commands to a server, ignoring its replies, for comparing the data with that of its replicas.
 
 use ember_testkit::{RawClient, Server};
 
 use crate::driver::arities;
 use crate::generate::{Draw, Outcome, Words};
 
-/// Connections, each with a database of its own.
+/// Connections, each with its own database.
 const CONNECTION_COUNT: usize = 4;
 
-/// Most commands in one write.
+/// The maximum number of commands in one write.
 const BATCH_COMMANDS_MAX: usize = 64;
 
-/// Of a hundred batches so many are transactions.
+/// The percentage of batches that are transactions.
 const TRANSACTIONS_PERCENT: usize = 20;
 
-/// Commands about the connection or the server, which write nothing.
+/// Commands about the connection or the server, which write no data.
 const LEFT_OUT: [&[u8]; 17] = [
     b"AUTH",
     b"CLIENT",
@@ -35,11 +35,11 @@ const LEFT_OUT: [&[u8]; 17] = [
     b"SLOWLOG",
 ];
 
-/// Whether it is one that not all servers take alike, so that their own replicas may differ:
-/// * redis-server 7.0 lets a BITFIELD that fails lengthen its value, and does not tell replicas;
-/// * Valkey 9 reads no hexadecimal numbers, which others take and pass on as they are;
-/// * it takes the lower 32 bits of a position in a list that LSET is given;
-/// * it counts a negative offset of LIMIT from the end, as Redis 8 does, where the sorted set is no listpack.
+/// Whether a command is not handled alike by all servers, so that replicas of another kind may differ:
+/// * redis-server 7.0 lets a failing BITFIELD lengthen its value, without replicating that;
+/// * Valkey 9 does not accept hexadecimal numbers, which other servers accept and replicate unchanged;
+/// * Valkey 9 uses the lower 32 bits of LSET's index;
+/// * Valkey 9 counts a negative offset of LIMIT from the end, like Redis 8, if the sorted set is not a listpack.
 fn is_left_out(words: &Words) -> bool {
     let is = |word: &Vec<u8>, name: &[u8]| word.eq_ignore_ascii_case(name);
     let is_limited_from_end =
@@ -51,7 +51,7 @@ fn is_left_out(words: &Words) -> bool {
         || (is(&words[0], b"LSET") && words.get(2).is_some_and(|index| index.len() >= "2147483648".len()))
 }
 
-/// Commands about the expiry of a hash's fields: in some hours, and at once.
+/// Commands about field expiries: in some hours, and immediate.
 const EXPIRING_FIELDS: [&str; 8] = [
     "HPEXPIRE {hash} {milliseconds} FIELDS 1 {field}",
     "HEXPIRE {hash} {seconds} NX FIELDS 2 {field} {field}",
@@ -63,7 +63,7 @@ const EXPIRING_FIELDS: [&str; 8] = [
     "HGETEX {hash} PERSIST FIELDS 1 {field}",
 ];
 
-/// Of a hundred batches so many have one of them.
+/// The percentage of batches with one of them.
 const EXPIRING_FIELDS_PERCENT: usize = 70;
 
 /// Random commands over several connections.
@@ -74,24 +74,24 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Equal seeds give equal commands.
+    /// Creates a writer; equal seeds give equal commands.
     pub fn new(server: &Server, seed: u64) -> Writer {
         let draw = Draw::new(seed, arities(&mut server.client()));
         let connections = (0..CONNECTION_COUNT).map(|_| server.client()).collect();
         Writer { draw, connections, expires_fields: false }
     }
 
-    /// One that lets fields of hashes expire, too, which the server and its replicas have to know.
+    /// Also sets expiries of hash fields, which the server and its replicas must support.
     #[must_use]
     pub fn with_expiring_fields(mut self) -> Writer {
         self.expires_fields = true;
         self
     }
 
-    /// Writes so many commands or a few more.
+    /// Writes `commands` commands or a few more.
     ///
     /// # Panics
-    /// When a connection breaks.
+    /// If a connection breaks.
     pub fn write(&mut self, commands: usize) {
         let mut written = 0;
         while written < commands {
@@ -99,7 +99,7 @@ impl Writer {
             let count = 1 + self.draw.random.below(BATCH_COMMANDS_MAX);
             while batch.len() < count {
                 let steps = self.draw.steps();
-                // One without the other might wait for ever.
+                // A pair of commands with only one of them might block forever.
                 if steps.iter().all(|step| step.outcome == Outcome::Reply && !is_left_out(&step.words)) {
                     batch.extend(steps.into_iter().map(|step| step.words));
                 }

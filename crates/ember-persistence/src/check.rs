@@ -1,4 +1,4 @@
-//! Looking through files: whether they are whole, and what is in them.
+//! Checks files for integrity and reports their contents.
 
 use std::fmt::{self, Display};
 use std::io;
@@ -17,9 +17,9 @@ use crate::rdb_file::{Batch, RdbError, RdbProblem, RdbReader, Source, Step, Vers
 /// A file cannot be checked, repaired or converted.
 #[derive(Debug)]
 pub enum FileError {
-    /// An operation of the disk failed.
+    /// A disk operation failed.
     Disk(DiskError),
-    /// It cannot be decrypted.
+    /// The file cannot be decrypted.
     Encryption(EncryptionError),
     /// Its RDB part is damaged or cannot be read.
     Rdb(RdbError),
@@ -27,11 +27,11 @@ pub enum FileError {
     Aof(AofError),
     /// It is neither an RDB file nor an AOF.
     Unknown(PathBuf),
-    /// The file to write is there already; nothing is overwritten.
+    /// The target file already exists; nothing is overwritten.
     Exists(PathBuf),
-    /// The server that is to read the copy lacks this.
+    /// The target server lacks features that the file uses.
     Lacking(PathBuf, Target, Lacking),
-    /// Reading or writing failed on the way from one file to the other.
+    /// Reading or writing failed during a copy.
     Copy(PathBuf, io::Error),
 }
 
@@ -64,7 +64,8 @@ impl Display for FileError {
 impl std::error::Error for FileError {}
 
 impl FileError {
-    /// Whether a file is not what was written, or missing from its AOF; as against unreadable or unknown.
+    /// Whether a file differs from what was written, or is missing from its AOF, rather than being unreadable or
+    /// unknown.
     pub fn is_damage(&self) -> bool {
         match self {
             FileError::Encryption(error) => error.problem.is_damage(),
@@ -109,12 +110,12 @@ impl From<AofError> for FileError {
     }
 }
 
-/// What a file is and holds.
+/// The type and contents of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// The file.
     pub file: PathBuf,
-    /// Its bytes, as it is stored.
+    /// Its stored size in bytes.
     pub size: u64,
     /// Whether it is encrypted.
     pub is_encrypted: bool,
@@ -124,44 +125,44 @@ pub struct Report {
     pub commands: Option<CommandFacts>,
 }
 
-/// What an RDB file holds.
+/// The contents of an RDB file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RdbFacts {
     /// The version of its format.
     pub version: u16,
-    /// Keys.
+    /// Number of keys.
     pub keys: u64,
-    /// Those that expire.
+    /// Number of keys with an expiry.
     pub expiring: u64,
-    /// Keys besides whose values have no elements: they are skipped when the file is loaded.
+    /// Number of further keys whose values have no elements: they are skipped when the file is loaded.
     pub empty: u64,
-    /// Libraries of functions.
+    /// Number of function libraries.
     pub functions: u64,
-    /// What it says of itself: name and value.
+    /// Its aux fields: name and value.
     pub aux: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Where it ends, in what the file says.
+    /// Its end, as an offset in the plain contents.
     pub end: u64,
 }
 
-/// What commands there are in a file.
+/// The commands in a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandFacts {
-    /// Commands, without MULTI and EXEC.
+    /// Number of commands, without MULTI and EXEC.
     pub commands: u64,
-    /// Transactions and single commands.
+    /// Number of transactions and single commands.
     pub units: u64,
     /// The first and the last time: Unix time in s.
     pub times: Option<(i64, i64)>,
     /// Whether its batches have checksums.
     pub is_checked: bool,
-    /// The end that is not whole.
+    /// Its torn end.
     pub torn: Option<TornEnd>,
 }
 
 /// Reads a whole file and builds every value in it.
 ///
 /// # Errors
-/// What is wrong with it. A torn end is none if the file may have one.
+/// Any problem with the file. A torn end is not an error if the file may have one.
 pub fn check_file(
     disk: &dyn Disk,
     path: &Path,
@@ -192,7 +193,7 @@ pub fn check_file(
     Ok(report)
 }
 
-/// An error if what is in a file without an RDB part does not begin as commands do.
+/// Returns an error if the contents of a file without an RDB part do not begin like commands.
 pub(crate) fn refuse_unknown(source: &mut Source<FileSource>, path: &Path) -> Result<(), FileError> {
     match next_byte(source, path)? {
         None | Some(b'*' | b'#') => Ok(()),
@@ -261,19 +262,19 @@ fn check_commands(source: Source<FileSource>, path: &Path, ending: Ending) -> Re
     }
 }
 
-/// The files of an AOF, as its manifest lists them. Nothing is changed on the disk, as a server would do it that starts.
+/// The files of an AOF as listed in its manifest. Nothing is changed on the disk, unlike at server startup.
 #[derive(Clone, Debug)]
 pub struct Listing {
-    /// What the manifest says.
+    /// The manifest.
     pub manifest: Manifest,
-    /// Where the files to load are, in order.
+    /// The paths of the files to load, in order.
     pub files: Vec<PathBuf>,
 }
 
-/// The AOF that a manifest is of.
+/// Opens the AOF of a manifest for reading.
 ///
 /// # Errors
-/// If `manifest` does not have a manifest's name or is none; if a file that it names is not there; those of the disk.
+/// If `manifest` does not have a manifest's name or is invalid; if a file that it names is missing; those of the disk.
 pub fn open_manifest(disk: &dyn Disk, path: &Path) -> Result<Listing, FileError> {
     let name =
         path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".manifest"));
@@ -302,8 +303,8 @@ pub fn open_manifest(disk: &dyn Disk, path: &Path) -> Result<Listing, FileError>
     Ok(Listing { manifest, files })
 }
 
-/// Reads all files of the AOF that a manifest is of, in order; for each what is in it or what is wrong with it. Only the
-/// last may have a torn end.
+/// Reads all files of the AOF of a manifest, in order, and returns the contents or the error of each. Only the last one
+/// may have a torn end.
 ///
 /// # Errors
 /// Those of [`open_manifest`].

@@ -1,4 +1,4 @@
-//! Between encrypted and plain files, from one key to another, and to what other servers read.
+//! Converts files between encrypted and plain form, between keys, and to the formats of other servers.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -21,13 +21,13 @@ use crate::repair::{Plan, Repaired, copy_aof, refuse_present, repair_aof, repair
 
 const LIMITS: EncodingLimits = EncodingLimits::DEFAULT;
 
-/// Commands that are this long together are written.
+/// Commands are written when they reach this length together.
 const WRITTEN_BYTES: usize = 1024 * 1024;
 
-/// Copies an RDB file to `target`, encrypted as `to` says. The file is read as a whole before that.
+/// Copies an RDB file to `target`, encrypted according to `to`. The whole file is checked first.
 ///
 /// # Errors
-/// What is wrong with the file; if `target` is there; those of the disk.
+/// Any problem with the file; if `target` exists; those of the disk.
 pub fn convert_file(
     disk: &Arc<dyn Disk>,
     path: &Path,
@@ -38,10 +38,10 @@ pub fn convert_file(
     repair_file(disk, path, target, from, Ending::Whole, &plan(to))
 }
 
-/// Copies the AOF that a manifest is of to the directory `target`, encrypted as `to` says. A torn end is cut off.
+/// Copies the AOF of a manifest to the directory `target`, encrypted according to `to`. A torn end is cut off.
 ///
 /// # Errors
-/// What is wrong with one of the files; if there is an AOF in `target`; those of the disk.
+/// Any problem with one of the files; if there is an AOF in `target`; those of the disk.
 pub fn convert_aof(
     disk: &Arc<dyn Disk>,
     manifest: &Path,
@@ -56,21 +56,21 @@ fn plan(to: &Encryption) -> Plan {
     Plan { encryption: to.clone(), ..Plan::default() }
 }
 
-/// The server that is to read a copy.
+/// The server that will read a copy.
 #[derive(Clone, Debug)]
 pub struct Reader {
-    /// Which.
+    /// The server.
     pub target: Target,
-    /// Whether what it lacks is left out; or else that is an error.
+    /// Whether features that it lacks are left out; otherwise they are an error.
     pub leaves_out: bool,
-    /// How the copy is encrypted.
+    /// The encryption of the copy.
     pub encryption: Encryption,
 }
 
-/// Copies a file to `target` in the form that a server reads.
+/// Copies a file to `target` in a form that a given server reads.
 ///
 /// # Errors
-/// What is wrong with the file; if `target` is there; [`FileError::Lacking`]; those of the disk.
+/// Any problem with the file; if `target` exists; [`FileError::Lacking`]; those of the disk.
 pub fn convert_file_for(
     disk: &Arc<dyn Disk>,
     path: &Path,
@@ -111,7 +111,7 @@ pub fn convert_file_for(
     Ok(Repaired { kept_bytes: commands.valid_to(), kept_keys, cut, lacking, ..Repaired::default() })
 }
 
-/// Copies the AOF that a manifest is of to the directory `target` in the form that a server reads. A torn end is cut off.
+/// Copies the AOF of a manifest to the directory `target` in a form that a given server reads. A torn end is cut off.
 ///
 /// # Errors
 /// Those of [`convert_file_for`], and if there is an AOF in `target`.
@@ -127,7 +127,7 @@ pub fn convert_aof_for(
     })
 }
 
-/// A copy under way.
+/// A conversion in progress.
 struct Conversion<'c> {
     target: Target,
     lacking: Lacking,
@@ -162,7 +162,7 @@ impl Conversion<'_> {
         }
     }
 
-    /// Leaves out of a value what the server lacks; false if nothing is left.
+    /// Removes from a value what the server lacks; returns false if nothing is left.
     fn fit(&mut self, name: &[u8], value: &mut Value) -> bool {
         let lacks = Features::of(value.as_value()).common(self.target.lacks());
         if lacks.is_empty() {
@@ -180,7 +180,7 @@ impl Conversion<'_> {
             match reader.next(&mut unit)? {
                 Part::Unit => self.unit(&unit, &mut written),
                 Part::Time(at_s) => written.time(at_s),
-                // The copy is of no history.
+                // The copy belongs to no replication history.
                 Part::Origin(_) => {}
                 Part::End => break,
             }

@@ -1,4 +1,4 @@
-//! What a data set is written to, whatever the form of the file.
+//! The sink for a data set, independent of the file's form.
 
 use std::io::{self, Write};
 
@@ -7,13 +7,13 @@ use emberkv_core::rdb::{Encoded, KeyFacts};
 
 use crate::rdb_file::RdbWriter;
 
-/// Takes a data set, key by key.
+/// Receives a data set, key by key.
 pub trait KeyWriter {
-    /// Says who writes the file, when (Unix time in s), how much memory was in use, and whether it is the base of an AOF,
-    /// where the form has room for that.
+    /// Writes the server's version, the time (Unix time in s), the memory in use, and whether the file is the base of
+    /// an AOF, if the form has such fields.
     ///
     /// # Errors
-    /// Those of the file; so for all of these functions.
+    /// Those of the file; the same holds for all functions of this trait.
     fn usual_aux(&mut self, version: &str, now_s: i64, used_bytes: u64, is_base: bool) -> io::Result<()>;
 
     /// Writes a library of functions.
@@ -22,25 +22,25 @@ pub trait KeyWriter {
     /// Those of the file.
     fn function(&mut self, code: &[u8]) -> io::Result<()>;
 
-    /// Says how many keys of a database follow, and how many of them expire, where the form has room for that.
+    /// Announces how many keys of a database follow, and how many of them expire, if the form has such fields.
     ///
     /// # Errors
     /// Those of the file.
     fn sizes(&mut self, database: usize, keys: u64, expiring: u64) -> io::Result<()>;
 
-    /// Writes a key. O(the bytes of its value).
+    /// Writes a key. O(length of its value).
     ///
     /// # Errors
     /// Those of the file.
     fn key<'v>(&mut self, facts: &KeyFacts, name: &[u8], value: impl Into<ValueRef<'v>>) -> io::Result<()>;
 
-    /// Writes keys of one database that were encoded on whatever thread, in the form of the file.
+    /// Writes keys of one database that were encoded on any thread, in the form of the file.
     ///
     /// # Errors
     /// Those of the file.
     fn encoded(&mut self, database: usize, encoded: &Encoded) -> io::Result<()>;
 
-    /// How many keys the file has so far.
+    /// The number of keys in the file so far.
     fn keys(&self) -> u64;
 }
 

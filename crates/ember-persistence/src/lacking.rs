@@ -1,22 +1,22 @@
-//! What of a file another server lacks.
+//! Features of a file that another server lacks.
 
 use std::fmt::{self, Display};
 
 use emberkv_core::rdb::Features;
 
-/// Keys that a message names; the others are counted.
+/// The maximum number of keys that a message names; the others are counted.
 const NAMED_KEYS_MAX: usize = 20;
 
-/// What of a file the server that is to read the copy lacks.
+/// The features of a file that the target server lacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lacking {
-    /// What it lacks.
+    /// The features.
     pub features: Features,
-    /// How many keys have it.
+    /// The number of keys that use them.
     pub keys: u64,
-    /// The names of the first of them.
+    /// The names of the first of these keys.
     pub named: Vec<Vec<u8>>,
-    /// Commands that the server does not know.
+    /// The number of commands that the server does not know.
     pub commands: u64,
 }
 

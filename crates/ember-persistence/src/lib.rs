@@ -1,7 +1,7 @@
-//! Files that outlive the server: what is kept on disk, in which formats, and how it is read back.
+//! Files that outlive the server: which are kept on disk, in which formats, and how they are read.
 //!
 //! Reading order: [`files`] (all access to the disk, and a disk that fails on purpose) and [`encryption`], both of
-//! `ember-storage`, [`rdb_file`], [`key_writer`], [`origin`], [`aof`], [`log_of_store`], then what is done with them:
+//! `ember-storage`, [`rdb_file`], [`key_writer`], [`origin`], [`aof`], [`log_of_store`], then the tools for them:
 //! [`check`], [`repair`], [`convert`] with [`lacking`].
 
 pub mod aof;

@@ -1,12 +1,12 @@
-//! The log of a store: where it goes on behind the last checkpoint, and what a checkpoint says beside its rows.
+//! The log of a store: where it continues after the last checkpoint, and what a checkpoint records besides its rows.
 //!
-//! A checkpoint names the first increment of the log that the rows do not have. So it does not matter whether the log has
-//! been told: what is before that increment does not count any more.
+//! A checkpoint names the first increment of the log that its rows do not contain. So the log need not be updated at
+//! the same time: everything before that increment is obsolete.
 
 use crate::aof::{AofDirectory, AofError};
 
-/// Makes the log begin where the store ends: with increment `goes_on`, or before its first checkpoint with its own
-/// beginning. `has_imported` says that the rows are those of files that were there, of which the log may be one.
+/// Makes the log begin where the store ends: with increment `goes_on`, or, before the store's first checkpoint, with
+/// its own beginning. `has_imported` says that the rows were imported from existing files, one of which may be the log.
 ///
 /// # Errors
 /// [`AofError::NotOfStore`], with nothing changed, if the two do not belong together; those of the disk.
@@ -36,21 +36,21 @@ pub fn meet(goes_on: Option<u64>, has_imported: bool, log: &mut AofDirectory) ->
     refused(format!("the store goes on with increment {increment}, and the log {range}"))
 }
 
-/// What a checkpoint says beside the keys.
+/// The data that a checkpoint records besides the keys.
 ///
 /// ```text
-/// number of databases, 4 | what each is called, 4 … | length of a library, 8 | its code | …        little-endian
+/// number of databases, 4 | name of each, 4 … | length of a library, 8 | its code | …        little-endian
 /// ```
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Notes {
-    /// What the shards call the databases, by number.
+    /// The internal names of the databases in the shards, by number.
     pub names: Vec<usize>,
     /// The code of all libraries of functions.
     pub libraries: Vec<Vec<u8>>,
 }
 
 impl Notes {
-    /// The notes of a position.
+    /// Encodes the notes for a position.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = (self.names.len() as u32).to_le_bytes().to_vec();
         self.names.iter().for_each(|&name| bytes.extend_from_slice(&(name as u32).to_le_bytes()));
@@ -61,7 +61,7 @@ impl Notes {
         bytes
     }
 
-    /// What the notes of a position say; None if they are none.
+    /// Decodes the notes of a position; None if they are invalid.
     pub fn decode(bytes: &[u8]) -> Option<Notes> {
         let (count, rest) = bytes.split_first_chunk()?;
         let (names, mut rest) = rest.split_at_checked(4 * u32::from_le_bytes(*count) as usize)?;
@@ -88,7 +88,7 @@ mod tests {
         let bytes = notes.encode();
         assert_eq!(Notes::decode(&bytes).unwrap(), notes);
         assert_eq!(Notes::decode(&Notes::default().encode()).unwrap(), Notes::default());
-        // At these ends there is one library less.
+        // At these lengths there is one library less.
         let whole = [16, 29, bytes.len()];
         for len in 0..bytes.len() {
             assert_eq!(Notes::decode(&bytes[..len]).is_some(), whole.contains(&len), "{len}");

@@ -1,11 +1,11 @@
-//! Where data stand in a replication stream: what a server that starts with them needs to go on where they end.
+//! The position of data in a replication stream, from which a server that loads them continues.
 //!
 //! ```text
 //! RDB   aux fields   repl-stream-db, repl-id, repl-offset                   (as Redis has them)
 //! AOF   the last line   #REPL:<id>:<offset>:<database>                      (Redis skips it)
 //! ```
 //!
-//! The line of an AOF is true of the commands before it: with one behind it, it says nothing of the data any more.
+//! The line of an AOF describes the commands before it: if commands follow, it is void.
 
 use std::io::{self, Write};
 
@@ -13,34 +13,34 @@ use ember_protocol::number;
 
 use crate::rdb_file::RdbWriter;
 
-/// Hexadecimal digits of a stream's name.
+/// Hexadecimal digits of a replication ID.
 const ID_DIGITS: usize = 40;
 
-/// The greatest position that is believed: a stream that is written for a thousand years stays below.
+/// The maximum accepted position: a stream written for a thousand years stays below it.
 const POSITION_MAX: u64 = 1 << 62;
 
-/// How the line begins.
+/// Prefix of the line.
 pub(crate) const ORIGIN_LINE: &[u8] = b"#REPL:";
 
-/// A position in a stream, and what has to be known to go on there.
+/// A position in a stream, and what is needed to continue there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     id: [u8; ID_DIGITS],
     /// Bytes of the stream before it.
     pub position: u64,
-    /// The database that the next command of the stream is for, if that does not say so itself.
+    /// The database of the next command in the stream, unless that selects one.
     pub database: usize,
 }
 
 impl Origin {
-    /// A position of the stream `id`; nothing if that is no name of a stream.
+    /// Creates a position of the stream `id`; None if that is not a replication ID.
     pub fn new(id: &[u8], position: u64, database: usize) -> Option<Origin> {
         let id: [u8; ID_DIGITS] = id.try_into().ok()?;
         let is_possible = id.iter().all(u8::is_ascii_hexdigit) && position <= POSITION_MAX;
         is_possible.then_some(Origin { id, position, database })
     }
 
-    /// The name of the stream.
+    /// The replication ID of the stream.
     pub fn id(&self) -> &str {
         std::str::from_utf8(&self.id).expect("hexadecimal digits are text")
     }
@@ -50,7 +50,7 @@ impl Origin {
         format!("#REPL:{}:{}:{}\r\n", self.id(), self.position, self.database)
     }
 
-    /// Reads the line of an AOF.
+    /// Parses the line of an AOF.
     pub(crate) fn parse_line(line: &[u8]) -> Option<Origin> {
         let facts = line.strip_prefix(ORIGIN_LINE)?.strip_suffix(b"\r\n")?;
         let mut facts = facts.split(|&byte| byte == b':');
@@ -60,7 +60,7 @@ impl Origin {
         Origin::new(id, number::parse_u64(position)?, database)
     }
 
-    /// Says it in an RDB file.
+    /// Writes the position to an RDB file.
     ///
     /// # Errors
     /// Those of the sink.
@@ -71,7 +71,7 @@ impl Origin {
     }
 }
 
-/// What the aux fields of an RDB file say of it.
+/// The aux fields of an RDB file that form a position.
 #[derive(Clone, Debug, Default)]
 pub struct OriginFields {
     id: Vec<u8>,
@@ -86,7 +86,7 @@ impl From<Origin> for OriginFields {
 }
 
 impl OriginFields {
-    /// Takes a field, if it is one of these. What is no number is as good as not said.
+    /// Records a field, if it is one of these. An invalid number counts as absent.
     pub fn note(&mut self, name: &[u8], value: &[u8]) {
         match name {
             b"repl-stream-db" => {
@@ -99,12 +99,12 @@ impl OriginFields {
         }
     }
 
-    /// The database that the next command of the stream is for.
+    /// The database of the next command in the stream.
     pub fn database(&self) -> usize {
         self.database
     }
 
-    /// The whole of it, if the file says it.
+    /// The complete position, if the file contains it.
     pub fn origin(&self) -> Option<Origin> {
         Origin::new(&self.id, self.position?, self.database)
     }

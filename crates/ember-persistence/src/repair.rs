@@ -1,5 +1,5 @@
-//! Keeping what is good: copies of damaged files, without what is behind the damage or after a moment. The original is
-//! never written to, and nothing that is there is overwritten.
+//! Repairs damaged files by copying their intact part: without anything after the damage or after a given time. The
+//! original is never written to, and nothing is overwritten.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -21,38 +21,38 @@ use crate::rdb_file::{
 
 const LIMITS: EncodingLimits = EncodingLimits::DEFAULT;
 
-/// What is kept.
+/// What to keep.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// Whether what is before a damage is kept; or else damage is an error. A torn end is cut off in any case.
+    /// Whether everything before damage is kept; otherwise damage is an error. A torn end is always cut off.
     pub cuts_damage: bool,
-    /// Commands of an AOF that are marked with a later time, Unix time in s, are left out.
+    /// AOF commands marked with a later time, Unix time in s, are left out.
     pub until_s: Option<i64>,
-    /// Whether the copy is encrypted.
+    /// The encryption of the copy.
     pub encryption: Encryption,
 }
 
-/// What was done.
+/// The result of a repair.
 #[derive(Debug, Default)]
 pub struct Repaired {
-    /// Bytes of what the file says that are in the copy; of an RDB file whose keys had to be picked, none.
+    /// Plain bytes that were copied; none for an RDB file whose keys had to be picked.
     pub kept_bytes: u64,
-    /// Keys that were picked from a damaged RDB file.
+    /// Number of keys picked from a damaged RDB file.
     pub kept_keys: u64,
-    /// Keys whose values were damaged, one by one; what was wrong with each.
+    /// Keys whose values were damaged, with the error of each.
     pub lost_keys: Vec<(Vec<u8>, RdbError)>,
-    /// What ended the copy before the file's end; in words, with the offset.
+    /// Why the copy ends before the file's end, with the offset.
     pub cut: Option<String>,
     /// Features left out because the target server lacks them.
     pub lacking: Lacking,
-    /// Files of the AOF that are not in the copy: what is behind the cut is of no use.
+    /// Files of the AOF that are not in the copy, because they are useless after the cut.
     pub left_out: Vec<PathBuf>,
 }
 
-/// Copies a file to `target` by a plan.
+/// Copies a file to `target` according to a plan.
 ///
 /// # Errors
-/// If `target` is there; what is wrong with the file, if nothing or not enough of it can be kept; those of the disk.
+/// If `target` exists; any problem with the file, if nothing or too little of it can be kept; those of the disk.
 pub fn repair_file(
     disk: &Arc<dyn Disk>,
     path: &Path,
@@ -83,8 +83,8 @@ pub fn repair_file(
     Ok(Repaired { kept_bytes, cut: end.cut, ..Repaired::default() })
 }
 
-/// The command that copies what is good of a file, as it is typed into a shell. A file that a manifest names is copied
-/// with all of its AOF: by itself it is of no use.
+/// Returns the shell command that copies the intact part of a file. A file that a manifest names is copied with its
+/// whole AOF, because it is useless alone.
 pub fn repair_command(file: &Path) -> String {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let is_part = name.contains(".incr.") || name.contains(".base.");
@@ -93,7 +93,7 @@ pub fn repair_command(file: &Path) -> String {
     format!("ember-cli repair {} --output {copy}", shell_word(&what.display().to_string()))
 }
 
-/// A word that a shell reads as it is.
+/// Quotes a word for a shell if necessary.
 fn shell_word(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:,@%".contains(&byte);
     if !word.is_empty() && word.bytes().all(is_plain) {
@@ -102,7 +102,7 @@ fn shell_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// Why a copy has ended before the end of its file, if that is torn.
+/// Describes the torn end of a reader's file, if it has one.
 pub(crate) fn torn_end(reader: &AofReader<FileSource>) -> Option<String> {
     reader
         .torn_end()
@@ -132,12 +132,12 @@ fn check_rdb<R: Read>(reader: &mut RdbReader<R>) -> Result<(), RdbError> {
     Ok(())
 }
 
-/// Up to where commands are kept.
+/// The end of the commands to keep.
 #[derive(Debug, Default)]
 struct GoodEnd {
-    /// So many bytes are copied.
+    /// The number of bytes to copy.
     kept: u64,
-    /// And these commands are written behind them: those before a moment in the middle of a batch.
+    /// The commands to write after them: those in the middle of a batch, before the time limit.
     rest: Vec<u8>,
     cut: Option<String>,
 }
@@ -160,7 +160,7 @@ fn good_end(mut reader: AofReader<FileSource>, plan: &Plan) -> Result<GoodEnd, F
                 return Ok(end);
             }
             Ok(Part::Time(at_s)) => since_kept.time(at_s),
-            // What is written behind the bytes that are kept are commands.
+            // Only commands are written after the copied bytes.
             Ok(Part::Origin(_)) => {}
             Ok(Part::End) => {
                 end.cut = torn_end(&reader);
@@ -207,7 +207,7 @@ fn copy(
     Ok(temporary.publish()?)
 }
 
-/// Writes an RDB file of the keys of a damaged one that can be read.
+/// Writes an RDB file with the readable keys of a damaged one.
 fn pick_keys(
     disk: &Arc<dyn Disk>,
     path: &Path,
@@ -262,7 +262,7 @@ fn pick<R: Read>(
     }
 }
 
-/// Copies the AOF that a manifest is of to `target`, a directory without one. What is behind the first cut is left out.
+/// Copies the AOF of a manifest to the directory `target`, which has none. Everything after the first cut is left out.
 ///
 /// # Errors
 /// Those of [`repair_file`] and of [`open_manifest`].
@@ -278,8 +278,8 @@ pub fn repair_aof(
     })
 }
 
-/// Copies the files of an AOF with `copy_file`, and writes their manifest. A file that is shorter than its manifest says is
-/// an error, or with `cuts_damage` the last one that is copied.
+/// Copies the files of an AOF with `copy_file`, and writes their manifest. A file shorter than its manifest says is an
+/// error, or, with `cuts_damage`, the last one copied.
 pub(crate) fn copy_aof(
     disk: &Arc<dyn Disk>,
     manifest: &Path,
@@ -300,7 +300,7 @@ pub(crate) fn copy_aof(
             continue;
         }
         let found = disk.open_to_read(path)?.size()?;
-        // Without its base an AOF has nothing.
+        // An AOF without its base is empty.
         let is_lost = found == 0 && file.file_type == aof::FileType::Base;
         let cut = match file.check_size(path, found) {
             Err(error) if !cuts_damage || is_lost => return Err(error.into()),

@@ -1,8 +1,8 @@
-//! Parsed commands: spans into the input bytes, a reusable batch of them, and the view a handler gets.
+//! Parsed commands: spans into the input bytes, a reusable batch of them, and the view that a handler receives.
 //!
-//! An argument is one 8-byte [`Span`]. Nearly always it points into the input the command was parsed from. An
-//! argument that has a buffer of its own (a large bulk, or a quoted word of an inline command) is marked in the
-//! span's length and its offset is the index of that buffer.
+//! An argument is one 8-byte [`Span`]. Nearly always it points into the input the command was parsed from. An argument
+//! with a separate buffer (a large bulk, or a quoted word of an inline command) is marked in the span's length and its
+//! offset is the index of that buffer.
 
 use std::fmt;
 use std::ops::Index;
@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use crate::request::{begin_word, push_command_head, push_word};
 
-/// The span's offset is the index of a large argument, whose buffer may be shared with the keyspace.
+/// Marks a span whose offset is the index of a large argument, whose buffer may be shared with the keyspace.
 const SHARED: u32 = u32::MAX;
-/// The span's offset is the index of a small buffer that only this command uses.
+/// Marks a span whose offset is the index of a small buffer used only by this command.
 const OWNED: u32 = u32::MAX - 1;
-/// The longest argument a span can point at in place.
+/// The maximum length of an argument that a span can refer to in place.
 pub(crate) const SPAN_LEN_MAX: u32 = u32::MAX - 2;
 
 /// Spans kept allocated by [`Batch::clear`] (512 KiB): several full batches of ordinary commands.
@@ -24,10 +24,10 @@ const BUFFERS_KEPT_MAX: usize = 1024;
 /// Copied bytes kept allocated by [`OwnedBatch::clear`].
 const BYTES_KEPT_MAX: usize = 1024 * 1024;
 
-/// Bytes between two arguments in RESP, but for the digits of the length: two line ends and a dollar sign.
+/// Bytes between two arguments in RESP, except the digits of the length: two line ends and a dollar sign.
 const HEAD_BYTES: u32 = 5;
 
-/// Where one argument is.
+/// The location of one argument.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     offset: u32,
@@ -56,7 +56,7 @@ impl Span {
         self.len >= OWNED
     }
 
-    /// Where it ends in the input, if it is there.
+    /// The end of the argument, if it is in the input.
     fn end(self) -> Option<u32> {
         if self.has_buffer() { None } else { self.offset.checked_add(self.len) }
     }
@@ -118,8 +118,8 @@ impl Batch {
         self.ends.is_empty()
     }
 
-    /// Forgets all commands and lets go of their large arguments. Keeps the memory for the next batch unless an
-    /// unusual batch made it large.
+    /// Removes all commands and releases their large arguments. Keeps the memory for the next batch unless an unusual
+    /// batch made it large.
     pub fn clear(&mut self) {
         self.spans.clear();
         self.spans.shrink_to(SPANS_KEPT_MAX);
@@ -128,28 +128,28 @@ impl Batch {
         self.buffers.shrink_to(BUFFERS_KEPT_MAX);
     }
 
-    /// The arguments of command `index`, the command name first. `input` is the very bytes the command was parsed
+    /// The arguments of command `index`, the command name first. `input` must be the bytes that the command was parsed
     /// from (or copied to, see [`append_copy`](Batch::append_copy)).
     ///
     /// # Panics
-    /// If there is no such command. With other bytes than those, reading an argument may panic or give others.
+    /// If there is no such command. With different bytes, reading an argument may panic or return wrong ones.
     #[inline]
     pub fn command<'a>(&'a self, index: usize, input: &'a [u8]) -> Args<'a> {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         Args { spans: &self.spans[start..self.ends[index]], input, buffers: &self.buffers }
     }
 
-    /// No command of this batch took more bytes on the wire, when all of them were parsed from `input_bytes` of input.
-    /// O(large arguments).
+    /// An upper limit for the bytes of any command of this batch on the wire, if all of them were parsed from
+    /// `input_bytes` of input. O(large arguments).
     pub fn wire_bytes_max(&self, input_bytes: usize) -> usize {
-        /// The head of an argument or a command: a type byte, up to 12 digits, line ends.
+        /// The maximum head of an argument or a command: a type byte, up to 12 digits, line ends.
         const HEAD_BYTES_MAX: usize = 17;
         let heads = (self.spans.len() + self.ends.len()) * HEAD_BYTES_MAX;
         self.buffers.iter().map(|buffer| buffer.len()).sum::<usize>() + heads + input_bytes
     }
 
-    /// Adds a copy of `args` as a new command of this batch: small arguments are copied to the end of `bytes`,
-    /// which is from then on the input of the command; large ones are shared. O(bytes copied).
+    /// Adds a copy of `args` as a new command of this batch: small arguments are copied to the end of `bytes`, which is
+    /// the command's input from then on; large ones are shared. O(bytes copied).
     pub fn append_copy(&mut self, args: Args<'_>, bytes: &mut Vec<u8>) {
         self.spans.reserve(args.len());
         for index in 0..args.len() {
@@ -161,7 +161,7 @@ impl Batch {
         self.ends.push(self.spans.len());
     }
 
-    /// Adds the command made of `arguments`, whose bytes are copied to the end of `bytes` as in
+    /// Adds the command with these `arguments`, whose bytes are copied to the end of `bytes` as in
     /// [`append_copy`](Batch::append_copy).
     pub fn push_command(&mut self, arguments: &[&[u8]], bytes: &mut Vec<u8>) {
         self.spans.reserve(arguments.len());
@@ -182,7 +182,7 @@ impl Batch {
     }
 }
 
-/// The arguments of one command, or the last of them. A cheap view, to be passed by value.
+/// The arguments of one command, or the last of them. A cheap view, passed by value.
 #[derive(Clone, Copy)]
 pub struct Args<'a> {
     spans: &'a [Span],
@@ -242,16 +242,16 @@ impl<'a> Args<'a> {
         self.iter().map(<[u8]>::len).sum()
     }
 
-    /// The bytes that [`encode`](Args::encode) would append. O(arguments).
+    /// The number of bytes that [`encode`](Args::encode) would append. O(arguments).
     pub fn wire_bytes(&self) -> usize {
-        // A prefix, a number and its line end; an argument has another line end behind it.
+        // A prefix, a number and its line end; an argument is followed by another line end.
         let line = |number: usize| number.checked_ilog10().unwrap_or(0) as usize + 4;
         line(self.len())
             + self.iter().map(|argument| line(argument.len()) + argument.len() + 2).sum::<usize>()
     }
 
-    /// Appends the command as clients send it: in RESP, an array of bulk strings. One copy if it stands like that in the
-    /// input. O(bytes).
+    /// Appends the command as clients send it: a RESP array of bulk strings. A single copy if the input already has
+    /// this form. O(bytes).
     pub fn encode(&self, to: &mut Vec<u8>) {
         push_command_head(self.len(), to);
         if let Some(sent) = self.as_sent() {
@@ -263,8 +263,8 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The input from the first byte of the first argument to the last of the last, if [`encode`](Args::encode) would write
-    /// the same between any two of them.
+    /// Returns the input from the first byte of the first argument to the last byte of the last, if
+    /// [`encode`](Args::encode) would write the same between any two of them.
     fn as_sent(&self) -> Option<&'a [u8]> {
         let (&first, rest) = self.spans.split_first()?;
         let mut end = first.end()?;
@@ -273,8 +273,9 @@ impl<'a> Args<'a> {
             if span.offset != end.checked_add(HEAD_BYTES + digits)? {
                 return None;
             }
-            // Between them is the head of an argument, with room for one spelling of its length only; but the parser does
-            // not look at line ends. Or they are words of an inline command, which have no line end between them.
+            // Between them is the head of an argument, with space for one spelling of its length only; but the parser
+            // does not check line ends. Otherwise they are words of an inline command, which have no line end between
+            // them.
             match &self.input[end as usize..span.offset as usize] {
                 [b'\r', b'\n', b'$', .., b'\r', b'\n'] => end = span.end()?,
                 _ => return None,
@@ -351,7 +352,7 @@ impl DoubleEndedIterator for ArgsIter<'_> {
 
 impl ExactSizeIterator for ArgsIter<'_> {}
 
-/// One command that is kept for long, in as little memory as it needs.
+/// A command that is stored for long, in as little memory as it needs.
 #[derive(Debug)]
 pub struct StoredCommand {
     spans: Box<[Span]>,
@@ -359,7 +360,7 @@ pub struct StoredCommand {
 }
 
 impl StoredCommand {
-    /// A copy of a command; none if it has 4 GiB.
+    /// Copies a command; `None` if it has 4 GiB or more.
     pub fn new(args: Args<'_>) -> Option<StoredCommand> {
         let mut spans = Vec::with_capacity(args.len());
         let mut bytes = Vec::with_capacity(args.total_bytes());
@@ -374,23 +375,23 @@ impl StoredCommand {
         Some(StoredCommand { spans: spans.into(), bytes: bytes.into() })
     }
 
-    /// Its arguments.
+    /// The command's arguments.
     pub fn args(&self) -> Args<'_> {
         Args { spans: &self.spans, input: &self.bytes, buffers: &[] }
     }
 
-    /// The bytes of each of its allocations.
+    /// The size of each of its allocations in bytes.
     pub fn allocations(&self) -> [usize; 2] {
         [size_of_val(&self.spans[..]), self.bytes.len()]
     }
 }
 
-/// Commands together with their bytes: what one thread hands to another, and what a test makes up.
+/// Commands together with their bytes, to be passed to another thread or built by a test.
 #[derive(Debug, Default)]
 pub struct OwnedBatch {
     batch: Batch,
     bytes: Vec<u8>,
-    /// The bytes of the arguments that have buffers of their own.
+    /// The bytes of arguments with separate buffers.
     buffers_bytes: usize,
 }
 
@@ -415,20 +416,20 @@ impl OwnedBatch {
         self.bytes.len()
     }
 
-    /// The memory in bytes that the commands take: copied bytes, large arguments in full though they may be shared, and
-    /// where each argument is.
+    /// The memory of the commands in bytes: copied bytes, large arguments in full although they may be shared, and the
+    /// locations of arguments.
     pub fn memory_bytes(&self) -> usize {
         let Batch { spans, ends, buffers } = &self.batch;
         let places = size_of_val(&spans[..]) + size_of_val(&ends[..]) + size_of_val(&buffers[..]);
         self.bytes.len() + self.buffers_bytes + places
     }
 
-    /// No command took more bytes on the wire, see [`Batch::wire_bytes_max`].
+    /// An upper limit for the bytes of any command on the wire, see [`Batch::wire_bytes_max`].
     pub fn wire_bytes_max(&self) -> usize {
         self.batch.wire_bytes_max(self.bytes.len())
     }
 
-    /// Adds the command made of `arguments`.
+    /// Adds the command with these `arguments`.
     pub fn push(&mut self, arguments: &[&[u8]]) {
         let buffers = self.batch.buffers.len();
         self.batch.push_command(arguments, &mut self.bytes);
@@ -454,7 +455,7 @@ impl OwnedBatch {
         self.batch.command(index, &self.bytes)
     }
 
-    /// Forgets all commands, keeping a bounded amount of memory for the next ones.
+    /// Removes all commands, keeping a bounded amount of memory for the next ones.
     pub fn clear(&mut self) {
         self.batch.clear();
         self.bytes.clear();

@@ -1,8 +1,8 @@
 //! Inline commands: a line of words, as typed into a terminal, split by the quoting rules of Redis.
 //!
-//! A word ends at white space. Inside `"…"` a backslash starts an escape (`\n \r \t \b \a \xHH`, any other
-//! character stands for itself); inside `'…'` only `\'` is one. A quote may open in the middle of a word, but after
-//! the closing one white space or the end of the line must follow.
+//! A word ends at white space. Inside `"…"` a backslash starts an escape (`\n \r \t \b \a \xHH`, any other character is
+//! literal); inside `'…'` only `\'` is one. A quote may open in the middle of a word, but after the closing one white
+//! space or the end of the line must follow.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::arguments::{Span, push_owned};
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UnbalancedQuotes;
 
-/// Splits `line` (without its line end) into words. A word without quotes becomes a span relative to the start of
-/// the line, a quoted one a buffer of its own. On error what was added before the bad word is left in place.
+/// Splits `line` (without its line end) into words. A word without quotes becomes a span relative to the start of the
+/// line, a quoted one a separate buffer. On error, words added before the invalid one remain.
 ///
 /// The caller bounds the line's length, so the offsets fit.
 pub(crate) fn split(
@@ -45,7 +45,7 @@ pub(crate) fn split(
     }
 }
 
-/// The word that starts at `at` with its quotes and escapes undone, and where it ends in the line.
+/// Returns the word that starts at `at` without its quotes and escapes, and its end in the line.
 fn quoted_word(line: &[u8], mut at: usize) -> Result<(Vec<u8>, usize), UnbalancedQuotes> {
     let mut word = Vec::new();
     while let Some(&byte) = line.get(at) {
@@ -64,7 +64,7 @@ fn quoted_word(line: &[u8], mut at: usize) -> Result<(Vec<u8>, usize), Unbalance
     Ok((word, at))
 }
 
-/// Adds to `word` what stands between `at` and the closing `quote`; returns the offset after that quote.
+/// Appends the text between `at` and the closing `quote` to `word`; returns the offset after that quote.
 fn unquote(line: &[u8], mut at: usize, quote: u8, word: &mut Vec<u8>) -> Result<usize, UnbalancedQuotes> {
     loop {
         match line.get(at..) {

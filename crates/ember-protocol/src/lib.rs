@@ -1,8 +1,8 @@
-//! RESP2 and RESP3: an incremental request parser and a reply writer, without I/O; and the [`client`]'s side.
+//! RESP2 and RESP3: an incremental request parser and a reply writer, without I/O; and the [`client`] side.
 //!
-//! Requests: a [`Parser`] per connection turns input bytes into commands of a [`Batch`], whose [`Args`] are
-//! slices of the input. Replies: a [`Reply`] collects the bytes of one batch of answers. Numbers follow the
-//! strict textual forms of Redis ([`number`]).
+//! Requests: a [`Parser`] per connection turns input bytes into commands of a [`Batch`], whose [`Args`] are slices of
+//! the input. Replies: a [`Reply`] collects the bytes of one batch of replies. Numbers follow the strict textual forms
+//! of Redis ([`number`]).
 //!
 //! ```
 //! use ember_protocol::{Batch, Limits, ParseStatus, Parser, Protocol, Reply};

@@ -2,11 +2,11 @@
 
 use std::fmt::{self, Write};
 
-/// The longest text of a double with an exponent: sign, 17 digits, point, `e-308`.
+/// The maximum length of a double with an exponent: sign, 17 digits, point, `e-308`.
 const F64_TEXT_MAX: usize = 24;
 
-/// The integer that `bytes` is the one canonical decimal form of: no sign but a leading `-`, no leading zeros, no
-/// spaces, no `-0`. `None` for anything else and for numbers beyond 64 bits.
+/// Parses an integer in its only canonical decimal form: no sign but a leading `-`, no leading zeros, no spaces, no
+/// `-0`. `None` for anything else and for numbers beyond 64 bits.
 #[inline]
 pub fn parse_i64(bytes: &[u8]) -> Option<i64> {
     match bytes {
@@ -18,10 +18,10 @@ pub fn parse_i64(bytes: &[u8]) -> Option<i64> {
     }
 }
 
-/// The unsigned integer that `bytes` is the one canonical decimal form of: digits only, no leading zeros.
+/// Parses an unsigned integer in its only canonical decimal form: digits only, no leading zeros.
 #[inline]
 pub fn parse_u64(bytes: &[u8]) -> Option<u64> {
-    /// As many digits as can be summed up without a look at overflow.
+    /// The number of digits that can be summed up without an overflow check.
     const DIGITS_SAFE: usize = 19;
     let (&first, rest) = bytes.split_first()?;
     if first == b'0' {
@@ -43,21 +43,20 @@ pub fn parse_u64(bytes: &[u8]) -> Option<u64> {
     }
 }
 
-/// The double that `bytes` stands for, by the rules Redis has for scores and increments: what C's `strtod` takes
-/// (decimal, hexadecimal, `inf` and `infinity` in any case), from the first byte to the last, without spaces; not
-/// NaN, and neither overflowing to infinity nor underflowing to zero.
+/// Parses a double by Redis's rules for scores and increments: the syntax of C's `strtod` (decimal, hexadecimal, `inf`
+/// and `infinity` in any case) for the whole text, without spaces; not NaN, and without overflow to infinity or
+/// underflow to zero.
 pub fn parse_f64(bytes: &[u8]) -> Option<f64> {
     let (number, is_in_range) = parse_rounded(bytes)?;
     is_in_range.then_some(number)
 }
 
-/// As [`parse_f64`], but what is too large becomes infinite and what is too small zero: the rules Redis has for the ends of
-/// ranges.
+/// Like [`parse_f64`], but overflow becomes infinity and underflow zero: Redis's rules for the ends of ranges.
 pub fn parse_f64_rounded(bytes: &[u8]) -> Option<f64> {
     parse_rounded(bytes).map(|(number, _)| number)
 }
 
-/// The nearest double, and whether it neither overflowed nor underflowed to zero.
+/// Returns the nearest double, and whether it neither overflowed nor underflowed to zero.
 fn parse_rounded(bytes: &[u8]) -> Option<(f64, bool)> {
     let (negative, magnitude) = match bytes {
         [b'-', rest @ ..] => (true, rest),
@@ -75,7 +74,7 @@ fn parse_rounded(bytes: &[u8]) -> Option<(f64, bool)> {
     Some((if negative { -number } else { number }, is_in_range))
 }
 
-/// Decimal digits with an optional point and exponent, without a sign; see [`parse_rounded`].
+/// Parses decimal digits with an optional point and exponent, without a sign; see [`parse_rounded`].
 fn parse_decimal(text: &[u8]) -> Option<(f64, bool)> {
     let number: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
     let mantissa = text.split(|byte| matches!(byte, b'e' | b'E')).next()?;
@@ -83,8 +82,8 @@ fn parse_decimal(text: &[u8]) -> Option<(f64, bool)> {
     Some((number, number.is_finite() && !underflowed))
 }
 
-/// What follows `0x`: hexadecimal digits with an optional point and an optional binary exponent (`p-3`);
-/// see [`parse_rounded`].
+/// Parses the part after `0x`: hexadecimal digits with an optional point and an optional binary exponent (`p-3`); see
+/// [`parse_rounded`].
 fn parse_hexadecimal(text: &[u8]) -> Option<(f64, bool)> {
     let exponent_at = text.iter().position(|byte| matches!(byte, b'p' | b'P')).unwrap_or(text.len());
     let (digits, exponent) = text.split_at(exponent_at);
@@ -118,7 +117,7 @@ fn parse_hexadecimal(text: &[u8]) -> Option<(f64, bool)> {
     Some((number, number.is_finite() && (number != 0.0 || mantissa == 0)))
 }
 
-/// A decimal exponent with an optional sign, bounded where every double has long become infinite or zero.
+/// Parses a decimal exponent with an optional sign, clamped where every double is infinite or zero.
 fn parse_exponent(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text {
         [b'-', digits @ ..] => (true, digits),
@@ -135,7 +134,7 @@ fn parse_exponent(text: &[u8]) -> Option<i64> {
     Some(if negative { -exponent } else { exponent })
 }
 
-/// `mantissa * 2^exponent`, rounded once, to nearest even.
+/// Computes `mantissa * 2^exponent`, rounded once, to nearest even.
 fn scale(mantissa: u64, exponent: i64) -> f64 {
     if mantissa == 0 {
         return 0.0;
@@ -177,13 +176,13 @@ pub fn write_u64(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Appends `number` as Redis 7.2 replies with doubles: the fewest digits that are read back as the same number; without
+/// Appends `number` in Redis 7.2's format of double replies: the fewest digits that parse to the same number; without
 /// an exponent where the text stays short; `inf`, `-inf` and `nan`.
 ///
-/// The digits are those that are nearest to the number among the shortest. Redis takes its own from Grisu2, which finds
-/// longer ones for about one double in a thousand.
+/// Among the shortest digits those nearest to the number are chosen. Redis uses Grisu2, which yields longer ones for
+/// about one double in a thousand.
 pub fn write_f64(out: &mut Vec<u8>, number: f64) {
-    /// Up to here Redis writes whole numbers with all their digits.
+    /// Redis writes whole numbers up to this one with all their digits.
     const INTEGER_MAX: f64 = (1u64 << 62) as f64;
     if number.is_nan() {
         out.extend_from_slice(b"nan");
@@ -200,11 +199,11 @@ pub fn write_f64(out: &mut Vec<u8>, number: f64) {
 
 /// The general case of [`write_f64`]: finite and not zero.
 fn write_shortest(out: &mut Vec<u8>, number: f64) {
-    /// Zeros behind the digits that are written out.
+    /// The maximum number of zeros written after the digits.
     const ZEROS_MAX: i64 = 7;
-    /// Places behind the point that a number of any size may have without an exponent.
+    /// The maximum number of decimal places without an exponent for a number of any size.
     const PLACES_MAX: i64 = 6;
-    /// Numbers between 10 to the power of this and of its negative may have any number of places.
+    /// Numbers between 10 to the power of this and of its negative may have any number of decimal places.
     const EXPONENT_MAX: u64 = 3;
     let mut text = ShortText::default();
     write!(text, "{:e}", number.abs()).expect("17 digits and an exponent fit");
@@ -235,7 +234,8 @@ fn write_shortest(out: &mut Vec<u8>, number: f64) {
     }
 }
 
-/// Puts the point into the digits from `start` on, the first of which stands for `exponent`, the last for less than 1.
+/// Inserts the point into the digits from `start` on, the first of which has the given `exponent` and the last a
+/// negative one.
 fn write_point(out: &mut Vec<u8>, start: usize, exponent: i64) {
     match usize::try_from(exponent) {
         Ok(exponent) => out.insert(start + exponent + 1, b'.'),
@@ -246,7 +246,7 @@ fn write_point(out: &mut Vec<u8>, start: usize, exponent: i64) {
     }
 }
 
-/// Room on the stack for one formatted double.
+/// A buffer on the stack for one formatted double.
 #[derive(Default)]
 struct ShortText {
     bytes: [u8; F64_TEXT_MAX],

@@ -1,21 +1,22 @@
-//! The request parser: bytes in, commands as spans of those bytes out, nothing copied and nothing read twice.
+//! The request parser: turns bytes into commands, as spans of those bytes, without copying and without reading a byte
+//! twice.
 //!
 //! ```text
 //! *3\r\n $3\r\n SET\r\n $3\r\n key\r\n $5\r\n value\r\n
 //! ^start                     ^cursor (relative to start)
 //! ```
 //!
-//! Two paths, one grammar. Commands that are whole in the input go through [`bulk_arguments`], which keeps its
-//! state in registers and writes only spans. Whatever that path does not take (a command cut by the end of the
-//! input, an inline command, a large argument, an error) goes to [`Parser::advance`], which can stop at any byte and
-//! takes up from there at the next call.
+//! Two paths, one grammar. Commands that are complete in the input are parsed by [`bulk_arguments`], which keeps its
+//! state in registers and writes only spans. Anything else (a command cut by the end of the input, an inline command, a
+//! large argument, an error) is parsed by [`Parser::advance`], which can stop at any byte and resumes there at the next
+//! call.
 //!
-//! What Redis does and so does this: only `\r` ends a length line and the byte after it is skipped unseen, as are
-//! the two bytes after a bulk; a command without arguments (`*0`, `*-1`) is passed over in silence. One
-//! difference: a NUL byte in a line is a byte like any other here, where Redis stops looking for the line's end.
+//! As in Redis, only `\r` ends a length line and the byte after it is skipped unchecked, as are the two bytes after a
+//! bulk; a command without arguments (`*0`, `*-1`) is ignored. One difference: a NUL byte in a line is an ordinary byte
+//! here, where Redis stops searching for the line's end.
 //!
-//! Invariants: `start + cursor <= input.len()`; `spans` and `buffers` hold the arguments of the incomplete command
-//! before `cursor`, their offsets relative to `start`, and are empty between commands.
+//! Invariants: `start + cursor <= input.len()`; `spans` and `buffers` contain the arguments of the incomplete command
+//! before `cursor`, with offsets relative to `start`, and are empty between commands.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -28,16 +29,15 @@ use crate::inline;
 use crate::limits::{Limits, UNAUTHENTICATED_BULK_LEN_MAX, UNAUTHENTICATED_MULTIBULK_COUNT_MAX};
 use crate::number::parse_i64;
 
-/// Spans are 32-bit: an incomplete command may keep at most this many bytes of input.
+/// Spans are 32-bit: an incomplete command may have at most this many bytes of input.
 const INPUT_LEN_MAX: usize = u32::MAX as usize;
 
-/// The first allocation for a large argument, at most; from there it grows as bytes really arrive, so that an
-/// announced length alone costs no more than this. (With 1 MiB and huge pages ten thousand peers could take 10 GB by
-/// announcing.)
+/// The maximum first allocation for a large argument; after that it grows as bytes arrive, so that an announced length
+/// alone costs no more than this. (With 1 MiB and huge pages, ten thousand peers could occupy 10 GB by announcing.)
 const LARGE_CAPACITY_FIRST: usize = 64 * 1024;
 
-/// By how many bytes the buffer of a large argument grows at most: one read fills them, and the other clients of the same
-/// thread wait for that.
+/// The maximum growth of a large argument's buffer: one read fills it, and the other clients of the same thread wait
+/// for that.
 const LARGE_GROWTH_MAX: usize = 8 * 1024 * 1024;
 
 /// Spans an idle parser keeps allocated (512 bytes), for the next command that is cut by the end of the input.
@@ -47,37 +47,36 @@ const SPANS_KEPT_MAX: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum ParseStatus {
-    /// The batch is full; the input may hold more commands.
+    /// The batch is full; the input may contain more commands.
     Full,
-    /// The input is used up.
+    /// All input has been read.
     NeedMore,
-    /// The input is used up and the next bytes belong to a large argument: read them into
-    /// [`Parser::large_mut`].
+    /// All input has been read and the next bytes belong to a large argument: read them into [`Parser::large_mut`].
     NeedLarge,
-    /// The bytes at [`Parser::position`] are not a command. Those before are in the batch and are to be run; then
-    /// the error is to be sent and the connection closed. Another call gives the same error.
+    /// The bytes at [`Parser::position`] are not a command. The commands before are in the batch and must be run; then
+    /// the error must be sent and the connection closed. Another call returns the same error.
     Err(ProtocolError),
 }
 
-/// How each connection of TLS begins: a record with a part of the handshake, of a version 3.x. No command has such a name.
+/// The first bytes of a TLS connection: a handshake record of a version 3.x. No command name begins with them.
 const TLS_HANDSHAKE: [u8; 2] = [0x16, 0x03];
 
-/// A request that breaks the protocol.
+/// A request that violates the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProtocolError {
     /// The argument count is not a number or above its limit.
     InvalidMultibulkLength,
-    /// The line of the argument count does not end.
+    /// The line with the argument count does not end.
     TooBigMultibulkCount,
-    /// More arguments than a peer may send before it has authenticated.
+    /// More arguments than a peer may send before authentication.
     UnauthenticatedMultibulkLength,
     /// An argument begins with this byte instead of `$`.
     ExpectedDollar(u8),
-    /// The line of an argument's length does not end.
+    /// The line with an argument's length does not end.
     TooBigBulkCount,
     /// An argument's length is not a number, negative or above its limit.
     InvalidBulkLength,
-    /// A longer argument than a peer may send before it has authenticated.
+    /// An argument is longer than allowed before authentication.
     UnauthenticatedBulkLength,
     /// An inline command's line does not end.
     TooBigInline,
@@ -85,13 +84,12 @@ pub enum ProtocolError {
     UnbalancedQuotes,
     /// The arguments of one command that are not large take 4 GiB.
     TooBigRequest,
-    /// It is the beginning of a TLS handshake.
+    /// The bytes are the beginning of a TLS handshake.
     TlsHandshake,
 }
 
 impl ProtocolError {
-    /// The text for the client, without the leading `ERR `. Not always UTF-8: it may quote a byte of the
-    /// request.
+    /// The error text for the client, without the leading `ERR `. Not always UTF-8: it may quote a byte of the request.
     pub fn text(&self) -> Cow<'static, [u8]> {
         Cow::Borrowed(match self {
             Self::InvalidMultibulkLength => b"Protocol error: invalid multibulk length",
@@ -121,7 +119,7 @@ impl fmt::Display for ProtocolError {
 
 impl std::error::Error for ProtocolError {}
 
-/// What the incomplete command waits for.
+/// The part that the incomplete command is waiting for.
 #[derive(Clone, Copy, Debug, Default)]
 enum Stage {
     /// The end of its first line; `cursor` is 0.
@@ -129,7 +127,7 @@ enum Stage {
     Command,
     /// The end of the next argument's length line.
     Length,
-    /// The rest of an argument of this many bytes, line end not counted.
+    /// The rest of an argument of this many bytes, not counting its line end.
     Bulk(u32),
     /// The rest of the large argument.
     Large,
@@ -137,28 +135,28 @@ enum Stage {
     LineEnd,
 }
 
-/// What the slow path came to.
+/// The outcome of the slow path.
 enum Progress {
     NeedMore,
     NeedLarge,
     /// The incomplete command is complete, its last byte before `cursor`.
     Complete,
-    /// Bytes that are no command end before `cursor`.
+    /// Bytes that form no command end before `cursor`.
     Nothing,
 }
 
-/// The state of one connection's requests across reads. The caller owns the input bytes and may move or drop
-/// them as [`consumed`](Parser::consumed) and [`discard`](Parser::discard) say.
+/// The state of one connection's requests across reads. The caller owns the input bytes and may move or drop them
+/// according to [`consumed`](Parser::consumed) and [`discard`](Parser::discard).
 #[derive(Debug, Default)]
 pub struct Parser {
-    /// Where the incomplete command starts in the input.
+    /// The offset of the incomplete command in the input.
     start: usize,
-    /// Where to go on, relative to `start`.
+    /// The offset to continue at, relative to `start`.
     cursor: usize,
-    /// How many bytes after `cursor` are known to hold no line end.
+    /// The number of bytes after `cursor` that are known to contain no line end.
     searched: usize,
     stage: Stage,
-    /// Arguments of the incomplete command that are still to come. A word of the peer: nothing is allocated by it.
+    /// Arguments of the incomplete command that are still to come. Claimed by the peer, so nothing is allocated for it.
     arguments_left: usize,
     spans: Vec<Span>,
     buffers: Vec<Arc<Vec<u8>>>,
@@ -167,12 +165,12 @@ pub struct Parser {
     /// The large argument being received, of `large_len` bytes when complete.
     large: Vec<u8>,
     large_len: usize,
-    /// How many input bytes before `cursor` were moved into `large`.
+    /// The number of input bytes before `cursor` that were moved into `large`.
     moved: usize,
 }
 
 impl Parser {
-    /// A parser at the start of an input; allocates nothing.
+    /// Creates a parser at the start of an input; allocates nothing.
     pub fn new() -> Self {
         Self::default()
     }
@@ -183,20 +181,20 @@ impl Parser {
         self.start + self.cursor
     }
 
-    /// How many leading bytes of the input are not needed any more once the commands in the batch have run: all
-    /// before the incomplete command.
+    /// The number of leading input bytes that are no longer needed once the commands in the batch have run: all before
+    /// the incomplete command.
     #[inline]
     pub fn consumed(&self) -> usize {
         self.start
     }
 
-    /// Whether no part of another command has been read behind the last one.
+    /// Whether no part of another command has been read after the last one.
     pub fn is_between_commands(&self, input: &[u8]) -> bool {
         matches!(self.stage, Stage::Command) && self.start == input.len()
     }
 
-    /// Tells the parser that the caller dropped the first `count` bytes of the input, so that the others now lie
-    /// that much closer to its start (in the same memory or elsewhere). O(1).
+    /// Records that the caller dropped the first `count` bytes of the input, so that the others are now that much
+    /// closer to its start (in the same memory or elsewhere). O(1).
     ///
     /// # Panics
     /// If `count` is more than [`consumed`](Parser::consumed).
@@ -206,23 +204,23 @@ impl Parser {
         self.start -= count;
     }
 
-    /// After [`ParseStatus::NeedLarge`]: how many bytes at the end of the input have been moved into the large
-    /// argument. The parser forgets them: the caller must cut exactly these bytes off the input (or need not
-    /// call this, and keeps them until the command is complete).
+    /// After [`ParseStatus::NeedLarge`]: returns how many bytes at the end of the input have been moved into the large
+    /// argument. The parser no longer counts them: the caller must cut exactly these bytes off the input (or not call
+    /// this, and keep them until the command is complete).
     pub fn release_tail(&mut self) -> usize {
         let moved = std::mem::take(&mut self.moved);
         self.cursor -= moved;
         moved
     }
 
-    /// The memory in bytes held for the incomplete command besides the input: received bytes of large arguments,
-    /// and spans. To be counted against the client's query buffer limit. O(1).
+    /// The memory in bytes for the incomplete command in addition to the input: received bytes of large arguments, and
+    /// spans. Counts against the client's query buffer limit. O(1).
     pub fn retained_bytes(&self) -> usize {
         self.buffered_bytes + self.large.len() + self.spans.capacity() * size_of::<Span>()
     }
 
-    /// The large argument that waits for bytes, with room to read some of them; `None` if there is none or it has
-    /// all of them (then call [`parse`](Parser::parse)).
+    /// The large argument that is waiting for bytes, with space to read some of them; `None` if there is none or it is
+    /// complete (then call [`parse`](Parser::parse)).
     pub fn large_mut(&mut self) -> Option<LargeTarget<'_>> {
         if !matches!(self.stage, Stage::Large) || self.large.len() == self.large_len {
             return None;
@@ -232,10 +230,10 @@ impl Parser {
     }
 
     /// Parses the commands that begin at [`position`](Parser::position) of `input` and adds the complete ones to
-    /// `batch`, until it holds [`Limits::batch_commands_max`] (one, while the peer has not authenticated) or the input is
-    /// used up. Their arguments are offsets in `input`, so they must run before bytes are dropped or moved.
+    /// `batch`, until it holds [`Limits::batch_commands_max`] (one, while the peer has not authenticated) or all input
+    /// is read. Their arguments are offsets in `input`, so they must run before bytes are dropped or moved.
     ///
-    /// `input` is the one of the last call less what was discarded, with more bytes at its end. O(new bytes).
+    /// `input` is that of the last call without the discarded bytes, with more bytes at its end. O(new bytes).
     pub fn parse(&mut self, input: &[u8], batch: &mut Batch, limits: &Limits) -> ParseStatus {
         self.parse_bounded(input, batch, limits, INPUT_LEN_MAX)
     }
@@ -269,8 +267,8 @@ impl Parser {
         }
     }
 
-    /// The fast path: commands that are whole and ordinary. Stops in front of the first that is not; if that one
-    /// has whole arguments, keeps them as those of the incomplete command.
+    /// The fast path: complete, ordinary commands. Stops before the first other one; if that has complete arguments,
+    /// keeps them as those of the incomplete command.
     fn parse_whole(&mut self, input: &[u8], batch: &mut Batch, bounds: &Bounds) {
         let mut rest = &input[self.start..];
         while batch.ends.len() < bounds.commands_max {
@@ -296,7 +294,7 @@ impl Parser {
         self.start = input.len() - rest.len();
     }
 
-    /// The slow path: takes the incomplete command as far as `command`, the input from its start, goes.
+    /// The slow path: parses the incomplete command as far as `command`, the input from its start, goes.
     fn advance(&mut self, command: &[u8], bounds: &Bounds) -> Result<Progress, ProtocolError> {
         loop {
             match self.stage {
@@ -383,7 +381,7 @@ impl Parser {
         }
     }
 
-    /// The line at `cursor` up to its `\r`, if that and the byte after it are there.
+    /// Returns the line at `cursor` up to its `\r`, if that and the byte after it have arrived.
     fn next_line<'a>(
         &mut self,
         command: &'a [u8],
@@ -402,13 +400,13 @@ impl Parser {
         }
     }
 
-    /// Moves `cursor` behind `line` and its two line end bytes.
+    /// Moves `cursor` after `line` and its two line end bytes.
     fn end_line(&mut self, line: &[u8]) {
         self.cursor += line.len() + 2;
         self.searched = 0;
     }
 
-    /// The offset of `end` in `line` if it is at most `len_max`. Looks at no byte a second time.
+    /// Returns the offset of `end` in `line` if it is at most `len_max`. Reads no byte twice.
     fn search(&mut self, end: u8, line: &[u8], len_max: usize) -> Option<usize> {
         let window = &line[..line.len().min(len_max.saturating_add(1))];
         let found = memchr(end, &window[self.searched.min(window.len())..]);
@@ -453,7 +451,7 @@ impl Parser {
         self.moved += count;
     }
 
-    /// Hands the complete command over to `batch`.
+    /// Moves the complete command to `batch`.
     fn commit(&mut self, batch: &mut Batch) {
         let start = self.start as u32;
         let buffers = batch.buffers.len() as u32;
@@ -474,7 +472,7 @@ impl Parser {
     }
 }
 
-/// The buffer of a large argument that waits for bytes (see [`Parser::large_mut`]).
+/// The buffer of a large argument that is waiting for bytes (see [`Parser::large_mut`]).
 #[derive(Debug)]
 pub struct LargeTarget<'a> {
     bytes: &'a mut Vec<u8>,
@@ -482,20 +480,20 @@ pub struct LargeTarget<'a> {
 }
 
 impl LargeTarget<'_> {
-    /// How many bytes of the argument are still to come, at least 1.
+    /// The number of missing bytes of the argument, at least 1.
     pub fn missing(&self) -> usize {
         self.len - self.bytes.len()
     }
 
-    /// The bytes received so far, to be read into at their end. The spare capacity is at least 1 byte and at most
-    /// [`missing`](LargeTarget::missing), so a read that fills it leaves what follows the argument in the socket.
-    /// The vector must not be shortened nor given other capacity.
+    /// The bytes received so far; read more into its end. The spare capacity is at least 1 byte and at most
+    /// [`missing`](LargeTarget::missing), so a read that fills it leaves what follows the argument in the socket. The
+    /// vector must not be shortened or reallocated.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         self.bytes
     }
 
-    /// Adds as many of `bytes` as the argument still misses; returns how many that was. For bytes that were not
-    /// read from a socket directly, such as decrypted ones.
+    /// Appends as many of `bytes` as the argument is missing; returns their number. For bytes that were not read
+    /// directly from a socket, such as decrypted ones.
     pub fn extend(&mut self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(self.missing());
         let mut rest = &bytes[..count];
@@ -510,23 +508,23 @@ impl LargeTarget<'_> {
     }
 }
 
-/// Makes room for at least one byte of a large argument of `len` bytes in all.
+/// Reserves space for at least one byte of a large argument of `len` bytes in total.
 fn reserve_large(bytes: &mut Vec<u8>, len: usize) {
     if bytes.capacity() == bytes.len() {
         bytes.reserve_exact(large_capacity(bytes.len(), len) - bytes.len());
     }
 }
 
-/// The capacity for a large argument of `len` bytes of which `received` are there: doubles within limits, ends exactly at
-/// `len`.
+/// The capacity for a large argument of `len` bytes of which `received` have arrived: doubles within limits, ends
+/// exactly at `len`.
 fn large_capacity(received: usize, len: usize) -> usize {
     len.min(received.saturating_add(received.clamp(LARGE_CAPACITY_FIRST, LARGE_GROWTH_MAX)))
 }
 
-/// The [`Limits`] in the form the parser compares with.
+/// The [`Limits`] in the form that the parser compares with.
 struct Bounds {
     commands_max: usize,
-    /// The longest argument that stays in the input.
+    /// The maximum length of an argument that stays in the input.
     in_place_len_max: u32,
     multibulk_count_max: usize,
     inline_len_max: usize,
@@ -568,7 +566,7 @@ impl Bounds {
         let digits = match line {
             [b'$', digits @ ..] => digits,
             [other, ..] => return Err(ProtocolError::ExpectedDollar(*other)),
-            // The line is empty: what stands in the place of the dollar is its end.
+            // The line is empty: its end is in the place of the dollar sign.
             [] => return Err(ProtocolError::ExpectedDollar(b'\r')),
         };
         let len = parse_i64(digits).and_then(|len| u64::try_from(len).ok());
@@ -581,9 +579,9 @@ impl Bounds {
     }
 }
 
-/// Takes as many whole arguments as `rest` (the end of an input of `input_len` bytes) begins with, at most `left`,
-/// and adds them to `spans`. Returns how many are left and what follows the last one taken. Stops in front of
-/// an argument that is cut off, longer than `len_max`, or not well-formed.
+/// Parses as many complete arguments as `rest` (the end of an input of `input_len` bytes) begins with, at most `left`,
+/// and adds them to `spans`. Returns how many are left and the bytes after the last one. Stops before an argument that
+/// is cut off, longer than `len_max`, or malformed.
 #[inline(always)]
 fn bulk_arguments<'a>(
     mut rest: &'a [u8],
@@ -605,7 +603,7 @@ fn bulk_arguments<'a>(
     (left, rest)
 }
 
-/// `*N\r\n` with N above 0: N and what follows.
+/// Parses `*N\r\n` with N above 0; returns N and the rest.
 #[inline(always)]
 fn count_line(rest: &[u8]) -> Option<(usize, &[u8])> {
     match rest {
@@ -615,7 +613,7 @@ fn count_line(rest: &[u8]) -> Option<(usize, &[u8])> {
     }
 }
 
-/// `$N\r\n`: N and what follows.
+/// Parses `$N\r\n`; returns N and the rest.
 #[inline(always)]
 fn length_line(rest: &[u8]) -> Option<(u32, &[u8])> {
     match rest {
@@ -628,8 +626,8 @@ fn length_line(rest: &[u8]) -> Option<(u32, &[u8])> {
     }
 }
 
-/// A number of one to nine digits without leading zeros, and what follows its line end. Leaves all other forms,
-/// good or bad, to the slow path.
+/// Parses a number of one to nine digits without leading zeros; returns it and the bytes after its line end. Leaves all
+/// other forms, valid or not, to the slow path.
 fn long_line(digits: &[u8]) -> Option<(u32, &[u8])> {
     let first = *digits.first()?;
     if !matches!(first, b'1'..=b'9') {

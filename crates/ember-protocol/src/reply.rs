@@ -1,8 +1,8 @@
-//! The reply writer: the bytes of a batch of answers in RESP2 or RESP3.
+//! The reply writer: the bytes of a batch of replies in RESP2 or RESP3.
 //!
-//! Replies are appended to one byte vector. A large value is not copied: it becomes a shared segment, an
-//! `Arc` and the offset in the vector before which its bytes belong. What goes to the socket is the vector's pieces
-//! and the segments in turn, for one `writev`.
+//! Replies are appended to one byte vector. A large value is not copied: it becomes a shared segment, an `Arc` and the
+//! offset in the vector before which its bytes belong. The vector's pieces and the segments are sent alternately, by
+//! one `writev`.
 //!
 //! Invariant: the segments' offsets never decrease and are at most the vector's length; `shared_bytes` is the
 //! sum of their lengths.
@@ -16,17 +16,17 @@ use memchr::memchr2;
 use crate::number::{write_f64, write_i64, write_u64};
 use crate::parser::ProtocolError;
 
-/// From this length in bytes on, [`Reply::bulk_shared`] keeps the buffer instead of copying it: a copy of less costs
-/// no more than another entry in `writev` and two counts of an `Arc`.
+/// The length in bytes from which [`Reply::bulk_shared`] keeps the buffer instead of copying it: copying less costs no
+/// more than another entry in `writev` and two reference count updates.
 pub const SHARED_LEN_MIN: usize = 32 * 1024;
 
 /// The capacity in bytes that [`Reply::clear`] keeps for the next batch.
 const CAPACITY_KEPT_MAX: usize = 1024 * 1024;
 
-/// Segments whose room [`Reply::clear`] keeps.
+/// Segments whose capacity [`Reply::clear`] keeps.
 const SEGMENTS_KEPT_MAX: usize = 1024;
 
-/// The two forms of the protocol; HELLO switches.
+/// The two protocol versions; HELLO switches between them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
     /// RESP2: strings, errors, integers, bulks and arrays.
@@ -36,7 +36,7 @@ pub enum Protocol {
     Resp3,
 }
 
-/// A place between two replies (see [`Reply::mark`]).
+/// A position between two replies (see [`Reply::mark`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
     bytes: usize,
@@ -46,15 +46,15 @@ pub struct Mark {
 /// A large value inside the replies.
 #[derive(Clone, Debug)]
 struct Segment {
-    /// The segment comes before this offset of the byte vector.
+    /// The segment precedes this offset of the byte vector.
     at: usize,
     bytes: Arc<Vec<u8>>,
-    /// Which of the bytes.
+    /// The range of the bytes.
     part: Range<usize>,
 }
 
 impl Segment {
-    /// All of the bytes.
+    /// Creates a segment of all bytes.
     fn whole(at: usize, bytes: Arc<Vec<u8>>) -> Segment {
         let part = 0..bytes.len();
         Segment { at, bytes, part }
@@ -72,12 +72,12 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// An empty reply; allocates nothing.
+    /// Creates an empty reply; allocates nothing.
     pub fn new(protocol: Protocol) -> Self {
         Self { protocol, ..Self::default() }
     }
 
-    /// The protocol the next replies are written in.
+    /// The protocol of the next replies.
     #[inline]
     pub fn protocol(&self) -> Protocol {
         self.protocol
@@ -89,7 +89,7 @@ impl Reply {
         self.protocol == Protocol::Resp3
     }
 
-    /// Sets the protocol of the replies to come.
+    /// Sets the protocol of the following replies.
     pub fn set_protocol(&mut self, protocol: Protocol) {
         self.protocol = protocol;
     }
@@ -111,8 +111,8 @@ impl Reply {
         self.line(b'+', text);
     }
 
-    /// An error. `text` begins with its code (`ERR …`, `WRONGTYPE …`). Line ends at its ends are dropped, others
-    /// become spaces.
+    /// An error. `text` begins with its code (`ERR …`, `WRONGTYPE …`). Line ends at its beginning and end are removed,
+    /// others become spaces.
     pub fn error(&mut self, text: &str) {
         self.error_bytes(text.as_bytes());
     }
@@ -125,7 +125,7 @@ impl Reply {
         self.line(b'-', &text[start..end]);
     }
 
-    /// The error for a request that breaks the protocol, after which the connection is to be closed.
+    /// The error for a request that violates the protocol, after which the connection must be closed.
     pub fn protocol_error(&mut self, error: ProtocolError) {
         self.error_bytes(&[b"ERR ", &*error.text()].concat());
     }
@@ -151,7 +151,7 @@ impl Reply {
         self.line_end();
     }
 
-    /// A bulk string whose bytes, if there are [`SHARED_LEN_MIN`] of them, are not copied but kept until they are sent.
+    /// A bulk string. From [`SHARED_LEN_MIN`] bytes on, its bytes are not copied but kept until they are sent.
     #[inline]
     pub fn bulk_shared(&mut self, value: &Arc<Vec<u8>>) {
         if value.len() < SHARED_LEN_MIN {
@@ -160,10 +160,10 @@ impl Reply {
         self.bulk_shared_part(value, 0..value.len());
     }
 
-    /// A bulk string that is a part of shared bytes, kept as by [`Reply::bulk_shared`]: the rest is kept with it.
+    /// A bulk string that is a part of shared bytes, kept like in [`Reply::bulk_shared`]: the rest is kept, too.
     ///
     /// # Panics
-    /// If the part is not in the bytes.
+    /// If the part exceeds the bytes.
     pub fn bulk_shared_part(&mut self, bytes: &Arc<Vec<u8>>, part: Range<usize>) {
         assert!(part.start <= part.end && part.end <= bytes.len(), "a part is in the whole");
         if part.len() < SHARED_LEN_MIN {
@@ -175,13 +175,13 @@ impl Reply {
         self.line_end();
     }
 
-    /// A bulk string of the digits of `number`.
+    /// A bulk string with the digits of `number`.
     #[inline]
     pub fn bulk_integer(&mut self, number: i64) {
         self.bulk(itoa::Buffer::new().format(number).as_bytes());
     }
 
-    /// The absence of a value.
+    /// A null.
     #[inline]
     pub fn null(&mut self) {
         self.bytes.extend_from_slice(match self.protocol {
@@ -190,7 +190,7 @@ impl Reply {
         });
     }
 
-    /// The absence of an array.
+    /// A null array.
     #[inline]
     pub fn null_array(&mut self) {
         self.bytes.extend_from_slice(match self.protocol {
@@ -226,8 +226,8 @@ impl Reply {
         self.header(kind, count);
     }
 
-    /// The head of attributes of the reply after them. True if `count` pairs of replies must follow; RESP2 has no
-    /// attributes, then nothing is written and the pairs must be left out.
+    /// The head of attributes of the reply after them. Returns true if `count` pairs of replies must follow; RESP2 has
+    /// no attributes, so nothing is written and the pairs must be left out.
     #[must_use]
     pub fn attribute(&mut self, count: usize) -> bool {
         if self.is_resp3() {
@@ -282,13 +282,14 @@ impl Reply {
         }
     }
 
-    /// Bytes that are replies already.
+    /// Encoded replies.
     #[inline]
     pub fn raw(&mut self, replies: &[u8]) {
         self.bytes.extend_from_slice(replies);
     }
 
-    /// The same of a shared buffer, which is kept instead of copied if it is long, as by [`Reply::bulk_shared`].
+    /// Encoded replies in a shared buffer, which is kept instead of copied if it is long, like in
+    /// [`Reply::bulk_shared`].
     pub fn raw_shared(&mut self, replies: &Arc<Vec<u8>>) {
         if replies.len() < SHARED_LEN_MIN {
             return self.raw(replies);
@@ -297,36 +298,36 @@ impl Reply {
         self.segments.push(Segment::whole(self.bytes.len(), Arc::clone(replies)));
     }
 
-    /// The place after the last reply: for [`truncate_to`](Reply::truncate_to), for a head inserted later, and for
-    /// [`append_from`](Reply::append_from). Valid until something before it is changed: marks nest like
-    /// brackets. The default mark is the beginning.
+    /// The position after the last reply: for [`truncate_to`](Reply::truncate_to), for a head inserted later, and for
+    /// [`append_from`](Reply::append_from). Valid until something before it is changed: marks nest like brackets. The
+    /// default mark is the beginning.
     #[inline]
     pub fn mark(&self) -> Mark {
         Mark { bytes: self.bytes.len(), segments: self.segments.len() }
     }
 
-    /// Makes the `count` replies after `mark` an array. O(bytes after the mark).
+    /// Turns the `count` replies after `mark` into an array. O(bytes after the mark).
     pub fn insert_array(&mut self, mark: Mark, count: usize) {
         self.insert_header(mark, b'*', count);
     }
 
-    /// Makes the `count` pairs of replies after `mark` a map (see [`map`](Reply::map)). O(bytes after the mark).
+    /// Turns the `count` pairs of replies after `mark` into a map (see [`map`](Reply::map)). O(bytes after the mark).
     pub fn insert_map(&mut self, mark: Mark, count: usize) {
         let (kind, count) = self.map_head(count);
         self.insert_header(mark, kind, count);
     }
 
-    /// Makes the `count` replies after `mark` a set (see [`set`](Reply::set)). O(bytes after the mark).
+    /// Turns the `count` replies after `mark` into a set (see [`set`](Reply::set)). O(bytes after the mark).
     pub fn insert_set(&mut self, mark: Mark, count: usize) {
         self.insert_header(mark, self.kind(b'~'), count);
     }
 
-    /// Makes the `count` replies after `mark` a push (see [`push`](Reply::push)). O(bytes after the mark).
+    /// Turns the `count` replies after `mark` into a push (see [`push`](Reply::push)). O(bytes after the mark).
     pub fn insert_push(&mut self, mark: Mark, count: usize) {
         self.insert_header(mark, self.kind(b'>'), count);
     }
 
-    /// Takes back all replies after `mark`.
+    /// Removes all replies after `mark`.
     pub fn truncate_to(&mut self, mark: Mark) {
         self.bytes.truncate(mark.bytes);
         self.shared_bytes -=
@@ -345,7 +346,7 @@ impl Reply {
         self.bytes.is_empty() && self.segments.is_empty()
     }
 
-    /// Forgets all replies. Keeps up to 1 MiB of memory for the next ones.
+    /// Removes all replies. Keeps up to 1 MiB of memory for the next ones.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(CAPACITY_KEPT_MAX);
@@ -354,7 +355,7 @@ impl Reply {
         self.shared_bytes = 0;
     }
 
-    /// The memory in bytes behind these replies, shared segments included in full.
+    /// The memory of these replies in bytes, shared segments included in full.
     pub fn memory_bytes(&self) -> usize {
         self.bytes.capacity() + self.segments.capacity() * size_of::<Segment>() + self.shared_bytes
     }
@@ -362,7 +363,7 @@ impl Reply {
     /// Appends the replies of `other` between two of its marks. Large values stay shared. O(bytes copied).
     ///
     /// # Panics
-    /// If the marks are not of `other` or not in order.
+    /// If the marks do not belong to `other` or are not in order.
     pub fn append_from(&mut self, other: &Reply, from: Mark, to: Mark) {
         let base = self.bytes.len();
         self.bytes.extend_from_slice(&other.bytes[from.bytes..to.bytes]);
@@ -378,7 +379,8 @@ impl Reply {
         self.append_from(other, Mark::default(), other.mark());
     }
 
-    /// Appends all replies of `other`. Long ones without shared values become one, and are not copied. O(bytes copied).
+    /// Appends all replies of `other`. Long ones without shared values become a shared segment and are not copied.
+    /// O(bytes copied).
     pub fn append_all(&mut self, other: Reply) {
         if !other.segments.is_empty() || other.bytes.len() < SHARED_LEN_MIN {
             return self.append(&other);
@@ -387,13 +389,13 @@ impl Reply {
         self.segments.push(Segment::whole(self.bytes.len(), Arc::new(other.bytes)));
     }
 
-    /// The pieces of the replies in order, without the first `from` bytes (those already sent) and without
-    /// empty pieces. O(pieces before the first one).
+    /// The pieces of the replies in order, without the first `from` bytes (those already sent) and without empty
+    /// pieces. O(pieces before the first one).
     pub fn slices(&self, from: usize) -> Slices<'_> {
         Slices { reply: self, at: 0, segment: 0, skip: from }
     }
 
-    /// Fills `target` with the pieces that [`slices`](Reply::slices) gives, as far as they fit; returns how many.
+    /// Fills `target` with the pieces of [`slices`](Reply::slices), as far as they fit; returns their number.
     pub fn io_slices<'a>(&'a self, from: usize, target: &mut [IoSlice<'a>]) -> usize {
         let mut count = 0;
         for (slot, piece) in target.iter_mut().zip(self.slices(from)) {
@@ -403,14 +405,14 @@ impl Reply {
         count
     }
 
-    /// All replies in one vector. O(bytes); for tests and for transports that need one piece.
+    /// Returns all replies in one vector. O(bytes); for tests and for transports that need one piece.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut all = Vec::with_capacity(self.len_bytes());
         self.slices(0).for_each(|piece| all.extend_from_slice(piece));
         all
     }
 
-    /// The head of an aggregate in RESP3, an array in RESP2.
+    /// The type byte of an aggregate in RESP3, that of an array in RESP2.
     #[inline]
     fn kind(&self, resp3: u8) -> u8 {
         if self.is_resp3() { resp3 } else { b'*' }
@@ -461,10 +463,10 @@ impl Reply {
     }
 }
 
-/// The longest head: a kind, 20 digits, a line end.
+/// The maximum length of a head: a type byte, 20 digits, a line end.
 const HEADER_LEN_MAX: usize = 23;
 
-/// Appends `kind`, the digits of `number` and a line end.
+/// Appends the type byte `kind`, the digits of `number` and a line end.
 #[inline]
 fn write_header(out: &mut Vec<u8>, kind: u8, number: usize) {
     let digit = |value: usize| b'0' + value as u8;
@@ -491,16 +493,16 @@ fn write_header(out: &mut Vec<u8>, kind: u8, number: usize) {
 #[derive(Clone, Debug)]
 pub struct Slices<'a> {
     reply: &'a Reply,
-    /// How much of the byte vector has been given.
+    /// How much of the byte vector has been returned.
     at: usize,
-    /// How many segments have been given.
+    /// How many segments have been returned.
     segment: usize,
-    /// How many bytes are still to be left out.
+    /// How many bytes are still to be skipped.
     skip: usize,
 }
 
 impl<'a> Slices<'a> {
-    /// The next piece, in full and perhaps empty.
+    /// Returns the next piece, complete and possibly empty.
     fn next_piece(&mut self) -> Option<&'a [u8]> {
         match self.reply.segments.get(self.segment) {
             Some(segment) if segment.at == self.at => {

@@ -1,12 +1,12 @@
-//! Requests as they are written: an array of bulk strings.
+//! Encodes requests as arrays of bulk strings.
 
-/// Appends a command in the form every server takes.
+/// Appends a command in the form that every server accepts.
 pub fn encode_command<A: AsRef<[u8]>>(words: &[A], to: &mut Vec<u8>) {
     push_command_head(words.len(), to);
     words.iter().for_each(|word| push_word(word.as_ref(), to));
 }
 
-/// Begins a command of so many words, which are to follow.
+/// Begins a command of `words` words, which must follow.
 #[inline]
 pub fn push_command_head(words: usize, to: &mut Vec<u8>) {
     push_head(b'*', words, to);
@@ -20,7 +20,7 @@ pub fn push_word(word: &[u8], to: &mut Vec<u8>) {
     to.extend_from_slice(b"\r\n");
 }
 
-/// Begins a word of so many bytes; they and a line end are to follow.
+/// Begins a word of `bytes` bytes, which must follow with a line end.
 #[inline]
 pub(crate) fn begin_word(bytes: usize, to: &mut Vec<u8>) {
     push_head(b'$', bytes, to);

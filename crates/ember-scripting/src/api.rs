@@ -1,4 +1,4 @@
-//! The table `redis`, known as `server` too: what scripts ask ember for.
+//! The table `redis`, also available as `server`: the API of scripts.
 
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ use crate::format::write_general;
 const LEVELS: [(&str, i64); 4] =
     [("LOG_DEBUG", 0), ("LOG_VERBOSE", 1), ("LOG_NOTICE", 2), ("LOG_WARNING", 3)];
 
-/// Where effects go, for `redis.set_repl`.
+/// Destinations of effects, for `redis.set_repl`.
 const TO_AOF: i64 = 1;
 const TO_REPLICAS: i64 = 2;
 const TO_ALL: i64 = TO_AOF | TO_REPLICAS;
@@ -31,10 +31,10 @@ const REPLICATION: [(&str, i64); 5] = [
     ("REPL_ALL", TO_ALL),
 ];
 
-/// Bytes of the words of one line in the log; the same string may be among them many times.
+/// The maximum total length of the words in one log line; one string may occur many times among them.
 const LOG_BYTES_MAX: usize = 1024 * 1024;
 
-/// What the table has while a library is loaded as well as later.
+/// Creates the entries that exist both while a library is loaded and later.
 fn common(lua: &Lua, shared: &Shared) -> mlua::Result<Table> {
     let library = lua.create_table()?;
     for (name, level) in LEVELS {
@@ -46,7 +46,7 @@ fn common(lua: &Lua, shared: &Shared) -> mlua::Result<Table> {
     Ok(library)
 }
 
-/// The table of scripts and functions.
+/// Creates the table for scripts and functions.
 pub(super) fn script_library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
     let library = common(lua, shared)?;
     for (name, flags) in REPLICATION {
@@ -67,13 +67,13 @@ pub(super) fn script_library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Tab
         .set("setresp", lua.create_function(move |lua, arguments| set_protocol(lua, &setter, arguments))?)?;
     library.set("set_repl", lua.create_function(set_replication)?)?;
     library.set("replicate_commands", lua.create_function(|_, _: MultiValue| Ok(true))?)?;
-    // Without a debugger there is no session to stop in or to print to.
+    // Without a debugger there is no session to stop in or print to.
     library.set("breakpoint", lua.create_function(|_, _: MultiValue| Ok(false))?)?;
     library.set("debug", lua.create_function(|_, _: MultiValue| Ok(()))?)?;
     Ok(library)
 }
 
-/// The table while a library is loaded.
+/// Creates the table for loading a library.
 pub(super) fn load_library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
     let library = common(lua, shared)?;
     let shared = Rc::clone(shared);
@@ -95,7 +95,7 @@ fn status_reply(lua: &Lua, arguments: MultiValue) -> mlua::Result<Value> {
     Ok(Value::Table(table))
 }
 
-/// The one argument, if it is a string.
+/// Returns the argument if it is the only one and a string.
 fn only_string(arguments: &MultiValue) -> Option<LuaString> {
     match (arguments.len(), arguments.front()) {
         (1, Some(Value::String(text))) => Some(text.clone()),
@@ -103,7 +103,7 @@ fn only_string(arguments: &MultiValue) -> Option<LuaString> {
     }
 }
 
-/// Returned, not raised.
+/// Returned to the script instead of raised.
 fn wrong_arguments(lua: &Lua) -> mlua::Result<Value> {
     raised::error_table(lua, lua.create_string("ERR wrong number or type of arguments")?)
 }

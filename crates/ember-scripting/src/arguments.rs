@@ -1,27 +1,27 @@
-//! The arguments of a function written in Rust, checked and converted as Lua's own library does it.
+//! The arguments of a function written in Rust, checked and converted like those of Lua's own library.
 
 use mlua::{Lua, LuaString, MultiValue, Value};
 
 use super::raised;
 
-/// The arguments of the function that is running.
+/// The arguments of the running function.
 pub(super) struct Arguments<'l> {
     lua: &'l Lua,
     values: Vec<Value>,
 }
 
 impl<'l> Arguments<'l> {
-    /// These values.
+    /// Wraps these values.
     pub(super) fn new(lua: &'l Lua, values: MultiValue) -> Arguments<'l> {
         Arguments { lua, values: values.into_vec() }
     }
 
-    /// How many there are.
+    /// The number of arguments.
     pub(super) fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// All of them.
+    /// All arguments.
     pub(super) fn values(&self) -> &[Value] {
         &self.values
     }
@@ -63,19 +63,19 @@ impl<'l> Arguments<'l> {
         self.number(number).map(|found| found as i64)
     }
 
-    /// The error that argument `number` is no `expected`.
+    /// Creates the error that argument `number` is not of type `expected`.
     pub(super) fn type_error(&self, number: usize, expected: &str) -> mlua::Error {
         let found = self.get(number).map_or("no value", type_name);
         self.error(number, &format!("{expected} expected, got {found}"))
     }
 
-    /// An error about argument `number`.
+    /// Creates an error about argument `number`.
     pub(super) fn error(&self, number: usize, problem: &str) -> mlua::Error {
         raised::bad_argument(self.lua, number, problem)
     }
 }
 
-/// The name of a value's type, as Lua tells it.
+/// The name of a value's type in Lua.
 pub(super) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Nil => "nil",
@@ -89,7 +89,7 @@ pub(super) fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// The number behind a value that is one.
+/// Returns the number in a value, if it is one.
 pub(super) fn as_number(value: &Value) -> Option<f64> {
     match value {
         Value::Integer(number) => Some(*number as f64),

@@ -9,7 +9,7 @@ use super::arguments::Arguments;
 /// Adding it moves the integer part of a double into the low bits of its mantissa: 2^52 + 2^51.
 const INTEGER_SHIFT: f64 = 6_755_399_441_055_744.0;
 
-/// A number as 32 bits, rounded to the nearest integer.
+/// Converts a number to 32 bits, rounded to the nearest integer.
 fn bits_of(number: f64) -> u32 {
     (number + INTEGER_SHIFT).to_bits() as u32
 }
@@ -18,7 +18,7 @@ fn operand(arguments: &Arguments<'_>, number: usize) -> mlua::Result<u32> {
     arguments.number(number).map(bits_of)
 }
 
-/// The result as Lua has it.
+/// Converts a result to Lua's signed form.
 fn signed(bits: u32) -> i32 {
     bits as i32
 }
@@ -26,7 +26,7 @@ fn signed(bits: u32) -> i32 {
 type Unary = fn(u32) -> u32;
 type Binary = fn(u32, u32) -> u32;
 
-/// The library.
+/// Creates the library.
 pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
     let library = lua.create_table()?;
     let unary: [(&str, Unary); 3] =
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     fn run(expression: &str) -> String {
-        // Other tests of this process do so too, and this interpreter must not lose its strings meanwhile.
+        // Other tests of this process also seed, and this interpreter must not lose its strings meanwhile.
         ember_lua::seed().unwrap();
         let lua = Lua::new();
         lua.globals().set("bit", library(&lua).unwrap()).unwrap();

@@ -1,6 +1,6 @@
-//! The library `cmsgpack`: MessagePack from Lua values and back, as lua-cmsgpack 0.4 does it.
+//! The library `cmsgpack`: conversion between Lua values and MessagePack, like lua-cmsgpack 0.4.
 //!
-//! What has no Lua value (binary data, extensions) is refused, as there.
+//! Data without a Lua equivalent (binary data, extensions) are refused, as there.
 
 use mlua::{Lua, LuaString, MultiValue, Table, Value};
 
@@ -11,16 +11,16 @@ use super::raised;
 use super::walk::Pairs;
 use std::rc::Rc;
 
-/// Tables in tables that are packed; deeper ones become nil.
+/// The maximum nesting depth for packing; deeper tables become nil.
 const PACK_DEPTH_MAX: usize = 16;
 
-/// Arrays and maps in each other that are unpacked.
+/// The maximum nesting depth for unpacking.
 const UNPACK_DEPTH_MAX: usize = 4000;
 
-/// Values that one call may return, as many as fit the interpreter's stack.
+/// The maximum number of values that one call may return; more would not fit the interpreter's stack.
 const VALUES_MAX: usize = 7000;
 
-/// The library.
+/// Creates the library.
 pub(super) fn library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
     let library = lua.create_table()?;
     library.set("_NAME", "cmsgpack")?;
@@ -77,7 +77,7 @@ struct Packer<'p> {
 }
 
 impl Packer<'_> {
-    /// Recursion is no deeper than [`PACK_DEPTH_MAX`].
+    /// Packs a value. Recursion is limited to [`PACK_DEPTH_MAX`].
     fn value(&mut self, value: &Value, depth: usize) -> mlua::Result<()> {
         match value {
             Value::String(string) => self.string(&string.as_bytes())?,
@@ -90,7 +90,7 @@ impl Packer<'_> {
         self.out.count_element()
     }
 
-    /// A head of the first of `kinds` whose length field has room for `len`; the field is 1, 2 or 4 bytes long.
+    /// Writes a head of the first of `kinds` whose length field, of 1, 2 or 4 bytes, can hold `len`.
     fn head(&mut self, len: usize, kinds: [Option<u8>; 3]) {
         let len = len as u32;
         match (kinds, len) {
@@ -175,7 +175,7 @@ impl Packer<'_> {
         Ok(())
     }
 
-    /// The length of a table whose keys are 1, 2, 3 and so on.
+    /// Returns the length of a table whose keys are 1, 2, 3 and so on.
     fn list_len(&self, table: &Table) -> mlua::Result<Option<usize>> {
         let (mut largest, mut count) = (0.0, 0usize);
         let mut pairs = Pairs::of(self.shared.next(), table);
@@ -193,8 +193,8 @@ impl Packer<'_> {
     }
 }
 
-/// Unpacks `limit` values from `offset` on; in front of them comes the offset behind, -1 at the end. Without a limit and an
-/// offset it is all values and nothing else.
+/// Unpacks `limit` values from `offset` on; the first result is the offset after them, or -1 at the end. With a limit
+/// and an offset of 0, unpacks all values and returns only them.
 fn unpack(
     lua: &Lua,
     shared: &Shared,
@@ -236,14 +236,14 @@ struct Unpacker<'u> {
     at: usize,
 }
 
-/// An array or map that is not finished.
+/// An array or map under construction.
 struct Open {
     table: Table,
-    /// Values, or pairs, still to come.
+    /// Values, or pairs, still to be read.
     left: usize,
-    /// Values so far in an array; `None` in a map.
+    /// Number of values so far in an array; `None` in a map.
     count: Option<usize>,
-    /// The key whose value comes next in a map.
+    /// In a map, the key of the next value.
     key: Option<Value>,
 }
 
@@ -263,7 +263,7 @@ impl Unpacker<'_> {
         Ok(bytes)
     }
 
-    /// A big-endian number of `len` bytes.
+    /// Reads a big-endian number of `len` bytes.
     fn unsigned(&mut self, len: usize) -> mlua::Result<u64> {
         Ok(self.take(len)?.iter().fold(0, |number, &byte| number << 8 | u64::from(byte)))
     }
@@ -288,7 +288,7 @@ impl Unpacker<'_> {
             0xCC => integer(self.unsigned(1)? as i64),
             0xCD => integer(self.unsigned(2)? as i64),
             0xCE => integer(self.unsigned(4)? as i64),
-            // Also an unsigned number of 64 bits is read as a signed one.
+            // An unsigned 64-bit number is read as a signed one, too.
             0xCF | 0xD3 => integer(self.unsigned(8)? as i64),
             0xD0 => integer(i64::from(self.unsigned(1)? as i8)),
             0xD1 => integer(i64::from(self.unsigned(2)? as i16)),
@@ -329,7 +329,7 @@ impl Unpacker<'_> {
         }
     }
 
-    /// Puts a value into what is open, which may be whole then; the outermost value is returned.
+    /// Adds a value to the innermost open one, which may be complete then; returns the outermost value when that is.
     fn put(&mut self, open: &mut Vec<Open>, value: Value) -> mlua::Result<Option<Value>> {
         let mut value = value;
         loop {

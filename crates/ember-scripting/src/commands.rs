@@ -1,22 +1,22 @@
-//! What a proof about a script's calls asks of the server's commands.
+//! The facts of the server's commands that proofs about scripts need.
 
 use emberkv_core::spec::Spec;
 
 /// A command that a script may call.
 #[derive(Clone, Copy, Debug)]
 pub struct Callable {
-    /// Its facts.
+    /// Its specification.
     pub spec: &'static Spec,
-    /// Whether it touches no shards but those of the keys in its arguments.
+    /// Whether it accesses only the shards of the keys in its arguments.
     pub is_contained: bool,
 }
 
 /// The table of all commands.
 pub trait Commands: Sync {
-    /// The command of this name, in any case.
+    /// Returns the command of this name, ignoring case.
     fn find(&self, name: &[u8]) -> Option<Callable>;
 
-    /// The subcommand of this name of the command `container`, both in any case.
+    /// Returns the subcommand of this name of the command `container`, ignoring case.
     fn find_in(&self, container: &[u8], name: &[u8]) -> Option<Callable>;
 
     /// Whether the command of this name has subcommands.

@@ -1,6 +1,6 @@
-//! Numbers as C's `%.14g` and its kin print them.
+//! Formats numbers like C's `%.14g` and similar formats.
 
-/// Appends `number` with `precision` significant digits, trailing zeros left out: C's `%.<precision>g`.
+/// Appends `number` with `precision` significant digits and without trailing zeros: C's `%.<precision>g`.
 pub(super) fn write_general(out: &mut Vec<u8>, number: f64, precision: usize) {
     if number.is_nan() {
         return out.extend_from_slice(if number.is_sign_negative() { b"-nan" } else { b"nan" });
@@ -22,7 +22,7 @@ pub(super) fn write_general(out: &mut Vec<u8>, number: f64, precision: usize) {
     }
 }
 
-/// Digits without the zeros at the end of a fraction.
+/// Removes the zeros at the end of a fraction.
 fn without_zeros(digits: &str) -> &str {
     if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
 }

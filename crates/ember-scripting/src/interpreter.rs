@@ -1,13 +1,13 @@
-//! One Lua interpreter: what a worker runs its scripts in.
+//! A Lua interpreter, in which a worker runs its scripts.
 //!
-//! Lua 5.1 with the edits of the crate `ember_lua`, behind the sandbox of `prelude.lua`. `docs/lua.md` lists what Lua 5.1.5
-//! is known to get wrong and what keeps scripts from it: an edit, or the sandbox, which gives `unpack` counts that fit and
-//! the compiler no more source text than its counts can count.
+//! Lua 5.1 with the edits of the crate `ember_lua`, inside the sandbox of `prelude.lua`. `docs/lua.md` lists the known
+//! bugs of Lua 5.1.5 and what prevents scripts from reaching them: an edit, or the sandbox, which limits the counts
+//! passed to `unpack` and the source text passed to the compiler.
 //!
 //! A hook every [`HOOK_INSTRUCTIONS`] instructions, or after as much work in a function written in C, asks the runner
-//! whether to go on, and so does every loop written in Rust whose length a script chooses ([`Shared::work`]). A script that
-//! is to end is ended by an error which the sandbox's `pcall`, `xpcall` and `coroutine.resume` raise again instead of
-//! returning it.
+//! whether to continue, and so does every loop written in Rust whose length a script chooses ([`Shared::work`]). A
+//! script that must end is ended by an error, which the sandbox's `pcall`, `xpcall` and `coroutine.resume` raise again
+//! instead of returning it.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -27,82 +27,83 @@ use super::reply::{self, Failure};
 use super::stack::{self, Scratch};
 use super::{bit, cjson, cmsgpack, random, structs};
 
-/// Instructions between two questions whether to go on: some tens of microseconds.
+/// Instructions between two checks whether to continue: some tens of microseconds.
 const HOOK_INSTRUCTIONS: u32 = 10_000;
 
-/// Work of functions written in Rust between two questions whether to go on, in bytes: 100 µs, give or take.
+/// Work of functions written in Rust between two checks whether to continue, in bytes: about 100 µs.
 const WORK_BYTES: usize = 64 * 1024;
 
-/// What it takes to look at an element of a table, as work in bytes.
+/// The cost of reading an element of a table, as work in bytes.
 pub(super) const ELEMENT_WORK: usize = 64;
 
-/// The longest source text in bytes. Nothing can end a script while Lua compiles, which takes 60 ms for as much as this; and
-/// the lexer counts some things in 32 bits.
+/// The maximum length of a source text in bytes. Nothing can end a script while Lua compiles, which takes 60 ms for a
+/// text of this length; and the lexer counts some things in 32 bits.
 const SOURCE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Compiled scripts kept; when there are more, all are forgotten and compiled again when they are called.
+/// The maximum number of cached compiled scripts; beyond it, all are dropped and compiled again when they are called.
 const COMPILED_MAX: usize = 1000;
 
-/// Bytes in use after a script from which on garbage is collected in the worker's next turns; less if less than twice as
-/// many are allowed.
+/// The number of bytes in use after a script from which garbage is collected in the worker's next turns; half of the
+/// memory limit if that is less.
 const COLLECTED_BYTES_MIN: usize = 16 * 1024 * 1024;
 
-/// For how long garbage is collected in one turn, give or take a step of the collector.
+/// The duration of garbage collection in one turn, to within a step of the collector.
 const COLLECTING_TIME: Duration = Duration::from_millis(1);
 
-/// Cycles of the collector after which all is gone that was garbage before: the first may have begun before that.
+/// Collector cycles after which all earlier garbage is freed: the first may have begun before the garbage arose.
 const COLLECTING_CYCLES: u8 = 2;
 
 /// Runs the calls of a script.
 pub trait CommandRunner {
-    /// Runs a call, and appends its reply, which may be an error too, in the reply's protocol.
+    /// Runs a call and appends its reply, which may be an error, in the reply's protocol.
     ///
     /// # Errors
-    /// The text, with its code, of the reason why the call was not run.
+    /// The text, with its error code, of the reason why the call was not run.
     fn run(&mut self, arguments: &[&[u8]], reply: &mut Reply) -> Result<(), Vec<u8>>;
 
-    /// Whether the script's user may run such a call; `None` if there is no such command.
+    /// Whether the script's user may run such a call; `None` if the command does not exist.
     fn may_run(&mut self, arguments: &[&[u8]]) -> Option<bool>;
 
-    /// Says who is to get what later calls change.
+    /// Sets whether the changes of later calls go to the AOF and to replicas.
     fn choose_readers(&mut self, aof: bool, replicas: bool);
 
-    /// Whether it wants to be asked at once, because calls have taken long.
+    /// Whether it must be asked at once, because calls have taken long.
     fn is_due(&self) -> bool;
 
-    /// Asked now and then; the script ends unless it may go on.
+    /// Called at intervals; the script ends if this returns false.
     fn goes_on(&mut self) -> bool;
 }
 
 scoped_thread_local!(pub(super) static mut RUNNER: for<'a> &'a mut (dyn CommandRunner + 'a));
 
-/// What the functions written in Rust know of the script that is running.
+/// The state of the running script, shared by the functions written in Rust.
 pub(super) struct Shared {
-    /// The most bytes that the interpreter may hold. Neither the reply of a script nor a text that the libraries make is
-    /// longer: the same table may be in another many times, so that what is small in the interpreter can be large outside.
-    /// No value that shares nothing meets this, as each takes more memory in the interpreter than in either of them.
+    /// The maximum memory of the interpreter in bytes. The reply of a script, and texts built by the libraries, have
+    /// the same limit: the same table may be in another many times, so that a value that is small in the interpreter
+    /// can be large outside. Values without shared tables never reach this limit, because each takes more memory in the
+    /// interpreter than in a reply or text.
     pub(super) memory_bytes_max: usize,
-    /// The version of Redis that scripts see.
+    /// The version of Redis shown to scripts.
     pub(super) redis_version: RedisVersion,
-    /// It is to end.
+    /// The script must end.
     pub(super) is_killed: Cell<bool>,
-    /// The hook comes at each instruction.
+    /// The hook is called at each instruction.
     is_stepping: Cell<bool>,
-    /// Work that functions written in Rust have done since the runner was last asked because of it.
+    /// Work of functions written in Rust since it last caused a call of the runner.
     work: Cell<usize>,
-    /// It has ended: what runs now is the prelude.
+    /// The script has ended, and only the prelude is running.
     is_over: Cell<bool>,
-    /// The protocol of replies to its calls.
+    /// The protocol of replies to the script's calls.
     pub(super) protocol: Cell<Protocol>,
     /// The state of `math.random`.
     pub(super) random: Cell<u64>,
-    /// The settings of `cjson`, of each of its instances.
+    /// The settings of `cjson`, for each of its instances.
     pub(super) json: RefCell<Vec<Rc<Cell<cjson::Settings>>>>,
     /// Lua's own `next`.
     next: OnceCell<Function>,
-    /// What the library that is being loaded declares.
+    /// The functions declared so far by the library that is being loaded.
     pub(super) declared: RefCell<Option<Vec<(Declaration, Function)>>>,
-    /// What calls own while they run.
+    /// Memory owned by calls while they run.
     pub(super) scratch: Scratch,
 }
 
@@ -112,16 +113,16 @@ impl Shared {
         self.next.get().expect("it is set before anything runs")
     }
 
-    /// Notes work done by a function written in Rust, which the hook does not see.
+    /// Counts work of a function written in Rust, which the hook does not see.
     ///
     /// # Errors
-    /// If the script is to end.
+    /// If the script must end.
     #[inline]
     pub(super) fn work(&self, bytes: usize) -> mlua::Result<()> {
         if self.goes_on_after(bytes) { Ok(()) } else { Err(raised::killed()) }
     }
 
-    /// As [`Shared::work`]; false if the script is to end.
+    /// Like [`Shared::work`]; returns false if the script must end.
     #[inline]
     pub(super) fn goes_on_after(&self, bytes: usize) -> bool {
         let done = self.work.get().saturating_add(bytes);
@@ -133,15 +134,15 @@ impl Shared {
         self.goes_on()
     }
 
-    /// Makes the next piece of work the one after which the runner is asked.
+    /// Makes the next counted work trigger a call of the runner.
     pub(super) fn end_work(&self) {
         self.work.set(WORK_BYTES);
     }
 
-    /// Asks the runner whether the script goes on. Once it does not, the runner is not asked again.
+    /// Asks the runner whether the script continues. Once it does not, the runner is not asked again.
     #[cold]
     fn goes_on(&self) -> bool {
-        // The hook counts on while the prelude compiles a script: then nothing runs that could be asked for or ended.
+        // The hook also counts while the prelude compiles a script: then nothing runs that could be ended.
         if !RUNNER.is_set() || self.is_over.get() {
             return true;
         }
@@ -152,19 +153,19 @@ impl Shared {
     }
 }
 
-/// The functions of a library by name.
+/// The functions of a library, by name.
 pub type CompiledLibrary = HashMap<Vec<u8>, Function>;
 
-/// The keys and arguments of a run, as its program gets them.
+/// The keys and arguments of a run, as Lua tables.
 pub struct Given {
     keys: Table,
     arguments: Table,
 }
 
-/// The outcome of running something: what it returned, or an error with the place where it was raised.
+/// The outcome of a run: success, or an error with the place where it was raised.
 pub type Outcome = Result<(), Failure>;
 
-/// An interpreter and what it has compiled.
+/// An interpreter and its compiled programs.
 pub struct Interpreter {
     lua: Lua,
     shared: Rc<Shared>,
@@ -175,23 +176,23 @@ pub struct Interpreter {
     run_function: Function,
     load_library: Function,
     scripts: HashMap<[u8; 20], Function>,
-    /// Cycles of the collector that are still to be done.
+    /// Collector cycles still to be completed.
     cycles_left: Cell<u8>,
-    /// Libraries by name, with what they were compiled from.
+    /// Libraries by name, with their source and compiled functions.
     libraries: HashMap<Vec<u8>, (Arc<Library>, CompiledLibrary)>,
 }
 
 impl Interpreter {
-    /// A new interpreter that may hold `memory_bytes_max` of memory, and tells scripts this version of Redis.
+    /// Creates an interpreter with a memory limit of `memory_bytes_max`; scripts see this version of Redis.
     ///
     /// # Errors
-    /// If that is too little even for the libraries, or if there are no random numbers.
+    /// If the limit is too low even for the libraries, or if there are no random numbers.
     pub fn new(memory_bytes_max: usize, redis_version: RedisVersion) -> mlua::Result<Interpreter> {
         ember_lua::seed().map_err(mlua::Error::external)?;
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
         lua.set_memory_limit(memory_bytes_max)?;
-        // A failing source of randomness costs only the unpredictability of numbers that promise none.
+        // If the random source fails, only numbers without any promise of being unpredictable become predictable.
         let seed = getrandom::u32().unwrap_or_default();
         let shared = Rc::new(Shared {
             memory_bytes_max,
@@ -226,10 +227,10 @@ impl Interpreter {
         Ok(interpreter)
     }
 
-    /// A script, compiled if it is not yet. `body` is its text without the line of its flags.
+    /// Returns a script, and compiles it if necessary. `body` is its text without the shebang line.
     ///
     /// # Errors
-    /// The compiler's words.
+    /// The compiler's message.
     pub fn script(&mut self, sha: &[u8; 20], body: &[u8]) -> Result<Function, Vec<u8>> {
         if let Some(compiled) = self.scripts.get(sha) {
             return Ok(compiled.clone());
@@ -256,7 +257,7 @@ impl Interpreter {
         }
     }
 
-    /// Runs a compiled script with these keys and arguments; appends what it returns to `reply`.
+    /// Runs a compiled script with these keys and arguments; appends the reply for its result to `reply`.
     pub fn run(
         &mut self,
         body: &Function,
@@ -269,7 +270,7 @@ impl Interpreter {
         self.execute(run, body, given, runner, reply)
     }
 
-    /// Calls the function of a library with these keys and arguments; appends what it returns to `reply`.
+    /// Calls the function of a library with these keys and arguments; appends the reply for its result to `reply`.
     pub fn call(
         &mut self,
         function: &Function,
@@ -289,7 +290,7 @@ impl Interpreter {
         reply: &mut Reply,
     ) -> Outcome {
         self.begin();
-        // What is returned is converted while the runner can be asked.
+        // The result is converted while the runner can still be asked.
         let outcome = RUNNER.set(runner, || match run.call::<(bool, Value)>((body, keys, arguments)) {
             Ok((true, value)) => {
                 if let Some(failure) = Failure::returned(&value) {
@@ -308,10 +309,10 @@ impl Interpreter {
         outcome
     }
 
-    /// The tables of keys and arguments for a run. They are made before it, when no locks are held.
+    /// Creates the tables of keys and arguments for a run. This happens before the run, when no locks are held.
     ///
     /// # Errors
-    /// If there is no memory for them.
+    /// If there is not enough memory.
     pub fn given(&self, words: [&[&[u8]]; 2]) -> Result<Given, Failure> {
         let (keys, arguments) = stack::lists(&self.lua, words).map_err(|error| Failure::of_error(&error))?;
         Ok(Given { keys, arguments })
@@ -320,7 +321,7 @@ impl Interpreter {
     /// Runs the text of a library, which declares its functions.
     ///
     /// # Errors
-    /// The words of the compiler or of the error raised.
+    /// The message of the compiler or of the error raised.
     pub fn load(
         &mut self,
         body: &[u8],
@@ -346,13 +347,13 @@ impl Interpreter {
         Err(problem_of("ERR Error registering functions: ", &failure.text))
     }
 
-    /// The function of a library, if that is compiled.
+    /// Returns the function of a library, if that is compiled.
     pub fn function(&self, library: &Arc<Library>, name: &[u8]) -> Option<Function> {
         let (compiled_from, functions) = self.libraries.get(&library.name)?;
         Arc::ptr_eq(compiled_from, library).then(|| functions.get(name).cloned())?
     }
 
-    /// Keeps a compiled library, and forgets those that are not among the `libraries` of now.
+    /// Caches a compiled library, and drops those that are not in the current `libraries`.
     pub fn keep_library(&mut self, library: Arc<Library>, compiled: CompiledLibrary, libraries: &Libraries) {
         self.libraries.retain(|name, (compiled_from, _)| {
             libraries.get(name).is_some_and(|present| Arc::ptr_eq(present, compiled_from))
@@ -360,7 +361,7 @@ impl Interpreter {
         self.libraries.insert(library.name.clone(), (library, compiled));
     }
 
-    /// Bytes that the interpreter holds.
+    /// Memory used by the interpreter, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.lua.used_memory()
     }
@@ -380,7 +381,7 @@ impl Interpreter {
 
     fn set_hook(&self) {
         let shared = Rc::clone(&self.shared);
-        // An interpreter whose hook cannot be set would run scripts that cannot be ended.
+        // An interpreter without the hook would run scripts that cannot be ended.
         self.lua
             .set_global_hook(HookTriggers::new().every_nth_instruction(HOOK_INSTRUCTIONS), move |lua, _| {
                 ask(lua, &shared)
@@ -388,18 +389,18 @@ impl Interpreter {
             .expect("a hook that is set globally needs no memory of the interpreter");
     }
 
-    /// Notes after a run whether there may be much garbage.
+    /// Records after a run whether there may be much garbage.
     fn note_garbage(&self) {
         if self.lua.used_memory() >= COLLECTED_BYTES_MIN.min(self.shared.memory_bytes_max / 2) {
             self.cycles_left.set(COLLECTING_CYCLES);
         }
     }
 
-    /// Collects what runs have left, for [`COLLECTING_TIME`]; to be called when no locks are held. True if there is more.
+    /// Collects garbage for [`COLLECTING_TIME`]; must be called without locks. Returns true if there is more.
     pub fn collect_some(&self) -> bool {
         let begun = Instant::now();
         while self.cycles_left.get() > 0 && begun.elapsed() < COLLECTING_TIME {
-            // What fails here is the allocation of a finalizer's error; there are no finalizers.
+            // This can only fail when allocating a finalizer's error, and there are no finalizers.
             if self.lua.gc_step().unwrap_or(true) {
                 self.cycles_left.set(self.cycles_left.get() - 1);
             }
@@ -407,7 +408,7 @@ impl Interpreter {
         self.cycles_left.get() > 0
     }
 
-    /// Forgets what it has compiled, which becomes garbage and is collected in the worker's next turns.
+    /// Drops all compiled programs, which are then collected in the worker's next turns.
     pub(super) fn forget_compiled(&mut self) {
         if !self.scripts.is_empty() || !self.libraries.is_empty() {
             (self.scripts, self.libraries) = (HashMap::new(), HashMap::new());
@@ -420,8 +421,8 @@ impl Interpreter {
         self.cycles_left.get() > 0
     }
 
-    /// Collects all garbage if the next run could lack what it takes: nothing is collected when memory is out. To be called
-    /// before anything is compiled or made for the run.
+    /// Collects all garbage if memory might run out in the next run: the interpreter does not collect when an
+    /// allocation fails. Must be called before anything is compiled or created for the run.
     pub fn make_room(&self) {
         if self.has_garbage() && self.lua.used_memory() >= self.shared.memory_bytes_max / 2 {
             let _ = self.lua.gc_collect();
@@ -430,20 +431,20 @@ impl Interpreter {
     }
 }
 
-/// Ends the script if it may not go on.
+/// Ends the script if it must not continue.
 fn ask(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<VmState> {
     if shared.goes_on() {
         return Ok(VmState::Continue);
     }
     if !shared.is_stepping.replace(true) {
-        // From now on nothing runs for longer than an instruction, whatever catches the error.
+        // From now on nothing runs longer than an instruction, even if the error is caught.
         let shared = Rc::clone(shared);
         lua.set_global_hook(HookTriggers::new().every_nth_instruction(1), move |lua, _| ask(lua, &shared))?;
     }
     Err(raised::killed())
 }
 
-/// The functions that the prelude builds the sandbox with.
+/// Creates the functions from which the prelude builds the sandbox.
 fn natives(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
     let native = lua.create_table()?;
     let caught = Rc::clone(shared);
@@ -485,7 +486,7 @@ fn natives(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
     Ok(native)
 }
 
-/// The handler of uncaught errors: makes a table of whatever was raised, and notes where.
+/// The handler of uncaught errors: converts the raised value to a table and adds where it was raised.
 fn describe(lua: &Lua, problem: Value) -> mlua::Result<Table> {
     let table = match raised::into_value(lua, problem)? {
         Value::Table(table) => table,
@@ -501,7 +502,7 @@ fn describe(lua: &Lua, problem: Value) -> mlua::Result<Table> {
             table
         }
     };
-    // Level 0 is this function, and 1 what raised: a script's own code, or a function that it called.
+    // Level 0 is this function, level 1 the function that raised: the script's own code, or a function that it called.
     for level in 1.. {
         let place = lua.inspect_stack(level, |frame| {
             let source = frame.source();
@@ -518,7 +519,7 @@ fn describe(lua: &Lua, problem: Value) -> mlua::Result<Table> {
     Ok(table)
 }
 
-/// Reading a global variable that does not exist.
+/// Handles a read of a global variable that does not exist.
 fn missing(lua: &Lua, (_, name): (Value, Value)) -> mlua::Result<()> {
     let name = lua.coerce_string(name)?;
     let name = name.as_ref().map(|name| name.as_bytes().to_vec()).unwrap_or_default();
@@ -533,7 +534,7 @@ fn check_source(lua: &Lua, source: mlua::LuaString) -> mlua::Result<(Option<bool
     Ok((Some(true), None))
 }
 
-/// Seconds of processor time that the process has used.
+/// Processor time used by the process, in seconds.
 fn processor_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

@@ -1,4 +1,4 @@
-//! Scripts and functions in Lua: the interpreters, their sandbox and libraries, and what all workers share of them.
+//! Scripts and functions in Lua: the interpreters, their sandbox and libraries, and the state that workers share.
 //!
 //! ```text
 //! EVAL, EVALSHA, FCALL ─ script_host/ of the server: which locks, which user, which flags
@@ -6,9 +6,9 @@
 //!                          ├ api.rs: redis.call and the rest of the table `redis`
 //!                          ├ stack.rs: its calls, and replies as Lua values
 //!                          ├ reply.rs: Lua values as replies
-//!                          └ cjson, cmsgpack.rs, structs.rs, bit.rs, random.rs: the libraries of scripts; output.rs: texts
-//!                            that they make
-//! confinement/: which of them may run beside others, told from their texts
+//!                          └ cjson, cmsgpack.rs, structs.rs, bit.rs, random.rs: the libraries of scripts; output.rs:
+//!                            texts that they build
+//! confinement/: proves from their texts which of them may run concurrently
 //! scripts.rs, library.rs, running.rs: texts, libraries and running scripts, which all workers share
 //! ```
 
@@ -46,26 +46,26 @@ use library::LibraryRegistry;
 use running::RunningScripts;
 use scripts::Scripts;
 
-/// By how much an interpreter has grown or shrunk when the sum that all workers share is told.
+/// The change in size of an interpreter from which it is added to the shared sum, in bytes.
 const TOLD_BYTES_MIN: usize = 16 * 1024;
 
-/// What all workers share of scripts.
+/// The state of scripts that workers share.
 pub struct Scripting {
     /// The texts of scripts.
     pub scripts: Scripts,
     /// The libraries of functions.
     pub libraries: LibraryRegistry,
-    /// The scripts that are running.
+    /// The running scripts.
     pub running: RunningScripts,
-    /// Bytes that all interpreters hold.
+    /// Memory of all interpreters, in bytes.
     interpreter_bytes: AtomicU64,
-    /// How often interpreters were to forget what they have compiled.
+    /// The number of requests to drop compiled programs.
     forgets: AtomicU64,
     redis_version: RedisVersion,
 }
 
 impl Scripting {
-    /// No scripts, for this many workers; scripts see this version of Redis.
+    /// Creates a state without scripts for this many workers; scripts see this version of Redis.
     pub fn new(workers: usize, redis_version: RedisVersion) -> Scripting {
         Scripting {
             redis_version,
@@ -77,7 +77,7 @@ impl Scripting {
         }
     }
 
-    /// Bytes that all interpreters hold, as of their last scripts, to within some KiB for each.
+    /// Memory of all interpreters after their last scripts, in bytes, to within some KiB for each.
     pub fn interpreter_bytes(&self) -> u64 {
         self.interpreter_bytes.load(Ordering::Relaxed)
     }
@@ -85,7 +85,7 @@ impl Scripting {
     /// Calls `act` with this worker's interpreter, which may hold `memory_bytes_max` bytes.
     ///
     /// # Errors
-    /// If the memory limit has no room for an interpreter.
+    /// If the memory limit is too low for an interpreter.
     pub fn with_interpreter<R>(
         &self,
         memory_bytes_max: u64,
@@ -107,19 +107,19 @@ impl Scripting {
         })
     }
 
-    /// Has every interpreter forget what it has compiled, because scripts or libraries were removed. Each worker does so
-    /// with its next script, or when it calls [`Scripting::forget_if_asked`].
+    /// Makes every interpreter drop its compiled programs, because scripts or libraries were removed. Each worker does
+    /// so with its next script, or when it calls [`Scripting::forget_if_asked`].
     pub fn forget_compiled(&self) {
         self.forgets.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Has this worker's interpreter forget what it has compiled, if it is to and runs nothing.
+    /// Drops the compiled programs of this worker's interpreter, if that was requested and no program is running.
     pub fn forget_if_asked(&self) {
         if FORGETS_SEEN.get() == self.forgets.load(Ordering::Relaxed) {
             return;
         }
         INTERPRETER.with(|interpreter| {
-            // It is borrowed while it runs a program: the next call follows after that.
+            // The interpreter is borrowed while it runs a program; the next call follows after that.
             if let Ok(mut interpreter) = interpreter.try_borrow_mut() {
                 self.forget(interpreter.0.as_mut());
             }
@@ -136,8 +136,8 @@ impl Scripting {
         }
     }
 
-    /// Collects garbage of this worker's interpreter for a moment, if scripts have left much. True if there is more: to
-    /// collect all of it at once would let the worker's clients wait.
+    /// Collects garbage of this worker's interpreter for a short time, if scripts have left much. Returns true if there
+    /// is more: collecting all of it at once would make the worker's clients wait.
     #[inline]
     pub fn collect_garbage(&self) -> bool {
         HAS_GARBAGE.get() && self.collect_some()
@@ -153,11 +153,11 @@ impl Scripting {
         })
     }
 
-    /// Adds what an interpreter has grown by to the sum that all workers share, or subtracts it.
+    /// Adds the growth of an interpreter to the shared sum, or subtracts its shrinkage.
     fn note_bytes(&self, interpreter: &Interpreter, told_bytes: &mut usize) {
         let bytes = interpreter.memory_bytes();
         if bytes.abs_diff(*told_bytes) >= TOLD_BYTES_MIN {
-            // The sum of all differences, modulo 2^64, is what is held.
+            // The sum of all differences, modulo 2^64, is the memory in use.
             let grown = (bytes as u64).wrapping_sub(*told_bytes as u64);
             self.interpreter_bytes.fetch_add(grown, Ordering::Relaxed);
             *told_bytes = bytes;
@@ -166,12 +166,12 @@ impl Scripting {
 }
 
 thread_local! {
-    /// The interpreter of this worker, from its first script on, and how many bytes of it are in the sum.
+    /// This worker's interpreter, created by its first script, and its number of bytes in the shared sum.
     static INTERPRETER: RefCell<(Option<Interpreter>, usize)> = const { RefCell::new((None, 0)) };
 
-    /// The number of requests to forget what it has compiled that it has met.
+    /// The last request to drop compiled programs that this worker has handled.
     static FORGETS_SEEN: Cell<u64> = const { Cell::new(0) };
 
-    /// Whether it has much garbage.
+    /// Whether the interpreter has much garbage.
     static HAS_GARBAGE: Cell<bool> = const { Cell::new(false) };
 }

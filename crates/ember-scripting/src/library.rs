@@ -1,4 +1,4 @@
-//! Libraries of functions, as all workers share them. What they compile to is each interpreter's own.
+//! Libraries of functions, shared by all workers. Each interpreter compiles them itself.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use super::confinement::Confinement;
 use super::shebang::ScriptFlags;
 use super::shebang::Shebang;
 
-/// What is wrong with a name.
+/// The error for an invalid name.
 pub const BAD_NAME: &str = "Library names can only contain letters, numbers, or underscores(_) and must be \
                                    at least one character long";
 
-/// Whether a library or a function may have this name.
+/// Whether this is a valid name of a library or function.
 pub fn is_name(name: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }
@@ -24,9 +24,9 @@ pub fn is_name(name: &[u8]) -> bool {
 pub struct Declaration {
     /// Its name.
     pub name: Vec<u8>,
-    /// What it does, in the words of its author.
+    /// The author's description.
     pub description: Option<Vec<u8>>,
-    /// What it says of itself.
+    /// Its declared flags.
     pub flags: ScriptFlags,
 }
 
@@ -35,18 +35,18 @@ pub struct Declaration {
 pub struct Library {
     /// Its name.
     pub name: Vec<u8>,
-    /// Its text with the first line.
+    /// Its text including the first line.
     pub code: Vec<u8>,
     /// Its functions by name.
     pub functions: BTreeMap<Vec<u8>, Declaration>,
-    /// Those of its functions that may run beside others.
+    /// Its confined functions, which may run concurrently with others.
     pub confined: BTreeMap<Vec<u8>, Confinement>,
 }
 
-/// The name of a library, and its text without the first line.
+/// Returns the name of a library, and its text without the first line.
 ///
 /// # Errors
-/// In Redis's words.
+/// Redis's message for an invalid first line.
 pub fn head(code: &[u8]) -> Result<(Vec<u8>, &[u8]), CommandError> {
     if !code.starts_with(b"#!") {
         return Err("ERR Missing library metadata".into());
@@ -71,18 +71,18 @@ pub fn head(code: &[u8]) -> Result<(Vec<u8>, &[u8]), CommandError> {
     Ok((name, shebang.body))
 }
 
-/// How libraries that are restored meet those that are there.
+/// How restored libraries are combined with existing ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// Those that are there are forgotten.
+    /// Existing libraries are removed.
     Flush,
-    /// None may be there already.
+    /// No restored library may exist already.
     Append,
-    /// They replace those of the same name.
+    /// Restored libraries replace those of the same name.
     Replace,
 }
 
-/// A set of libraries whose functions all have different names (whatever the case of their letters).
+/// A set of libraries whose functions all have different names (ignoring case).
 #[derive(Clone, Debug, Default)]
 pub struct Libraries {
     by_name: BTreeMap<Vec<u8>, Arc<Library>>,
@@ -91,7 +91,7 @@ pub struct Libraries {
 }
 
 impl Libraries {
-    /// The library of this name.
+    /// Returns the library of this name.
     pub fn get(&self, name: &[u8]) -> Option<&Arc<Library>> {
         self.by_name.get(name)
     }
@@ -101,7 +101,7 @@ impl Libraries {
         self.by_name.values()
     }
 
-    /// The function of this name, in any case, with its library.
+    /// Returns the function of this name, ignoring case, with its library.
     pub fn find(&self, function: &[u8]) -> Option<(&Arc<Library>, &Declaration)> {
         let name = function.to_ascii_lowercase();
         let library = self.by_function.get(&name)?;
@@ -109,7 +109,7 @@ impl Libraries {
         Some((library, declaration))
     }
 
-    /// Bytes of all texts.
+    /// Total length of the texts, in bytes.
     pub fn code_bytes(&self) -> usize {
         self.by_name.values().map(|library| library.code.len()).sum()
     }
@@ -119,10 +119,10 @@ impl Libraries {
         self.by_function.len()
     }
 
-    /// Adds a library; one of the same name is replaced if it `replaces`.
+    /// Adds a library, replacing one of the same name if `replaces`.
     ///
     /// # Errors
-    /// If the library or one of its functions is there already; nothing has changed then.
+    /// If the library or one of its functions exists already; nothing is changed then.
     pub fn add(&mut self, library: Library, replaces: bool) -> Result<(), CommandError> {
         let present = self.by_name.get(&library.name);
         if present.is_some() && !replaces {
@@ -143,7 +143,7 @@ impl Libraries {
         Ok(())
     }
 
-    /// Removes a library; false if there is none of this name.
+    /// Removes a library; returns false if it does not exist.
     pub fn remove(&mut self, name: &[u8]) -> bool {
         let Some(library) = self.by_name.remove(name) else { return false };
         for name in library.functions.keys() {
@@ -160,13 +160,13 @@ pub struct LibraryRegistry {
 }
 
 impl LibraryRegistry {
-    /// The libraries of now.
+    /// The current libraries.
     pub fn snapshot(&self) -> Arc<Libraries> {
         Arc::clone(&self.libraries.read())
     }
 
-    /// Makes one change that is all or nothing by itself ([`Libraries::add`], [`Libraries::remove`]). It takes as long as
-    /// that, however many libraries there are, unless others look at those of before.
+    /// Applies one change that is atomic by itself ([`Libraries::add`], [`Libraries::remove`]). Its cost does not
+    /// depend on the number of libraries, unless another thread holds a snapshot.
     ///
     /// # Errors
     /// Those of `change`.
@@ -177,10 +177,10 @@ impl LibraryRegistry {
         change(Arc::make_mut(&mut self.libraries.write()))
     }
 
-    /// Changes the libraries, all or nothing. O(libraries).
+    /// Applies changes atomically. O(libraries).
     ///
     /// # Errors
-    /// Those of `change`; nothing has changed then.
+    /// Those of `change`; nothing is changed then.
     pub fn change(
         &self,
         change: impl FnOnce(&mut Libraries) -> Result<(), CommandError>,

@@ -1,32 +1,32 @@
-//! Texts that the libraries of scripts make of values: bounded as [`Shared::memory_bytes_max`] says, and made in pieces
-//! between which the script can be ended.
+//! Texts that script libraries build from values: limited by [`Shared::memory_bytes_max`], and built in pieces between
+//! which the script can be ended.
 
 use mlua::{Lua, LuaString};
 
 use super::interpreter::{ELEMENT_WORK, Shared};
 use super::raised;
 
-/// Bytes that are handled at once.
+/// Bytes processed at a time.
 pub(super) const PIECE_BYTES: usize = 64 * 1024;
 
-/// A text that grows.
+/// A text under construction.
 pub(super) struct Output<'o> {
     lua: &'o Lua,
     shared: &'o Shared,
-    /// The text. What an element adds to it without [`Output::extend`] is a few bytes.
+    /// The text. An element adds at most a few bytes to it without [`Output::extend`].
     pub(super) bytes: Vec<u8>,
 }
 
 impl<'o> Output<'o> {
-    /// An empty text.
+    /// Creates an empty text.
     pub(super) fn new(lua: &'o Lua, shared: &'o Shared) -> Output<'o> {
         Output { lua, shared, bytes: Vec::new() }
     }
 
-    /// Counts an element of a table, or whatever else takes as long.
+    /// Counts an element of a table, or an operation of similar cost.
     ///
     /// # Errors
-    /// If the text is too long or the script is to end.
+    /// If the text is too long or the script must end.
     pub(super) fn count_element(&self) -> mlua::Result<()> {
         self.count(0, ELEMENT_WORK)
     }
@@ -39,7 +39,7 @@ impl<'o> Output<'o> {
         self.extend_by(bytes, |out, piece| out.extend_from_slice(piece))
     }
 
-    /// Appends what `append` makes of bytes, which it is given piece by piece.
+    /// Passes bytes to `append` piece by piece, which appends them.
     ///
     /// # Errors
     /// As [`Output::count_element`].
@@ -62,10 +62,10 @@ impl<'o> Output<'o> {
         self.shared.work(work)
     }
 
-    /// The text as a value of Lua.
+    /// Converts the text to a Lua string.
     ///
     /// # Errors
-    /// If there is no memory for it.
+    /// If there is not enough memory.
     pub(super) fn into_string(self) -> mlua::Result<LuaString> {
         self.count(0, 0)?;
         self.lua.create_string(self.bytes)

@@ -1,7 +1,7 @@
--- The sandbox: what scripts see of Lua and of ember.
+-- The sandbox: the parts of Lua and of ember that scripts can access.
 --
--- Everything that outlives a script is behind a shield: an empty table that shows the real one when it is read, and
--- refuses to be written. Scripts never hold the real tables, nor the functions with which they could reach them.
+-- Everything that outlives a script is accessed through a shield: an empty table that reads from the real one and
+-- refuses writes. Scripts never hold the real tables, nor functions with which they could reach them.
 -- Runs once for each interpreter, with `native` holding the functions written in Rust.
 
 local native = ...
@@ -16,8 +16,8 @@ local caught, describe, refuse = native.caught, native.describe, native.refuse
 
 -- Shields.
 
-local real_of = {}       -- a shield → the table behind it
-local metatable_of = {}  -- a value → what getmetatable says of it, where that is not the truth
+local real_of = {}       -- a shield → its real table
+local metatable_of = {}  -- a value → the result of getmetatable, where that differs from the real metatable
 local shields = {}
 
 local function shield(real)
@@ -29,7 +29,7 @@ local function shield(real)
   return shown, metatable
 end
 
--- `table.insert` and its like write past a shield: into the empty table, where nobody may find it later.
+-- `table.insert` and similar functions bypass a shield: they write into its empty table, which later scripts must not see.
 local function wipe()
   for _, shown in ipairs(shields) do
     if next(shown) ~= nil then
@@ -48,7 +48,7 @@ local function copy_of(real)
   return copy
 end
 
--- Functions of Lua that must not see through shields, or must not hide the end of a killed script.
+-- Functions of Lua that must respect shields, or must not catch the error that ends a killed script.
 
 local function expected(what, number, name, value)
   error("bad argument #" .. number .. " to '" .. name .. "' (" .. what .. " expected, got " .. type(value) .. ")", 3)
@@ -66,7 +66,7 @@ local safe = {
   select = select, tonumber = tonumber, tostring = tostring, type = type,
 }
 
--- As in Redis an error of a call is caught as its text.
+-- As in Redis, the error of a call is caught as its text.
 local function settle_text(is_fine, ...)
   if is_fine then
     return true, ...
@@ -144,10 +144,10 @@ function safe.setmetatable(of, metatable)
   return setmetatable(of, metatable)
 end
 
--- The number of values is checked before: the interpreter's own check can overflow.
+-- The number of values is checked in advance, because the interpreter's own check can overflow.
 local unpacked_max, index_max, indices = 7999, 2147483647, 4294967296
 
--- An index of 32 bits with a sign, as the interpreter has it.
+-- Converts a number to a signed 32-bit index, as the interpreter does.
 local function index_of(number)
   local index = number % indices
   return index > index_max and index - indices or index
@@ -185,7 +185,7 @@ local collector_options = {
 }
 local is_collector_changed = false
 
--- Kibibytes after which a step of the collector surely has come to the end of a cycle.
+-- Kibibytes after which a step of the collector has certainly completed a cycle.
 local step_max = 2147483647
 
 function safe.collectgarbage(option, value)
@@ -194,7 +194,7 @@ function safe.collectgarbage(option, value)
   end
   is_collector_changed = true
   if option == nil or option == "collect" then
-    -- In steps, between which a script can be ended: the rest of the cycle that has begun, and a whole one.
+    -- In steps, between which a script can be ended: the rest of the current cycle, and a whole one.
     collectgarbage("step", step_max)
     collectgarbage("step", step_max)
     return 0
@@ -202,7 +202,7 @@ function safe.collectgarbage(option, value)
   return collectgarbage(option, native.to_integer(value))
 end
 
--- Compiles source text; bytecode is not read (crates/ember-lua).
+-- Compiles source text; bytecode is not supported (crates/ember-lua).
 local function compile(environment, source, name)
   local chunk, problem = native.check_source(source)
   if chunk then
@@ -267,7 +267,7 @@ safe.cjson, safe.cmsgpack = shield(native.cjson), shield(native.cmsgpack)
 safe.redis = shield(native.redis)
 safe.server = safe.redis
 
--- Environments: one of scripts, and one of functions, which sees less while a library is loaded.
+-- Environments: one for scripts, and one for functions, which is more limited while a library is loaded.
 
 local function environment_of(globals)
   setmetatable(globals, { __index = native.missing })
@@ -290,7 +290,7 @@ load_globals.redis = shield(setmetatable(native.library, { __index = native.miss
 load_globals.server = load_globals.redis
 setmetatable(load_globals, { __index = native.missing })
 
--- What Rust calls.
+-- Functions called from Rust.
 
 local function finish(...)
   wipe()
@@ -314,7 +314,7 @@ return {
     script_globals.KEYS, script_globals.ARGV = keys, arguments
     return finish(xpcall(body, describe))
   end,
-  -- What is confined cannot write past a shield, and does not know the collector.
+  -- A confined program cannot bypass a shield, and cannot call the collector.
   run_confined_script = function(body, keys, arguments)
     script_globals.KEYS, script_globals.ARGV = keys, arguments
     return xpcall(body, describe)

@@ -1,26 +1,26 @@
-//! Errors that functions of the interpreter written in Rust raise, until scripts see them as Lua values.
+//! Errors raised by the interpreter's functions written in Rust, until scripts see them as Lua values.
 //!
 //! The binding raises its own error objects. They never reach a script: `pcall`, `xpcall`, `coroutine.resume` and the
-//! handler of uncaught errors replace them ([`into_value`]) by the string or table that a function written in C raises.
+//! handler of uncaught errors replace them ([`into_value`]) by the string or table that a C function would raise.
 
 use std::fmt;
 
 use mlua::{Error, Lua, LuaString, Value};
 
-/// The field of an error's table that has its text.
+/// The field of an error table that contains its text.
 pub(super) const ERROR_FIELD: &str = "err";
 
-/// The field of an error's table that says that the call has been counted as failed already.
+/// The field of an error table that says that the call has already been counted as failed.
 pub(super) const UNCOUNTED_FIELD: &str = "ignore_error_stats_update";
 
-/// What was raised.
+/// A raised error.
 #[derive(Debug)]
 pub(super) enum Raised {
-    /// A string, its position in the script in front.
+    /// A string, prefixed with its position in the script.
     Text(Vec<u8>),
-    /// A table with this text in its field `err`: the error of a call or of a function of the table `redis`.
+    /// A table with this text in its field `err`: the error of a call or of a function in the table `redis`.
     Reply(Vec<u8>),
-    /// The end of a script that is to end; cannot be caught.
+    /// Ends a script that must end; cannot be caught.
     Killed,
 }
 
@@ -35,17 +35,17 @@ impl fmt::Display for Raised {
 
 impl std::error::Error for Raised {}
 
-/// What a killed script's caller is told.
+/// The error for the caller of a killed script.
 pub const KILLED: &str = "ERR Script killed by user with SCRIPT KILL...";
 
-/// Raises a string with the position of the function's caller in front of it.
+/// Raises a string prefixed with the position of the function's caller.
 pub(super) fn text(lua: &Lua, text: impl AsRef<[u8]>) -> Error {
     let mut message = position(lua);
     message.extend_from_slice(text.as_ref());
     Error::external(Raised::Text(message))
 }
 
-/// Raises a string as it is.
+/// Raises a string unchanged.
 pub(super) fn plain(text: &str) -> Error {
     Error::external(Raised::Text(text.as_bytes().to_vec()))
 }
@@ -60,7 +60,7 @@ pub(super) fn killed() -> Error {
     Error::external(Raised::Killed)
 }
 
-/// Raises what is wrong with argument `number` of the function that is running, counted from one.
+/// Raises an error about argument `number` of the running function, counted from one.
 pub(super) fn bad_argument(lua: &Lua, number: usize, problem: &str) -> Error {
     let name =
         lua.inspect_stack(0, |running| running.names().name.map(std::borrow::Cow::into_owned)).flatten();
@@ -68,7 +68,7 @@ pub(super) fn bad_argument(lua: &Lua, number: usize, problem: &str) -> Error {
     text(lua, format!("bad argument #{number} to '{name}' ({problem})"))
 }
 
-/// Where the running function was called: `user_script:1: `, or nothing if not in Lua.
+/// The position where the running function was called: `user_script:1: `, or nothing if not in Lua.
 fn position(lua: &Lua) -> Vec<u8> {
     let place = lua.inspect_stack(1, |caller| {
         let line = caller.current_line().filter(|&line| line > 0)?;
@@ -77,7 +77,7 @@ fn position(lua: &Lua) -> Vec<u8> {
     place.flatten().unwrap_or_default()
 }
 
-/// The value that a script sees instead of an error object of the binding; any other value is returned as it is.
+/// Returns the value that a script sees instead of an error object of the binding; returns other values unchanged.
 pub(super) fn into_value(lua: &Lua, value: Value) -> mlua::Result<Value> {
     let Value::Error(error) = value else { return Ok(value) };
     match root(&error) {
@@ -92,7 +92,7 @@ pub(super) fn into_value(lua: &Lua, value: Value) -> mlua::Result<Value> {
     }
 }
 
-/// The error at the bottom of those that wrap it.
+/// Returns the innermost error.
 pub(super) fn root(error: &Error) -> &Error {
     match error {
         Error::CallbackError { cause, .. } | Error::WithContext { cause, .. } => root(cause),
@@ -100,7 +100,7 @@ pub(super) fn root(error: &Error) -> &Error {
     }
 }
 
-/// `{err = text}`, an error that nobody has counted.
+/// Creates `{err = text}`, an error that has not been counted.
 pub(super) fn error_table(lua: &Lua, text: LuaString) -> mlua::Result<Value> {
     let table = lua.create_table_with_capacity(0, 1)?;
     table.raw_set(ERROR_FIELD, text)?;

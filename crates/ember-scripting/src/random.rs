@@ -1,6 +1,6 @@
-//! `math.random` as scripts know it: the same numbers for the same seed, on each machine.
+//! `math.random` for scripts: the same numbers for the same seed on every machine.
 //!
-//! The generator is the linear congruence of C's `lrand48`; the algorithm of `math.random` is Lua's.
+//! The generator is the linear congruential one of C's `lrand48`; the algorithm of `math.random` is Lua's.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use mlua::{Function, Lua, MultiValue, Value};
 use super::arguments::Arguments;
 use super::interpreter::Shared;
 
-/// The factor, the increment and the low bits of a seed, from the definition of `drand48`.
+/// The factor, the increment and the low bits of a seed, as in the definition of `drand48`.
 const FACTOR: u64 = 0x5_DEEC_E66D;
 const INCREMENT: u64 = 0xB;
 const SEED_LOW: u64 = 0x330E;
@@ -23,14 +23,14 @@ pub(super) fn state_of_seed(seed: i32) -> u64 {
     (u64::from(seed as u32) << 16) | SEED_LOW
 }
 
-/// The next number from 0 to 2^31 - 1.
+/// Draws the next number from 0 to 2^31 - 1.
 fn draw(shared: &Shared) -> i64 {
     let next = shared.random.get().wrapping_mul(FACTOR).wrapping_add(INCREMENT) & STATE_MASK;
     shared.random.set(next);
     (next >> 17) as i64
 }
 
-/// `math.random([m [, n]])`.
+/// Creates `math.random([m [, n]])`.
 pub(super) fn random(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Function> {
     let shared = Rc::clone(shared);
     lua.create_function(move |lua, arguments: MultiValue| {
@@ -54,7 +54,7 @@ pub(super) fn random(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Function> {
     })
 }
 
-/// `math.randomseed(seed)`.
+/// Creates `math.randomseed(seed)`.
 pub(super) fn randomseed(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Function> {
     let shared = Rc::clone(shared);
     lua.create_function(move |lua, arguments: MultiValue| {

@@ -1,13 +1,13 @@
-//! The replies that the values of scripts mean, as Redis documents it; `stack.rs` has the other way.
+//! Converts Lua values to replies, as documented by Redis; `stack.rs` converts replies to values.
 //!
 //! | value | reply |
 //! |---|---|
-//! | number | integer, the fraction cut |
+//! | number | integer, the fraction truncated |
 //! | string | bulk string |
 //! | table | array up to the first nil |
 //! | `{ok = …}`, `{err = …}` | status, error |
 //! | false, nil | null |
-//! | tables with one field `double`, `big_number`, `verbatim_string`, `map`, `set` | what they are called |
+//! | tables with one field `double`, `big_number`, `verbatim_string`, `map`, `set` | the type of that name |
 
 use ember_protocol::{Protocol, Reply};
 use mlua::{Table, Value};
@@ -17,7 +17,7 @@ use super::interpreter::{ELEMENT_WORK, Shared};
 use super::raised::{self, ERROR_FIELD, KILLED, UNCOUNTED_FIELD};
 use super::walk::Pairs;
 
-/// Tables in tables that a script may return: the interpreter has room for about 8000 references.
+/// The maximum nesting depth of tables that a script may return: the interpreter can hold about 8000 references.
 const VALUE_DEPTH_MAX: usize = 7000;
 
 const TOO_DEEP: &str = "ERR reached lua stack limit";
@@ -26,21 +26,21 @@ const TOO_LARGE: &str = "ERR the reply of the script is too large";
 /// How a script failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What went wrong, with its code.
+    /// The error text, with its code.
     pub text: Vec<u8>,
-    /// The chunk and the line that raised it.
+    /// The chunk and the line that raised the error.
     pub place: Option<(Vec<u8>, i64)>,
-    /// It is the error of a call, which was counted there.
+    /// Whether it is the error of a call, which was counted there.
     pub is_counted: bool,
 }
 
 impl Failure {
-    /// A failure without a place.
+    /// Creates a failure without a place.
     pub(super) fn of_text(text: impl Into<Vec<u8>>) -> Failure {
         Failure { text: text.into(), place: None, is_counted: false }
     }
 
-    /// What the handler of uncaught errors made of one.
+    /// Converts the result of the handler of uncaught errors.
     pub(super) fn of(problem: &Value) -> Failure {
         match problem {
             Value::Table(table) => {
@@ -60,14 +60,14 @@ impl Failure {
         }
     }
 
-    /// The error that a script returns, if that is what a value is.
+    /// Returns the error that a script returns, if the value is one.
     pub(super) fn returned(value: &Value) -> Option<Failure> {
         let Value::Table(table) = value else { return None };
         let Ok(Value::String(text)) = table.raw_get(ERROR_FIELD) else { return None };
         Some(Failure { text: text.as_bytes().to_vec(), place: None, is_counted: is_counted(table) })
     }
 
-    /// An error of the binding.
+    /// Converts an error of the binding.
     pub(super) fn of_error(error: &mlua::Error) -> Failure {
         match raised::root(error) {
             mlua::Error::MemoryError(_) => Failure::of_text("ERR not enough memory"),
@@ -80,8 +80,8 @@ fn is_counted(error: &Table) -> bool {
     error.raw_get(UNCOUNTED_FIELD).is_ok_and(|is_counted: Option<bool>| is_counted == Some(true))
 }
 
-/// An error's text as scripts have it: the code, and what is behind it without line ends. A text without the `-` in front
-/// gets the code `ERR`.
+/// Formats an error text of a script: the code, then the text without line ends. A text without a leading `-` gets the
+/// code `ERR`.
 pub(super) fn error_text(text: &[u8]) -> Vec<u8> {
     let Some(coded) = text.strip_prefix(b"-") else { return [b"ERR ", trimmed(text)].concat() };
     match coded.iter().position(|&byte| byte == b' ') {
@@ -97,17 +97,18 @@ fn trimmed(text: &[u8]) -> &[u8] {
     &text[start..end]
 }
 
-/// What is left to write of a table.
+/// The unwritten rest of a table.
 enum Rest {
     List { table: Table, next: usize, count: usize },
     Pairs { pairs: Pairs, is_map: bool, value: Option<Value> },
 }
 
-/// Appends the reply that `value` means. It is bounded as [`Shared::memory_bytes_max`] says, and the script's runner is
-/// asked meanwhile whether to go on.
+/// Appends the reply for `value`. Its length is limited by [`Shared::memory_bytes_max`], and the script's runner is
+/// asked meanwhile whether to continue.
 ///
 /// # Errors
-/// The text of an error if the value is too deep or too large, or the script is to end; some of it is written then.
+/// The text of an error if the value is too deep or too large, or the script must end; a part of the reply is written
+/// then.
 pub(super) fn write_value(shared: &Shared, value: &Value, reply: &mut Reply) -> Result<(), &'static str> {
     let mut open: Vec<Rest> = Vec::new();
     let mut writer = Writer { shared, start: reply.len_bytes(), reply };
@@ -146,12 +147,12 @@ pub(super) fn write_value(shared: &Shared, value: &Value, reply: &mut Reply) -> 
 struct Writer<'w> {
     shared: &'w Shared,
     reply: &'w mut Reply,
-    /// Where the value begins in the reply.
+    /// The offset of the value in the reply.
     start: usize,
 }
 
 impl Writer<'_> {
-    /// Writes a value, or the head of a table whose rest is returned.
+    /// Writes a value, or the head of a table; returns the rest of the table.
     fn begin(&mut self, value: &Value) -> Result<Option<Rest>, &'static str> {
         match value {
             Value::String(string) => {
@@ -173,7 +174,7 @@ impl Writer<'_> {
         Ok(None)
     }
 
-    /// Counts an element, and the bytes that it brings.
+    /// Counts an element and its bytes.
     fn count(&self, bytes: usize) -> Result<(), &'static str> {
         if self.reply.len_bytes() - self.start + bytes > self.shared.memory_bytes_max {
             return Err(TOO_LARGE);
@@ -199,7 +200,7 @@ impl Writer<'_> {
         } else if let Value::Table(set) = field("set") {
             return self.begin_pairs(&set, false).map(Some);
         } else if let Value::String(digits) = field("big_number") {
-            // In both protocols, as in Redis: a number has no line ends.
+            // In both protocols, as in Redis: a number contains no line ends.
             self.reply.big_number(&digits.to_string_lossy().replace(['\r', '\n'], " "));
         } else if !self.verbatim(&field("verbatim_string")) {
             let mut count = 0;
@@ -236,7 +237,7 @@ impl Writer<'_> {
         else {
             return false;
         };
-        // The format has three letters; as in Redis others are cut, and missing ones are blanks.
+        // The format has three letters; as in Redis, further letters are cut, and missing ones are blanks.
         let mut letters = [b' '; 3];
         for (letter, given) in letters.iter_mut().zip(format.as_bytes().iter()) {
             *letter = *given;
@@ -246,7 +247,7 @@ impl Writer<'_> {
     }
 }
 
-/// A number without its fraction; what no 64-bit integer can hold is the smallest one, as processors convert it.
+/// Truncates a number to an integer; numbers outside 64 bits become the smallest integer, as processors convert them.
 fn cut(number: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     if (-LIMIT..LIMIT).contains(&number) { number as i64 } else { i64::MIN }

@@ -1,8 +1,8 @@
-//! The scripts that run, and which of them have been running for so long that others are told and may end them.
+//! The running scripts, including those that have run for so long that other clients receive BUSY and may end them.
 //!
-//! Each worker has a place where the program that it runs says when it began: two stores of a run. Whoever waits reads
-//! it and looks at a clock of its own. So it does not depend on the program whether others see that it is busy: one that is
-//! inside a long call cannot tell anybody.
+//! Each worker has a place where the program that it runs records when it began: two stores per run. Threads that wait
+//! read it and compare it with their own clock. So detecting a busy program does not depend on the program, which
+//! cannot report anything while it is inside a long call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,8 +12,8 @@ use crossbeam_utils::CachePadded;
 use emberkv_core::error::CommandError;
 use parking_lot::Mutex;
 
-/// Flags of a place; above them stand the microseconds from [`RunningScripts::epoch`] to the beginning of the program, and
-/// one more, so that the place of a worker without a program is 0.
+/// Flags of a place; above them are the microseconds from [`RunningScripts::epoch`] to the start of the program, plus
+/// one, so that the place of a worker without a program is 0.
 const IS_FUNCTION: u64 = 1;
 const HAS_WRITTEN: u64 = 2;
 const IS_KILLED: u64 = 4;
@@ -21,19 +21,19 @@ const FLAG_BITS: u32 = 3;
 
 const NOTHING_RUNS: &str = "NOTBUSY No scripts in execution right now.";
 
-/// What a program that runs was called with.
+/// The call of a running program.
 pub struct RunningCall {
     /// The name of the function, or the digest of the script.
     pub name: Vec<u8>,
-    /// The call.
+    /// The words of the call.
     pub words: Vec<Vec<u8>>,
 }
 
-/// Where a worker says what it runs.
+/// The record of a worker's running program.
 #[derive(Default)]
 struct Place {
     state: AtomicU64,
-    /// Said by a program that is asked whether it goes on when it has been running for long.
+    /// Set by a program when it is asked whether it continues after it has been running for long.
     call: Mutex<Option<Arc<RunningCall>>>,
 }
 
@@ -41,9 +41,9 @@ struct Place {
 pub struct Busy {
     /// Whether it is a function of a library.
     pub is_function: bool,
-    /// For how long it has been running.
+    /// How long it has been running.
     pub duration: Duration,
-    /// What it was called with, if it has come to say so.
+    /// Its call, if it has recorded it.
     pub call: Option<Arc<RunningCall>>,
 }
 
@@ -54,13 +54,13 @@ pub struct RunningScripts {
 }
 
 impl RunningScripts {
-    /// None, on this many workers.
+    /// Creates a state without programs, for this many workers.
     pub fn new(workers: usize) -> RunningScripts {
         let places = (0..workers).map(|_| CachePadded::new(Place::default())).collect();
         RunningScripts { epoch: Instant::now(), places }
     }
 
-    /// Notes that `worker` runs a program from now on, which began then.
+    /// Records that `worker` runs a program that began at `started`.
     #[inline]
     pub fn begin(&self, worker: usize, is_function: bool, started: Instant) {
         let since_epoch = started.saturating_duration_since(self.epoch);
@@ -70,7 +70,7 @@ impl RunningScripts {
             .store((micros + 1) << FLAG_BITS | u64::from(is_function), Ordering::Relaxed);
     }
 
-    /// Notes that the program of `worker` has ended; `has_described` if it has said what it was called with.
+    /// Records that the program of `worker` has ended; `has_described` says whether it has recorded its call.
     #[inline]
     pub fn end(&self, worker: usize, has_described: bool) {
         self.places[worker].state.store(0, Ordering::Relaxed);
@@ -79,24 +79,24 @@ impl RunningScripts {
         }
     }
 
-    /// Says what the program of `worker` was called with.
+    /// Records the call of the program of `worker`.
     pub fn describe(&self, worker: usize, call: RunningCall) {
         *self.places[worker].call.lock() = Some(Arc::new(call));
     }
 
-    /// Notes that the program of `worker` is about to write, unless it is to end: then it must not.
+    /// Records that the program of `worker` is about to write; returns false if it must end instead.
     pub fn begin_writing(&self, worker: usize) -> bool {
-        // Of a program that writes and somebody who ends it one comes first.
+        // Of a write and a concurrent kill, exactly one comes first.
         self.places[worker].state.fetch_or(HAS_WRITTEN, Ordering::Relaxed) & IS_KILLED == 0
     }
 
-    /// Whether the program of `worker` is to end.
+    /// Whether the program of `worker` must end.
     pub fn is_killed(&self, worker: usize) -> bool {
         self.places[worker].state.load(Ordering::Relaxed) & IS_KILLED != 0
     }
 
-    /// The places of programs that have been running for at least `threshold` milliseconds, with their states and for how
-    /// long; none if that is 0.
+    /// The places of programs that have been running for at least `threshold_ms`, with their states and durations; none
+    /// if that is 0.
     fn busy(&self, threshold_ms: u64) -> impl Iterator<Item = (&Place, u64, Duration)> {
         let now = if threshold_ms == 0 { Duration::ZERO } else { self.epoch.elapsed() };
         let threshold = Duration::from_millis(threshold_ms);
@@ -108,23 +108,23 @@ impl RunningScripts {
         })
     }
 
-    /// Whether a program has been running for so long.
+    /// Whether a program has been running for at least `threshold_ms`.
     pub fn is_busy(&self, threshold_ms: u64) -> bool {
         self.busy(threshold_ms).next().is_some()
     }
 
-    /// The one that has been running for the longest time.
+    /// Returns the program that has been running longest.
     pub fn oldest(&self, threshold_ms: u64) -> Option<Busy> {
         let (place, state, duration) = self.busy(threshold_ms).max_by_key(|&(.., duration)| duration)?;
         Some(Busy { is_function: state & IS_FUNCTION != 0, duration, call: place.call.lock().clone() })
     }
 
-    /// What those hear whom a script has kept out, also if it has ended just now.
+    /// Returns the error for clients that a script has blocked, even if it has just ended.
     pub fn busy_or_ended_error(&self, threshold_ms: u64) -> CommandError {
         self.busy_error(threshold_ms).unwrap_or_else(|| "BUSY Redis is busy running a script.".into())
     }
 
-    /// What a command is told that cannot run beside a script.
+    /// Returns the error for a command that cannot run during a script.
     pub fn busy_error(&self, threshold_ms: u64) -> Option<CommandError> {
         let kill = if self.oldest(threshold_ms)?.is_function { "FUNCTION KILL" } else { "SCRIPT KILL" };
         let text =
@@ -132,10 +132,10 @@ impl RunningScripts {
         Some(text.into())
     }
 
-    /// Ends all scripts, or all functions, that have been running for so long and have not written.
+    /// Ends all scripts, or all functions, that have been running for at least `threshold_ms` and have not written.
     ///
     /// # Errors
-    /// If there is none, if all have written, or if what runs is of the other kind.
+    /// If there is none, if all have written, or if the running programs are of the other kind.
     pub fn kill(&self, functions: bool, threshold_ms: u64) -> Result<(), CommandError> {
         let (mut others, mut unkillable, mut killed) = (0, 0, 0);
         for (place, state, _) in self.busy(threshold_ms) {
@@ -143,7 +143,7 @@ impl RunningScripts {
                 others += 1;
                 continue;
             }
-            // The beginning is part of the state: a program that has begun since is not meant.
+            // The start time is part of the state, so a program that has begun since is not marked.
             let marked = place.state.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| {
                 let is_same = now >> FLAG_BITS == state >> FLAG_BITS;
                 (is_same && now & HAS_WRITTEN == 0).then_some(now | IS_KILLED)
@@ -176,7 +176,7 @@ mod tests {
         String::from_utf8(result.unwrap_err().text().into_owned()).unwrap()
     }
 
-    /// A script on the second worker that began a second before now.
+    /// A script on the second worker that began one second ago.
     fn begun() -> RunningScripts {
         let mut running = RunningScripts::new(2);
         let now = Instant::now();

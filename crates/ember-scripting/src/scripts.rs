@@ -1,5 +1,4 @@
-//! The texts of scripts by their digests, as EVALSHA finds them. All workers share them; each interpreter compiles them for
-//! itself.
+//! The texts of scripts by digest, for EVALSHA. All workers share them; each interpreter compiles them itself.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,8 +12,8 @@ use super::sha1;
 use super::shebang::{self, ScriptFlags};
 use crate::commands::Commands;
 
-/// Scripts kept that only EVAL has brought. Clients that build the text of each script anew would fill the memory with them;
-/// those of SCRIPT LOAD stay.
+/// The maximum number of cached scripts that came only from EVAL. Clients that generate the text of each script would
+/// otherwise fill the memory; scripts from SCRIPT LOAD stay.
 const EVALUATED_MAX: usize = 500;
 
 /// A script.
@@ -23,23 +22,23 @@ pub struct Script {
     pub sha: [u8; 20],
     /// Its text.
     text: Vec<u8>,
-    /// Where the text goes on behind its first line, if that says something about the script.
+    /// The offset of the text after a first line with flags.
     body_at: usize,
-    /// What it says of itself.
+    /// Its declared flags.
     pub flags: ScriptFlags,
-    /// Whether it may run beside others.
+    /// Its confinement, if it may run concurrently with others.
     pub confinement: Option<Confinement>,
     is_loaded: AtomicBool,
     used: AtomicU64,
 }
 
 impl Script {
-    /// All of it, as it was given.
+    /// The whole text as received.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// What is compiled.
+    /// The part that is compiled.
     pub fn body(&self) -> &[u8] {
         &self.text[self.body_at..]
     }
@@ -53,17 +52,17 @@ pub struct Scripts {
 }
 
 impl Scripts {
-    /// The script of this digest.
+    /// Returns the script of this digest.
     pub fn get(&self, sha: &[u8; 20]) -> Option<Arc<Script>> {
         let script = Arc::clone(self.by_sha.read().get(sha)?);
-        // Those that stay need no clock, which all workers would write.
+        // Permanent scripts need no clock, which all workers would write to.
         if !script.is_loaded.load(Ordering::Relaxed) {
             self.touch(&script);
         }
         Some(script)
     }
 
-    /// The script of this digest, which does not count as used by this.
+    /// Returns the script of this digest without counting a use.
     pub fn peek(&self, sha: &[u8; 20]) -> Option<Arc<Script>> {
         self.by_sha.read().get(sha).cloned()
     }
@@ -77,10 +76,10 @@ impl Scripts {
         script.used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// The script of this text, which is not kept yet.
+    /// Parses the text of a script, without caching it.
     ///
     /// # Errors
-    /// If its first line is wrong.
+    /// If its first line is invalid.
     pub fn parse(commands: &dyn Commands, text: &[u8], sha: [u8; 20]) -> Result<Script, CommandError> {
         let (flags, body) = shebang::script_flags(text)?;
         let confinement = confined_script(commands, body);
@@ -95,7 +94,7 @@ impl Scripts {
         })
     }
 
-    /// Keeps a script; for good if SCRIPT LOAD has brought it.
+    /// Caches a script, permanently if it came from SCRIPT LOAD.
     pub fn keep(&self, script: Arc<Script>, is_loaded: bool) {
         let mut by_sha = self.by_sha.write();
         let kept = by_sha.entry(script.sha).or_insert(script);
@@ -111,7 +110,7 @@ impl Scripts {
         }
     }
 
-    /// Forgets all scripts.
+    /// Removes all scripts.
     pub fn clear(&self) {
         self.by_sha.write().clear();
     }
@@ -121,13 +120,13 @@ impl Scripts {
         self.by_sha.read().len()
     }
 
-    /// Bytes of all texts.
+    /// Total length of the texts, in bytes.
     pub fn text_bytes(&self) -> usize {
         self.by_sha.read().values().map(|script| script.text.len()).sum()
     }
 }
 
-/// The digest that a text is known by.
+/// Returns the digest of a script's text.
 pub fn sha_of(text: &[u8]) -> [u8; 20] {
     sha1::digest(text)
 }

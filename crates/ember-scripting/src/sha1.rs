@@ -1,8 +1,8 @@
-//! SHA-1, by which scripts are known.
+//! SHA-1, the digest that identifies scripts.
 
 use aws_lc_rs::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
 
-/// The digest of `text`.
+/// Returns the digest of `text`.
 pub fn digest(text: &[u8]) -> [u8; 20] {
     let computed = aws_lc_rs::digest::digest(&SHA1_FOR_LEGACY_USE_ONLY, text);
     let mut digest = [0; 20];
@@ -10,7 +10,7 @@ pub fn digest(text: &[u8]) -> [u8; 20] {
     digest
 }
 
-/// The digest of a text that is given piece by piece, unless a piece is an error.
+/// Returns the digest of a text that arrives in pieces, or the first error among them.
 pub(super) fn digest_of_pieces<'p, E>(
     pieces: impl Iterator<Item = Result<&'p [u8], E>>,
 ) -> Result<[u8; 20], E> {
@@ -23,12 +23,12 @@ pub(super) fn digest_of_pieces<'p, E>(
     Ok(digest)
 }
 
-/// A digest in lower-case hexadecimal digits.
+/// Formats a digest as lower-case hexadecimal digits.
 pub fn hex(digest: &[u8; 20]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The digest in 40 hexadecimal digits of either case.
+/// Parses a digest of 40 hexadecimal digits of either case.
 pub fn parse(text: &[u8]) -> Option<[u8; 20]> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let (pairs, rest) = text.as_chunks::<2>();

@@ -1,19 +1,19 @@
-//! The first line of a script or library: `#!lua name=value …`, with the engine and what it says of itself.
+//! The first line of a script or library: `#!lua name=value …`, with the engine and its declarations.
 
 use emberkv_core::error::CommandError;
 
-/// A first line, cut into its words.
+/// A first line, split into its words.
 pub struct Shebang<'t> {
     /// The engine, without `#!`.
     pub engine: Vec<u8>,
-    /// The words behind it.
+    /// The words after it.
     pub options: Vec<Vec<u8>>,
-    /// The text behind the line, its line end included, so that lines keep their numbers.
+    /// The text after the line, beginning with its line end, so that line numbers stay the same.
     pub body: &'t [u8],
 }
 
 impl<'t> Shebang<'t> {
-    /// The first line of a text that begins with `#!`; `None` if it has no end, or its quotes have none.
+    /// Parses the first line of a text that begins with `#!`; `None` if the line or a quote is not terminated.
     pub fn parse(text: &'t [u8]) -> Option<Shebang<'t>> {
         let end = memchr::memchr(b'\n', text)?;
         let (line, body) = text.split_at(end);
@@ -24,8 +24,8 @@ impl<'t> Shebang<'t> {
     }
 }
 
-/// The words of a line, cut as redis-cli cuts what is typed: a word may be in quotes, in whole or from its middle on. `None`
-/// if a quote has no end, or something sticks to the end of one.
+/// Splits a line into words like redis-cli splits its input: a word may be quoted entirely or from its middle on.
+/// `None` if a quote is not terminated, or is followed directly by another character.
 fn words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     let (mut words, mut at) = (Vec::new(), 0);
     loop {
@@ -52,7 +52,8 @@ fn words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     }
 }
 
-/// Appends what stands in quotes at the beginning of `text`, behind the first `quote`; the bytes up to behind the last one.
+/// Appends the quoted text at the beginning of `text`, after the opening `quote`; returns the length up to and
+/// including the closing one.
 fn quoted(text: &[u8], quote: u8, word: &mut Vec<u8>) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -92,7 +93,7 @@ fn is_blank(byte: u8) -> bool {
 }
 
 bitflags::bitflags! {
-    /// What a script says of itself.
+    /// The declared flags of a script.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct ScriptFlags: u8 {
         /// It never writes.
@@ -105,7 +106,7 @@ bitflags::bitflags! {
         const NO_CLUSTER = 1 << 3;
         /// Its keys may be in different slots.
         const ALLOW_CROSS_SLOT_KEYS = 1 << 4;
-        /// It said nothing: each of its calls is judged by itself.
+        /// It has no declaration: each of its calls is checked separately.
         const UNDECLARED = 1 << 5;
     }
 }
@@ -126,10 +127,10 @@ impl ScriptFlags {
     }
 }
 
-/// The flags and the body of a script's text.
+/// Returns the flags and the body of a script's text.
 ///
 /// # Errors
-/// In Redis's words.
+/// Redis's message for an invalid first line.
 pub fn script_flags(text: &[u8]) -> Result<(ScriptFlags, &[u8]), CommandError> {
     if !text.starts_with(b"#!") {
         return Ok((ScriptFlags::UNDECLARED, text));

@@ -1,5 +1,5 @@
-//! What every call of a script passes and gets back, on Lua's own stack: `redis.call` and its like, replies as values, and
-//! the tables of keys and arguments.
+//! The arguments and results of script calls, on Lua's own stack: `redis.call` and similar functions, replies as
+//! values, and the tables of keys and arguments.
 //!
 //! | reply | value |
 //! |---|---|
@@ -10,14 +10,15 @@
 //! | null in RESP2, in RESP3 | false, nil |
 //! | double, big number, verbatim string, map, set | tables with one field of that name |
 //!
-//! The binding holds a reference to each value that Rust sees, makes every string under protection and wraps every function
-//! in guards, which together took a fifth of the time of a script of three calls. So this is written as functions in C are.
+//! The binding holds a reference to each value that Rust sees, creates every string in protected mode and wraps every
+//! function in guards, which together took a fifth of the time of a script with three calls. So this file is written
+//! like C functions of Lua.
 //!
 //! # Safety
 //!
-//! Lua ends a function that fails by `longjmp`, which runs no destructors. Whatever here calls a function of Lua that may
-//! fail (all that allocate) therefore owns nothing at that time: what is owned lies in [`Scratch`], which belongs to the
-//! interpreter. Panics do not pass through frames of Lua; they end the process.
+//! Lua ends a failing function by `longjmp`, which runs no destructors. Code here that calls a Lua function that may
+//! fail (all that allocate) therefore owns nothing at that time: owned data are in [`Scratch`], which belongs to the
+//! interpreter. Panics do not unwind through Lua frames; they end the process.
 
 #![allow(unsafe_code, reason = "functions of Lua are called as C calls them")]
 
@@ -34,30 +35,30 @@ use super::interpreter::{CommandRunner, ELEMENT_WORK, RUNNER, Shared};
 use super::raised::{ERROR_FIELD, KILLED, UNCOUNTED_FIELD};
 use super::reply::error_text;
 
-/// Bytes of the arguments of one call together; the same string may be among them many times.
+/// The maximum total length of the arguments of one call; one string may occur many times among them.
 const CALL_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
-/// Replies in replies, far more than any command has.
+/// The maximum nesting depth of replies, far more than any command has.
 const REPLY_DEPTH_MAX: usize = 100;
 
-/// Values that one level of a reply has on the stack at once.
+/// Stack slots that one level of a reply uses at a time.
 const STACK_VALUES: c_int = 16;
 
-/// The words of a call that need no memory of their own to be listed.
+/// The number of words that can be listed without an allocation.
 const WORDS_LISTED: usize = 16;
 
 const UNREADABLE: &[u8] = b"ERR a reply that cannot be read";
 
-/// What the functions of this file own while they run.
+/// Memory owned by the functions of this file while they run.
 pub(super) struct Scratch(UnsafeCell<Owned>);
 
 struct Owned {
     words: Vec<Word>,
-    /// The digits of the numbers among the words.
+    /// The digits of number arguments.
     digits: Vec<u8>,
     /// The reply to a call.
     answer: Reply,
-    /// The same in one piece, if it was not.
+    /// The reply in one piece, if it was not contiguous.
     flat: Vec<u8>,
     /// The text of an error.
     text: Vec<u8>,
@@ -68,7 +69,7 @@ struct Owned {
 enum Word {
     /// A string in Lua's memory.
     String(*const u8, usize),
-    /// A place among the digits.
+    /// A range of the digits.
     Number(usize, usize),
 }
 
@@ -84,7 +85,7 @@ impl Default for Scratch {
     }
 }
 
-/// What a script calls.
+/// A function that a script can call.
 #[derive(Clone, Copy)]
 pub(super) enum Entry {
     /// `redis.call`, which raises errors.
@@ -95,7 +96,7 @@ pub(super) enum Entry {
     AccessCheck,
 }
 
-/// One of these functions as a value of Lua. `shared` lives as long as the interpreter.
+/// Creates one of these functions as a Lua value. `shared` lives as long as the interpreter.
 pub(super) fn function(lua: &Lua, shared: &Rc<Shared>, entry: Entry) -> mlua::Result<Function> {
     lua.set_app_data(Rc::clone(shared));
     let pointer = Rc::as_ptr(shared).cast_mut().cast::<c_void>();
@@ -113,12 +114,13 @@ pub(super) fn function(lua: &Lua, shared: &Rc<Shared>, entry: Entry) -> mlua::Re
     }
 }
 
-/// Two lists of these strings.
+/// Creates two lists of these strings.
 ///
 /// # Errors
-/// If there is no memory for them.
+/// If there is not enough memory.
 pub(super) fn lists(lua: &Lua, lists: [&[&[u8]]; 2]) -> mlua::Result<(Table, Table)> {
-    // SAFETY: the closure owns nothing, and leaves two tables on the stack, which has room for a function's first values.
+    // SAFETY: the closure owns nothing, and leaves two tables on the stack, which has space for a function's first
+    // values.
     unsafe {
         lua.exec_raw((), |state| {
             for strings in lists {
@@ -133,7 +135,7 @@ pub(super) fn lists(lua: &Lua, lists: [&[&[u8]]; 2]) -> mlua::Result<(Table, Tab
 }
 
 unsafe extern "C-unwind" fn call(state: *mut lua_State) -> c_int {
-    // SAFETY: Lua calls this with a stack of this function's own.
+    // SAFETY: Lua calls this with a stack frame for this function.
     unsafe { perform(state, true) }
 }
 
@@ -142,22 +144,22 @@ unsafe extern "C-unwind" fn protected_call(state: *mut lua_State) -> c_int {
     unsafe { perform(state, false) }
 }
 
-/// What a call came to.
+/// The outcome of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     /// There is a reply.
     Answered,
     /// There is the text of an error.
     Failed,
-    /// The one thing asked is so, or is not.
+    /// The boolean result of a check.
     Told(bool),
 }
 
 /// # Safety
-/// `state` is that of a running function made by [`function`].
+/// `state` belongs to a running function created by [`function`].
 unsafe fn perform(state: *mut lua_State, raises: bool) -> c_int {
-    // SAFETY: the interpreter owns what is shared for as long as functions of it run, and nothing here is called from inside
-    // itself: commands run no Lua. `prepare` owns nothing any more when it has returned, and what follows owns nothing.
+    // SAFETY: the interpreter owns the shared state while its functions run, and these functions are not reentered:
+    // commands run no Lua. `prepare` owns nothing after it has returned, and neither does the code after it.
     unsafe {
         let (shared, owned) = shared_of(state);
         let outcome = guarded(|| prepare(state, shared, &mut *owned, raises));
@@ -169,13 +171,13 @@ unsafe fn perform(state: *mut lua_State, raises: bool) -> c_int {
         let bytes = if flat.is_empty() { answer.slices(0).next().unwrap_or_default() } else { &flat[..] };
         let mut rest = Rest { shared, bytes, at: 0, depth: 0, text: &raw mut (*owned).text };
         if rest.push(state).is_none() {
-            // What catches the error of a script that is to end raises it again.
+            // Functions that catch errors raise this one again if the script must end.
             push_error(state, if shared.is_killed.get() { KILLED.as_bytes() } else { UNREADABLE });
             ffi::lua_error(state);
         }
         let owned = &mut *owned;
         if !owned.flat.is_empty() {
-            // Large replies are not kept until the next call.
+            // The memory of large replies is released before the next call.
             owned.flat = Vec::new();
             owned.answer.clear();
         }
@@ -216,16 +218,16 @@ unsafe extern "C-unwind" fn access_check(state: *mut lua_State) -> c_int {
 /// # Safety
 /// As [`perform`].
 unsafe fn shared_of<'s>(state: *mut lua_State) -> (&'s Shared, *mut Owned) {
-    // SAFETY: `function` has put a pointer to it there, and the interpreter keeps it.
+    // SAFETY: `function` has stored this pointer there, and the interpreter keeps its target alive.
     unsafe {
         let shared = ffi::lua_touserdata(state, ffi::lua_upvalueindex(1)).cast::<Shared>();
         (&*shared, (*shared).scratch.0.get())
     }
 }
 
-/// Runs what may panic.
+/// Runs code that may panic.
 fn guarded<R>(act: impl FnOnce() -> R) -> R {
-    // What is told of a panic has been told when it comes here.
+    // The panic has already been reported at this point.
     catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|_| std::process::abort())
 }
 
@@ -237,7 +239,7 @@ unsafe fn prepare(state: *mut lua_State, shared: &Shared, owned: &mut Owned, rai
     owned.flat = Vec::new();
     owned.answer.clear();
     owned.answer.set_protocol(shared.protocol.get());
-    // SAFETY: the caller's; nothing takes the words off the stack meanwhile.
+    // SAFETY: guaranteed by the caller; the words stay on the stack meanwhile.
     let ran = unsafe {
         read_words(state, owned).and_then(|()| {
             with_words(owned, |words, answer| RUNNER.with(|runner| run(shared, runner, words, answer)))
@@ -263,7 +265,7 @@ unsafe fn prepare(state: *mut lua_State, shared: &Shared, owned: &mut Owned, rai
     }
 }
 
-/// Runs a call; the runner is asked whether to go on while the reply is read, if it wants to be.
+/// Runs a call; if the runner requests it, it is asked again while the reply is read.
 fn run(
     shared: &Shared,
     runner: &mut (dyn CommandRunner + '_),
@@ -277,10 +279,10 @@ fn run(
     result
 }
 
-/// Notes the words of a call: strings, and numbers as Redis prints them.
+/// Records the words of a call: strings, and numbers in Redis's format.
 ///
 /// # Errors
-/// The text of an error: there is no word, or one is of another type.
+/// The text of an error: there is no word, or one has another type.
 ///
 /// # Safety
 /// As [`perform`].
@@ -288,7 +290,7 @@ unsafe fn read_words(state: *mut lua_State, owned: &mut Owned) -> Result<(), Vec
     owned.words.clear();
     owned.digits.clear();
     let mut bytes = 0;
-    // SAFETY: none of these functions fails: a string is not converted, and a number stays one.
+    // SAFETY: none of these functions can fail: strings are not converted, and numbers stay numbers.
     unsafe {
         let count = ffi::lua_gettop(state);
         if count == 0 {
@@ -318,14 +320,14 @@ unsafe fn read_words(state: *mut lua_State, owned: &mut Owned) -> Result<(), Vec
     if bytes > CALL_BYTES_MAX { Err(b"ERR the arguments of the call are too large".to_vec()) } else { Ok(()) }
 }
 
-/// Calls `act` with the words noted and the buffer of the reply.
+/// Calls `act` with the recorded words and the reply buffer.
 ///
 /// # Safety
-/// The words are still on the stack.
+/// The words must still be on the stack.
 unsafe fn with_words<R>(owned: &mut Owned, act: impl FnOnce(&[&[u8]], &mut Reply) -> R) -> R {
     let Owned { words, digits, answer, .. } = owned;
     let bytes_of = |word: &Word| match *word {
-        // SAFETY: a string on the stack is kept and does not move.
+        // SAFETY: a string on the stack is kept alive and does not move.
         Word::String(start, len) => unsafe { std::slice::from_raw_parts(start, len) },
         Word::Number(start, end) => &digits[start..end],
     };
@@ -339,9 +341,9 @@ unsafe fn with_words<R>(owned: &mut Owned, act: impl FnOnce(&[&[u8]], &mut Reply
     act(&listed[..words.len()], answer)
 }
 
-/// Appends the digits of a number in a call: an integer's without an exponent, others as few as tell it from its neighbours.
+/// Appends the digits of a number argument: integers without an exponent, others with as few digits as identify them.
 fn write_digits(digits: &mut Vec<u8>, number: f64) {
-    /// Beyond it doubles are no longer exact integers for sure; Redis draws the same line.
+    /// Beyond this doubles may not be exact integers; Redis uses the same limit.
     const EXACT: f64 = 4_503_599_627_370_496.0;
     if number.fract() == 0.0 && number > -EXACT && number <= EXACT {
         digits.extend_from_slice(itoa::Buffer::new().format(number as i64).as_bytes());
@@ -350,10 +352,11 @@ fn write_digits(digits: &mut Vec<u8>, number: f64) {
     }
 }
 
-/// Pushes the value of the next reply; returns where it ends, or nothing if it cannot be read or the script is to end.
+/// Pushes the value of the next reply and returns the offset of its end, or nothing if it cannot be read or the script
+/// must end.
 ///
 /// # Safety
-/// There is room on the stack for [`STACK_VALUES`]; what `rest.text` points to is nobody else's. The caller owns nothing.
+/// The stack has space for [`STACK_VALUES`]; nothing else accesses the target of `rest.text`. The caller owns nothing.
 unsafe fn push_reply(state: *mut lua_State, rest: Rest<'_>) -> Option<usize> {
     let Rest { shared, bytes, at, depth, text } = rest;
     if !guarded(|| shared.goes_on_after(ELEMENT_WORK)) {
@@ -364,7 +367,7 @@ unsafe fn push_reply(state: *mut lua_State, rest: Rest<'_>) -> Option<usize> {
     let (line, next) = (&bytes[at + 1..line_end], line_end + 2);
     let count = || parse_i64(line).map(|count| usize::try_from(count).ok());
     let bulk = |len: usize| Some((bytes.get(next..next + len)?, next + len + 2));
-    // SAFETY: each level makes room for what it pushes, and owns nothing.
+    // SAFETY: each level reserves space for what it pushes, and owns nothing.
     unsafe {
         match kind {
             b'$' => match count()? {
@@ -433,7 +436,7 @@ unsafe fn push_reply(state: *mut lua_State, rest: Rest<'_>) -> Option<usize> {
     Some(next)
 }
 
-/// Replies that are still to be read.
+/// The unread rest of a reply.
 #[derive(Clone, Copy)]
 struct Rest<'r> {
     shared: &'r Shared,
@@ -444,12 +447,12 @@ struct Rest<'r> {
 }
 
 impl Rest<'_> {
-    /// Pushes the next one; nothing if it cannot be read.
+    /// Pushes the next value; returns nothing if it cannot be read.
     ///
     /// # Safety
     /// As [`push_reply`].
     unsafe fn push(&mut self, state: *mut lua_State) -> Option<()> {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         self.at = unsafe { push_reply(state, *self)? };
         Some(())
     }
@@ -458,7 +461,7 @@ impl Rest<'_> {
 /// # Safety
 /// As [`push_reply`].
 unsafe fn push_list(state: *mut lua_State, mut rest: Rest<'_>, count: usize) -> Option<usize> {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         ffi::lua_createtable(state, capacity(count), 0);
         for number in 1..=count {
@@ -469,7 +472,7 @@ unsafe fn push_list(state: *mut lua_State, mut rest: Rest<'_>, count: usize) -> 
     Some(rest.at)
 }
 
-/// `{map = {…}}` or `{set = {…}}`.
+/// Pushes `{map = {…}}` or `{set = {…}}`.
 ///
 /// # Safety
 /// As [`push_reply`].
@@ -479,7 +482,7 @@ unsafe fn push_pairs(
     count: usize,
     name: &'static str,
 ) -> Option<usize> {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         begin_wrapped(state, name);
         ffi::lua_createtable(state, 0, capacity(count));
@@ -502,12 +505,12 @@ unsafe fn push_pairs(
     Some(rest.at)
 }
 
-/// Attributes are no part of the value.
+/// Skips attributes, which are not part of the value, and pushes the value after them.
 ///
 /// # Safety
 /// As [`push_reply`].
 unsafe fn push_behind_attributes(state: *mut lua_State, mut rest: Rest<'_>, count: usize) -> Option<usize> {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         for _ in 0..2 * count {
             rest.push(state)?;
@@ -518,24 +521,24 @@ unsafe fn push_behind_attributes(state: *mut lua_State, mut rest: Rest<'_>, coun
     Some(rest.at)
 }
 
-/// Pushes a table and the name of its one field, whose value is to follow.
+/// Pushes a table and the name of its only field, whose value follows.
 ///
 /// # Safety
 /// As [`push_reply`].
 unsafe fn begin_wrapped(state: *mut lua_State, name: &str) {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         ffi::lua_createtable(state, 0, 1);
         push_bytes(state, name.as_bytes());
     }
 }
 
-/// Pushes `{err = text}`, as a failed call gives it.
+/// Pushes `{err = text}`, the result of a failed call.
 ///
 /// # Safety
 /// As [`push_reply`].
 unsafe fn push_error(state: *mut lua_State, text: &[u8]) {
-    // SAFETY: the caller's; a running function has room for twenty values beside its arguments.
+    // SAFETY: guaranteed by the caller; a running function has space for twenty values in addition to its arguments.
     unsafe {
         ffi::lua_createtable(state, 0, 2);
         push_bytes(state, ERROR_FIELD.as_bytes());
@@ -550,13 +553,13 @@ unsafe fn push_error(state: *mut lua_State, text: &[u8]) {
 /// # Safety
 /// As [`push_reply`].
 unsafe fn push_bytes(state: *mut lua_State, bytes: &[u8]) {
-    // SAFETY: the caller's; Lua copies them.
+    // SAFETY: guaranteed by the caller; Lua copies the bytes.
     unsafe {
         ffi::lua_pushlstring(state, bytes.as_ptr().cast::<c_char>(), bytes.len());
     }
 }
 
-/// How many elements a new table is told to expect.
+/// The expected number of elements passed to a new table.
 fn capacity(count: usize) -> c_int {
     c_int::try_from(count).unwrap_or(c_int::MAX)
 }

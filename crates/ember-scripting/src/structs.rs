@@ -1,10 +1,11 @@
-//! The library `struct`: C structures as strings and back, as Roberto Ierusalimschy's library of this name has them.
+//! The library `struct`: conversion between values and C structures in strings, like Roberto Ierusalimschy's library of
+//! this name.
 //!
 //! | option | value | | option | value |
 //! |---|---|---|---|---|
 //! | `b` `B` | 1 byte | | `f` `d` | float, double |
 //! | `h` `H` | 2 bytes | | `s` | string up to a zero byte |
-//! | `i` `I`, with a size if wanted | 4 bytes | | `c`n | n bytes; `c0`: as many as the value before says |
+//! | `i` `I`, with an optional size | 4 bytes | | `c`n | n bytes; `c0`: as many as the value before says |
 //! | `l` `L` `T` | 8 bytes | | `x` | a zero byte without a value |
 //! | `<` `>` | little, big endian | | `!`n | alignment up to n bytes |
 
@@ -20,19 +21,19 @@ use super::raised;
 /// The largest size of `i` in bytes.
 const INTEGER_BYTES_MAX: usize = 32;
 
-/// What `!` without a number means.
+/// The alignment of `!` without a number.
 const ALIGNMENT_DEFAULT: usize = 8;
 
-/// Values that one call may return, as many as fit the interpreter's stack.
+/// The maximum number of values that one call may return; more would not fit the interpreter's stack.
 const VALUES_MAX: usize = 7000;
 
-/// What reading an option takes, as work in bytes.
+/// The cost of reading an option, as work in bytes.
 const OPTION_WORK: usize = 8;
 
-/// Digits of a number in a format; all that fit 32 bits, with some zeros in front.
+/// The maximum number of digits in a format: all that fit 32 bits, with some leading zeros.
 const DIGITS_MAX: usize = 20;
 
-/// The library.
+/// Creates the library.
 pub(super) fn library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
     let library = lua.create_table()?;
     let for_pack = Rc::clone(shared);
@@ -44,7 +45,7 @@ pub(super) fn library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
     Ok(library)
 }
 
-/// A format string that is gone through, and what its control options have set.
+/// A format string during parsing, and the state set by its control options.
 struct Format<'f> {
     arguments: &'f Arguments<'f>,
     lua: &'f Lua,
@@ -54,7 +55,7 @@ struct Format<'f> {
     alignment: usize,
 }
 
-/// An option and the size of its value; 0 for strings and for what is no option.
+/// An option and the size of its value; 0 for strings and invalid options.
 struct Field {
     option: u8,
     size: usize,
@@ -67,7 +68,7 @@ impl<'f> Format<'f> {
 
     fn field(&mut self) -> mlua::Result<Option<Field>> {
         self.shared.work(OPTION_WORK)?;
-        // As in C the format ends at a zero byte.
+        // As in C, the format ends at a zero byte.
         let Some((&option, rest)) = self.rest.split_first().filter(|&(&option, _)| option != 0) else {
             return Ok(None);
         };
@@ -91,7 +92,7 @@ impl<'f> Format<'f> {
         Ok(Some(Field { option, size }))
     }
 
-    /// The number in front of the rest, or `default`.
+    /// Reads the number at the beginning of the rest, or returns `default`.
     fn number(&mut self, default: usize) -> mlua::Result<usize> {
         let digits = self.rest.iter().take(DIGITS_MAX).take_while(|byte| byte.is_ascii_digit()).count();
         if digits == 0 {
@@ -104,7 +105,7 @@ impl<'f> Format<'f> {
         number.ok_or_else(|| raised::text(self.lua, "integral size overflow"))
     }
 
-    /// Bytes to leave out so that the field is aligned when `len` bytes are in front of it.
+    /// The number of padding bytes that align the field after `len` bytes.
     fn padding(&self, len: usize, field: &Field) -> usize {
         let size = field.size.min(self.alignment);
         if field.size == 0 || field.option == b'c' || size <= 1 {
@@ -133,7 +134,7 @@ impl<'f> Format<'f> {
         Ok(())
     }
 
-    /// The lowest `size` bytes of `value` in the order that is set.
+    /// Writes the lowest `size` bytes of `value` in the selected byte order.
     fn write(&self, out: &mut Vec<u8>, value: u64, size: usize) {
         let start = out.len();
         out.extend((0..size).map(|at| if at < 8 { value.to_le_bytes()[at] } else { 0 }));
@@ -191,7 +192,7 @@ fn pack(lua: &Lua, shared: &Shared, arguments: MultiValue) -> mlua::Result<LuaSt
     out.into_string()
 }
 
-/// A value to pack: one that is not there is nil to this library.
+/// Returns a value to pack: this library treats a missing one as nil.
 fn number(arguments: &Arguments<'_>, number: usize) -> mlua::Result<f64> {
     match arguments.get(number) {
         None => Err(arguments.error(number, "number expected, got nil")),
@@ -266,7 +267,7 @@ fn unpack(lua: &Lua, shared: &Shared, arguments: MultiValue) -> mlua::Result<Mul
     Ok(MultiValue::from_vec(values))
 }
 
-/// The number whose lowest `size` bytes are `bits`, the highest of them the sign.
+/// Sign-extends the lowest `size` bytes of `bits`.
 fn signed(bits: u64, size: usize) -> i64 {
     if size == 0 || size >= 8 {
         return bits as i64;

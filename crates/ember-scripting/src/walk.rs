@@ -1,9 +1,9 @@
-//! Going through the pairs of a table step by step, with one reference held instead of one for each pair: an interpreter
-//! has room for some thousand references only.
+//! Iterates over the pairs of a table with one reference in total instead of one for each pair: an interpreter has
+//! space for only some thousand references.
 
 use mlua::{Function, Table, Value};
 
-/// A walk through a table, in the order of `next`.
+/// An iteration over a table, in the order of `next`.
 pub(super) struct Pairs {
     next: Function,
     table: Table,
@@ -11,12 +11,12 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    /// Begins a walk; `next` is Lua's function of that name.
+    /// Begins an iteration; `next` is Lua's function of that name.
     pub(super) fn of(next: &Function, table: &Table) -> Pairs {
         Pairs { next: next.clone(), table: table.clone(), key: Value::Nil }
     }
 
-    /// The next key and its value.
+    /// Returns the next key and its value.
     pub(super) fn advance(&mut self) -> mlua::Result<Option<(Value, Value)>> {
         let (key, value): (Value, Value) = self.next.call((&self.table, &self.key))?;
         self.key = key.clone();

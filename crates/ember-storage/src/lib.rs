@@ -1,7 +1,7 @@
-//! What lies below all files that ember keeps, and where values are that are away from memory.
+//! File access for everything that ember stores, and the places of cold values.
 //!
-//! Reading order: [`files`] (all access to the disk, and a disk that fails on purpose), [`encryption`], [`segments`] (a log
-//! of values that memory has no room for), `stores` (data sets in the files of key-value engines).
+//! Reading order: [`files`] (all access to the disk, and a disk that fails on purpose), [`encryption`], [`segments`] (a
+//! log of demoted values), `stores` (data sets in the files of key-value engines).
 
 pub mod encryption;
 pub mod files;

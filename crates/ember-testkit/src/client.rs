@@ -1,4 +1,4 @@
-//! A client that shows the bytes: sends anything, reads one reply at a time, over TCP or a unix socket.
+//! A client for tests of exact bytes: sends anything, reads one reply at a time, over TCP or a unix socket.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -10,12 +10,13 @@ use ember_protocol::client::{Value, encode_command, read_value};
 
 use crate::replies::read_frame;
 
-/// How long a read or write may take before the test fails. Long, because test machines are shared and slow at times.
+/// The timeout of a read or write, after which the test fails. Long, because test machines are shared and sometimes
+/// slow.
 const IO_TIMEOUT: Duration = Duration::from_secs(60);
 
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 
-/// A blocking connection. Every call that waits gives up after a timeout ([`RawClient::set_timeout`]).
+/// A blocking connection. Every call that waits has a timeout ([`RawClient::set_timeout`]).
 #[derive(Debug)]
 pub struct RawClient {
     stream: BufReader<Stream>,
@@ -31,7 +32,7 @@ impl RawClient {
     /// Connects over TCP.
     ///
     /// # Errors
-    /// Whatever the operating system reports.
+    /// Those of the operating system.
     pub fn connect(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address, IO_TIMEOUT)?;
         stream.set_nodelay(true)?;
@@ -41,7 +42,7 @@ impl RawClient {
     /// Connects over a unix socket.
     ///
     /// # Errors
-    /// Whatever the operating system reports.
+    /// Those of the operating system.
     pub fn connect_unix(path: &Path) -> io::Result<Self> {
         Self::over(Stream::Unix(UnixStream::connect(path)?))
     }
@@ -52,10 +53,10 @@ impl RawClient {
         Ok(client)
     }
 
-    /// Changes how long reads and writes may take from now on.
+    /// Sets the timeout of reads and writes.
     ///
     /// # Errors
-    /// A zero timeout is refused.
+    /// If the timeout is zero.
     pub fn set_timeout(&mut self, timeout: Duration) -> io::Result<()> {
         match self.stream.get_ref() {
             Stream::Tcp(stream) => {
@@ -69,10 +70,10 @@ impl RawClient {
         }
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     ///
     /// # Errors
-    /// Whatever the socket reports.
+    /// Those of the socket.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.get_mut().write_all(bytes)
     }
@@ -80,7 +81,7 @@ impl RawClient {
     /// Sends one command as an array of bulk strings.
     ///
     /// # Errors
-    /// Whatever the socket reports.
+    /// Those of the socket.
     pub fn send_command<A: AsRef<[u8]>>(&mut self, arguments: &[A]) -> io::Result<()> {
         self.send(&encode(arguments))
     }
@@ -93,7 +94,7 @@ impl RawClient {
         read_value(&mut self.stream)
     }
 
-    /// Reads one reply as the bytes that came.
+    /// Reads one reply as raw bytes.
     ///
     /// # Errors
     /// See [`read_frame`].
@@ -113,10 +114,10 @@ impl RawClient {
         Ok(bytes)
     }
 
-    /// Reads until the server closes the connection. A connection reset counts as closed.
+    /// Reads until the server closes the connection. A reset counts as closing.
     ///
     /// # Errors
-    /// A timeout when it stays open.
+    /// A timeout if it stays open.
     pub fn read_to_close(&mut self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         match self.stream.read_to_end(&mut bytes) {
@@ -125,10 +126,10 @@ impl RawClient {
         }
     }
 
-    /// Tells the server that no more will be sent; replies can still be read.
+    /// Closes the sending side of the connection; replies can still be read.
     ///
     /// # Errors
-    /// Whatever the socket reports.
+    /// Those of the socket.
     pub fn finish_sending(&mut self) -> io::Result<()> {
         match self.stream.get_ref() {
             Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
@@ -136,15 +137,15 @@ impl RawClient {
         }
     }
 
-    /// Bytes that have arrived and were not asked for yet.
+    /// Bytes that have arrived and have not been read yet.
     pub fn buffered(&self) -> &[u8] {
         self.stream.buffer()
     }
 
-    /// Whether the server has closed the connection; waits for either a byte or the close.
+    /// Whether the server has closed the connection; waits for either a byte or the closing.
     ///
     /// # Errors
-    /// A timeout when neither comes.
+    /// A timeout if neither arrives.
     pub fn is_closed(&mut self) -> io::Result<bool> {
         match self.stream.fill_buf() {
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(true),
@@ -155,7 +156,7 @@ impl RawClient {
     /// Sends one command and reads its reply.
     ///
     /// # Panics
-    /// When the connection fails: a test has nothing better to do.
+    /// If the connection fails.
     pub fn command<A: AsRef<[u8]>>(&mut self, arguments: &[A]) -> Value {
         let sent = self.send_command(arguments);
         sent.and_then(|()| self.read_value()).unwrap_or_else(|error| {
@@ -172,7 +173,7 @@ impl RawClient {
         self.command(&line.split(' ').collect::<Vec<_>>())
     }
 
-    /// The value of a line `name:value` of INFO.
+    /// Returns the value of a line `name:value` of INFO.
     ///
     /// # Panics
     /// When the connection fails or there is no such line.
@@ -182,10 +183,10 @@ impl RawClient {
         value.unwrap_or_else(|| panic!("INFO has no {name}:\n{text}")).trim_end().to_owned()
     }
 
-    /// [`RawClient::info`] of a line with an integer.
+    /// Like [`RawClient::info`] for a line with an integer.
     ///
     /// # Panics
-    /// As that does, or when the value is none.
+    /// As for [`RawClient::info`], or if the value is not an integer.
     pub fn info_number(&mut self, name: &str) -> u64 {
         self.info(name).parse().unwrap_or_else(|_| panic!("{name} of INFO is no integer"))
     }
@@ -225,7 +226,7 @@ impl Write for Stream {
     }
 }
 
-/// A command in the form every server takes: an array of bulk strings.
+/// Encodes a command in the form that every server accepts: an array of bulk strings.
 pub fn encode<A: AsRef<[u8]>>(words: &[A]) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode_command(words, &mut bytes);

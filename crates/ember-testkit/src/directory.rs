@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-/// A directory that is removed with this.
+/// A directory that is removed when this is dropped.
 pub struct Directory(pub PathBuf);
 
 impl Directory {
-    /// An empty one. No two tests of a program that run at once may give the same name.
+    /// Creates an empty directory. Tests of a program that run at the same time must use different names.
     ///
     /// # Panics
-    /// If it cannot be made.
+    /// If it cannot be created.
     pub fn new(name: &str) -> Directory {
         let path = std::env::temp_dir().join(format!("ember-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);

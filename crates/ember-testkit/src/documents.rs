@@ -1,6 +1,6 @@
-//! Fenced blocks of Markdown documents, and the sessions in them that a running server is held to.
+//! Fenced blocks of Markdown documents, and the sessions in them that tests run against a server.
 //!
-//! A ` ```session ` block is what redis-cli would show, each command behind the prompt:
+//! A ` ```session ` block shows what redis-cli prints, with each command after the prompt:
 //!
 //! ```text
 //! 127.0.0.1:6379> SET hello world
@@ -9,9 +9,9 @@
 //! (integer) ~59
 //! ```
 //!
-//! Behind the word `session` may stand what a server is started with for it: ` ```session --store btree `.
+//! The word `session` may be followed by the server's arguments: ` ```session --store btree `.
 //!
-//! A number behind `~` stands for any number at most 5 % (and at least 1) away; `...` alone on a line ends the
+//! A number after `~` matches any number that differs by at most 5 % (and at least 1); `...` alone on a line ends the
 //! comparison.
 
 use ember_protocol::client::split_arguments;
@@ -22,9 +22,9 @@ use crate::replies::render;
 /// A fenced block of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// The word behind the opening fence; empty without one.
+    /// The word after the opening fence; empty if there is none.
     pub language: String,
-    /// The words behind that.
+    /// The words after that.
     pub arguments: Vec<String>,
     /// Line number of the first line inside, from 1.
     pub line: usize,
@@ -32,18 +32,18 @@ pub struct Block {
     pub text: String,
 }
 
-/// One command of a session and what the document says it prints.
+/// One command of a session and its documented output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchange {
     /// Line number of the command in the document, from 1.
     pub line: usize,
     /// The command as typed.
     pub command: String,
-    /// The lines below it, joined.
+    /// The lines below the command, joined.
     pub expected: String,
 }
 
-/// All blocks between lines of three backticks, in order. A block that is never closed ends with the document.
+/// Returns all blocks between lines of three backticks, in order. A block that is never closed ends with the document.
 pub fn code_blocks(document: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut open: Option<Block> = None;
@@ -71,7 +71,7 @@ pub fn code_blocks(document: &str) -> Vec<Block> {
     blocks
 }
 
-/// The commands of a `session` block with what is printed below each.
+/// Returns the commands of a `session` block with their outputs.
 pub fn session_exchanges(block: &Block) -> Vec<Exchange> {
     let mut exchanges: Vec<Exchange> = Vec::new();
     for (index, line) in block.text.lines().enumerate() {
@@ -88,7 +88,7 @@ pub fn session_exchanges(block: &Block) -> Vec<Exchange> {
     exchanges
 }
 
-/// What follows `127.0.0.1:6379> ` or, in another database, `127.0.0.1:6379[3]> `.
+/// Returns the text after `127.0.0.1:6379> ` or, in another database, `127.0.0.1:6379[3]> `.
 fn prompt(line: &str) -> Option<&str> {
     let (address, command) = line.split_once("> ")?;
     let address = address.split('[').next().unwrap_or(address);
@@ -96,7 +96,7 @@ fn prompt(line: &str) -> Option<&str> {
     port.bytes().all(|byte| byte.is_ascii_digit()).then_some(command)
 }
 
-/// Runs the commands of a session and compares what is printed. Returns one message for each difference.
+/// Runs the commands of a session and compares the output. Returns one message for each difference.
 pub fn run_session(client: &mut RawClient, exchanges: &[Exchange]) -> Vec<String> {
     let mut differences = Vec::new();
     for Exchange { line, command, expected } in exchanges {

@@ -1,16 +1,16 @@
-//! Server-sent events as a browser gets them: one connection, one event after the other.
+//! Server-sent events as a browser receives them: one connection, one event after another.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long the next event may take.
+/// The timeout for the next event.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What the client is to say when it comes again.
+    /// The ID that a client sends when it reconnects.
     pub id: String,
     /// Its text.
     pub data: String,
@@ -24,15 +24,15 @@ pub struct EventStream {
     pub status: u16,
     /// The lines of the head.
     pub head: String,
-    /// What has come, without the frames of the transfer.
+    /// Received text without the chunk framing.
     text: Vec<u8>,
 }
 
 impl EventStream {
-    /// Asks for a path with GET and further lines of a head, and reads the head of the answer.
+    /// Sends a GET request with further header lines, and reads the head of the response.
     ///
     /// # Errors
-    /// When there is no connection, or the answer is none of HTTP.
+    /// If the connection fails, or the response is not HTTP.
     pub fn open(address: SocketAddr, path: &str, fields: &[(&str, &str)]) -> io::Result<EventStream> {
         let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(TIMEOUT))?;
@@ -60,10 +60,10 @@ impl EventStream {
         fields.into_iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// The next event; none at the end of the stream.
+    /// Returns the next event; none at the end of the stream.
     ///
     /// # Errors
-    /// When none comes in time, or the connection breaks.
+    /// If none arrives in time, or the connection breaks.
     pub fn next_event(&mut self) -> io::Result<Option<Event>> {
         loop {
             let Some(block) = self.next_block()? else { return Ok(None) };
@@ -81,7 +81,7 @@ impl EventStream {
         }
     }
 
-    /// The lines up to the next empty one.
+    /// Reads the lines up to the next empty one.
     fn next_block(&mut self) -> io::Result<Option<String>> {
         let mut looked_at: usize = 0;
         loop {
@@ -98,7 +98,7 @@ impl EventStream {
         }
     }
 
-    /// Reads a piece of the transfer; false at its end.
+    /// Reads a chunk; false at the end.
     fn read_chunk(&mut self) -> io::Result<bool> {
         let mut line = String::new();
         self.stream.read_line(&mut line)?;

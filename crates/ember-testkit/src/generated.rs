@@ -1,12 +1,12 @@
-//! Files of the repository that are written by tests, from what the code says.
+//! Files of the repository that tests generate from the code.
 
 use std::path::Path;
 
-/// Asserts that a file is the generated one, or with `EMBER_BLESS` in the environment writes it. White space at the ends of
-/// lines is dropped, and the text ends with one line end.
+/// Asserts that a file equals the generated text, or, with `EMBER_BLESS` in the environment, writes it. White space at
+/// the ends of lines is removed, and the text ends with one line end.
 ///
 /// # Panics
-/// When the file is another one, or cannot be written.
+/// If the file differs, or cannot be written.
 #[track_caller]
 pub fn assert_generated(path: &Path, text: &str) {
     let lines: Vec<_> = text.trim_end().lines().map(str::trim_end).collect();

@@ -1,20 +1,20 @@
-//! HTTP as a scraper or a probe speaks it: one request, one answer, byte for byte.
+//! HTTP like a scraper or a probe: one request, one response, byte for byte.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long an answer may take.
+/// The timeout for a response.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// An answer.
+/// A response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpAnswer {
     /// The status code.
     pub status: u16,
-    /// The lines before the body.
+    /// The header lines.
     pub head: String,
-    /// All behind them.
+    /// The body.
     pub body: String,
 }
 
@@ -26,10 +26,10 @@ impl HttpAnswer {
     }
 }
 
-/// Asks for a path with GET.
+/// Sends a GET request.
 ///
 /// # Errors
-/// When there is no connection or no answer.
+/// If there is no connection or no response.
 pub fn http_get(address: SocketAddr, path: &str) -> io::Result<HttpAnswer> {
     http_exchange(address, format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes())
 }
@@ -37,7 +37,7 @@ pub fn http_get(address: SocketAddr, path: &str) -> io::Result<HttpAnswer> {
 /// Sends a request and reads until the server closes the connection.
 ///
 /// # Errors
-/// When there is no connection, or the answer is none of HTTP.
+/// If there is no connection, or the response is not HTTP.
 pub fn http_exchange(address: SocketAddr, request: &[u8]) -> io::Result<HttpAnswer> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(TIMEOUT))?;

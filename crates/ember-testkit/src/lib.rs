@@ -1,7 +1,8 @@
-//! What the tests of several crates share: servers as child processes, a raw RESP client, redis-cli rendering.
+//! Shared by the tests of several crates: servers as child processes, a raw RESP client, redis-cli rendering.
 //!
-//! A server is met through its command line and its sockets alone, so every helper works on `redis-server` as well, which
-//! is how the two servers are compared. Replies are read by the client's side of `ember-protocol`; no server uses that.
+//! A server is accessed only through its command line and its sockets, so every helper works with `redis-server`, too,
+//! which is how the two servers are compared. Replies are read by the client side of `ember-protocol`, which no server
+//! uses.
 
 mod client;
 mod directory;

@@ -1,12 +1,12 @@
-//! Doing so much in a second, and no more.
+//! A rate limiter.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What may be made up for after there was nothing to do.
+/// The maximum idle time that may be made up for.
 const SLACK: Duration = Duration::from_millis(20);
 
-/// Lets so many of something pass in a second.
+/// Limits operations to a rate per second.
 #[derive(Debug)]
 pub struct Pace {
     per_second: u64,
@@ -14,12 +14,12 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// One that has let nothing pass yet.
+    /// Creates a limiter.
     pub fn new(per_second: u64) -> Pace {
         Pace { per_second, next: Instant::now() }
     }
 
-    /// Lets `count` of them pass, and sleeps for as long as that is to take.
+    /// Lets `count` operations pass, and sleeps as long as they must take.
     pub fn pass(&mut self, count: u64) {
         let now = Instant::now();
         let takes = Duration::from_secs_f64(count as f64 / self.per_second as f64);

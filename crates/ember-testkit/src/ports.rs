@@ -1,20 +1,20 @@
-//! Ports that nobody listens on.
+//! Free ports.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// The first of the ports given out. All lie below those that systems give to outgoing connections (32768 and up on
-/// Linux, 49152 and up elsewhere), so that a connection cannot take one before its server is there.
+/// The first port to assign. All assigned ports are below the ephemeral ports of systems (32768 and up on Linux, 49152
+/// and up elsewhere), so that an outgoing connection cannot take one before its server listens.
 const FIRST: u16 = 10_000;
 
-/// How many ports there are to give.
+/// The number of ports to assign.
 const COUNT: u16 = 20_000;
 
-/// A loopback port that nobody listens on now and that this process has not been given lately. Another process can still
-/// take it, so who starts a server looks whose it is. O(1) as long as most of the ports are free.
+/// Returns a loopback port that is free now and that this process has not used lately. Another process can still take
+/// it, so a test that starts a server checks which process listens. O(1) as long as most of the ports are free.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Processes begin at different places: a build and a test of another checkout may run beside this one.
+    // Processes begin at different ports: a build and a test of another checkout may run at the same time.
     let begin = (std::process::id() % u32::from(COUNT)).wrapping_mul(131) % u32::from(COUNT);
     loop {
         let nth = u32::from(NEXT.fetch_add(1, Ordering::Relaxed));

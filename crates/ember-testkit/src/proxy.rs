@@ -1,4 +1,4 @@
-//! A line between two servers that breaks and is as slow as it is told.
+//! A proxy between two servers that cuts or slows down connections.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -8,11 +8,11 @@ use std::thread;
 
 use crate::pace::Pace;
 
-/// Bytes that are passed on at once.
+/// Bytes forwarded at a time.
 const PORTION_BYTES: usize = 64 * 1024;
 
-/// Passes connections on to a server, as long as it lives. What the server sends may be cut or slowed down; what is sent to
-/// it is not.
+/// Forwards connections to a server as long as it lives. Data from the server may be cut or slowed down; data to it are
+/// not.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -27,18 +27,18 @@ struct Shared {
 }
 
 impl Proxy {
-    /// One that cuts connection number `n`, from 0 on, behind `cut_behind(n)` bytes from the server.
+    /// Creates a proxy that cuts connection number `n`, from 0 on, after `cut_behind(n)` bytes from the server.
     ///
     /// # Panics
-    /// When the system gives no port.
+    /// If no port is available.
     pub fn cutting(server: SocketAddr, cut_behind: impl Fn(u64) -> u64 + Send + 'static) -> Proxy {
         Proxy::start(server, cut_behind, u64::MAX)
     }
 
-    /// One that passes on so many bytes in a second of each connection.
+    /// Creates a proxy that forwards this many bytes per second on each connection.
     ///
     /// # Panics
-    /// When the system gives no port.
+    /// If no port is available.
     pub fn limited(server: SocketAddr, bytes_per_second: u64) -> Proxy {
         Proxy::start(server, |_| u64::MAX, bytes_per_second)
     }
@@ -58,10 +58,10 @@ impl Proxy {
                 if shared.is_over.load(Ordering::SeqCst) {
                     return;
                 }
-                // A server that is gone is a line that breaks.
+                // An unreachable server is treated as a broken connection.
                 let (Ok(client), Ok(server)) = (client, TcpStream::connect(server)) else { continue };
                 let (Ok(to), Ok(from)) = (server.try_clone(), client.try_clone()) else { continue };
-                // Only slower without.
+                // Without this it is only slower.
                 let _ = server.set_nodelay(true).and(client.set_nodelay(true));
                 let line = Line { bytes: cut_behind(number), bytes_per_second, passed: Arc::clone(&shared) };
                 let back =
@@ -73,17 +73,17 @@ impl Proxy {
         proxy
     }
 
-    /// Where it listens.
+    /// The proxy's address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How many connections there have been.
+    /// The number of connections so far.
     pub fn connections(&self) -> u64 {
         self.shared.connections.load(Ordering::SeqCst)
     }
 
-    /// How many bytes of the server it has passed on.
+    /// The number of forwarded bytes from the server.
     pub fn passed(&self) -> u64 {
         self.shared.passed.load(Ordering::SeqCst)
     }
@@ -92,14 +92,14 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::SeqCst);
-        // It looks at that when somebody comes; if it cannot be reached it has ended.
+        // The thread checks the flag at the next connection; if that fails, it has ended.
         let _ = TcpStream::connect(self.address);
     }
 }
 
 /// One direction of a connection.
 struct Line {
-    /// What it passes on before it breaks.
+    /// The number of bytes to forward before the cut.
     bytes: u64,
     bytes_per_second: u64,
     passed: Arc<Shared>,
@@ -119,7 +119,7 @@ impl Line {
             self.passed.passed.fetch_add(count as u64, Ordering::SeqCst);
             pace.pass(count as u64);
         }
-        // Either end may have closed its connection already.
+        // Either end may already be closed.
         let _ = from.shutdown(Shutdown::Both);
         let _ = to.shutdown(Shutdown::Both);
     }
@@ -131,13 +131,13 @@ mod tests {
 
     use super::*;
 
-    /// A server that sends so many bytes to everybody.
+    /// Starts a server that sends this many bytes to every client.
     fn sender(bytes: usize) -> SocketAddr {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         thread::spawn(move || {
             for client in listener.incoming() {
-                // Whoever is cut off does not get all.
+                // A client that is cut off does not receive everything.
                 let _ = client.unwrap().write_all(&vec![b'x'; bytes]);
             }
         });

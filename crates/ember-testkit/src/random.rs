@@ -1,6 +1,6 @@
 //! A small seeded generator of random numbers (xorshift64*, Vigna 2016), so that a failing run can be repeated.
 
-/// Random numbers that depend on the seed alone. While it is dropped by a panic it prints the seed.
+/// Random numbers that depend on the seed alone. Prints the seed when it is dropped by a panic.
 #[derive(Debug)]
 pub struct Random {
     seed: u64,
@@ -8,21 +8,21 @@ pub struct Random {
 }
 
 impl Random {
-    /// A generator for `seed`; equal seeds give equal sequences on every machine.
+    /// Creates a generator; equal seeds give equal sequences on every machine.
     pub fn new(seed: u64) -> Self {
-        // One round of splitmix64: neighbouring seeds must not give neighbouring sequences, and the state is never 0.
+        // One round of splitmix64: adjacent seeds must not give similar sequences, and the state must not be 0.
         let mut mixed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         Random { seed, state: (mixed ^ (mixed >> 31)) | 1 }
     }
 
-    /// The seed it was made from.
+    /// The seed.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         self.state ^= self.state >> 12;
         self.state ^= self.state << 25;
@@ -30,34 +30,35 @@ impl Random {
         self.state.wrapping_mul(0x2545_F491_4F6C_DD1D)
     }
 
-    /// A number in `0..bound`; 0 when `bound` is 0. (The bias of the multiplication is below 2⁻³² for small bounds.)
+    /// Returns a number in `0..bound`; 0 if `bound` is 0. (The bias of the multiplication is below 2⁻³² for small
+    /// bounds.)
     pub fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next_u64()) * bound as u128) >> 64) as usize
     }
 
-    /// A number in `low..=high`.
+    /// Returns a number in `low..=high`.
     pub fn between(&mut self, low: i64, high: i64) -> i64 {
         let width = high.wrapping_sub(low) as u64;
         let offset = (u128::from(self.next_u64()) * (u128::from(width) + 1)) >> 64;
         low.wrapping_add(offset as u64 as i64)
     }
 
-    /// True in `percent` of 100 calls.
+    /// Returns true in `percent` of 100 calls.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// One element of a slice that is not empty.
+    /// Returns an element of a slice that is not empty.
     pub fn pick<'a, T: ?Sized>(&mut self, choices: &[&'a T]) -> &'a T {
         choices[self.below(choices.len())]
     }
 
-    /// `length` random bytes.
+    /// Returns `length` random bytes.
     pub fn bytes(&mut self, length: usize) -> Vec<u8> {
         (0..length).map(|_| (self.next_u64() >> 56) as u8).collect()
     }
 
-    /// Puts the elements in random order (Fisher–Yates).
+    /// Shuffles the elements (Fisher–Yates).
     pub fn shuffle<T>(&mut self, elements: &mut [T]) {
         for last in (1..elements.len()).rev() {
             elements.swap(last, self.below(last + 1));

@@ -12,12 +12,12 @@ pub fn read_frame(stream: &mut impl BufRead, raw: &mut Vec<u8>) -> io::Result<Va
     read_value(&mut Recording { stream, raw })
 }
 
-/// A reply as redis-cli shows it on a terminal, without the final line end; damaged sequences replaced.
+/// Formats a reply as redis-cli does on a terminal, without the final line end; invalid sequences are replaced.
 pub fn render(value: &Value) -> String {
     String::from_utf8_lossy(&client::render(value)).into_owned()
 }
 
-/// A stream that keeps what is read of it.
+/// A stream that records the bytes read from it.
 struct Recording<'a, S> {
     stream: &'a mut S,
     raw: &'a mut Vec<u8>,

@@ -1,4 +1,5 @@
-//! A server as a child process: started on a free loopback port, asked PING until it answers, killed when dropped.
+//! A server as a child process: started on a free loopback port, polled with PING until it responds, killed when
+//! dropped.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,16 +15,17 @@ use crate::client::RawClient;
 use crate::ports::free_port;
 use crate::values_away;
 
-/// How long a server may take to answer its first PING, or to stop when told.
+/// The timeout until the first reply to PING, or until the end after a stop request.
 const START_STOP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Pause between two looks at a process that gives no signal of its own.
+/// The interval of polling a process that gives no signal.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// A port found free can be taken by another process before the server binds it; this many are tried.
+/// The number of ports to try: another process can take a free port before the server binds it.
 const PORT_ATTEMPTS: usize = 5;
 
-/// Clock ticks a second in `/proc/<pid>/stat`: `USER_HZ`, 100 in Linux's interface to user space on every architecture.
+/// Clock ticks per second in `/proc/<pid>/stat`: `USER_HZ`, 100 in Linux's interface to user space on every
+/// architecture.
 const TICKS_PER_SECOND: u64 = 100;
 
 /// A running server. Dropping it kills the process and removes its directory.
@@ -52,12 +54,12 @@ pub struct ServerBuilder {
     port: Option<u16>,
 }
 
-/// What a process has used so far.
+/// Resource usage of a process so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
-    /// Resident memory now, in bytes.
+    /// Current resident memory, in bytes.
     pub rss_bytes: u64,
-    /// The most that it ever was, in bytes.
+    /// Peak resident memory, in bytes.
     pub peak_rss_bytes: u64,
     /// CPU time in user mode, all threads, in units of 10 ms.
     pub user_time: Duration,
@@ -66,15 +68,15 @@ pub struct Usage {
 }
 
 impl Server {
-    /// Starts `program` with `arguments` behind `--port … --bind 127.0.0.1`, in a directory of its own.
+    /// Starts `program` with `arguments` after `--port … --bind 127.0.0.1`, in a separate directory.
     ///
     /// # Panics
-    /// When it does not start or does not answer; the message has the server's log.
+    /// If it does not start or respond; the message contains the server's log.
     pub fn start(program: impl AsRef<Path>, arguments: &[&str]) -> Server {
         Server::builder(program).arguments(arguments).start()
     }
 
-    /// The same with more choices.
+    /// Returns a builder with more options.
     pub fn builder(program: impl AsRef<Path>) -> ServerBuilder {
         ServerBuilder {
             program: program.as_ref().to_owned(),
@@ -89,7 +91,7 @@ impl Server {
         }
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -109,63 +111,63 @@ impl Server {
         &self.directory
     }
 
-    /// The unix socket, when one was asked for.
+    /// The path of the unix socket, if requested.
     pub fn unix_socket(&self) -> Option<&Path> {
         self.unix_socket.as_deref()
     }
 
-    /// Where it tells its metrics.
+    /// The address of its metrics.
     ///
     /// # Panics
-    /// When it was not asked to.
+    /// If they were not requested.
     pub fn metrics_address(&self) -> SocketAddr {
         self.metrics_address.expect("the server was started with a port for metrics")
     }
 
-    /// Where browsers watch live queries.
+    /// The address for browsers that watch live queries.
     ///
     /// # Panics
-    /// When it was not asked to let them.
+    /// If it was not requested.
     pub fn watch_address(&self) -> SocketAddr {
         self.watch_address.expect("the server was started with a port for browsers")
     }
 
-    /// A new connection over TCP.
+    /// Opens a new connection over TCP.
     ///
     /// # Panics
-    /// When the server does not accept it.
+    /// If the server does not accept it.
     pub fn client(&self) -> RawClient {
         RawClient::connect(self.address)
             .unwrap_or_else(|error| panic!("cannot connect to {}: {error}\n{}", self.address, self.log()))
     }
 
-    /// A new connection over the unix socket.
+    /// Opens a new connection over the unix socket.
     ///
     /// # Panics
-    /// When none was asked for or the server does not accept it.
+    /// If no socket was requested or the server does not accept it.
     pub fn unix_client(&self) -> RawClient {
         let path = self.unix_socket().expect("the server was started with a unix socket");
         RawClient::connect_unix(path)
             .unwrap_or_else(|error| panic!("cannot connect to {}: {error}\n{}", path.display(), self.log()))
     }
 
-    /// All it wrote to standard output and standard error so far.
+    /// Everything it has written to standard output and standard error.
     pub fn log(&self) -> String {
         read_log(&self.directory)
     }
 
-    /// Memory and CPU it has used so far.
+    /// Memory and CPU time it has used so far.
     ///
     /// # Errors
-    /// When the process is gone or `/proc` is not that of Linux.
+    /// If the process has ended or `/proc` is not that of Linux.
     pub fn usage(&self) -> io::Result<Usage> {
         usage(self.pid())
     }
 
-    /// Sends a signal by name (`TERM`, `INT`, `HUP`, `STOP`, …). After `STOP` no thread of it runs any more.
+    /// Sends a signal by name (`TERM`, `INT`, `HUP`, `STOP`, …). After `STOP` none of its threads runs any more.
     ///
     /// # Panics
-    /// When the signal cannot be sent, or the process does not stop.
+    /// If the signal cannot be sent, or the process does not stop.
     pub fn signal(&self, name: &str) {
         let status = Command::new("sh")
             .args(["-c", "kill -s \"$1\" \"$2\"", "sh", name, &self.pid().to_string()])
@@ -181,7 +183,7 @@ impl Server {
     /// Waits until the process has ended.
     ///
     /// # Panics
-    /// When it runs on for too long; the message has the server's log.
+    /// If it runs for too long; the message contains the server's log.
     pub fn wait(&mut self) -> ExitStatus {
         let deadline = Instant::now() + START_STOP_TIMEOUT;
         loop {
@@ -193,7 +195,7 @@ impl Server {
         }
     }
 
-    /// Kills the process as a crash would; the directory stays, and stays after the drop. Returns the directory.
+    /// Kills the process like a crash; the directory stays, also after the drop. Returns the directory.
     pub fn crash(mut self) -> PathBuf {
         self.owns_directory = false;
         self.directory.clone()
@@ -212,7 +214,7 @@ impl Drop for Server {
 }
 
 impl ServerBuilder {
-    /// Adds arguments behind those given so far.
+    /// Adds arguments after those given so far.
     pub fn arguments<A: AsRef<str>>(mut self, arguments: &[A]) -> Self {
         self.arguments.extend(arguments.iter().map(|argument| argument.as_ref().to_owned()));
         self
@@ -224,46 +226,47 @@ impl ServerBuilder {
         self
     }
 
-    /// Runs in this directory, and leaves it in place when the server is dropped.
+    /// Runs in this directory, which is not removed when the server is dropped.
     pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
         self
     }
 
-    /// Listens on this port, that of a server which has ended, and not on any that is free.
+    /// Listens on this port, that of a server which has ended, instead of any free one.
     pub fn port(mut self, port: u16) -> Self {
         self.port = Some(port);
         self
     }
 
-    /// Listens on a unix socket as well ([`Server::unix_socket`]).
+    /// Also listens on a unix socket ([`Server::unix_socket`]).
     pub fn unix_socket(mut self) -> Self {
         self.unix_socket = true;
         self
     }
 
-    /// Serves HTTP as well ([`Server::metrics_address`]).
+    /// Also serves HTTP ([`Server::metrics_address`]).
     pub fn metrics(mut self) -> Self {
         self.has_metrics = true;
         self
     }
 
-    /// Lets browsers watch live queries as well ([`Server::watch_address`]).
+    /// Also lets browsers watch live queries ([`Server::watch_address`]).
     pub fn http_watch(mut self) -> Self {
         self.has_watch = true;
         self
     }
 
-    /// Keeps its values in memory wherever those of others go ([`crate::VALUES_AWAY`]): for tests of what they take there.
+    /// Keeps values in memory even if other servers demote theirs ([`crate::VALUES_AWAY`]): for tests of their memory
+    /// usage.
     pub fn keeps_values(mut self) -> Self {
         self.keeps_values = true;
         self
     }
 
-    /// Starts it and waits for the answer to PING.
+    /// Starts it and waits for the reply to PING.
     ///
     /// # Panics
-    /// When it does not start or does not answer; the message has the server's log.
+    /// If it does not start or respond; the message contains the server's log.
     pub fn start(self) -> Server {
         let mut failure = String::new();
         for _ in 0..PORT_ATTEMPTS {
@@ -288,7 +291,7 @@ impl ServerBuilder {
         let unix_socket = self.unix_socket.then(|| directory.join("server.sock"));
         let log = File::create(directory.join(LOG_FILE)).map_err(|error| format!("no log file: {error}"))?;
         let mut command = Command::new(&self.program);
-        // Saving by itself is for the tests that ask for it.
+        // Automatic saving is for tests that request it.
         command.args(["--port", &address.port().to_string(), "--bind", "127.0.0.1", "--save", ""]);
         if let Some(path) = &unix_socket {
             command.arg("--unixsocket").arg(path);
@@ -329,13 +332,13 @@ impl Server {
                 client.send_command(&["PING"])?;
                 client.read_value()
             });
-            // It may ask for a password, or refuse writes: those are answers of a started server too.
+            // It may require a password, or refuse writes: such replies also come from a started server.
             let has_answered = match &answer {
                 Ok(Value::Simple(text)) => text == b"PONG",
                 Ok(Value::Error(text)) => text.starts_with(b"NOAUTH") || text.starts_with(b"MISCONF"),
                 _ => false,
             };
-            // Another test's server may have taken the port first, and answered.
+            // Another test's server may have taken the port first, and responded.
             let is_ours = || listens(self.child.id(), self.address.port());
             match answer {
                 Ok(_) if has_answered && is_ours().map_err(|error| error.to_string())? => return Ok(()),
@@ -346,10 +349,10 @@ impl Server {
     }
 }
 
-/// What a server says, to standard output and standard error, that refuses to start.
+/// Returns the output of a server that refuses to start, from standard output and standard error.
 ///
 /// # Panics
-/// When it starts, or ends with another status than 1.
+/// If it starts, or ends with a status other than 1.
 pub fn refusal(command: &mut Command) -> String {
     let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the server can be run");
@@ -365,20 +368,20 @@ pub fn refusal(command: &mut Command) -> String {
     said
 }
 
-/// The ember program for tests outside its own crate: `$EMBER_SERVER`, or `ember-server` beside the running test's
-/// build (`target/<profile>/`).
+/// The ember program for tests outside its own crate: `$EMBER_SERVER`, or `ember-server` in the build directory of the
+/// running test (`target/<profile>/`).
 ///
 /// # Panics
-/// When there is none, with what to do.
+/// If there is none; the message says what to do.
 pub fn find_ember_server() -> PathBuf {
     find_program("ember-server", "EMBER_SERVER")
 }
 
-/// The command line of ember for tests outside its own crate: `$EMBER_CLI`, or `ember-cli` beside the running test's
-/// build.
+/// The command line of ember for tests outside its own crate: `$EMBER_CLI`, or `ember-cli` in the build directory of
+/// the running test.
 ///
 /// # Panics
-/// When there is none, with what to do.
+/// If there is none; the message says what to do.
 pub fn find_ember_cli() -> PathBuf {
     find_program("ember-cli", "EMBER_CLI")
 }
@@ -411,7 +414,7 @@ fn read_log(directory: &Path) -> String {
         .unwrap_or_default()
 }
 
-/// A directory nobody else uses. Short, because the path of a unix socket may have 107 bytes at most.
+/// Creates an unused directory. Its path is short, because the path of a unix socket may have at most 107 bytes.
 fn fresh_directory() -> io::Result<PathBuf> {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
     loop {
@@ -435,7 +438,8 @@ fn listens(pid: u32, port: u16) -> io::Result<bool> {
     let mut listeners = Vec::new();
     for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
         for line in fs::read_to_string(table).unwrap_or_default().lines() {
-            // Number, local address, remote address, state (0A: listens), queues, timer, retransmits, user, timeout, inode.
+            // Number, local address, remote address, state (0A: listens), queues, timer, retransmits, user, timeout,
+            // inode.
             let words: Vec<&str> = line.split_whitespace().collect();
             if words.len() > 9 && words[1].ends_with(&wanted) && words[3] == "0A" {
                 listeners.push(PathBuf::from(format!("socket:[{}]", words[9])));
@@ -444,7 +448,7 @@ fn listens(pid: u32, port: u16) -> io::Result<bool> {
     }
     let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Ok(false) };
     for descriptor in descriptors {
-        // One may have been closed in the meantime.
+        // A descriptor may have been closed meanwhile.
         if fs::read_link(descriptor?.path()).is_ok_and(|target| listeners.contains(&target)) {
             return Ok(true);
         }
@@ -461,7 +465,7 @@ fn usage(pid: u32) -> io::Result<Usage> {
     };
     let (rss_kib, peak_rss_kib) = (kib("VmRSS:")?, kib("VmHWM:")?);
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The command name is in parentheses and may hold blanks; utime and stime are the 12th and 13th words behind it.
+    // The command name is in parentheses and may contain blanks; utime and stime are the 12th and 13th words after it.
     let words: Vec<&str> = stat.rsplit_once(')').ok_or_else(broken)?.1.split_whitespace().collect();
     let ticks = |index: usize| words.get(index).and_then(|word| word.parse::<u64>().ok()).ok_or_else(broken);
     let time = |ticks: u64| Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND);

@@ -1,9 +1,9 @@
-//! Servers whose values are away from memory as often as they can be: each value that may go away goes within a tenth of a
-//! second, as if the data were as large as you like.
+//! Servers that demote values as often as possible: each value that can be demoted is demoted within a tenth of a
+//! second, as if the data were much larger than memory.
 
 use std::path::Path;
 
-/// With this variable set to the name of a place, every ember server of a test sends its values there.
+/// The environment variable that selects where all ember servers of tests demote their values to.
 const VARIABLE: &str = "EMBER_VALUES";
 
 macro_rules! of_store {
@@ -23,7 +23,7 @@ macro_rules! of_store {
     };
 }
 
-/// The places that values go to, and what has a server send all values there.
+/// The destinations of demoted values, and the arguments that make a server demote all values there.
 pub const VALUES_AWAY: [(&str, &[&str]); 4] = [
     (
         "tiers",
@@ -34,10 +34,10 @@ pub const VALUES_AWAY: [(&str, &[&str]); 4] = [
     ("fjall", &of_store!("fjall")),
 ];
 
-/// What a program is given before the arguments of its test. A server with an append-only file of its own has no store.
+/// Returns arguments to insert before those of the test. A server with its own append-only file has no store.
 ///
 /// # Panics
-/// When the variable names no such place.
+/// If the variable names no such destination.
 pub(crate) fn arguments(program: &Path, own: &[String]) -> &'static [&'static str] {
     let is_ember = program.file_name().is_some_and(|name| name == "ember-server");
     let Some(place) = std::env::var_os(VARIABLE).filter(|_| is_ember) else { return &[] };

@@ -1,15 +1,15 @@
-//! Waiting for what a server does by itself.
+//! Waiting for effects that a server does not announce.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// After this time it is taken for granted that something never happens.
+/// The timeout after which an expected condition is treated as failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The time between two questions.
+/// The interval of checks.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Does something when it is dropped, after a panic too: lets threads end that a scope waits for.
+/// Runs a function when it is dropped, also after a panic: ends threads that a scope waits for.
 pub struct OnDrop<F: Fn()>(pub F);
 
 impl<F: Fn()> Drop for OnDrop<F> {
@@ -18,7 +18,7 @@ impl<F: Fn()> Drop for OnDrop<F> {
     }
 }
 
-/// Asks again and again until the answer is yes. `what` is what the answer says.
+/// Polls a condition until it is true. `what` describes it.
 ///
 /// # Panics
 /// After a minute.
@@ -26,7 +26,7 @@ pub fn wait_until(what: &str, is_so: impl FnMut() -> bool) {
     assert!(becomes_true(is_so), "this never came true: {what}");
 }
 
-/// Asks again and again until the answer is yes; whether it was within a minute.
+/// Polls a condition; returns whether it became true within a minute.
 pub fn becomes_true(mut is_so: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     while !is_so() {

@@ -1,21 +1,22 @@
-//! Rows of equal size in shared blocks: what an index consists of.
+//! Rows of equal size in shared blocks: the storage of an index.
 //!
 //! ```text
 //! directory   one pointer for each group
 //! group       pointers to up to 16 blocks
-//! block       rows, behind a shared pointer: as many as leave little of what the allocator gives unused; the first one
-//!             grows by doubling, so that a small index is small
+//! block       rows, in a shared allocation: as many as waste little of it; the first block grows by doubling, so that
+//!             a small index is small
 //! ```
 //!
 //! A copy of all rows is a copy of the directory. The first change of a row in a block that two copies share copies
-//! that block and the group it is in. So an index can be frozen at any moment, at the price of a pointer for each group.
-//! Blocks and groups are small because changes are made under a lock, while copies are there nearly always: who links new
-//! vectors looks at one.
+//! that block and its group. So an index can be frozen at any moment, at the cost of one pointer for each group. Blocks
+//! and groups are small because changes happen under a lock, and copies exist nearly all the time: threads that link
+//! new vectors hold one.
 //!
-//! **New rows are not copied.** A row that comes behind all that a copy has is written into the block that both share:
-//! nobody reads it there. Whose rows were copied may do so, and each copy only in blocks that it has appended itself.
+//! **New rows are not copied.** A row after all rows of a copy is written into the block that both share, because the
+//! copy does not read it there. Only the original may do so; a copy appends in place only in blocks that it has
+//! appended itself.
 //!
-//! Rows are without gaps: only the last one can be removed, so whoever removes another moves the last one first.
+//! Rows have no gaps: only the last one can be removed, so the last row is moved into the place of a removed one first.
 #![allow(
     unsafe_code,
     reason = "rows behind those of a copy are written in a shared block; lines are seen as bytes"
@@ -27,37 +28,37 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes of a block at most.
+/// The maximum size of a block in bytes.
 const BLOCK_BYTES: usize = 4 * 1024;
 
-/// Bytes of a block of vectors, which change only when one is added or removed, at most.
+/// The maximum size of a block of vectors in bytes; these change only when a vector is added or removed.
 pub(crate) const VECTOR_BLOCK_BYTES: usize = 20 * 1024;
 
-/// Blocks of a group.
+/// The number of blocks in a group.
 const GROUP_BLOCKS: usize = 16;
 
-/// Rows that the first block has room for at first.
+/// The initial number of rows in the first block.
 const FIRST_ROWS: usize = 4;
 
-/// Bytes of the two counters before what a shared pointer points to.
+/// Size of the two counters in the allocation of a shared pointer, in bytes.
 const COUNTERS_BYTES: usize = 16;
 
-/// What the allocator takes for a request of so many bytes.
+/// Returns the bytes that the allocator uses for a request of this size.
 pub type Account = fn(usize) -> usize;
 
-/// What rows can be made of.
+/// The elements that rows consist of.
 ///
 /// # Safety
-/// Any bytes are one, and it has no padding.
+/// Any bytes must be a valid value, and the type must have no padding.
 pub(crate) unsafe trait Unit: Copy + Send + Sync + 'static {
-    /// Bytes of a block at most, unless one row has more.
+    /// The maximum size of a block in bytes, unless one row is larger.
     const BLOCK_BYTES: usize = BLOCK_BYTES;
 }
 
-// SAFETY: so it is.
+// SAFETY: any bytes are a valid value, without padding.
 unsafe impl Unit for u32 {}
 
-// SAFETY: so it is.
+// SAFETY: any bytes are a valid value, without padding.
 unsafe impl Unit for f32 {}
 
 /// A cache line.
@@ -65,52 +66,53 @@ unsafe impl Unit for f32 {}
 #[repr(C, align(64))]
 pub(crate) struct Line([u8; 64]);
 
-// SAFETY: so it is.
+// SAFETY: any bytes are a valid value, without padding.
 unsafe impl Unit for Line {
     const BLOCK_BYTES: usize = VECTOR_BLOCK_BYTES;
 }
 
-/// A unit of a block. It is written when a row is that has it.
+/// A unit of a block. It is initialized when its row is written.
 #[repr(transparent)]
 struct Slot<T>(UnsafeCell<MaybeUninit<T>>);
 
-// SAFETY: who writes to a slot that is shared has its index behind those that others read, see the module; units are `Sync`.
+// SAFETY: a slot in a shared block is written only at an index beyond those that others read, see the module; units are
+// `Sync`.
 unsafe impl<T: Unit> Sync for Slot<T> {}
 
 /// A block.
 type Block<T> = Arc<[Slot<T>]>;
 
-/// A block of so many units, of which the first bytes are those of another one.
+/// Allocates a block of `units` units and copies the given number of bytes from the beginning of another block.
 ///
 /// # Safety
-/// Both have those bytes, and nobody writes to the other's.
+/// Both blocks have that many bytes, and no other thread writes to those of `from`.
 unsafe fn block_of<T: Unit>(units: usize, from: Option<(&Block<T>, usize)>) -> Block<T> {
     let mut block: Arc<[MaybeUninit<Slot<T>>]> = Arc::new_uninit_slice(units);
     if let Some((from, bytes)) = from {
         let slots = Arc::get_mut(&mut block).expect("it is new").as_mut_ptr();
-        // SAFETY: the caller says so.
+        // SAFETY: guaranteed by the caller.
         unsafe { ptr::copy_nonoverlapping(Arc::as_ptr(from).cast::<u8>(), slots.cast(), bytes) };
     }
-    // SAFETY: a slot need not be written.
+    // SAFETY: a slot may be uninitialized.
     unsafe { block.assume_init() }
 }
 
-/// What the allocator takes for a block of so many units.
+/// Returns the bytes that the allocator uses for a block of `units` units.
 fn block_bytes<T>(units: usize, account: Account) -> usize {
     account(COUNTERS_BYTES.next_multiple_of(align_of::<T>()) + units * size_of::<T>())
 }
 
-/// Blocks of units that are allocated as they are needed.
+/// Blocks of units, allocated on demand.
 struct Blocks<T: Unit> {
     groups: Vec<Arc<[Block<T>]>>,
-    /// Bytes of all blocks, groups and the directory, allocator rounding included.
+    /// Size of all blocks, groups and the directory in bytes, including allocator rounding.
     bytes: usize,
     account: Account,
 }
 
 impl<T: Unit> Clone for Blocks<T> {
     fn clone(&self) -> Blocks<T> {
-        // The directory of the copy may have other room.
+        // The capacity of the copied directory may differ.
         let mut copy = Blocks { groups: self.groups.clone(), bytes: self.bytes, account: self.account };
         copy.bytes += copy.directory_bytes();
         copy.bytes -= self.directory_bytes();
@@ -123,7 +125,7 @@ impl<T: Unit> Blocks<T> {
         Blocks { groups: Vec::new(), bytes: 0, account }
     }
 
-    /// How many there are.
+    /// The number of blocks.
     fn len(&self) -> usize {
         self.groups.last().map_or(0, |last| (self.groups.len() - 1) * GROUP_BLOCKS + last.len())
     }
@@ -133,15 +135,16 @@ impl<T: Unit> Blocks<T> {
         &self.groups[at / GROUP_BLOCKS][at % GROUP_BLOCKS]
     }
 
-    /// Where a block begins, to be changed: a copy of it if others share it, with so many of its first bytes.
+    /// Returns the beginning of a block for writing. If others share the block, it is first replaced by a copy of its
+    /// first `kept_bytes` bytes.
     ///
     /// # Safety
-    /// Nobody writes to those bytes.
+    /// No other thread writes to those bytes.
     #[inline]
     unsafe fn at_mut(&mut self, at: usize, kept_bytes: usize) -> *mut T {
         let block = &mut Arc::make_mut(&mut self.groups[at / GROUP_BLOCKS])[at % GROUP_BLOCKS];
         if Arc::get_mut(block).is_none() {
-            // SAFETY: the caller says so.
+            // SAFETY: guaranteed by the caller.
             *block = unsafe { block_of(block.len(), Some((block, kept_bytes.min(size_of_val(&**block))))) };
         }
         Arc::as_ptr(block).cast::<T>().cast_mut()
@@ -169,9 +172,9 @@ impl<T: Unit> Blocks<T> {
             + blocks.map(|block| self.block_bytes(block.len())).sum::<usize>()
     }
 
-    /// Appends a block of so many units.
+    /// Appends a block of `units` units.
     fn push(&mut self, units: usize) {
-        // SAFETY: nothing is kept.
+        // SAFETY: nothing is copied.
         let block: Block<T> = unsafe { block_of(units, None) };
         self.bytes += self.block_bytes(units);
         match self.groups.last_mut() {
@@ -207,13 +210,13 @@ impl<T: Unit> Blocks<T> {
         }
     }
 
-    /// Replaces a block by one of `units` units that begins with the same bytes, as many as are to be kept.
+    /// Replaces a block by one of `units` units and copies its first `kept_bytes` bytes.
     ///
     /// # Safety
-    /// Nobody writes to those bytes.
+    /// No other thread writes to those bytes.
     unsafe fn resize(&mut self, at: usize, units: usize, kept_bytes: usize) {
         let old = self.at(at);
-        // SAFETY: the caller says so.
+        // SAFETY: guaranteed by the caller.
         let new = unsafe { block_of(units, Some((old, kept_bytes))) };
         let (old, new_bytes) = (self.block_bytes(old.len()), self.block_bytes(units));
         self.bytes += new_bytes;
@@ -222,11 +225,11 @@ impl<T: Unit> Blocks<T> {
     }
 }
 
-/// Where rows are in blocks.
+/// The placement of rows in blocks.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     row_bytes: u32,
-    /// How many rows a block has.
+    /// The number of rows in a block.
     rows: u32,
     /// 2^64 / `rows`, rounded down.
     reciprocal: u64,
@@ -238,19 +241,19 @@ impl Layout {
         Layout { row_bytes, rows: rows as u32, reciprocal: u64::MAX / rows as u64 }
     }
 
-    /// Of the multiples of `multiple` that are half of `T::BLOCK_BYTES` to all of them, that of rows which lose the fewest
-    /// bytes each.
+    /// Chooses the number of rows per block: a multiple of `multiple` that fills between half of `T::BLOCK_BYTES` and
+    /// all of it and wastes the fewest bytes per row.
     fn for_rows<T: Unit>(row_bytes: usize, multiple: usize, account: Account) -> Layout {
         let (step, most) = ((row_bytes * multiple).max(1), T::BLOCK_BYTES - align_of::<T>());
         let bytes = |rows: usize| block_bytes::<T>((rows * row_bytes).div_ceil(size_of::<T>()), account);
         let steps = (most / 2 / step).max(1)..=(most / step).max(1);
-        // The bytes of a row are compared as fractions.
+        // Bytes per row are compared as fractions.
         let better = |a: usize, b: usize| if bytes(b) * a <= bytes(a) * b { b } else { a };
         let rows = steps.map(|steps| steps * multiple).reduce(better);
         Layout::new(row_bytes, rows.expect("there is one at least"))
     }
 
-    /// The block of a row, and which one of its rows it is. Exact for all rows that there are: they have numbers of 32 bits.
+    /// Returns the block of a row and the row's index in it. Exact for all row numbers of 32 bits.
     #[inline]
     fn place(self, row: usize) -> (usize, usize) {
         let block = ((row as u128 + 1) * u128::from(self.reciprocal)) >> 64;
@@ -258,13 +261,14 @@ impl Layout {
     }
 }
 
-/// Rows of a number of bytes each, without gaps in a block; `T` is what blocks are allocated in.
+/// Rows of equal size, without gaps in a block; `T` is the unit in which blocks are allocated.
 struct Table<T: Unit> {
     blocks: Blocks<T>,
     layout: Layout,
-    /// Rows there are.
+    /// The number of rows.
     len: usize,
-    /// Rows below may be those of a copy too, or others may write them: they are changed in blocks that nobody shares.
+    /// Rows below this number may also belong to a copy, or be written by one: they are changed only in unshared
+    /// blocks.
     shared: AtomicUsize,
 }
 
@@ -272,7 +276,7 @@ impl<T: Unit> Clone for Table<T> {
     fn clone(&self) -> Table<T> {
         self.shared.fetch_max(self.len, Ordering::Relaxed);
         let blocks = self.blocks.clone();
-        // Rows behind the last one are written by the other one.
+        // Rows after the last one are written by the original.
         let shared = AtomicUsize::new(blocks.len() * self.block_rows());
         Table { blocks, shared, ..*self }
     }
@@ -285,13 +289,13 @@ impl<T: Unit> std::fmt::Debug for Table<T> {
 }
 
 impl<T: Unit> Table<T> {
-    /// No rows; the rows of a block will be a multiple of `multiple`.
+    /// Creates a table without rows; the number of rows in a block will be a multiple of `multiple`.
     fn new(row_bytes: usize, multiple: usize, account: Account) -> Table<T> {
         let layout = Layout::for_rows::<T>(row_bytes, multiple, account);
         Table { blocks: Blocks::new(account), layout, len: 0, shared: AtomicUsize::new(0) }
     }
 
-    /// The block of a row, and the byte of it where the row begins.
+    /// Returns the block of a row and the row's byte offset in it.
     #[inline]
     fn place(&self, row: usize) -> (usize, usize) {
         let (block, in_block) = self.layout.place(row);
@@ -307,27 +311,27 @@ impl<T: Unit> Table<T> {
         self.layout.rows as usize
     }
 
-    /// The units that so many rows of a block take.
+    /// The number of units that `rows` rows of a block need.
     fn units(&self, rows: usize) -> usize {
         (rows * self.row_bytes()).div_ceil(size_of::<T>())
     }
 
-    /// Where a row begins.
+    /// Returns a pointer to a row.
     ///
     /// # Panics
-    /// When it is not there.
+    /// If the row does not exist.
     #[inline]
     fn row(&self, row: usize) -> *const u8 {
         assert!(row < self.len, "there is such a row");
         let (block, from) = self.place(row);
-        // SAFETY: the block has that row, for it has `len` of them with those before.
+        // SAFETY: the block contains that row, because the blocks contain `len` rows.
         unsafe { Arc::as_ptr(self.blocks.at(block)).cast::<u8>().add(from) }
     }
 
-    /// Where a row begins that is to be written, and nobody else reads or writes.
+    /// Returns a pointer to a row for writing; no other thread accesses the row there.
     ///
     /// # Panics
-    /// When it is not there.
+    /// If the row does not exist.
     #[inline]
     fn row_mut(&mut self, row: usize) -> *mut u8 {
         assert!(row < self.len, "there is such a row");
@@ -337,16 +341,16 @@ impl<T: Unit> Table<T> {
         self.row_of_copy(row, self.len)
     }
 
-    /// As [`Table::row_mut`], in a block that nobody shares; of that which is shared, rows from `len` on are not needed.
+    /// Like [`Table::row_mut`], but always in an unshared block: rows from `len` on are not copied from a shared one.
     fn row_of_copy(&mut self, row: usize, len: usize) -> *mut u8 {
         let (block, from) = self.place(row);
         let kept_bytes = (len - block * self.block_rows()).min(self.block_rows()) * self.row_bytes();
-        // SAFETY: nobody writes to rows that were there when the block came to be shared, and `len` is behind no other; as
-        // for `row`.
+        // SAFETY: other threads do not write to rows that existed when the block became shared, and no row that others
+        // write is before `len`; otherwise as for `row`.
         unsafe { self.blocks.at_mut(block, kept_bytes).cast::<u8>().add(from) }
     }
 
-    /// Appends a row, and says where it begins. It must be written.
+    /// Appends a row and returns a pointer to it. The caller must write the row.
     fn push(&mut self) -> *mut u8 {
         let row = self.len;
         let (block, in_block) = self.layout.place(row);
@@ -355,11 +359,11 @@ impl<T: Unit> Table<T> {
             self.blocks.push(self.units(rows));
         } else if block == 0 && self.units(in_block + 1) > self.blocks.at(0).len() {
             let units = self.units((in_block * 2).min(self.block_rows()));
-            // SAFETY: the rows that are there are not written by others.
+            // SAFETY: others do not write to existing rows.
             unsafe { self.blocks.resize(0, units, in_block * self.row_bytes()) };
         }
         self.len += 1;
-        // Others may write that row where it was shared.
+        // In a shared block, others may write this row.
         if row < *self.shared.get_mut() { self.row_of_copy(row, row) } else { self.row(row).cast_mut() }
     }
 
@@ -377,11 +381,11 @@ impl<T: Unit> Table<T> {
         }
     }
 
-    /// Copies a row to the place of another one.
+    /// Copies a row over another one.
     fn copy(&mut self, from: usize, to: usize) {
         let (to, from) = (self.row_mut(to), self.row(from));
-        // SAFETY: both have the bytes of a row, and `from` was looked up after the block of `to` was copied, should it be
-        // the same block.
+        // SAFETY: both point to the bytes of a row, and `from` was looked up after the block of `to` was copied, in
+        // case it is the same block.
         unsafe { ptr::copy(from, to, self.row_bytes()) };
     }
 }
@@ -394,47 +398,47 @@ pub(crate) struct Rows<T: Unit> {
 }
 
 impl<T: Unit> Rows<T> {
-    /// No rows, of `width` units each when they come.
+    /// Creates an empty table for rows of `width` units.
     pub(crate) fn new(width: usize, account: Account) -> Rows<T> {
         Rows { table: Table::new(width * size_of::<T>(), 1, account), width }
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub(crate) fn len(&self) -> usize {
         self.table.len
     }
 
-    /// Bytes of memory, allocator rounding included. O(1).
+    /// Size in memory in bytes, including allocator rounding. O(1).
     pub(crate) fn bytes(&self) -> usize {
         self.table.blocks.bytes
     }
 
-    /// The same, counted anew; for tests.
+    /// The same, recounted; for tests.
     pub(crate) fn recounted_bytes(&self) -> usize {
         self.table.blocks.recounted_bytes()
     }
 
-    /// A row that is there.
+    /// Returns an existing row.
     #[inline]
     pub(crate) fn row(&self, row: usize) -> &[T] {
-        // SAFETY: there the units of the row begin, and nobody writes to them while this is borrowed.
+        // SAFETY: the pointer refers to the units of the row, and none of them is written during this borrow.
         unsafe { std::slice::from_raw_parts(self.table.row(row).cast(), self.width) }
     }
 
-    /// A row that is there, to be changed.
+    /// Returns an existing row for writing.
     #[inline]
     pub(crate) fn row_mut(&mut self, row: usize) -> &mut [T] {
-        // SAFETY: there the units of the row begin, and only the borrower reads or writes them.
+        // SAFETY: the pointer refers to the units of the row, and only the borrower accesses them.
         unsafe { std::slice::from_raw_parts_mut(self.table.row_mut(row).cast(), self.width) }
     }
 
     /// Appends a row of zeros.
     pub(crate) fn push(&mut self) {
-        // SAFETY: there the units of the row begin, which nobody else reads or writes.
+        // SAFETY: the pointer refers to the units of the row, which no other thread accesses.
         unsafe { ptr::write_bytes(self.table.push(), 0, self.table.row_bytes()) };
     }
 
-    /// Copies a row to the place of another one.
+    /// Copies a row over another one.
     pub(crate) fn copy(&mut self, from: usize, to: usize) {
         self.table.copy(from, to);
     }
@@ -452,67 +456,67 @@ pub(crate) struct ByteRows {
 }
 
 impl ByteRows {
-    /// No rows, of `width` bytes each when they come.
+    /// Creates an empty table for rows of `width` bytes.
     pub(crate) fn new(width: usize, account: Account) -> ByteRows {
         ByteRows::in_runs(width, 1, account)
     }
 
-    /// The same, of which `run` from each multiple of that number on lie one behind the other.
+    /// Like [`ByteRows::new`], with groups of `run` rows, from each multiple of that number on, contiguous in memory.
     pub(crate) fn in_runs(width: usize, run: usize, account: Account) -> ByteRows {
         ByteRows { table: Table::new(width, run, account) }
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub(crate) fn len(&self) -> usize {
         self.table.len
     }
 
-    /// Bytes of a row.
+    /// Length of a row in bytes.
     pub(crate) fn width(&self) -> usize {
         self.table.row_bytes()
     }
 
-    /// So many rows lie one behind the other, from each multiple of that number on.
+    /// The number of contiguous rows from each multiple of that number on.
     pub(crate) fn block_rows(&self) -> usize {
         self.table.block_rows()
     }
 
-    /// So many rows lie one behind the other from one on, whether they are there or not.
+    /// The number of contiguous rows from `row` on, whether they exist or not.
     #[inline]
     pub(crate) fn run_len(&self, row: usize) -> usize {
         self.block_rows() - self.table.layout.place(row).1
     }
 
-    /// Bytes of memory, allocator rounding included. O(1).
+    /// Size in memory in bytes, including allocator rounding. O(1).
     pub(crate) fn bytes(&self) -> usize {
         self.table.blocks.bytes
     }
 
-    /// The same, counted anew; for tests.
+    /// The same, recounted; for tests.
     pub(crate) fn recounted_bytes(&self) -> usize {
         self.table.blocks.recounted_bytes()
     }
 
-    /// A row that is there.
+    /// Returns an existing row.
     #[inline]
     pub(crate) fn row(&self, row: usize) -> &[u8] {
-        // SAFETY: there the bytes of the row begin, and nobody writes to them while this is borrowed.
+        // SAFETY: the pointer refers to the bytes of the row, and none of them is written during this borrow.
         unsafe { std::slice::from_raw_parts(self.table.row(row), self.table.row_bytes()) }
     }
 
-    /// Up to `count` rows from one on that is there: as many of them as are there and lie one behind the other.
+    /// Returns up to `count` rows from an existing one on: as many as exist and are contiguous.
     #[inline]
     pub(crate) fn run(&self, row: usize, count: usize) -> &[u8] {
         let begin = self.table.row(row);
         let count = count.min(self.run_len(row)).min(self.table.len - row);
-        // SAFETY: there so many rows begin in one block, and nobody writes to them while this is borrowed.
+        // SAFETY: that many rows are contiguous in one block, and none of them is written during this borrow.
         unsafe { std::slice::from_raw_parts(begin, count * self.table.row_bytes()) }
     }
 
-    /// Writes a row that is there.
+    /// Overwrites an existing row.
     pub(crate) fn set(&mut self, row: usize, bytes: &[u8]) {
         assert_eq!(bytes.len(), self.table.row_bytes(), "a row has its width");
-        // SAFETY: there the bytes of the row begin, which nobody else reads or writes.
+        // SAFETY: the pointer refers to the bytes of the row, which no other thread accesses.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.table.row_mut(row), bytes.len()) };
     }
 
@@ -525,11 +529,11 @@ impl ByteRows {
 
     /// Appends a row of zeros.
     pub(crate) fn push_zeros(&mut self) {
-        // SAFETY: there the bytes of the row begin, which nobody else reads or writes.
+        // SAFETY: the pointer refers to the bytes of the row, which no other thread accesses.
         unsafe { ptr::write_bytes(self.table.push(), 0, self.table.row_bytes()) };
     }
 
-    /// Copies a row to the place of another one.
+    /// Copies a row over another one.
     pub(crate) fn copy(&mut self, from: usize, to: usize) {
         self.table.copy(from, to);
     }
@@ -539,7 +543,7 @@ impl ByteRows {
         self.table.pop();
     }
 
-    /// Removes a row by putting the last one in its place.
+    /// Removes a row and moves the last one into its place.
     pub(crate) fn swap_remove(&mut self, row: usize) {
         let last = self.table.len - 1;
         if row != last {
@@ -637,12 +641,12 @@ mod tests {
         (0..1000).for_each(|number| push(&mut rows, number));
         let mut copy = rows.clone();
         let block = Arc::as_ptr(rows.table.blocks.at(rows.table.layout.place(1000).0));
-        // Both append to the same block; the first one does it in place.
+        // Both append to the same block; the first one does so in place.
         push(&mut rows, 1);
         assert_eq!(Arc::as_ptr(rows.table.blocks.at(rows.table.layout.place(1000).0)), block);
         push(&mut copy, 2);
         assert_eq!((rows.row(1000), copy.row(1000)), (&[1; 8][..], &[2; 8][..]));
-        // What a copy has is not written again, though it was removed.
+        // Rows of a copy are not overwritten, although they were removed here.
         let second = rows.clone();
         (0..10).for_each(|_| rows.pop());
         (0..10).for_each(|_| push(&mut rows, 3));

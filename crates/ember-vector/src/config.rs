@@ -1,46 +1,46 @@
-//! What an index is made of: fixed when it is made.
+//! The parameters of an index, fixed at its creation.
 
 use crate::arena::Account;
 
-/// The most dimensions of a vector. Sums of products of bytes stay below 2^31 with that many.
+/// The maximum number of dimensions of a vector. Up to this number, sums of products of bytes stay below 2^31.
 pub const DIM_MAX: usize = 65_536;
 
-/// The least and the most links of a node of a graph on each level but the lowest, where it can have three times as many.
+/// The minimum number of links of a node on each level except the lowest, where it can have three times as many.
 pub const LINKS_MIN: usize = 4;
-/// The most; see [`LINKS_MIN`].
+/// The maximum number of links; see [`LINKS_MIN`].
 pub const LINKS_MAX: usize = 4096;
 
-/// The most lists.
+/// The maximum number of lists.
 pub const LISTS_MAX: usize = 65_536;
 
-/// What is meant by near.
+/// The distance metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
-    /// The angle between two vectors. Their lengths are taken out, and kept beside them.
+    /// The angle between two vectors. They are normalized, and their lengths are stored with them.
     Cosine,
-    /// The distance of two points.
+    /// The Euclidean distance.
     L2,
-    /// The inner product: the larger, the nearer.
+    /// The inner product: a larger one means nearer.
     InnerProduct,
 }
 
-/// How the numbers of a vector are kept.
+/// The storage format of a vector's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scalar {
-    /// As floats of 32 bits.
+    /// Floats of 32 bits.
     F32,
-    /// As floats of 16 bits (IEEE 754).
+    /// Floats of 16 bits (IEEE 754).
     F16,
-    /// As the upper half of floats of 32 bits.
+    /// The upper half of floats of 32 bits.
     Bf16,
-    /// As integers from -127 to 127 and the largest number of the vector.
+    /// Integers from -127 to 127, and the largest number of the vector.
     Int8,
-    /// As their signs.
+    /// Signs.
     Binary,
 }
 
 impl Scalar {
-    /// Bytes of a stored vector of so many dimensions.
+    /// The size of a stored vector of `dim` dimensions in bytes.
     pub fn bytes(self, dim: usize) -> usize {
         match self {
             Scalar::F32 => dim * 4,
@@ -51,55 +51,56 @@ impl Scalar {
     }
 }
 
-/// How neighbours are found.
+/// The search structure of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// By a graph of several levels (Malkov and Yashunin, 2016).
+    /// A graph of several levels (Malkov and Yashunin, 2016).
     Hnsw {
-        /// Links of a node on each level but the lowest, where it can have three times as many.
+        /// Links of a node on each level except the lowest, where it can have three times as many.
         links: usize,
     },
-    /// By lists around centres, of which a search looks at some. They are made when there are
-    /// [`crate::VECTORS_PER_LIST`] vectors for each; until then a search looks at all.
+    /// Lists around centroids, of which a search scans some. They are built when there are [`crate::VECTORS_PER_LIST`]
+    /// vectors for each list; until then a search scans all vectors.
     Ivf {
-        /// How many lists.
+        /// The number of lists.
         lists: usize,
     },
-    /// By looking at every vector.
+    /// None: every search scans all vectors.
     Flat,
 }
 
-/// What an index is made of.
+/// The parameters of an index.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// Numbers of a vector.
+    /// The number of dimensions.
     pub dim: usize,
-    /// What is meant by near.
+    /// The distance metric.
     pub metric: Metric,
-    /// How numbers are kept.
+    /// The storage format.
     pub scalar: Scalar,
-    /// How neighbours are found.
+    /// The search structure.
     pub kind: Kind,
-    /// What the allocator takes for a request of so many bytes: what [`crate::Index::memory_bytes`] counts with.
+    /// Returns the bytes that the allocator uses for a request of a given size; [`crate::Index::memory_bytes`] is based
+    /// on it.
     pub account: Account,
 }
 
-/// Why there is no such index.
+/// Why a configuration is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigError {
-    /// No dimensions, or more than [`DIM_MAX`].
+    /// There are no dimensions, or more than [`DIM_MAX`].
     Dimensions,
-    /// Fewer links than [`LINKS_MIN`] or more than [`LINKS_MAX`].
+    /// There are fewer links than [`LINKS_MIN`], or more than [`LINKS_MAX`].
     Links,
-    /// No lists, or more than [`LISTS_MAX`].
+    /// There are no lists, or more than [`LISTS_MAX`].
     Lists,
 }
 
 impl Config {
-    /// Whether there can be such an index.
+    /// Checks the parameters.
     ///
     /// # Errors
-    /// Why not.
+    /// The parameter that is out of range.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.dim == 0 || self.dim > DIM_MAX {
             return Err(ConfigError::Dimensions);

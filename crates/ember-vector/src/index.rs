@@ -1,4 +1,4 @@
-//! The index: vectors, and the links by which they are found.
+//! The index: vectors, and the structure for searching them.
 
 use crate::config::{Config, ConfigError, Kind, Metric};
 use crate::graph::Graph;
@@ -11,59 +11,59 @@ use crate::random::{level_of, split_mix};
 use crate::search::{Hit, SCANNED_AT_ONCE, Scratch, key};
 use crate::space::Space;
 
-/// The most vectors of an index: in lists, their places have numbers of 32 bits, some of which are empty.
+/// The maximum number of vectors in an index: in lists, their places have 32-bit numbers, some of which are unused.
 pub const SLOTS_MAX: usize = u32::MAX as usize - PLACES_SPARE;
 
-/// An index that takes at most this many bytes of vectors is searched by looking at all of them: that takes no longer than
-/// following links, and finds all.
+/// An index whose vectors take at most this many bytes is searched by scanning all of them: that takes no longer than
+/// following links, and is exact.
 const SCANNED_MAX_BYTES: usize = 256 * 1024;
 
-/// Slots that are asked whether they pass a filter, to know how many do: so many, or until so many have passed.
+/// Slots sampled to estimate the share that passes a filter: this many, or fewer once `SAMPLE_TAKEN` have passed.
 const SAMPLE: u32 = 512;
 const SAMPLE_TAKEN: u32 = 8;
 
-/// Of a filtered search: how often what is asked for is to be among what is near, with what does not pass.
+/// For filtered searches: the factor by which the accepted vectors expected in the beam exceed the requested number.
 const TAKEN_IN_BEAM: f64 = 1.5;
 
-/// Of a filtered search: vectors that are looked at one behind the other in the time in which one link of a node of the beam
-/// is followed.
+/// For filtered searches: contiguous vectors that can be scanned in the time of following one link of a node in the
+/// beam.
 const SCANNED_PER_LINK: usize = 2;
 
-/// The same of vectors that are picked here and there.
+/// The same for scattered vectors.
 const LISTED_PER_LINK: usize = 2;
 
-/// How many parts ahead of lists a scan has vectors fetched: about as far as one of all vectors does.
+/// How many parts ahead a scan of lists prefetches: about as far as a scan of all vectors does.
 const PARTS_AHEAD: usize = 1;
 
-/// Vectors, and the links by which they are found.
+/// Vectors, and the structure for searching them.
 #[derive(Clone, Debug)]
 pub struct Index {
     pub(crate) config: Config,
     pub(crate) space: Space,
-    /// Of [`Kind::Hnsw`].
+    /// For [`Kind::Hnsw`].
     pub(crate) graph: Option<Graph>,
-    /// Of [`Kind::Ivf`], once they are made.
+    /// For [`Kind::Ivf`], once they are built.
     pub(crate) lists: Option<Box<Lists>>,
-    /// Who makes lists, if anybody does.
+    /// The training in progress, if any.
     pub(crate) training: Option<Box<Claim>>,
-    /// Whether lists are to be made whatever the size.
+    /// Whether lists were requested regardless of the size.
     pub(crate) is_training_wanted: bool,
     pub(crate) len: usize,
-    /// Insertions so far.
+    /// The number of insertions so far.
     pub(crate) inserted: u64,
-    /// What is not linked yet.
+    /// Vectors that are not linked yet.
     pub(crate) pending: Pending,
-    /// Slots whose vectors were removed from a graph that they are still in.
+    /// Slots of removed vectors that are still in the graph.
     pub(crate) dead: Vec<u32>,
-    /// How often a vector was removed or replaced: who plans links sees whether slots are what they were.
+    /// The number of removals and replacements, by which a plan detects that slots may have changed.
     pub(crate) moves: u64,
 }
 
 impl Index {
-    /// An index without vectors.
+    /// Creates an index without vectors.
     ///
     /// # Errors
-    /// If there can be no such index.
+    /// If the configuration is invalid.
     pub fn new(config: Config) -> Result<Index, ConfigError> {
         config.check()?;
         let graph = match config.kind {
@@ -85,37 +85,37 @@ impl Index {
         })
     }
 
-    /// What it is made of.
+    /// The configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// How many vectors there are.
+    /// The number of vectors.
     pub fn len(&self) -> usize {
         self.len - self.dead.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no vectors.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many slots there are: one for each vector and each dead one.
+    /// The number of slots: one for each vector and each dead slot.
     pub fn slots(&self) -> usize {
         self.len
     }
 
-    /// How many vectors were inserted or replaced so far: the number of the newest.
+    /// The number of insertions and replacements so far, which is the number of the newest.
     pub fn inserted(&self) -> u64 {
         self.inserted
     }
 
-    /// Goes on counting insertions behind this one, if it is higher than the last.
+    /// Continues the insertion count after this number, if it is higher.
     pub fn count_from(&mut self, inserted: u64) {
         self.inserted = self.inserted.max(inserted);
     }
 
-    /// Bytes of memory beyond the index itself, allocator rounding included. O(1).
+    /// Memory beyond the index itself in bytes, including allocator rounding. O(1).
     pub fn memory_bytes(&self) -> usize {
         self.space.memory_bytes()
             + self.graph.as_ref().map_or(0, Graph::memory_bytes)
@@ -136,7 +136,7 @@ impl Index {
         self.lists.as_ref().map_or(0, |lists| (self.config.account)(size_of::<Lists>()) + of(lists))
     }
 
-    /// Bytes of what is noted for a training.
+    /// Memory for the changes recorded for a training, in bytes.
     fn training_bytes(&self) -> usize {
         let Some(claim) = &self.training else { return 0 };
         let changes = match claim.changes_capacity() {
@@ -146,12 +146,12 @@ impl Index {
         (self.config.account)(size_of::<Claim>()) + changes
     }
 
-    /// Adds a vector and returns its slot, the one behind all others. Searches find it from now on; it is linked later
-    /// ([`Index::begin_linking`], [`Index::link_pending`]). `width` is how many near vectors its neighbours are to be chosen
-    /// from. O(dimensions).
+    /// Adds a vector and returns its slot, which follows all others. Searches find it from now on; it is linked later
+    /// ([`Index::begin_linking`], [`Index::link_pending`]). `width` is the number of near vectors from which its
+    /// neighbors are chosen. O(dimensions).
     ///
     /// # Panics
-    /// If it has other dimensions than the index, or there are [`SLOTS_MAX`] vectors.
+    /// If its dimensions differ from those of the index, or there are [`SLOTS_MAX`] vectors.
     pub fn add(&mut self, vector: &Prepared, width: usize) -> u32 {
         assert!(self.len < SLOTS_MAX, "the owner looks whether there is room");
         let slot = self.len as u32;
@@ -173,20 +173,20 @@ impl Index {
         slot
     }
 
-    /// As [`Index::add`], and links it. O(width · log n) distances.
+    /// Like [`Index::add`], and links the vector. O(width · log n) distances.
     ///
     /// # Panics
-    /// The same.
+    /// As for [`Index::add`].
     pub fn insert(&mut self, vector: &Prepared, width: usize, scratch: &mut Scratch) -> u32 {
         let slot = self.add(vector, width);
         self.link_slot(slot, scratch);
         slot
     }
 
-    /// Puts another vector in the place of that of a slot. As a new one it is linked later.
+    /// Replaces the vector of a slot. Like a new one, it is linked later.
     ///
     /// # Panics
-    /// If it has other dimensions than the index, or there is no such slot.
+    /// If its dimensions differ from those of the index, or there is no such slot.
     pub fn exchange(&mut self, slot: u32, vector: &Prepared, width: usize, scratch: &mut Scratch) {
         let row = self.space.row_of(vector);
         self.inserted += 1;
@@ -213,22 +213,22 @@ impl Index {
         self.pending.push(slot, self.inserted, width);
     }
 
-    /// As [`Index::exchange`], and links it.
+    /// Like [`Index::exchange`], and links the vector.
     ///
     /// # Panics
-    /// The same.
+    /// As for [`Index::exchange`].
     pub fn replace(&mut self, slot: u32, vector: &Prepared, width: usize, scratch: &mut Scratch) {
         self.exchange(slot, vector, width, scratch);
         self.link_slot(slot, scratch);
     }
 
-    /// Whether removing a vector means to mend a graph, so that it can be left for later ([`Index::kill`]).
+    /// Whether removing a vector requires a graph repair, which can be deferred ([`Index::kill`]).
     pub fn is_mended(&self) -> bool {
         self.graph.is_some()
     }
 
-    /// Removes a vector from what searches find. Its slot stays, dead, until [`Index::remove`] buries it: the graph is
-    /// mended then. O(pending vectors).
+    /// Hides a vector from searches. Its slot stays, dead, until [`Index::remove`] repairs the graph. O(pending
+    /// vectors).
     ///
     /// # Panics
     /// If there is no such slot, it is dead already, or there is no graph.
@@ -242,7 +242,7 @@ impl Index {
         self.dead.push(slot);
     }
 
-    /// How many slots are dead.
+    /// The number of dead slots.
     pub fn dead(&self) -> usize {
         self.dead.len()
     }
@@ -253,12 +253,12 @@ impl Index {
         !self.dead.is_empty() && self.graph.as_ref().is_some_and(|graph| graph.is_dead(slot))
     }
 
-    /// Dead slots, those that are to be buried first last.
+    /// Dead slots; those to be removed first are last.
     pub fn dead_slots(&self) -> &[u32] {
         &self.dead
     }
 
-    /// Notes that one slot is not dead any more, and that what was in another one is in its place.
+    /// Removes a slot from the dead ones, and records that `last` has moved into its place.
     fn forget_dead(&mut self, slot: u32, last: u32) {
         if self.is_dead(slot) {
             let at = self.dead.iter().rposition(|&dead| dead == slot).expect("dead slots are noted");
@@ -273,7 +273,7 @@ impl Index {
         }
     }
 
-    /// Removes the vector of a slot, or what is left of a dead one. The one in the last slot takes its place.
+    /// Removes the vector of a slot, or a dead slot. The last slot moves into its place.
     ///
     /// # Panics
     /// If there is no such slot.
@@ -312,8 +312,8 @@ impl Index {
         self.len -= 1;
     }
 
-    /// An index of the same vectors in the same slots, its graph or lists made anew. O(n · width · log n) distances, or
-    /// O(n · lists).
+    /// Returns an index of the same vectors in the same slots, with a newly built graph or lists. O(n · width · log n)
+    /// distances, or O(n · lists).
     ///
     /// # Panics
     /// If there are dead slots.
@@ -343,22 +343,22 @@ impl Index {
         }
     }
 
-    /// The vector of a slot as it is stored.
+    /// The stored form of a slot's vector.
     pub fn stored(&self, slot: u32) -> Prepared {
         self.space.stored(self.row(slot))
     }
 
-    /// The vector of a slot, as far as it was kept: of cosine with the length that was taken out, but for bits.
+    /// The vector of a slot as far as it is stored: for cosine multiplied by its length, except for bits.
     pub fn vector(&self, slot: u32) -> Vec<f32> {
         self.space.vector(self.row(slot))
     }
 
-    /// How far the vectors of two slots are from each other; see [`Hit::distance`].
+    /// The distance between the vectors of two slots; see [`Hit::distance`].
     pub fn distance_between(&self, a: u32, b: u32) -> f32 {
         self.space.distance(self.row(a), self.row(b))
     }
 
-    /// How far a vector is from that of a slot; see [`Hit::distance`].
+    /// The distance between a vector and that of a slot; see [`Hit::distance`].
     pub fn distance(&self, query: &Prepared, slot: u32) -> f32 {
         self.space.distance(&self.space.row_of(query), self.row(slot))
     }
@@ -368,17 +368,17 @@ impl Index {
         self.graph.as_ref().map_or(0, |graph| graph.level(slot))
     }
 
-    /// The highest level of all; 0 without a graph.
+    /// The highest level of the graph; 0 without a graph.
     pub fn top_level(&self) -> usize {
         self.graph.as_ref().map_or(0, Graph::top)
     }
 
-    /// The slots that one is linked with on a level that it is on, dead ones too; none without a graph.
+    /// The slots that a slot is linked with on one of its levels, including dead ones; none without a graph.
     pub fn neighbours(&self, slot: u32, level: usize) -> Vec<u32> {
         self.graph.as_ref().map_or(Vec::new(), |graph| graph.neighbours(slot, level).to_vec())
     }
 
-    /// Whether a search looks at all vectors.
+    /// Whether a search scans all vectors.
     pub fn is_scanned(&self) -> bool {
         self.graph.is_none() && self.lists.is_none()
             || self.len * self.config.scalar.bytes(self.config.dim) <= SCANNED_MAX_BYTES
@@ -389,12 +389,12 @@ impl Index {
         self.lists.as_ref()?.list_of(slot)
     }
 
-    /// The centres of the lists, row behind row, and how many vectors there were when they were made.
+    /// The centroids of the lists, concatenated, and the number of vectors at their training.
     pub fn centres(&self) -> Option<(Vec<f32>, usize)> {
         self.lists.as_ref().map(|lists| (lists.centres(), lists.trained_len))
     }
 
-    /// About how many distances a search of so many near vectors, or in so many lists, computes.
+    /// The approximate number of distances for a search of `width` near vectors, or in `width` lists.
     pub fn distances_of_search(&self, width: usize) -> usize {
         if let Some(lists) = self.lists.as_ref().filter(|_| !self.is_scanned()) {
             let looked_at = self.len.saturating_mul(width.min(lists.count())) / lists.count();
@@ -408,8 +408,8 @@ impl Index {
         }
     }
 
-    /// The `most` nearest vectors, the nearest first. `width` is how many near ones are looked for in a graph, or how many
-    /// lists are looked at: the more, the surer it is that none is missed.
+    /// Returns the `most` nearest vectors, nearest first. `width` is the number of candidates in a graph, or of lists
+    /// to scan: larger values raise the recall.
     pub fn search<'s>(
         &self,
         query: &Prepared,
@@ -432,8 +432,8 @@ impl Index {
         &scratch.hits
     }
 
-    /// The `most` nearest vectors of those that `keep` takes. In the graph no more than about `distances_max` distances are
-    /// computed; then what was found is the result, even if it is less than `most`.
+    /// Returns the `most` nearest vectors that `keep` accepts. In a graph at most about `distances_max` distances are
+    /// computed; the result is what was found by then, even if fewer than `most`.
     pub fn search_within<'s>(
         &self,
         query: &Prepared,
@@ -464,8 +464,8 @@ impl Index {
         &scratch.hits
     }
 
-    /// The `most` nearest vectors of those that `keep` takes, and so many if there are so many. If few are taken, all are
-    /// looked at; else those that are met on the way through the graph.
+    /// Returns the `most` nearest vectors that `keep` accepts, or all accepted ones if there are fewer. If few are
+    /// accepted, all vectors are scanned; otherwise the graph is searched.
     pub fn search_filtered<'s>(
         &self,
         query: &Prepared,
@@ -475,7 +475,7 @@ impl Index {
         scratch: &'s mut Scratch,
     ) -> &'s [Hit] {
         if self.lists.is_some() {
-            // Lists are looked at until there are enough.
+            // Lists are scanned until there are enough results.
             return self.search_within(query, most, width, usize::MAX, keep, scratch);
         }
         let width = width.max(most).max(1);
@@ -487,7 +487,7 @@ impl Index {
         }
         let mut keep = |slot: u32| !self.is_dead(slot) && keep(slot);
         let share = self.share_taken(&mut keep);
-        // As many more as are needed that what is asked for passes, and beyond those as many as without a filter.
+        // Wide enough that the requested number passes, plus the margin of a search without a filter.
         let beam_width = (TAKEN_IN_BEAM * most as f64 / share) as usize + (width - most);
         if most == 0 || share == 0.0 || self.len < beam_width.saturating_mul(graph.links * SCANNED_PER_LINK) {
             return self.search_all(query, most, keep, scratch);
@@ -496,7 +496,7 @@ impl Index {
         let from = graph.descend(&self.space, &row, 0, entry);
         let mut beam = Beam { distances_max: self.len / 4, ..Beam::new(0, from, beam_width) };
         while !graph.find_taken(&self.space, &row, (beam, most), &mut keep, scratch) {
-            // Fewer are taken near it than elsewhere.
+            // Fewer vectors are accepted near the query than elsewhere.
             beam.width *= 2;
             if beam.width.saturating_mul(graph.links * SCANNED_PER_LINK) > self.len {
                 return self.search_all(query, most, keep, scratch);
@@ -507,7 +507,7 @@ impl Index {
         &scratch.hits
     }
 
-    /// The `most` nearest of the vectors of some slots, exactly. Dead ones are left out. O(slots).
+    /// Returns the `most` nearest vectors of given slots, exactly. Skips dead slots. O(slots).
     pub fn search_listed<'s>(
         &self,
         query: &Prepared,
@@ -532,15 +532,15 @@ impl Index {
         &scratch.hits
     }
 
-    /// Up to how many slots [`Index::search_listed`] takes less time than [`Index::search_filtered`] with a filter that
-    /// takes these, about.
+    /// The approximate number of slots up to which [`Index::search_listed`] is faster than [`Index::search_filtered`]
+    /// with a filter that accepts these slots.
     pub fn listed_max(&self, most: usize, width: usize) -> usize {
         if let Some(lists) = self.lists.as_ref().filter(|_| !self.is_scanned()) {
             return 2 * (self.len.saturating_mul(width.min(lists.count())) / lists.count());
         }
         match &self.graph {
             Some(graph) if !self.is_scanned() => {
-                // That many that a beam of the width for their share takes as long.
+                // The number for which a beam of the width for their share takes equally long.
                 let per_width = (graph.links * LISTED_PER_LINK) as f64;
                 let fixed = width.saturating_sub(most) as f64 * per_width;
                 let of_share = TAKEN_IN_BEAM * most as f64 * self.len as f64 * per_width;
@@ -550,8 +550,8 @@ impl Index {
         }
     }
 
-    /// About the share of slots that a filter takes; 0 if it is very small. Which slots are asked follows from how many
-    /// there are, so the same search has the same result.
+    /// Estimates the share of slots that a filter accepts; 0 if it is very small. The sampled slots depend only on the
+    /// number of slots, so that equal searches have equal results.
     fn share_taken(&self, keep: &mut impl FnMut(u32) -> bool) -> f64 {
         let mut taken = 0;
         for asked in 1..=SAMPLE {
@@ -564,7 +564,7 @@ impl Index {
         f64::from(taken) / f64::from(SAMPLE)
     }
 
-    /// Looks at `width` lists, and at more of them until `most` vectors are found or so many distances are computed.
+    /// Scans `width` lists, and further ones until `most` vectors are found or `distances_max` distances are computed.
     fn search_lists(
         &self,
         lists: &Lists,
@@ -599,7 +599,7 @@ impl Index {
         scratch.finish(most);
     }
 
-    /// Looks at parts of lists until more than `distances_max` distances are computed.
+    /// Scans parts of lists until more than `distances_max` distances are computed.
     fn offer_parts<'p>(
         &self,
         lists: &Lists,
@@ -620,8 +620,8 @@ impl Index {
         }
     }
 
-    /// Looks at rows that lie one behind the other, of slots that are told by number, while the next ones are fetched. Only
-    /// those that are near enough are asked whether they are taken: that may take longer than a distance.
+    /// Scans contiguous rows, whose slots `slot_of` returns, and prefetches the next ones meanwhile. `keep` is called
+    /// only for those near enough, because it may take longer than a distance.
     fn offer_rows(
         &self,
         row: &[u8],
@@ -651,7 +651,7 @@ impl Index {
         }
     }
 
-    /// Looks at those that are not linked yet.
+    /// Compares the vectors that are not linked yet.
     fn offer_pending(
         &self,
         row: &[u8],
@@ -664,7 +664,7 @@ impl Index {
         }
     }
 
-    /// The `most` nearest vectors of those that `keep` takes, exactly. O(n).
+    /// Returns the `most` nearest vectors that `keep` accepts, exactly. O(n).
     pub fn search_all<'s>(
         &self,
         query: &Prepared,
@@ -690,7 +690,8 @@ impl Index {
         &scratch.hits
     }
 
-    /// What users of a metric are told: with cosine the distance 0 to 2, with L2 the distance, with the inner product that.
+    /// Converts a distance to the one shown to users: with cosine 0 to 2, with L2 the distance, with the inner product
+    /// that.
     pub fn told(&self, distance: f32) -> f32 {
         match self.config.metric {
             Metric::Cosine => distance,
@@ -699,10 +700,10 @@ impl Index {
         }
     }
 
-    /// Checks what must always hold; for tests. O(n).
+    /// Checks the invariants; for tests. O(n).
     ///
     /// # Panics
-    /// If something does not.
+    /// If one is violated.
     pub fn check_invariants(&self) {
         let recounted = self.space.recounted_bytes()
             + self.graph.as_ref().map_or(0, Graph::recounted_bytes)
@@ -720,7 +721,7 @@ impl Index {
             assert_eq!(pending.len(), self.pending.len());
             let dead: std::collections::BTreeSet<u32> = self.dead.iter().copied().collect();
             assert_eq!(dead.len(), self.dead.len());
-            // One that has died before it was linked has no links, and nobody gives it some.
+            // A node that died before it was linked has no links and gets none.
             assert!((0..self.len as u32).all(|slot| graph.is_dead(slot) == dead.contains(&slot)
                 && (graph.is_pending(slot) == pending.contains(&slot) || graph.is_dead(slot))));
         } else {

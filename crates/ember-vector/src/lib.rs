@@ -1,17 +1,17 @@
-//! An index of vectors: the nearest ones to a given vector, by a graph, by lists or exactly.
+//! An index of vectors that finds the nearest ones to a given vector, by a graph, by lists or exactly.
 //!
-//! * Vectors stand in *slots* 0, 1, 2, … without gaps. A removed one is filled by the last ([`Index::remove`]), so owners
-//!   keep what else they know in arrays of their own.
-//! * Removal is real: links are mended, memory is given back.
-//! * A vector can be added in a moment ([`Index::add`]) and linked later, by other threads while it is searched
+//! * Vectors are in *slots* 0, 1, 2, … without gaps. The last one moves into the slot of a removed one
+//!   ([`Index::remove`]), so owners can keep further data in arrays.
+//! * Removal is complete: links are repaired, memory is freed.
+//! * A vector can be added quickly ([`Index::add`]) and linked later, by other threads during searches
 //!   ([`Index::begin_linking`]). Searches find it meanwhile.
-//! * Lists are made in steps, by any thread, beside changes and searches ([`Index::begin_training`]).
+//! * Lists are built in steps, on any thread, during changes and searches ([`Index::begin_training`]).
 //! * [`Index::memory_bytes`] is exact, and known at any time.
-//! * A clone shares all blocks of rows with the original and costs a pointer for each of them; a block is copied when one of
-//!   the two changes it first. So a clone is a view of one moment.
-//! * Distances are computed by the instructions that the processor has; results of bytes and bits are the same on all.
+//! * A clone shares all blocks of rows with the original and costs one pointer for each group of blocks; a block is
+//!   copied when one of the two first changes it. So a clone is a snapshot view.
+//! * Distances use the instructions of the processor; results for bytes and bits are identical on all processors.
 //!
-//! The crate starts no thread, reads no clock and no random numbers: what is chosen by chance follows from the number of
+//! The crate starts no thread and reads no clock and no random source: random choices follow from the number of
 //! insertions.
 //!
 //! ```

@@ -1,30 +1,30 @@
-//! Vectors as they are stored, and back.
+//! Conversion of vectors to and from their stored form.
 //!
-//! All of this is scalar code in one fixed order, so the stored bytes are the same on every processor. With cosine they are
-//! those of Redis's vector sets, which its files and `VEMB … RAW` show.
+//! All of this is scalar code in one fixed order, so the stored bytes are identical on every processor. With cosine
+//! they equal those of Redis's vector sets, which its files and `VEMB … RAW` show.
 
 use crate::config::{Metric, Scalar};
 
-/// A vector in the form in which an index stores it.
+/// A vector in the stored form of an index.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prepared {
     /// The numbers.
     pub(crate) bytes: Vec<u8>,
-    /// What is kept beside them.
+    /// The facts stored with them.
     pub(crate) facts: Facts,
 }
 
-/// What is kept beside the numbers of a vector.
+/// The facts stored with the numbers of a vector.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Facts {
-    /// With [`Metric::Cosine`] the length that was taken out, 1 for one of zeros only; with [`Metric::L2`] the squared
-    /// length of what is stored, else 1.
+    /// With [`Metric::Cosine`] the original length, or 1 for a zero vector; with [`Metric::L2`] the squared length of
+    /// the stored vector; otherwise 1.
     pub norm: f32,
-    /// The largest number, for [`Scalar::Int8`]; else 0.
+    /// The largest number for [`Scalar::Int8`], otherwise 0.
     pub range: f32,
 }
 
-/// The length of a vector: the root of the sum of groups of four squares.
+/// The length of a vector: the root of the sum of squares, added in groups of four.
 fn norm(vector: &[f32]) -> f32 {
     let (groups, rest) = vector.as_chunks::<4>();
     let mut sum = 0.0;
@@ -38,8 +38,8 @@ fn norm(vector: &[f32]) -> f32 {
 }
 
 impl Prepared {
-    /// The form in which a vector is stored. What is not finite gives distances that are not numbers, so callers refuse it.
-    /// O(dimensions).
+    /// Converts a vector to its stored form. Numbers that are not finite yield distances that are NaN, so callers
+    /// refuse them. O(dimensions).
     pub fn new(vector: &[f32], metric: Metric, scalar: Scalar) -> Prepared {
         let mut scaled = vector.to_vec();
         let mut facts = Facts { norm: 1.0, range: 0.0 };
@@ -57,20 +57,20 @@ impl Prepared {
         Prepared { bytes, facts }
     }
 
-    /// The numbers as they are stored.
+    /// The stored numbers.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// What is kept beside them.
+    /// The facts stored with them.
     pub fn facts(&self) -> Facts {
         self.facts
     }
 }
 
-/// Whether these can be the numbers of a vector that was stored.
+/// Whether these can be the numbers of a stored vector.
 pub(crate) fn are_finite(bytes: &[u8], facts: Facts, scalar: Scalar) -> bool {
-    // All are looked at, so that several are at once.
+    // No early exit, so that several are checked at once.
     let are_finite = |bytes| floats(bytes).fold(true, |are_finite, number| are_finite & number.is_finite());
     facts.norm.is_finite() && facts.range.is_finite() && (scalar != Scalar::F32 || are_finite(bytes))
 }
@@ -90,7 +90,7 @@ fn encode(vector: &[f32], scalar: Scalar, range: &mut f32) -> Vec<u8> {
             if largest == 0.0 {
                 return vec![0; vector.len()];
             }
-            // Numbers so small that this is infinite are all far below what a float of 32 bits tells from zero in a sum.
+            // If this overflows to infinity, the numbers are all far below the precision of a 32-bit float in a sum.
             let scale = 127.0 / largest;
             vector.iter().map(|number| (number * scale).round() as i8 as u8).collect()
         }
@@ -104,7 +104,7 @@ fn encode(vector: &[f32], scalar: Scalar, range: &mut f32) -> Vec<u8> {
     }
 }
 
-/// The numbers that are stored, without what was taken out. Those of bits are 1 and -1. O(dimensions).
+/// Decodes the stored numbers, without restoring the length. Those of bits are 1 and -1. O(dimensions).
 pub(crate) fn decode(bytes: &[u8], range: f32, scalar: Scalar, dim: usize) -> Vec<f32> {
     match scalar {
         Scalar::F32 => floats(bytes).collect(),
@@ -125,7 +125,7 @@ fn squared_length(bytes: &[u8], range: f32, scalar: Scalar, dim: usize) -> f32 {
     decode(bytes, range, scalar, dim).iter().map(|number| number * number).sum()
 }
 
-/// The vector that was stored, as far as it was kept: with the length that was taken out, but for bits. O(dimensions).
+/// Restores the vector as far as it is stored: with its original length, except for bits. O(dimensions).
 pub(crate) fn restored(bytes: &[u8], facts: Facts, metric: Metric, scalar: Scalar, dim: usize) -> Vec<f32> {
     let mut vector = decode(bytes, facts.range, scalar, dim);
     if metric == Metric::Cosine && scalar != Scalar::Binary {
@@ -134,7 +134,7 @@ pub(crate) fn restored(bytes: &[u8], facts: Facts, metric: Metric, scalar: Scala
     vector
 }
 
-/// The nearest float of 16 bits, of two equally near ones the even one.
+/// Rounds to the nearest float of 16 bits, ties to even.
 pub(crate) fn f16_from_f32(number: f32) -> u16 {
     let bits = number.to_bits();
     let sign = ((bits >> 16) & 0x8000) as u16;
@@ -142,11 +142,11 @@ pub(crate) fn f16_from_f32(number: f32) -> u16 {
     if magnitude > 0x7F80_0000 {
         return sign | 0x7E00;
     }
-    // From 65,520 on the nearest is infinite.
+    // From 65,520 on the result is infinite.
     if magnitude >= 0x477F_F000 {
         return sign | 0x7C00;
     }
-    // Below 2^-14 they are multiples of 2^-24; adding a power of two in which that is the last place rounds.
+    // Below 2^-14 results are multiples of 2^-24; adding a power of two in which that is the last place rounds.
     if magnitude < 0x3880_0000 {
         let rounded = f32::from_bits(magnitude) + 0.5;
         return sign | (rounded.to_bits() - 0.5f32.to_bits()) as u16;
@@ -155,7 +155,7 @@ pub(crate) fn f16_from_f32(number: f32) -> u16 {
     sign | ((magnitude - 0x3800_0000 + 0xFFF + odd) >> 13) as u16
 }
 
-/// The number that a float of 16 bits is.
+/// Converts a float of 16 bits.
 pub(crate) fn f32_from_f16(half: u16) -> f32 {
     let sign = u32::from(half & 0x8000) << 16;
     let magnitude = u32::from(half & 0x7FFF);
@@ -168,7 +168,7 @@ pub(crate) fn f32_from_f16(half: u16) -> f32 {
     f32::from_bits(sign | bits)
 }
 
-/// The nearest of the floats whose lower half is zero, of two equally near ones the even one.
+/// Rounds to the nearest float whose lower half is zero, ties to even, and returns its upper half.
 pub(crate) fn bf16_from_f32(number: f32) -> u16 {
     let bits = number.to_bits();
     if number.is_nan() {
@@ -177,7 +177,7 @@ pub(crate) fn bf16_from_f32(number: f32) -> u16 {
     ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) as u16
 }
 
-/// The number that these are the upper bits of.
+/// Returns the float with these upper bits.
 pub(crate) fn f32_from_bf16(half: u16) -> f32 {
     f32::from_bits(u32::from(half) << 16)
 }
@@ -191,7 +191,7 @@ mod tests {
         for half in (0..0x7C00u16).chain(0x8000..0xFC00) {
             let number = f32_from_f16(half);
             assert_eq!(f16_from_f32(number), half, "{number}");
-            // Half way to the next one it is the even one, a little further the next.
+            // The middle rounds to the even one, anything above it to the next.
             if half & 0x7FFF != 0x7BFF {
                 let next = f32_from_f16(half + 1);
                 let middle = (number + next) / 2.0;

@@ -1,6 +1,6 @@
-//! Numbers that look random and follow from others.
+//! Pseudorandom numbers.
 
-/// A number that follows from another one (Steele, Lea and Flood, SplitMix64).
+/// Returns the next number of SplitMix64 (Steele, Lea and Flood) for a state.
 pub(crate) fn split_mix(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -8,18 +8,18 @@ pub(crate) fn split_mix(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// A number that follows from two and a secret, and that nobody can tell without it: a product of two factors which the
-/// secret hides, its halves put together.
+/// Returns a number that depends on two others and a secret, and cannot be predicted without it: the halves of the
+/// product of two factors hidden by the secret, combined by exclusive or.
 #[inline]
 pub(crate) fn mixed(a: u64, b: u64, secret: [u64; 2]) -> u64 {
     let product = u128::from(a ^ secret[0]) * u128::from(b ^ secret[1]);
     product as u64 ^ (product >> 64) as u64
 }
 
-/// The highest level that a node can have.
+/// The maximum level of a node.
 pub const LEVEL_MAX: usize = 16;
 
-/// The level of the node with this number: each one above 0 with a probability of 1 in `links`.
+/// The level of the node with this number: it reaches each level above 0 with a probability of 1 in `links`.
 pub(crate) fn level_of(number: u64, links: usize) -> usize {
     let mut random = split_mix(number);
     let mut level = 0;

@@ -1,4 +1,4 @@
-//! An index from what was saved of one.
+//! Restores an index from saved vectors and links.
 
 use crate::config::{Config, ConfigError, Kind, LISTS_MAX};
 use crate::graph::Graph;
@@ -8,58 +8,58 @@ use crate::quantize::{Facts, are_finite};
 use crate::random::{LEVEL_MAX, mixed};
 use crate::search::Scratch;
 
-/// Near vectors that neighbours of a node are chosen from whose saved links are not of use.
+/// Near vectors from which the neighbors of a node with unusable saved links are chosen.
 const WIDTH: usize = 200;
 
-/// Why something is not the next vector of an index.
+/// Why a saved vector is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestoreError {
-    /// It has other dimensions.
+    /// Its dimensions differ from those of the index.
     Dimensions,
-    /// It has something that is not finite.
+    /// A number is not finite.
     Numbers,
-    /// It is on more levels than there are.
+    /// Its level exceeds the maximum.
     Level,
-    /// There are too many already.
+    /// The index is full.
     Full,
-    /// Centres of lists that are none, or vectors in lists that there are not.
+    /// Centroids are invalid, or vectors are in lists that do not exist.
     Lists,
 }
 
-/// An index that is being made of saved vectors and their links.
+/// An index being restored from saved vectors and their links.
 ///
-/// Links may be wrong in any way: only what they say in both directions is taken, and what cannot be reached then is linked
-/// anew.
+/// Links may be wrong in any way: only those that exist in both directions are accepted, and nodes that cannot be
+/// reached then are linked again.
 ///
-/// Whether all go both ways is not looked up, for that would be a cache miss for each link. Each adds a number that follows
-/// from its two ends, or takes it away, by its direction: if nothing is left over, they do, but for a chance of one in 2^64
-/// that nobody can better who does not know a secret. Then the graph is right as it is.
+/// Looking up each link's counterpart would be a cache miss per link. Instead each link adds or subtracts, depending on
+/// its direction, a number derived from its two ends: if the sum is zero, all links go both ways, except with a
+/// probability of 2^-64, which cannot be raised without knowing a secret. Then the graph is accepted as it is.
 #[derive(Debug)]
 pub struct Restore {
     index: Index,
     secret: [u64; 2],
-    /// What links of one direction have left over.
+    /// The sum over all links, by direction.
     one_sided: u64,
-    /// The next row, and the next links.
+    /// Buffers for the next row and the next links.
     row: Vec<u8>,
     links: Vec<u32>,
 }
 
 impl Restore {
-    /// Nothing restored yet. The secret is one that who has saved the links cannot know.
+    /// Begins with an empty index. The secret must be unknown to the party that saved the links.
     ///
     /// # Errors
-    /// If there can be no such index.
+    /// If the configuration is invalid.
     pub fn new(config: Config, secret: [u64; 2]) -> Result<Restore, ConfigError> {
         let index = Index::new(config)?;
         Ok(Restore { index, secret, one_sided: 0, row: Vec::new(), links: Vec::new() })
     }
 
-    /// Adds the vector of the next slot: its numbers as they were stored, what was kept beside them, and the highest level
-    /// of its node. O(dimensions).
+    /// Adds the vector of the next slot: its stored numbers and facts, and the highest level of its node.
+    /// O(dimensions).
     ///
     /// # Errors
-    /// If it is none of this index.
+    /// If it does not fit this index.
     pub fn push(&mut self, numbers: &[u8], facts: Facts, level: usize) -> Result<(), RestoreError> {
         let Index { config, space, graph, len, .. } = &mut self.index;
         if numbers.len() != config.scalar.bytes(config.dim) {
@@ -83,8 +83,8 @@ impl Restore {
         Ok(())
     }
 
-    /// Sets the links of a slot on a level, both of which are there, once. What cannot be a link is left out. O(links²)
-    /// comparisons of numbers.
+    /// Sets the links of a slot on a level. Both must exist, and each pair may be set once. Invalid links are left out.
+    /// O(links²) comparisons of numbers.
     ///
     /// # Panics
     /// If there is no such slot or level.
@@ -94,7 +94,7 @@ impl Restore {
         let capacity = graph.capacity(level);
         self.links.clear();
         for link in links {
-            // All are on the lowest level, without a look at them.
+            // All nodes are on the lowest level, so no lookup is needed there.
             let is_there = (link as usize) < *len && (level == 0 || graph.level(link) >= level);
             if is_there && link != slot && self.links.len() < capacity && !self.links.contains(&link) {
                 self.links.push(link);
@@ -107,11 +107,11 @@ impl Restore {
         graph.set_links(slot, level, &self.links);
     }
 
-    /// Sets the lists of an index of that kind, behind its last vector: the centres, how many vectors they were made of, and
-    /// the list of each slot.
+    /// Sets the lists of an index with lists, after its last vector: the centroids, the number of vectors at their
+    /// training, and the list of each slot.
     ///
     /// # Errors
-    /// If they are none of this index.
+    /// If they do not fit this index.
     pub fn lists(
         &mut self,
         centres: &[f32],
@@ -130,8 +130,8 @@ impl Restore {
         Ok(())
     }
 
-    /// The index, and how many nodes had to be linked anew. `inserted` is what [`Index::inserted`] goes on from. O(n) if no
-    /// link is wrong.
+    /// Returns the index and the number of nodes that were linked again. [`Index::inserted`] continues from `inserted`.
+    /// O(n) if all links are valid.
     pub fn finish(self, inserted: u64, scratch: &mut Scratch) -> (Index, usize) {
         let mut index = self.index;
         index.inserted = inserted;

@@ -1,35 +1,35 @@
-//! What a search keeps while it runs, and what it finds.
+//! Working memory and results of searches.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Distances that a scan computes before it looks at them.
+/// Distances that a scan computes before it evaluates them.
 pub(crate) const SCANNED_AT_ONCE: usize = 64;
 
-/// A vector that was found.
+/// A search result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hit {
-    /// Where it is.
+    /// Its slot.
     pub slot: u32,
-    /// How far: with cosine 0 to 2; with L2 the square of the distance; with the inner product that, negative.
+    /// Its distance: with cosine 0 to 2; with L2 the squared distance; with the inner product its negative.
     pub distance: f32,
 }
 
-/// A distance and a slot in one number: in the order of distances, what is no number last, equal ones by slot.
+/// Combines a distance and a slot into one number that sorts by distance, NaN last, and then by slot.
 pub(crate) fn key(distance: f32, slot: u32) -> u64 {
     let bits = if distance.is_nan() { f32::INFINITY } else { distance }.to_bits();
     let ordered = if bits >> 31 == 1 { !bits } else { bits | 1 << 31 };
     u64::from(ordered) << 32 | u64::from(slot)
 }
 
-/// The two of a key.
+/// Splits a key into distance and slot.
 pub(crate) fn hit(key: u64) -> Hit {
     let ordered = (key >> 32) as u32;
     let bits = if ordered >> 31 == 1 { ordered & !(1 << 31) } else { !ordered };
     Hit { slot: key as u32, distance: f32::from_bits(bits) }
 }
 
-/// Takes a key into the `most` smallest, if it belongs there.
+/// Adds a key to the `most` smallest, if it is one of them.
 #[inline]
 pub(crate) fn offer(nearest: &mut BinaryHeap<u64>, key: u64, most: usize) {
     if nearest.len() < most {
@@ -41,20 +41,21 @@ pub(crate) fn offer(nearest: &mut BinaryHeap<u64>, key: u64, most: usize) {
     }
 }
 
-/// What a key is to be below to be one of the `most` smallest.
+/// The exclusive upper limit for a key to be one of the `most` smallest.
 #[inline]
 pub(crate) fn farthest(nearest: &BinaryHeap<u64>, most: usize) -> u64 {
     nearest.peek().copied().filter(|_| nearest.len() >= most).unwrap_or(u64::MAX)
 }
 
-/// The nearest nodes so far, the nearest first, and which of them were looked at. Of a search that takes all nodes it is
-/// candidates and result in one: to move the part of an array behind a new node takes less time than two heaps do.
+/// The nearest nodes so far, nearest first, and which of them were visited. In a search that accepts all nodes it
+/// serves as candidates and result: moving the part of an array after a new node takes less time than maintaining two
+/// heaps.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     keys: Vec<u64>,
-    /// By place in `keys`.
+    /// Parallel to `keys`.
     were_looked_at: Vec<bool>,
-    /// Those before this place were looked at.
+    /// All nodes before this index were visited.
     next: usize,
 }
 
@@ -65,13 +66,13 @@ impl Pool {
         self.next = 0;
     }
 
-    /// What a key is to be below to be one of the `most` nearest.
+    /// The exclusive upper limit for a key to be one of the `most` nearest.
     #[inline]
     pub(crate) fn limit(&self, most: usize) -> u64 {
         if self.keys.len() < most { u64::MAX } else { self.keys[most - 1] }
     }
 
-    /// Takes a key below the limit. Whether it is the one to be looked at next.
+    /// Adds a key below the limit; returns whether it is the next one to visit.
     #[inline]
     pub(crate) fn take(&mut self, key: u64, most: usize) -> bool {
         if self.keys.len() == most {
@@ -88,7 +89,8 @@ impl Pool {
         is_next
     }
 
-    /// The nearest one that was not looked at, which is looked at now, and the one that is next, if nothing nearer comes.
+    /// Marks the nearest unvisited node as visited and returns it, with the node to visit next if no nearer one is
+    /// added.
     #[inline]
     pub(crate) fn look(&mut self) -> Option<(u64, Option<u32>)> {
         let at = self.waiting(self.next)?;
@@ -98,7 +100,7 @@ impl Pool {
         Some((self.keys[at], next.map(|next| self.keys[next] as u32)))
     }
 
-    /// Where the first one from a place on is that was not looked at.
+    /// The index of the first unvisited node from `from` on.
     #[inline]
     fn waiting(&self, from: usize) -> Option<usize> {
         let ahead = self.were_looked_at.get(from..)?.iter().position(|was_looked_at| !was_looked_at)?;
@@ -106,10 +108,10 @@ impl Pool {
     }
 }
 
-/// What a search keeps while it runs. It can be used for one search after the other, of any index.
+/// The working memory of a search. It can be reused for any number of searches, of any index.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    /// A bit for each slot that was seen.
+    /// A bit for each visited slot.
     seen: Vec<u64>,
     /// The words of `seen` that are not zero.
     seen_words: Vec<u32>,
@@ -117,16 +119,17 @@ pub struct Scratch {
     pub(crate) candidates: BinaryHeap<Reverse<u64>>,
     /// The nearest so far, the farthest of them first.
     pub(crate) nearest: BinaryHeap<u64>,
-    /// Both in one, where all are taken.
+    /// Candidates and result in one, if all nodes are accepted.
     pub(crate) pool: Pool,
-    /// Neighbours of one node that were not seen before.
+    /// The unvisited neighbors of one node.
     pub(crate) batch: Vec<u32>,
-    /// The result, the nearest first.
+    /// The result, nearest first.
     pub(crate) hits: Vec<Hit>,
 }
 
 impl Scratch {
-    /// Nothing seen yet of so many slots. O(seen before), or O(slots / 64) when there are more than ever.
+    /// Marks all of `slots` slots as unvisited. O(visited before), or O(slots / 64) when the number of slots reaches a
+    /// new maximum.
     pub(crate) fn begin(&mut self, slots: usize) {
         for word in self.seen_words.drain(..) {
             self.seen[word as usize] = 0;
@@ -138,7 +141,7 @@ impl Scratch {
         self.nearest.clear();
     }
 
-    /// Notes a slot as seen; whether it was not before.
+    /// Marks a slot as visited; returns whether it was unvisited.
     #[inline]
     pub(crate) fn see(&mut self, slot: u32) -> bool {
         let (word, bit) = (slot / 64, 1 << (slot % 64));
@@ -153,7 +156,7 @@ impl Scratch {
         true
     }
 
-    /// Notes slots as seen, and puts those into `new` that were not before.
+    /// Marks slots as visited, and puts those that were unvisited into `new`.
     #[inline]
     pub(crate) fn see_all(&mut self, slots: impl Iterator<Item = u32>, new: &mut Vec<u32>) {
         new.clear();
@@ -163,7 +166,7 @@ impl Scratch {
             if *seen == 0 {
                 self.seen_words.push(word);
             }
-            // There is no rule by which the processor could tell beforehand which they are: so nothing hangs on it.
+            // The processor cannot predict which are unvisited, so this code does not branch on it.
             let was_seen = usize::from(*seen & bit != 0);
             *seen |= bit;
             new.push(slot);
@@ -171,13 +174,13 @@ impl Scratch {
         }
     }
 
-    /// Takes the slot into the `most` nearest ones, if it belongs there.
+    /// Adds the slot to the `most` nearest, if it is one of them.
     #[inline]
     pub(crate) fn offer(&mut self, key: u64, most: usize) {
         offer(&mut self.nearest, key, most);
     }
 
-    /// A vector that is farther than this is not one of the `most` nearest.
+    /// The distance beyond which a vector is not one of the `most` nearest.
     #[inline]
     pub(crate) fn limit(&self, most: usize) -> f32 {
         match farthest(&self.nearest, most) {
@@ -186,23 +189,23 @@ impl Scratch {
         }
     }
 
-    /// Makes what is in the pool the nearest.
+    /// Moves the pool into the heap of the nearest.
     pub(crate) fn drain_pool(&mut self) {
         let mut keys = std::mem::take(&mut self.nearest).into_vec();
         keys.clear();
-        // A heap in this order is one already.
+        // In this order the keys are a valid heap already.
         keys.extend(self.pool.keys.iter().rev());
         self.nearest = BinaryHeap::from(keys);
     }
 
-    /// Makes the nearest ones the result, no more than `most`.
+    /// Moves the nearest into the result, at most `most`.
     pub(crate) fn finish(&mut self, most: usize) {
         self.hits.clear();
         let mut keys = std::mem::take(&mut self.nearest).into_vec();
         keys.sort_unstable();
         self.hits.extend(keys.iter().take(most).map(|&key| hit(key)));
         keys.clear();
-        // Its memory is used again.
+        // Keeps the allocation for the next search.
         self.nearest = BinaryHeap::from(keys);
     }
 }

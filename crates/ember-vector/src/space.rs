@@ -1,10 +1,10 @@
-//! The vectors of an index, and how far they are from each other.
+//! The vectors of an index, and the distances between them.
 //!
 //! ```text
 //! row   numbers | length, 4 bytes | largest number, 4 bytes (Int8 only)
 //! ```
 //!
-//! Rows are here, by slot, unless there are lists: these have them list by list ([`crate::lists`]).
+//! Rows are stored here, by slot, unless the index has lists, which store them list by list ([`crate::lists`]).
 
 use std::borrow::Cow;
 
@@ -13,27 +13,27 @@ use crate::config::{Config, Metric, Scalar};
 use crate::kernels::{self, Kernel, LINE_BYTES, Measure};
 use crate::quantize::{Facts, Prepared, decode, restored};
 
-/// Lines that are fetched before they are needed: about as many as a core waits for at a time.
+/// Cache lines to prefetch ahead: about as many as a core has outstanding at a time.
 const LINES_AHEAD: usize = 24;
 
-/// How the result of a kernel becomes a distance.
+/// How a distance is computed from the result of a kernel.
 #[derive(Clone, Copy, Debug)]
 enum Form {
-    /// 1 less the product.
+    /// 1 minus the product.
     Cosine,
-    /// The same of numbers scaled to their largest.
+    /// The same for numbers scaled to their largest.
     CosineInt8,
     /// The share of differing bits.
     CosineBits,
-    /// What the kernel says.
+    /// The kernel's result.
     L2,
     /// From the squared lengths and the product.
     L2ByProduct,
-    /// Of vectors of 1 and -1.
+    /// For vectors of 1 and -1.
     L2Bits,
-    /// The product, negative.
+    /// The negative product.
     Product,
-    /// Of vectors of 1 and -1.
+    /// For vectors of 1 and -1.
     ProductBits,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Space {
     pub(crate) scalar: Scalar,
     form: Form,
     kernel: Kernel,
-    /// Bytes of the numbers of a row.
+    /// Length of the numbers in a row, in bytes.
     bytes: usize,
     rows: ByteRows,
 }
@@ -77,30 +77,30 @@ impl Space {
         ByteRows::new(bytes + 4 + if scalar == Scalar::Int8 { 4 } else { 0 }, account)
     }
 
-    /// Bytes of a row.
+    /// Length of a row in bytes.
     pub(crate) fn width(&self) -> usize {
         self.rows.width()
     }
 
-    /// Takes all rows out.
+    /// Moves all rows out.
     pub(crate) fn take_rows(&mut self, account: Account) -> ByteRows {
         let width = self.width();
         std::mem::replace(&mut self.rows, ByteRows::new(width, account))
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// A vector as a row.
+    /// Encodes a vector as a row.
     pub(crate) fn row_of(&self, vector: &Prepared) -> Vec<u8> {
         let mut row = Vec::with_capacity(self.width());
         self.put_row(&vector.bytes, vector.facts, &mut row);
         row
     }
 
-    /// Makes `row` that of numbers and what is kept beside them.
+    /// Encodes numbers and facts into `row`.
     pub(crate) fn put_row(&self, numbers: &[u8], facts: Facts, row: &mut Vec<u8>) {
         assert!(numbers.len() == self.bytes, "a vector has as many dimensions as the index");
         row.clear();
@@ -122,26 +122,26 @@ impl Space {
         kernels::prefetch(self.row(slot));
     }
 
-    /// How many rows are worth to be fetched before they are needed.
+    /// The number of rows to prefetch ahead.
     #[inline]
     pub(crate) fn rows_ahead(&self) -> usize {
         (LINES_AHEAD * LINE_BYTES / self.width()).max(1)
     }
 
-    /// How far two rows are from each other: the smaller, the nearer. O(dimensions).
+    /// The distance between two rows: smaller means nearer. O(dimensions).
     #[inline]
     pub(crate) fn distance(&self, a: &[u8], b: &[u8]) -> f32 {
         self.distance_by(self.kernel.of(&a[..self.bytes], &b[..self.bytes]), a, b)
     }
 
-    /// How far a row is from as many of those that lie one behind the other in `rows` as `distances` has room for. As much
-    /// of `ahead` is fetched meanwhile. O(rows · dimensions).
+    /// Computes the distances between a row and the contiguous rows in `rows`, as many as `distances` holds. Prefetches
+    /// as much of `ahead` meanwhile. O(rows · dimensions).
     pub(crate) fn scan(&self, a: &[u8], rows: &[u8], ahead: &[u8], distances: &mut [f32]) {
         let width = self.width();
         self.kernel.of_rows(&a[..self.bytes], rows, width, ahead, distances);
         match self.form {
             Form::L2 => {}
-            // What most indexes are of is done without a look at the rows.
+            // The most common form does not read the rows again.
             Form::Cosine => distances.iter_mut().for_each(|distance| *distance = 1.0 - *distance),
             _ => {
                 for (distance, row) in distances.iter_mut().zip(rows.chunks_exact(width)) {
@@ -151,7 +151,7 @@ impl Space {
         }
     }
 
-    /// How far two rows are from each other of which the kernel says `found`.
+    /// The distance between two rows for which the kernel returned `found`.
     #[inline]
     fn distance_by(&self, found: f32, a: &[u8], b: &[u8]) -> f32 {
         match self.form {
@@ -175,7 +175,7 @@ impl Space {
         }
     }
 
-    /// What a product of two rows is to be multiplied by.
+    /// The factor for the product of two rows.
     #[inline]
     fn scale(&self, a: &[u8], b: &[u8]) -> f32 {
         match self.scalar {
@@ -184,13 +184,13 @@ impl Space {
         }
     }
 
-    /// How far two slots are from each other.
+    /// The distance between the vectors of two slots.
     #[inline]
     pub(crate) fn between(&self, a: u32, b: u32) -> f32 {
         self.distance(self.row(a), self.row(b))
     }
 
-    /// What a row holds, as it was stored.
+    /// The stored form of a row.
     pub(crate) fn stored(&self, row: &[u8]) -> Prepared {
         let range = if self.scalar == Scalar::Int8 { float_at(row, self.bytes + 4) } else { 0.0 };
         Prepared {
@@ -199,13 +199,13 @@ impl Space {
         }
     }
 
-    /// The vector of a row, as far as it was kept.
+    /// The vector of a row as far as it is stored.
     pub(crate) fn vector(&self, row: &[u8]) -> Vec<f32> {
         let Prepared { bytes, facts } = self.stored(row);
         restored(&bytes, facts, self.metric, self.scalar, self.dim)
     }
 
-    /// The numbers of a row as the bytes of floats, without what was taken out. O(dimensions).
+    /// The numbers of a row as the bytes of floats, without restoring the length. O(dimensions).
     pub(crate) fn floats<'r>(&self, row: &'r [u8]) -> Cow<'r, [u8]> {
         if self.scalar == Scalar::F32 {
             return Cow::Borrowed(&row[..self.bytes]);
@@ -215,7 +215,7 @@ impl Space {
         Cow::Owned(numbers.into_iter().flat_map(f32::to_le_bytes).collect())
     }
 
-    /// All rows, those that lie one behind the other together, and the slot of the first of these.
+    /// All rows in contiguous runs, each with the slot of its first row.
     pub(crate) fn runs(&self) -> impl Iterator<Item = (u32, &[u8])> {
         let starts = (0..self.rows.len()).step_by(self.rows.block_rows());
         starts.map(|row| (row as u32, self.rows.run(row, usize::MAX)))
@@ -242,21 +242,21 @@ impl Space {
     }
 }
 
-/// Compares vectors that lie here and there with one, and has the next ones fetched meanwhile.
+/// Computes the distances between scattered vectors and one row, and prefetches the next ones meanwhile.
 #[derive(Debug)]
 pub(crate) struct Gather<'s> {
     space: &'s Space,
-    /// Where they are, looked up once.
+    /// The rows, looked up once.
     rows: Vec<&'s [u8]>,
 }
 
 impl<'s> Gather<'s> {
-    /// For up to `most` of them at a time without an allocation.
+    /// Creates one for up to `most` vectors at a time without an allocation.
     pub(crate) fn new(space: &'s Space, most: usize) -> Gather<'s> {
         Gather { space, rows: Vec::with_capacity(most) }
     }
 
-    /// Tells how far each slot is from `row`.
+    /// Passes the distance between each slot and `row` to `tell`.
     #[inline]
     pub(crate) fn measure(&mut self, row: &[u8], slots: &[u32], mut tell: impl FnMut(u32, f32)) {
         let Gather { space, rows } = self;

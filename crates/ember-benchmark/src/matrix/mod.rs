@@ -1,4 +1,4 @@
-//! `--matrix`: the table of KVBench, for the options that the server runs with.
+//! `--matrix`: the table of KVBench, for the options of the running server.
 
 mod process;
 mod seed;
@@ -21,10 +21,10 @@ const SUITES: [(u32, u32); 3] = [(1, 1), (1, 256), (256, 256)];
 
 const COLUMNS: [&str; 7] = ["Store", "Pipeline", "Clients", "Persist", "Fsync", "SET/sec", "GET/sec"];
 
-/// Measures SET and GET in each suite and prints the table; how many answers were errors.
+/// Measures SET and GET in each suite and prints the table; returns the number of error replies.
 ///
 /// # Errors
-/// In words: the server cannot be measured.
+/// A message: the server cannot be measured.
 pub(crate) fn run(
     arguments: &BenchmarkArguments,
     workloads: &[Workload],
@@ -49,13 +49,13 @@ pub(crate) fn run(
     Ok(errors)
 }
 
-/// A suite under the other options.
+/// The load of a suite with the other options.
 fn load(arguments: &BenchmarkArguments, pipeline: u32, clients: u32) -> Load {
     let threads = arguments.load.threads.min(clients);
     Load { pipeline, clients, threads, ..Load::of(arguments) }
 }
 
-/// Prints the table in the form that is asked for; the first `left` columns are words.
+/// Prints the table in the selected format; the first `left` columns are words.
 fn show(arguments: &BenchmarkArguments, rows: &[Vec<String>], left: usize) {
     let text = if arguments.output.json {
         format!("{:#}\n", document(rows))
@@ -67,7 +67,7 @@ fn show(arguments: &BenchmarkArguments, rows: &[Vec<String>], left: usize) {
     put(text.as_bytes());
 }
 
-/// Rows as objects whose fields are the columns.
+/// Converts rows to objects whose fields are the columns.
 fn document(rows: &[Vec<String>]) -> Value {
     let objects = rows.iter().skip(1).map(|row| {
         let cells =
@@ -78,7 +78,7 @@ fn document(rows: &[Vec<String>]) -> Value {
     Value::Array(objects.collect())
 }
 
-/// Whether what is written is kept on a disk, and whether it is there before it is answered.
+/// Returns whether writes are stored on a disk, and whether they are durable before the reply.
 fn durability(facts: &Facts) -> (String, String) {
     let persist = facts.append_only.clone().unwrap_or_else(|| "unknown".to_owned());
     let fsync = match facts.append_fsync.as_deref() {

@@ -1,4 +1,4 @@
-//! A server that is started to be measured, in a folder of its own, and stopped behind it.
+//! Starts a server for a measurement in a new folder, and stops it afterwards.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
@@ -13,19 +13,19 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::failure::Failure;
 
-/// What the log of a server that serves says.
+/// Log messages of a server that is ready.
 const READY: [&str; 2] = ["listening", "eady to accept connections"];
 
-/// How long a server may take to say so: what it loads is empty.
+/// The maximum time until a server is ready: it has no data to load.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How often one that loads is asked again.
+/// The interval of polling a server that is loading.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Lines of the log that are told of a server that does not start.
+/// The number of log lines shown for a server that does not start.
 const LINES_TOLD: usize = 3;
 
-/// A server that runs.
+/// A running server.
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
@@ -37,7 +37,7 @@ impl Process {
     /// Starts `program` in a new folder below `parent` and waits until it serves.
     ///
     /// # Errors
-    /// In words: what its log says, if it does not.
+    /// A message with the end of its log, if it does not start.
     pub(super) fn start(
         program: &Path,
         arguments: &[&str],
@@ -47,7 +47,7 @@ impl Process {
         let failed = |error: io::Error| Failure(format!("{}: {error}", program.display()));
         let folder = parent.join(format!("ember-matrix-{}-{name}", std::process::id()));
         fs::create_dir_all(&folder).map_err(|error| Failure(format!("{}: {error}", folder.display())))?;
-        // Nobody else is given a port that was free a moment ago so soon again.
+        // A port that was free a moment ago is not assigned to another process so soon.
         let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
         drop(listener);
@@ -64,7 +64,7 @@ impl Process {
             .map_err(failed)?;
         let process = Process { child, folder, port };
         let (line_read, lines) = channel();
-        // It reads to the end, or the server would wait for room in the pipe.
+        // Reads to the end, or the server would block on a full pipe.
         thread::spawn(move || {
             for line in BufReader::new(reader).lines().map_while(Result::ok) {
                 let _ = line_read.send(line);
@@ -82,26 +82,26 @@ impl Process {
                 }
             }
         }
-        // It listens before it has loaded, if only to say so.
+        // A server listens before it has loaded, to report its state.
         while is_loading(port).map_err(failed)? {
             let _ = lines.recv_timeout(LOOK_INTERVAL);
         }
         Ok(process)
     }
 
-    /// Bytes it has had written to disks, if the system says so.
+    /// The number of bytes that it has caused to be written to disks, if the system reports it.
     pub(super) fn written_bytes(&self) -> Option<u64> {
         let text = fs::read_to_string(format!("/proc/{}/io", self.child.id())).ok()?;
         text.lines().find_map(|line| line.strip_prefix("write_bytes: ")?.parse().ok())
     }
 
-    /// Bytes of its files.
+    /// The size of its files in bytes.
     pub(super) fn file_bytes(&self) -> u64 {
         bytes_below(&self.folder)
     }
 }
 
-/// Whether the server says that it loads its data.
+/// Whether the server reports that it is loading.
 fn is_loading(port: u16) -> io::Result<bool> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(START_TIMEOUT))?;
@@ -117,7 +117,7 @@ fn bytes_below(folder: &Path) -> u64 {
         .map(|entry| match entry.metadata() {
             Ok(metadata) if metadata.is_dir() => bytes_below(&entry.path()),
             Ok(metadata) => metadata.len(),
-            // It has gone meanwhile.
+            // The file was removed meanwhile.
             Err(_) => 0,
         })
         .sum()
@@ -125,7 +125,7 @@ fn bytes_below(folder: &Path) -> u64 {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Asked first, since a server may have threads that write to the folder.
+        // The server is asked to stop first, since it may have threads that write to the folder.
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         if pid.is_none_or(|pid| kill_process(pid, Signal::TERM).is_err()) {
             let _ = self.child.kill();

@@ -1,7 +1,8 @@
-//! The table that KVBench's README has, row by row.
+//! The rows of the table in KVBench's README.
 //!
-//! Measured there on a MacBook Pro 15" with a Core i7 of 2.8 GHz, Go 1.7, a million requests on a million keys. KVBench takes
-//! no GET in capital letters, which is what redis-benchmark sends: all GETs but those of redis time the reply of an error.
+//! Measured there on a MacBook Pro 15" with a Core i7 of 2.8 GHz, Go 1.7, a million requests on a million keys. KVBench
+//! does not accept GET in capital letters, which redis-benchmark sends: all GETs except those of redis measure an error
+//! reply.
 
 /// A row.
 pub(super) struct SeedRow {
@@ -15,7 +16,7 @@ pub(super) struct SeedRow {
 }
 
 impl SeedRow {
-    /// Whether its GETs found something.
+    /// Whether its GETs returned values.
     pub(super) fn gets_are_replies(&self) -> bool {
         self.store == "redis"
     }
@@ -37,7 +38,7 @@ const ONE: (u32, u32) = (1, 1);
 const MANY: (u32, u32) = (1, 256);
 const BATCHES: (u32, u32) = (256, 256);
 
-/// All rows, in their order.
+/// All rows, in the order of the README.
 pub(super) const ROWS: [SeedRow; 39] = [
     row("map", ONE, SYNCED, (9246, 35855)),
     row("map", ONE, KEPT, (30256, 36670)),

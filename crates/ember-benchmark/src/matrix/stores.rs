@@ -1,4 +1,4 @@
-//! `--matrix stores`: each store in each way of keeping its data, with a server of its own, beside KVBench's table.
+//! `--matrix stores`: measures each store in each durability mode, with a new server each, next to KVBench's table.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ const COLUMNS: [&str; 13] = [
     "KVBench GET/sec",
 ];
 
-/// Stores by KVBench's names, and what ember has in their place. KVBench has none like LMDB.
+/// Stores by KVBench's names, and ember's equivalents. KVBench has none like LMDB.
 const STORES: [(&str, &str); 6] = [
     ("map", "map"),
     ("btree", "btree"),
@@ -39,23 +39,23 @@ const STORES: [(&str, &str); 6] = [
     ("redis", "redis"),
 ];
 
-/// Whether data are kept, and whether they are on the disk before an answer.
+/// The durability modes: whether data are stored, and whether they are durable before a reply.
 const WAYS: [(bool, bool); 3] = [(true, true), (true, false), (false, false)];
 
-/// What was not measured.
+/// Shown for unmeasured values.
 const NOTHING: &str = "–";
 
-/// What the server's program is called.
+/// The names of server programs.
 const SERVER: &str = "ember-server";
 const REDIS: &str = "redis-server";
 
 const REMARK: &str = "\nThe last two columns are those of KVBench's README (MacBook Pro 15\", Core i7 of 2.8 GHz, Go 1.7). \
                       In brackets: GETs that KVBench answered with an error, because it takes none in capital letters.\n";
 
-/// Measures all stores and prints the table; how many answers were errors.
+/// Measures all stores and prints the table; returns the number of error replies.
 ///
 /// # Errors
-/// In words: a server that was started cannot be measured.
+/// A message: a started server cannot be measured.
 pub(crate) fn run(
     arguments: &BenchmarkArguments,
     workloads: &[Workload],
@@ -105,7 +105,7 @@ pub(crate) fn run(
     all.extend(rows.into_iter().map(|(_, row)| row));
     show(arguments, &all, 2);
     if arguments.output.csv || arguments.output.json {
-        // What reads these takes cells only.
+        // Readers of these formats expect cells only.
         eprint!("{REMARK}");
     } else {
         put(REMARK.as_bytes());
@@ -113,7 +113,7 @@ pub(crate) fn run(
     Ok(errors)
 }
 
-/// The server's program beside this one.
+/// Returns the server program in the directory of this one.
 fn server_beside() -> PathBuf {
     let this = std::env::current_exe().unwrap_or_default();
     this.parent()
@@ -137,7 +137,7 @@ fn start(program: &Path, parent: &Path, store: &str, persist: bool, fsync: bool)
     Process::start(program, arguments, parent, &name)
 }
 
-/// SETs, GETs, hits, bytes written for a SET and MiB of files; how many answers were errors.
+/// Measures SETs, GETs, hits, bytes written per SET and MiB of files; returns them and the number of error replies.
 fn measure(
     arguments: &BenchmarkArguments,
     workloads: &[Workload],

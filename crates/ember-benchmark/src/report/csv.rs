@@ -23,12 +23,12 @@ const COLUMNS: [&str; 17] = [
     "bound",
 ];
 
-/// The names of the columns.
+/// Formats the names of the columns.
 pub(crate) fn head() -> String {
     row(COLUMNS.iter().map(|&name| name.to_owned()))
 }
 
-/// One result.
+/// Formats one result.
 pub(crate) fn line(result: &TestResult) -> String {
     let figures = Figures::of(result);
     let (latency, measured) = (&figures.latency, &result.measured);
@@ -49,7 +49,7 @@ pub(crate) fn line(result: &TestResult) -> String {
     row(cells.into_iter())
 }
 
-/// Cells as a line, all of them quoted.
+/// Formats cells as a line, all of them quoted.
 pub(crate) fn row(cells: impl Iterator<Item = String>) -> String {
     let quoted: Vec<String> = cells.map(|cell| format!("\"{}\"", cell.replace('"', "\"\""))).collect();
     quoted.join(",") + "\n"

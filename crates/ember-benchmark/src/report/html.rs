@@ -1,4 +1,4 @@
-//! Results as a page that opens without a network: its style and its plots are in it.
+//! Results as a self-contained page: it includes its style and plots, and loads nothing from the network.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -14,10 +14,10 @@ use crate::sweep::Scaling;
 use crate::target::{Target, TestResult};
 use ember_client::cause;
 
-/// Points of a line over time, at most; of more the means of neighbours are shown.
+/// The maximum number of points in a line over time; beyond that, adjacent points are averaged.
 const TIME_POINTS_MAX: usize = 200;
 
-/// Percentiles that are plotted.
+/// The percentiles in plots.
 const PERCENTILES: [(f64, &str); 7] =
     [(0.0, "min"), (0.5, "50"), (0.9, "90"), (0.99, "99"), (0.999, "99.9"), (0.9999, "99.99"), (1.0, "max")];
 
@@ -43,17 +43,17 @@ svg text { fill: var(--dim); } svg .title { font-size: 13px; fill: var(--text); 
 .note { color: var(--dim); }
 ";
 
-/// A page that is to be written. Its file is made before anything is measured, so that it does not fail behind that.
+/// A page to be written. Its file is created before the measurements, so that an error is reported early.
 pub(crate) struct Page {
     file: File,
     path: PathBuf,
 }
 
 impl Page {
-    /// Makes the file.
+    /// Creates the file.
     ///
     /// # Errors
-    /// In words: why it cannot be made.
+    /// A message, if it cannot be created.
     pub(crate) fn create(path: &Path) -> Result<Page, Failure> {
         let file = File::create(path).map_err(|error| unwritten(path, &error))?;
         Ok(Page { file, path: path.to_owned() })
@@ -62,7 +62,7 @@ impl Page {
     /// Writes all results.
     ///
     /// # Errors
-    /// In words: why it cannot be written.
+    /// A message, if it cannot be written.
     pub(crate) fn write(
         mut self,
         target: &Target,
@@ -193,7 +193,7 @@ fn length_s(chunk: &[Moment]) -> f64 {
     chunk.iter().map(|moment| moment.length_s).sum()
 }
 
-/// Points in the middle of what they stand for.
+/// Places each point in the middle of the time it represents.
 fn points(result: &TestResult, value: &dyn Fn(&[Moment]) -> f64) -> Vec<(f64, f64)> {
     let moments = &result.measured.moments;
     let at_once = moments.len().div_ceil(TIME_POINTS_MAX).max(1);
@@ -227,7 +227,7 @@ fn scaled(title: &str, below: &'static str, points: &[(u32, f64)]) -> Plot {
     }
 }
 
-/// Text as it has to stand in HTML.
+/// Escapes text for HTML.
 pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

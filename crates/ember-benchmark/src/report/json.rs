@@ -7,7 +7,7 @@ use crate::figures::{Figures, remarks};
 use crate::origin::Origin;
 use crate::target::{Target, TestResult};
 
-/// All tests of a server.
+/// Formats all tests of a server.
 pub(crate) fn document(target: &Target, data_bytes: u32, results: &[TestResult]) -> String {
     let origin = Origin::now();
     let document = json!({
@@ -25,7 +25,7 @@ pub(crate) fn document(target: &Target, data_bytes: u32, results: &[TestResult])
     format!("{document:#}\n")
 }
 
-/// One test.
+/// Formats one test.
 pub(crate) fn test(result: &TestResult) -> Value {
     let figures = Figures::of(result);
     let (measured, load, latency) = (&result.measured, &result.load, &figures.latency);

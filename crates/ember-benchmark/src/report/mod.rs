@@ -1,4 +1,4 @@
-//! Results as people and programs read them.
+//! Output formats of results, for users and programs.
 
 pub(super) mod csv;
 pub(super) mod html;
@@ -6,7 +6,8 @@ pub(super) mod json;
 mod svg;
 pub(super) mod text;
 
-/// Rows as a table in Markdown, which reads well as it is; all columns but the first `left` ones are numbers.
+/// Formats rows as a Markdown table, which is also readable as plain text; all columns except the first `left` ones are
+/// numbers.
 pub(super) fn table(rows: &[Vec<String>], left: usize) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).max(3);
     let widths: Vec<usize> = (0..rows.first().map_or(0, Vec::len)).map(width).collect();

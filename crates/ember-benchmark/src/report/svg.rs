@@ -1,4 +1,4 @@
-//! Plots as SVG: lines over an axis, in the colours of the page they stand on.
+//! Plots as SVG: lines over an axis, in the colours of the surrounding page.
 
 use std::fmt::Write;
 
@@ -6,16 +6,16 @@ use super::html::escape;
 
 const WIDTH: f64 = 520.0;
 const HEIGHT: f64 = 260.0;
-/// What the axes need, on each side.
+/// The margins for the axes on each side.
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 16.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 44.0;
 
-/// About how many lines there are across.
+/// The approximate number of horizontal grid lines.
 const TICKS: f64 = 5.0;
 
-/// What is below.
+/// The horizontal axis.
 pub(super) enum Axis {
     /// Numbers from 0 to this.
     Numbers(f64),
@@ -23,7 +23,7 @@ pub(super) enum Axis {
     Words(Vec<String>),
 }
 
-/// A line, and how it is called.
+/// A line and its name.
 pub(super) struct Line {
     pub(super) name: &'static str,
     pub(super) points: Vec<(f64, f64)>,
@@ -38,7 +38,7 @@ pub(super) struct Plot {
 }
 
 impl Plot {
-    /// The `svg` element.
+    /// Renders the `svg` element.
     pub(super) fn render(&self) -> String {
         let top = self.lines.iter().flat_map(|line| &line.points).map(|point| point.1).fold(0.0, f64::max);
         let step = nice_step(top);
@@ -111,7 +111,7 @@ impl Plot {
         svg
     }
 
-    /// What stands below the axis, and where.
+    /// The labels below the axis, with their positions.
     fn words_below(&self, right: f64) -> Vec<(f64, String)> {
         match &self.axis {
             Axis::Words(words) => {
@@ -126,10 +126,10 @@ impl Plot {
     }
 }
 
-/// With more points a line has no dots.
+/// The number of points above which a line has no dots.
 const MARKED_POINTS_MAX: usize = 12;
 
-/// 1, 2 or 5 times a power of ten, so that about [`TICKS`] of it make `top`.
+/// Returns 1, 2 or 5 times a power of ten, so that about [`TICKS`] of it add up to `top`.
 fn nice_step(top: f64) -> f64 {
     if top <= 0.0 || !top.is_finite() {
         return 1.0;
@@ -143,7 +143,7 @@ fn nice_step(top: f64) -> f64 {
         .unwrap_or(power)
 }
 
-/// A number in few characters: 1.5M, 20k, 0.25.
+/// Formats a number in few characters: 1.5M, 20k, 0.25.
 fn short(value: f64) -> String {
     let (number, unit) = match value {
         value if value >= 1e6 => (value / 1e6, "M"),

@@ -1,4 +1,4 @@
-//! Results for people: a block for each test, or with `-q` a line.
+//! Results as text: a block for each test, or a line with `-q`.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use crate::figures::{Figures, all_missed, remarks};
 use crate::origin::Origin;
 use crate::target::{Target, TestResult};
 
-/// The line of `-q`, as redis-benchmark writes it.
+/// Formats the line of `-q`, like redis-benchmark.
 pub(crate) fn line(result: &TestResult) -> String {
     let figures = Figures::of(result);
     let missed = all_missed(result).map(|text| format!(" ({text})")).unwrap_or_default();
@@ -16,7 +16,7 @@ pub(crate) fn line(result: &TestResult) -> String {
     )
 }
 
-/// Which server was measured, and with what.
+/// Describes the measured server and the load.
 pub(crate) fn head(target: &Target, data_bytes: u32) -> String {
     let keys = match target.key_count() {
         1 => "1 key".to_owned(),
@@ -35,7 +35,7 @@ pub(super) fn plural(count: u32, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// All about one test.
+/// Formats all results of one test.
 pub(crate) fn block(result: &TestResult) -> String {
     let figures = Figures::of(result);
     let (measured, load, latency) = (&result.measured, &result.load, &figures.latency);

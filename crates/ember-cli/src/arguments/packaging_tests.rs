@@ -1,5 +1,5 @@
-//! What is packaged is what the command line takes: the manual pages and the completions of shells in `deploy/`.
-//! `EMBER_BLESS=1` writes them again.
+//! Checks that the manual pages and shell completions in `deploy/` match the command line. `EMBER_BLESS=1` regenerates
+//! them.
 
 use std::path::{Path, PathBuf};
 
@@ -9,10 +9,10 @@ use ember_testkit::assert_generated;
 
 use super::{ClientArguments, ToolArguments};
 
-/// All that can be written: the tools stand before the options and commands for servers.
+/// The whole command line: the tools, and the options and commands for servers.
 fn command() -> Command {
     let tools = ToolArguments::command();
-    // Generated files are the same for all commits.
+    // Generated files are identical for all commits.
     let whole = ClientArguments::command().version(ember_version::VERSION).disable_help_subcommand(true);
     whole.subcommands(tools.get_subcommands().cloned())
 }

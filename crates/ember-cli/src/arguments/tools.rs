@@ -1,5 +1,5 @@
-//! Which tool a command line is for: its name is the first word that is no option, and options for the server may stand
-//! before it.
+//! Determines the tool of a command line: its name is the first word that is not an option, and server options may
+//! precede it.
 
 use std::ffi::OsString;
 
@@ -8,10 +8,10 @@ use clap::{CommandFactory, FromArgMatches, Subcommand};
 
 use super::{ClientArguments, Tool};
 
-/// What is wrong with the command line of a tool gives this.
+/// The exit code for an invalid command line of a tool.
 pub(crate) const EXIT_USAGE: u8 = 2;
 
-/// Options that mean the same before the name of a tool and behind it.
+/// Options with the same meaning before and after the name of a tool.
 const SHARED: [&str; 16] = [
     "host",
     "port",
@@ -31,16 +31,16 @@ const SHARED: [&str; 16] = [
     "key",
 ];
 
-/// The same command line with the name of the tool first; `None` if it is for no tool.
+/// Returns the command line with the name of the tool first; `None` if it is not for a tool.
 ///
 /// # Errors
-/// In words: an option before the name that means something else behind it.
+/// A message: an option before the name has another meaning after it.
 pub(crate) fn for_tool(arguments: &[OsString]) -> Result<Option<Vec<OsString>>, String> {
     let Ok(matches) = ClientArguments::command().try_get_matches_from(arguments) else { return Ok(None) };
     let Ok(parsed) = ClientArguments::from_arg_matches(&matches) else { return Ok(None) };
     let name_at = arguments.len() - parsed.command.len();
     let (before, rest) = arguments.split_at(name_at);
-    // Behind `--` is a command for the server, whatever its name.
+    // After `--` comes a command for the server, whatever its name.
     let is_forced = before.last().is_some_and(|word| word == "--");
     let Some(name) = parsed.command.first().filter(|name| is_tool(name) && !is_forced) else {
         return Ok(None);

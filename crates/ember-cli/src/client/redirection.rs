@@ -1,25 +1,26 @@
-//! Where a node of a cluster sends a client that asks for keys of another one: `MOVED slot host:port`, `ASK slot host:port`.
+//! Cluster redirections, by which a node refers a client to the owner of a key: `MOVED slot host:port`, `ASK slot
+//! host:port`.
 
-/// Answers of this kind that are followed for one command; more go round in a circle.
+/// The maximum number of redirections followed for one command; more indicate a cycle.
 pub(crate) const REDIRECTIONS_MAX: usize = 16;
 
 /// A redirection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Redirection {
     pub(crate) slot: u16,
-    /// Empty: the node that said it.
+    /// Empty for the node that sent the redirection.
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// For one command, which is announced by ASKING.
+    /// Whether it is for one command only, which must be preceded by ASKING.
     pub(crate) is_ask: bool,
 }
 
 impl Redirection {
-    /// What an error says; `None` if it is another one.
+    /// Parses an error as a redirection; `None` if it is another one.
     pub(crate) fn of(error: &[u8]) -> Option<Redirection> {
         let words: Vec<&str> = std::str::from_utf8(error).ok()?.split(' ').collect();
         let [kind @ ("MOVED" | "ASK"), slot, place] = words[..] else { return None };
-        // The address may have colons too. A node that does not know its own says `?`.
+        // The address may contain colons, too. A node that does not know its own address sends `?`.
         let (host, port) = place.rsplit_once(':').filter(|(host, _)| *host != "?")?;
         Some(Redirection {
             slot: slot.parse().ok()?,

@@ -1,4 +1,4 @@
-//! `ember-cli check`: whether files are whole, and what is in them.
+//! `ember-cli check`: checks files for damage, and shows their contents.
 
 use std::process::ExitCode;
 
@@ -13,7 +13,7 @@ use super::stores::{check_opened, check_store, store_at};
 use crate::arguments::Check;
 use ember_client::put_line;
 
-/// Checks all that is named. What is whole is said on standard output, what is not on standard error.
+/// Checks all given paths. Prints intact files on standard output, others on standard error.
 pub(crate) fn check(arguments: &Check) -> ExitCode {
     if let Some(files) = &arguments.opened_as {
         return check_opened(arguments, files).into();
@@ -29,7 +29,7 @@ pub(crate) fn check(arguments: &Check) -> ExitCode {
             outcome = outcome.max(check_store(files, &arguments.key));
         }
         let found = match places(path) {
-            // The files of a store by themselves, or nothing beside them.
+            // Only the files of a store, without other files.
             _ if store.as_deref() == Some(path) => None,
             Err(_) if store.is_some() => None,
             Ok(places) => places.iter().map(|place| check_place(place, &encryption)).max(),
@@ -54,7 +54,7 @@ fn check_place(place: &Place, encryption: &Encryption) -> Outcome {
     }
 }
 
-/// How a file by itself may end. A snapshot is whole; an AOF may be one that is written to.
+/// How a file on its own may end. A snapshot must be complete; an AOF may be in use.
 pub(super) fn ending_of(place: &Place) -> Ending {
     let is_snapshot = place.path().extension().is_some_and(|extension| extension == "rdb");
     if is_snapshot { Ending::Whole } else { Ending::MayBeTorn }

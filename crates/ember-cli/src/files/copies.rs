@@ -1,4 +1,4 @@
-//! `ember-cli repair` and `ember-cli convert`: copies of files. No original is written to, nothing is overwritten.
+//! `ember-cli repair` and `ember-cli convert`: copies of files. No original is modified, nothing is overwritten.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,10 +18,10 @@ use super::place::{Place, place};
 use crate::arguments::{Convert, Copy, ForServer, Form, Repair};
 use ember_client::put_line;
 
-/// Lost keys that are named one by one.
+/// The maximum number of lost keys that are named individually.
 const NAMED_KEYS_MAX: usize = 20;
 
-/// Copies what is good.
+/// Copies the intact part.
 pub(crate) fn repair(arguments: &Repair) -> ExitCode {
     let run = |place: &Place, encryption: &Encryption, output: &Path| {
         let disk: Arc<dyn Disk> = Arc::new(OsDisk);
@@ -46,7 +46,7 @@ pub(crate) fn repair(arguments: &Repair) -> ExitCode {
     copy(&arguments.copy, encryption(&arguments.key), run)
 }
 
-/// Whether the copy is to be encrypted: if the original is, or a part of it.
+/// Whether to encrypt the copy: if any part of the original is encrypted.
 fn seals(place: &Place) -> Result<bool, FileError> {
     let files = match place {
         Place::File(file) => vec![file.clone()],
@@ -62,7 +62,7 @@ fn seals(place: &Place) -> Result<bool, FileError> {
     Ok(false)
 }
 
-/// Copies between encrypted and plain, and to what another server reads.
+/// Copies between encrypted and unencrypted form, or to the format of another server.
 pub(crate) fn convert(arguments: &Convert) -> ExitCode {
     let run = |place: &Place, encryption: &Encryption, output: &Path| {
         let disk: Arc<dyn Disk> = Arc::new(OsDisk);
@@ -127,7 +127,7 @@ fn convert_for(
 
 type Copied = Result<Vec<(PathBuf, Repaired)>, FileError>;
 
-/// Copies with the keys that are given, or ends where what is wrong with them has been said.
+/// Copies with the given keys; returns early if they are invalid, which has been printed.
 fn copy(
     arguments: &Copy,
     keys: Result<Encryption, Outcome>,
@@ -166,7 +166,7 @@ fn copy(
     }
 }
 
-/// What a copy takes the place of: a file, or the directory of a manifest.
+/// The original that a copy replaces: a file, or the directory of a manifest.
 fn replaced(place: &Place) -> &Path {
     match place {
         Place::File(file) => file,

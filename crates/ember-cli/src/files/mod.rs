@@ -1,5 +1,5 @@
-//! Tools for RDB files, AOFs and stores: check, repair, convert. The work is done by `ember_persistence`; here is what
-//! people write and read.
+//! Tools for RDB files, AOFs and stores: check, repair, convert. `ember_persistence` does the work; this module has the
+//! user interface.
 
 mod check;
 mod copies;

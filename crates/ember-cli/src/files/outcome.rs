@@ -1,4 +1,4 @@
-//! How a tool for files ends, and what it says of what is wrong.
+//! The outcome of a file tool, and its error messages.
 
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use ember_persistence::files::OsDisk;
 
 use crate::arguments::KeyOption;
 
-/// How it went, for the exit code. The worst counts.
+/// The outcome, as exit code. The worst of several applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Outcome {
     Fine = 0,
@@ -23,18 +23,18 @@ impl From<Outcome> for ExitCode {
     }
 }
 
-/// Says what is wrong on standard error.
+/// Prints an error on standard error.
 pub(super) fn say_wrong(what: impl Display) {
     eprintln!("ember-cli: {what}");
 }
 
-/// Says what is wrong with a file.
+/// Prints the error of a file.
 pub(super) fn say_error(error: &FileError) -> Outcome {
     say_wrong(error);
     if error.is_damage() { Outcome::Damaged } else { Outcome::Failed }
 }
 
-/// The keys that are given; what is wrong with them has been said.
+/// Loads the configured keys; prints errors.
 pub(super) fn encryption(option: &KeyOption) -> Result<Encryption, Outcome> {
     let (from, ring) = match &option.encryption_key_file {
         Some(file) => (file.display().to_string(), KeyRing::from_file(&OsDisk, file)),

@@ -1,4 +1,4 @@
-//! What a path on the command line means: a file, or an AOF of several files.
+//! Resolves a path on the command line: a file, or an AOF of several files.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -8,30 +8,31 @@ use ember_persistence::files::{DirectoryLock, unfinished_target};
 
 use super::check::ending_of;
 
-/// Something that can be checked and copied as a whole.
+/// A unit that can be checked and copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// A file by itself.
+    /// A single file.
     File(PathBuf),
-    /// The AOF that a manifest is of.
+    /// The AOF of a manifest.
     Aof(PathBuf),
 }
 
 impl Place {
-    /// The path to name it by.
+    /// The path for messages.
     pub(super) fn path(&self) -> &Path {
         match self {
             Place::File(path) | Place::Aof(path) => path,
         }
     }
 
-    /// The data directory of a running server that an AOF is in, and who that is. An RDB file is replaced as a whole, so
-    /// that it can be read at any time.
+    /// Returns the data directory of a running server that contains an AOF, and a description of that server. RDB files
+    /// are replaced atomically, so they can be read at any time.
     pub(super) fn in_use(&self) -> Option<(PathBuf, String)> {
         if ending_of(self) == Ending::Whole {
             return None;
         }
-        // A part of an AOF lies in a directory below that of the data, a single file of an older server in that itself.
+        // The parts of an AOF are in a subdirectory of the data directory; the single file of an older server is in the
+        // data directory itself.
         let own = std::path::absolute(self.path()).ok()?;
         let directories = own.ancestors().skip(1).take(2);
         directories
@@ -44,11 +45,11 @@ impl Place {
     }
 }
 
-/// All that a path means. A directory stands for the AOFs whose manifests are in it; or else, as the directory of a
-/// server's data, for the RDB files and AOFs in it and the AOFs in the directories of it.
+/// Returns all units that a path refers to. A directory refers to the AOFs whose manifests are in it; without any, as
+/// the data directory of a server, to the RDB files and AOFs in it and in its subdirectories.
 ///
 /// # Errors
-/// In words: if it cannot be listed, or nothing is there.
+/// A message, if it cannot be listed or nothing is found.
 pub(super) fn places(path: &Path) -> Result<Vec<Place>, String> {
     if !path.is_dir() {
         return Ok(vec![Place::of(path.to_owned())]);
@@ -67,7 +68,7 @@ pub(super) fn places(path: &Path) -> Result<Vec<Place>, String> {
     Ok(found)
 }
 
-/// The one thing that a path means.
+/// Returns the one unit that a path refers to.
 ///
 /// # Errors
 /// Those of [`places`], and if there is more than one.
@@ -90,7 +91,7 @@ fn files_of(directory: &Path, extensions: &[&str]) -> Result<Vec<Place>, String>
     Ok(entries_of(directory)?.into_iter().filter(wanted).map(Place::of).collect())
 }
 
-/// What is in a directory, in order. Files that are not finished are nothing yet.
+/// Returns the entries of a directory in order, without temporary files.
 fn entries_of(directory: &Path) -> Result<Vec<PathBuf>, String> {
     let listed = fs::read_dir(directory)
         .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>());

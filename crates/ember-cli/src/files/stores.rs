@@ -1,7 +1,7 @@
-//! `check` of stores: data sets in the files of an engine.
+//! `check` for stores: data sets in the files of an engine.
 //!
-//! Opening a store may change it, as a start after a crash does, and an engine that meets damage may end the process. So a
-//! copy is made beside it, and a process of its own looks through that.
+//! Opening a store may change it, as a start after a crash does, and an engine that meets damage may end the process.
+//! So a copy is created next to it, and a separate process checks the copy.
 
 use std::fs;
 use std::io;
@@ -18,13 +18,13 @@ use super::check::counted;
 use super::outcome::{Outcome, encryption, say_wrong};
 use crate::arguments::{Check, KeyOption};
 
-/// Memory for what is read, and for what fjall finds in its journal.
+/// Memory for the read cache, and for the data of fjall's journal, in bytes.
 const CACHE_BYTES: u64 = 64 << 20;
 
-/// Mistakes that are said one by one.
+/// The maximum number of errors that are printed individually.
 const SAID_MAX: u64 = 20;
 
-/// The engine and the files of the store that a path means: its directory, or those files.
+/// Returns the engine and the files of the store at a path, which is its directory or those files.
 pub(super) fn store_at(path: &Path) -> Option<(EngineKind, PathBuf)> {
     if let Some(kind) = Store::find(&OsDisk, path).filter(|_| path.is_dir()) {
         return Some((kind, path.join(kind.file_name())));
@@ -34,7 +34,7 @@ pub(super) fn store_at(path: &Path) -> Option<(EngineKind, PathBuf)> {
     Some((kind, path.to_owned()))
 }
 
-/// Checks the store whose files these are.
+/// Checks the store with these files.
 pub(super) fn check_store(files: &Path, key: &KeyOption) -> Outcome {
     let directory = directory_of(files);
     if let Some(holder) = DirectoryLock::holder(directory) {
@@ -64,7 +64,7 @@ pub(super) fn check_store(files: &Path, key: &KeyOption) -> Outcome {
     }
 }
 
-/// A folder that goes with it.
+/// A folder that is removed when this is dropped.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -97,9 +97,9 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Checks the store in a directory that is nobody else's, whose files are a copy of `files`.
+/// Checks the store in a private directory, whose files are a copy of `files`.
 pub(super) fn check_opened(arguments: &Check, files: &Path) -> Outcome {
-    // What an engine asserts is told by how the process ends.
+    // The exit status reports panics of an engine.
     std::panic::set_hook(Box::new(|_| ()));
     let encryption = match encryption(&arguments.key) {
         Ok(encryption) => encryption,

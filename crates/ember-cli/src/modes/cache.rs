@@ -1,5 +1,5 @@
-//! A server used as a cache (`--lru-test`): each second half of the requests write keys, half read them, and few of the keys
-//! are most of the use. How many reads find their key says how good the server's choice is of what it evicts.
+//! Tests a server as a cache (`--lru-test`): batches of requests alternately write and read keys, and few of the keys
+//! get most of the requests. The hit rate of reads shows how well the server chooses which keys it evicts.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -10,14 +10,14 @@ use ember_protocol::client::Value;
 
 use super::failure::Failure;
 
-/// How long a line is about.
+/// The period of a line.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Requests that are sent at once.
+/// Requests per batch.
 const PIPELINE: usize = 250;
-/// How uneven the use is: the density of the k-th key is proportional to k^6.2, so that the last fifth of the keys has four
-/// fifths of the use; that of redis-cli, so that figures can be compared.
+/// The skew of requests: the density of the k-th key is proportional to k^6.2, so that the last fifth of the keys gets
+/// four fifths of the requests; the same as in redis-cli, so that results are comparable.
 const EXPONENT: f64 = 6.2;
-/// Bytes of each value.
+/// The value of each key.
 const VALUE: &[u8] = b"xxxxx";
 
 /// Prints a line each second, until the connection ends.
@@ -63,7 +63,7 @@ fn error(answer: &Value) -> Option<String> {
     }
 }
 
-/// Which key a number from 0 to 1 stands for: the inverse of the distribution. The most used is the first.
+/// Maps a number from 0 to 1 to a key: the inverse of the distribution. The most used key is the first.
 fn place(random: f64, keys: u64) -> u64 {
     let end = keys as f64 + 1.0;
     let power = EXPONENT + 1.0;
@@ -71,7 +71,7 @@ fn place(random: f64, keys: u64) -> u64 {
     keys.saturating_sub(drawn as u64) + 1
 }
 
-/// Numbers from 0 to 1 (SplitMix64, Steele, Lea and Flood 2014).
+/// Pseudorandom numbers from 0 to 1 (SplitMix64, Steele, Lea and Flood 2014).
 struct Random(u64);
 
 impl Random {

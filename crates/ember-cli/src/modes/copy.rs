@@ -1,9 +1,9 @@
-//! A copy of a server's data as an RDB file (`--rdb`, `--functions-rdb`): what a new replica of it would be sent.
+//! Copies a server's data to an RDB file (`--rdb`, `--functions-rdb`), as in a full sync of a new replica.
 //!
 //! ```text
-//! REPLCONF rdb-only 1    the file and nothing behind it; a server that does not know this takes us for a replica
-//! SYNC                   until the connection is closed, which it is as soon as the file is here
-//! $<length>\r\n<file>    or $EOF:<mark of 40 bytes>\r\n<file><mark>; blank lines before it say that the server is alive
+//! REPLCONF rdb-only 1    only the file; a server that does not support this treats the client as a replica
+//! SYNC                   until the connection is closed, as soon as the file has arrived
+//! $<length>\r\n<file>    or $EOF:<mark of 40 bytes>\r\n<file><mark>; blank lines before it are keepalives
 //! ```
 
 use std::fs::{self, File, OpenOptions};
@@ -16,31 +16,31 @@ use ember_protocol::client::Value;
 
 use super::failure::Failure;
 
-/// Bytes of the mark behind a file whose length is not known before.
+/// Length in bytes of the mark after a file of unknown length.
 const MARK_BYTES: usize = 40;
-/// Longest line before the file.
+/// The maximum length of the line before the file.
 const LINE_BYTES_MAX: usize = 4096;
 
-/// What is copied.
+/// The part of the data to copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// Everything.
     All,
-    /// Functions alone.
+    /// Functions only.
     Functions,
 }
 
-/// Where the file ends.
+/// How the end of the file is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum End {
     After(u64),
     Mark([u8; MARK_BYTES]),
 }
 
-/// Copies into `file`, which is there only once it is whole; `-` is standard output.
+/// Copies into `file`, which appears only when it is complete; `-` is standard output.
 pub(super) fn run(connection: &mut Connection, file: &Path, part: Part) -> Result<(), Failure> {
     connection.ask(&["REPLCONF", "capa", "eof"])?;
-    // Whoever does not know this sends the same file.
+    // Servers that do not support this send the same file.
     connection.ask(&["REPLCONF", "rdb-only", "1"])?;
     if part == Part::Functions
         && let Value::Error(text) = connection.ask(&["REPLCONF", "rdb-filter-only", "functions"])?
@@ -60,13 +60,13 @@ pub(super) fn run(connection: &mut Connection, file: &Path, part: Part) -> Resul
     Ok(())
 }
 
-/// Lets a copy pass by, after SYNC; its length. What comes behind it may be in the buffer already.
+/// Skips the copy after SYNC and returns its length. Bytes after it may be in the buffer.
 pub(super) fn pass_by(connection: &mut Connection, buffer: &mut Vec<u8>) -> Result<u64, Failure> {
     let end = read_head(connection, buffer)?;
     receive(connection, buffer, &end, |_| Ok(()))
 }
 
-/// Reads the line before the file. What is behind it stays in the buffer.
+/// Reads the line before the file. Bytes after it stay in the buffer.
 fn read_head(connection: &mut Connection, buffer: &mut Vec<u8>) -> Result<End, Failure> {
     loop {
         let blank = buffer.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
@@ -98,7 +98,7 @@ fn parse_head(line: &[u8]) -> Result<End, String> {
     })
 }
 
-/// Hands the file to `write`, part by part; how long it is. What is behind it is left in the buffer.
+/// Passes the file to `write`, part by part, and returns its length. Bytes after it stay in the buffer.
 fn receive(
     connection: &mut Connection,
     buffer: &mut Vec<u8>,
@@ -107,7 +107,7 @@ fn receive(
 ) -> Result<u64, Failure> {
     let mut written = 0;
     loop {
-        // The bytes that are surely of the file, and those of what ends it, if that is here.
+        // The bytes that certainly belong to the file, and the length of its end mark, if that has arrived.
         let (count, ending) = match end {
             End::After(length) => {
                 let left = usize::try_from(length - written).unwrap_or(usize::MAX);
@@ -132,10 +132,10 @@ fn receive(
     }
 }
 
-/// What is written to.
+/// The destination.
 enum Target {
     Output,
-    /// A file beside the one that is wanted, until it is whole.
+    /// A file next to the target, until it is complete.
     File {
         file: File,
         beside: PathBuf,
@@ -151,7 +151,7 @@ impl Target {
         let mut beside = wanted.as_os_str().to_owned();
         beside.push(".part");
         let beside = PathBuf::from(beside);
-        // What a server keeps is nobody else's business.
+        // The data of a server are readable only by the user.
         let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside);
         match opened {
             Ok(file) => Ok(Target::File { file, beside, wanted: wanted.to_owned() }),
@@ -171,7 +171,7 @@ impl Target {
         }
     }
 
-    /// Puts the file in its place, on the disk; or removes it if it is not whole.
+    /// Syncs the file and renames it to its target, or removes it if it is incomplete.
     fn finish(self, done: Result<u64, Failure>) -> Result<u64, Failure> {
         let Target::File { file, beside, wanted } = self else { return done };
         let placed = done.and_then(|length| {
@@ -179,7 +179,7 @@ impl Target {
             put.map(|()| length).map_err(|error| unwritten(&wanted, &error))
         });
         if placed.is_err() {
-            // What is wrong is said; a part that stays is of no use and does no harm.
+            // The error is reported; a remaining partial file is harmless.
             let _ = fs::remove_file(&beside);
         }
         placed

@@ -1,15 +1,15 @@
-//! Why a mode ends before it is done.
+//! Why a mode ends early.
 
 use std::io;
 
-/// Why a mode ends before it is done.
+/// Why a mode ends early.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The connection is gone.
+    /// The connection was lost.
     Lost(io::Error),
-    /// Something is wrong; in words.
+    /// Another error, as a message.
     Said(String),
-    /// What is wrong has been said.
+    /// The error has been printed.
     Known,
 }
 

@@ -1,4 +1,4 @@
-//! The keys most used, by the frequencies that an LFU policy keeps (`--hotkeys`).
+//! Finds the most frequently used keys by the counters of an LFU policy (`--hotkeys`).
 
 use ember_protocol::client::{Value, quote};
 
@@ -7,10 +7,10 @@ use super::keys::{Progress, Scan, say_head};
 use ember_client::Connection;
 use ember_client::put;
 
-/// How many are told of at the end.
+/// The maximum number of keys reported at the end.
 const TOLD_MAX: usize = 16;
 
-/// Looks at all keys.
+/// Scans all keys.
 pub(super) fn run(connection: &mut Connection, mut scan: Scan) -> Result<(), Failure> {
     let mut hottest = Hottest::default();
     let mut progress = Progress::new(connection)?;
@@ -48,12 +48,12 @@ pub(super) fn run(connection: &mut Connection, mut scan: Scan) -> Result<(), Fai
     Ok(())
 }
 
-/// The hottest keys so far, the hottest last; of equals the one that came first.
+/// The hottest keys so far, the hottest last; among equals the first one found.
 #[derive(Default)]
 struct Hottest(Vec<(String, i64)>);
 
 impl Hottest {
-    /// Whether a key is one of them.
+    /// Adds a key if it is one of them; returns whether it is.
     fn add(&mut self, key: String, frequency: i64) -> bool {
         let at = self.0.partition_point(|(_, other)| *other < frequency);
         if frequency <= 0 || (at == 0 && self.0.len() == TOLD_MAX) {

@@ -1,15 +1,15 @@
-//! How long this machine keeps a program waiting that only counts (`--intrinsic-latency`): no server on it can answer sooner
-//! than that.
+//! Measures how long this machine delays a running program that only computes (`--intrinsic-latency`): no server on it
+//! can respond faster than that.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use ember_client::put;
 
-/// Steps between two looks at the clock: some tens of nanoseconds.
+/// Steps between two clock readings: some tens of nanoseconds.
 const STEPS: u64 = 64;
 
-/// Counts for some time, and tells of each wait that was longer than all before.
+/// Computes for some time, and prints each delay that is longer than all before.
 pub(super) fn run(seconds: u64) {
     let (begin, period) = (Instant::now(), Duration::from_secs(seconds));
     let (mut runs, mut longest, mut told_us) = (0u64, Duration::ZERO, 0);

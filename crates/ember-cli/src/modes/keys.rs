@@ -1,4 +1,4 @@
-//! All keys, some at a time.
+//! Iteration over all keys.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::pause::pause;
 use ember_client::Connection;
 use ember_client::put;
 
-/// A walk over all keys with SCAN.
+/// An iteration over all keys with SCAN.
 pub(super) struct Scan {
     pattern: Option<Vec<u8>>,
     count: u64,
@@ -25,7 +25,7 @@ impl Scan {
         Scan { pattern, count, interval, cursor: b"0".to_vec(), rounds: 0, is_over: false }
     }
 
-    /// The next keys, none of which may match; `None` behind the last.
+    /// Returns the next keys, possibly none; `None` after the last.
     pub(super) fn next(&mut self, connection: &mut Connection) -> Result<Option<Vec<Vec<u8>>>, Failure> {
         if self.is_over {
             return Ok(None);
@@ -46,7 +46,7 @@ impl Scan {
         Ok(Some(keys.iter().filter_map(Value::bytes).map(<[u8]>::to_vec).collect()))
     }
 
-    /// Waits as long as was asked for, after every hundredth round.
+    /// Pauses for the interval after every hundredth round.
     pub(super) fn pause(&self) {
         if self.rounds.is_multiple_of(100) {
             pause(self.interval);
@@ -54,7 +54,7 @@ impl Scan {
     }
 }
 
-/// An answer that is no error.
+/// Converts an error reply to a failure.
 pub(super) fn answered(answer: Value) -> Result<Value, Failure> {
     match answer {
         Value::Error(text) => Err(Failure::Said(format!("ERROR: {}", String::from_utf8_lossy(&text)))),
@@ -62,7 +62,7 @@ pub(super) fn answered(answer: Value) -> Result<Value, Failure> {
     }
 }
 
-/// Prints all keys, a line each.
+/// Prints all keys, one per line.
 pub(super) fn list(connection: &mut Connection, mut scan: Scan, output: &Output) -> Result<(), Failure> {
     while let Some(keys) = scan.next(connection)? {
         let mut lines = Vec::new();
@@ -79,7 +79,7 @@ pub(super) fn list(connection: &mut Connection, mut scan: Scan, output: &Output)
     Ok(())
 }
 
-/// The head of a search through all keys.
+/// Prints the head of a search through all keys.
 pub(super) fn say_head(what: &str) {
     put(format!(
         "\n# Scanning the entire keyspace to find {what} keys as well as\n# average sizes per key type.  You can use \
@@ -88,7 +88,7 @@ pub(super) fn say_head(what: &str) {
     .as_bytes());
 }
 
-/// How far a search has got.
+/// The progress of a search.
 pub(super) struct Progress {
     total: i64,
     pub(super) sampled: u64,
@@ -96,13 +96,13 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// At the beginning.
+    /// Begins at zero.
     pub(super) fn new(connection: &mut Connection) -> Result<Progress, Failure> {
         let total = answered(connection.ask(&["DBSIZE"])?)?.integer().unwrap_or(0);
         Ok(Progress { total, sampled: 0, percent: 0.0 })
     }
 
-    /// Takes note of where a round begins.
+    /// Records the progress at the beginning of a round.
     pub(super) fn begin_round(&mut self) {
         self.percent = if self.total > 0 { 100.0 * self.sampled as f64 / self.total as f64 } else { 0.0 };
     }
@@ -112,7 +112,7 @@ impl Progress {
         format!("[{:05.2}%]", self.percent)
     }
 
-    /// Another key; after each million it says so.
+    /// Counts a key; prints the progress after each million.
     pub(super) fn count(&mut self) {
         self.sampled += 1;
         if self.sampled.is_multiple_of(1_000_000) {

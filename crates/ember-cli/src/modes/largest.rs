@@ -1,4 +1,4 @@
-//! The largest key of each type: by elements (`--bigkeys`) or by memory (`--memkeys`).
+//! Finds the largest key of each type: by elements (`--bigkeys`) or by memory (`--memkeys`).
 
 use ember_protocol::client::{Value, quote};
 
@@ -7,15 +7,15 @@ use super::keys::{Progress, Scan, answered, say_head};
 use ember_client::Connection;
 use ember_client::put;
 
-/// What large means.
+/// How size is measured.
 pub(super) enum Measure {
-    /// By elements, of strings by bytes.
+    /// By elements; strings by bytes.
     Elements,
-    /// By bytes of memory, of at most this many elements each.
+    /// By memory in bytes, sampling at most this many elements of each key.
     Memory(Option<u64>),
 }
 
-/// What was found of a type.
+/// The results for a type.
 struct TypeFacts {
     name: &'static str,
     size_command: &'static str,
@@ -36,10 +36,10 @@ const TYPES: [(&str, &str, &str); 7] = [
     (VECTOR_SET, "VCARD", "elements"),
 ];
 
-/// The type that is left out of the summary where there is none: redis-cli does not know it.
+/// The type that the summary omits if there is none, because redis-cli does not have it.
 const VECTOR_SET: &str = "vectorset";
 
-/// Looks at all keys.
+/// Scans all keys.
 pub(super) fn run(connection: &mut Connection, mut scan: Scan, measure: &Measure) -> Result<(), Failure> {
     let mut types: Vec<TypeFacts> = TYPES
         .iter()
@@ -76,7 +76,7 @@ pub(super) fn run(connection: &mut Connection, mut scan: Scan, measure: &Measure
     Ok(())
 }
 
-/// The size of each key that is still there, with its name and type.
+/// Returns the size of each key that still exists, with its name and type.
 fn sizes(
     connection: &mut Connection,
     keys: Vec<Vec<u8>>,

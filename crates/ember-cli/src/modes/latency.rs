@@ -1,4 +1,4 @@
-//! How long answers take (`--latency`, `--latency-history`).
+//! Measures the round-trip time of PING (`--latency`, `--latency-history`).
 
 use std::time::{Duration, Instant};
 
@@ -9,14 +9,14 @@ use crate::pause::pause;
 use ember_client::Connection;
 use ember_client::put;
 
-/// Between two PINGs.
+/// The pause between two PINGs.
 const PAUSE: Duration = Duration::from_millis(10);
-/// How long is measured, unless it is said.
+/// The default duration of a measurement.
 const PERIOD: Duration = Duration::from_secs(1);
-/// How long a line of a history is about, unless it is said.
+/// The default period of a line in a history.
 const HISTORY_PERIOD: Duration = Duration::from_secs(15);
 
-/// What was measured, in ms.
+/// The measured times, in ms.
 #[derive(Default)]
 struct Measured {
     least: u128,
@@ -48,7 +48,7 @@ impl Measured {
     }
 }
 
-/// Measures: on a terminal without end, and else for one period.
+/// Measures: on a terminal without end, otherwise for one period.
 pub(super) fn run(
     connection: &mut Connection,
     interval: Duration,
@@ -62,7 +62,7 @@ pub(super) fn run(
     loop {
         measured.add(ping(connection)?);
         if form == Form::Standard {
-            // To the first column, and clear the line.
+            // Moves to the first column and clears the line.
             put(format!("\x1b[0G\x1b[2K{}", measured.shown(form)).as_bytes());
         } else if begin.elapsed() > period {
             put(measured.shown(form).as_bytes());
@@ -76,7 +76,7 @@ pub(super) fn run(
     }
 }
 
-/// How long a PING takes.
+/// Measures one PING.
 pub(super) fn ping(connection: &mut Connection) -> Result<Duration, Failure> {
     let begin = Instant::now();
     answered(connection.ask(&["PING"])?)?;

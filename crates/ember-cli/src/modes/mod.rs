@@ -1,4 +1,4 @@
-//! What is done instead of running commands: bulk loading, looking at all keys, watching the server.
+//! Modes other than running commands: bulk loading, scanning keys, monitoring the server.
 
 mod cache;
 mod copy;
@@ -43,7 +43,7 @@ pub(crate) enum Mode {
     Replica,
 }
 
-/// The mode that the options ask for.
+/// Returns the mode that the options select.
 pub(crate) fn of(options: &ModeOptions) -> Option<Mode> {
     match options {
         ModeOptions { intrinsic_latency: Some(seconds), .. } => {
@@ -69,7 +69,7 @@ pub(crate) fn of(options: &ModeOptions) -> Option<Mode> {
     }
 }
 
-/// Connects and does what the mode is about.
+/// Connects and runs the mode.
 pub(crate) fn run(mode: Mode, client: &mut Client, arguments: &ClientArguments) -> ExitCode {
     let options = &arguments.modes;
     let pattern = match pattern(options) {
@@ -110,13 +110,13 @@ pub(crate) fn run(mode: Mode, client: &mut Client, arguments: &ClientArguments) 
             copy::run(connection, file.unwrap_or(Path::new("-")), part)
         }
         Mode::Replica => replica::run(connection),
-        // What needs no connection, or more than one, has been done above.
+        // Modes with no connection, or more than one, have been handled above.
         Mode::IntrinsicLatency { .. } | Mode::Watch => Ok(()),
     };
     ended(done)
 }
 
-/// Says why a mode has ended before it was done.
+/// Prints why a mode has ended early.
 fn ended(done: Result<(), Failure>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,

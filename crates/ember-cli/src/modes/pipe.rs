@@ -1,4 +1,4 @@
-//! Bulk loading (`--pipe`): requests go out as they are, and answers are counted as they come.
+//! Bulk loading (`--pipe`): sends requests unchanged, and counts replies as they arrive.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -12,10 +12,10 @@ use super::failure::Failure;
 use ember_client::put;
 use ember_client::{Connection, cause};
 
-/// How much is read from standard input at once.
+/// Bytes read from standard input at a time.
 const INPUT_BYTES: usize = 64 * 1024;
 
-/// Sends all of standard input and counts the answers.
+/// Sends all of standard input and counts the replies.
 pub(super) fn run(connection: &mut Connection, timeout_s: u64) -> Result<(), Failure> {
     connection.set_nonblocking()?;
     let mark = mark();
@@ -38,14 +38,14 @@ pub(super) fn run(connection: &mut Connection, timeout_s: u64) -> Result<(), Fai
     if incoming.errors == 0 { Ok(()) } else { Err(Failure::Known) }
 }
 
-/// What nobody else will ask to be echoed.
+/// Returns a random string that no other ECHO contains.
 fn mark() -> String {
     let random = || RandomState::new().build_hasher().finish();
     let digits = format!("{:016x}{:016x}", random(), random());
     digits[..20].to_owned()
 }
 
-/// Waits until the socket can be used; `false` after a time without. A time of 0 is none.
+/// Waits until the socket is ready; returns `false` after the timeout. A timeout of 0 means none.
 pub(super) fn wait(connection: &Connection, wanted: PollFlags, timeout_s: u64) -> io::Result<bool> {
     if connection.has_input() {
         return Ok(true);
@@ -62,7 +62,7 @@ pub(super) fn wait(connection: &Connection, wanted: PollFlags, timeout_s: u64) -
     }
 }
 
-/// What goes out.
+/// Outgoing data.
 struct Outgoing {
     bytes: Vec<u8>,
     sent: usize,
@@ -75,7 +75,7 @@ impl Outgoing {
         self.sent == self.bytes.len()
     }
 
-    /// Reads on. Behind the end comes the mark.
+    /// Reads more input. The mark follows its end.
     fn refill(&mut self, mark: &str) -> Result<(), Failure> {
         self.sent = 0;
         self.bytes.resize(INPUT_BYTES, 0);
@@ -92,7 +92,7 @@ impl Outgoing {
         self.bytes.truncate(count);
         if count == 0 {
             self.is_over = true;
-            // The line end ends a command that was written as a line.
+            // The line end terminates a command in inline form.
             self.bytes.extend_from_slice(b"\r\n");
             encode_command(&["ECHO", mark], &mut self.bytes);
             put(b"All data transferred. Waiting for the last reply...\n");
@@ -114,15 +114,15 @@ impl Outgoing {
     }
 }
 
-/// What comes in.
+/// Incoming data.
 struct Incoming {
-    /// What is not counted yet; the beginning of an answer.
+    /// Bytes not counted yet: the beginning of a reply.
     buffer: Vec<u8>,
-    /// There is no use in reading an answer again before this many bytes of it are there.
+    /// The number of bytes before which parsing the reply again would be useless.
     retry_at: usize,
     errors: u64,
     answers: u64,
-    /// Whether the mark has come back.
+    /// Whether the mark has been echoed.
     is_marked: bool,
 }
 
@@ -141,7 +141,8 @@ impl Incoming {
         }
     }
 
-    /// [`Incoming::count`], unless a string has begun whose end cannot be here yet: it is not to be read over and over.
+    /// Like [`Incoming::count`], unless a string has begun whose end cannot have arrived: that avoids parsing it
+    /// repeatedly.
     fn count_if_whole(&mut self, mark: &str) -> Result<(), Failure> {
         let line = self.buffer.strip_prefix(b"$").unwrap_or_default();
         let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -153,7 +154,7 @@ impl Incoming {
         }
     }
 
-    /// Counts the answers that are whole.
+    /// Counts the complete replies.
     fn count(&mut self, mark: &str) -> Result<(), Failure> {
         let mut rest = self.buffer.as_slice();
         while !rest.is_empty() && !self.is_marked {

@@ -1,8 +1,8 @@
-//! What a replica of the server is told (`--replica`): each command of the stream as a line of comma-separated values.
+//! Prints the replication stream (`--replica`): each command as a line of comma-separated values.
 //!
 //! ```text
-//! REPLCONF rdb-filter-only ""   no data before the stream; a server that does not know this sends all of them
-//! SYNC                          makes the connection a replica's
+//! REPLCONF rdb-filter-only ""   no data before the stream; a server without this option sends all data
+//! SYNC                          turns the connection into a replica's
 //! ```
 
 use std::io::{self, BufRead, Read};
@@ -16,11 +16,11 @@ use super::failure::Failure;
 use super::pipe::wait;
 use crate::output::csv;
 
-/// How often the server is told that we are there, while it says nothing. The first time it may not be ready to hear it, and
-/// it waits for that with the stream.
+/// The interval of acknowledgements while the server sends nothing. The server may ignore the first one if it is not
+/// ready for it, and begins the stream only after one that it accepts.
 const ACKNOWLEDGED_EACH_S: u64 = 1;
 
-/// Shows the stream until the connection ends.
+/// Prints the stream until the connection ends.
 pub(super) fn run(connection: &mut Connection) -> Result<(), Failure> {
     connection.ask(&["REPLCONF", "capa", "eof"])?;
     connection.ask(&["REPLCONF", "rdb-filter-only", ""])?;
@@ -35,12 +35,12 @@ pub(super) fn run(connection: &mut Connection) -> Result<(), Failure> {
     }
 }
 
-/// Says that we are there; how far is not told, for nothing is kept here.
+/// Sends an acknowledgement, without an offset, because nothing is stored here.
 fn acknowledge(connection: &mut Connection) -> io::Result<()> {
     connection.send(&["REPLCONF", "ACK", "0"])
 }
 
-/// What was read with the copy, then the connection.
+/// Reads the bytes that were received with the copy, then the connection.
 struct Stream<'a> {
     held: Vec<u8>,
     read: usize,

@@ -1,4 +1,4 @@
-//! How long answers take, as a spectrum in colours: a column for each range of times (`--latency-dist`).
+//! Measures the latency of PING as a coloured spectrum: a column for each range of times (`--latency-dist`).
 
 use std::time::{Duration, Instant};
 
@@ -8,14 +8,14 @@ use crate::pause::pause;
 use ember_client::Connection;
 use ember_client::put;
 
-/// Between two PINGs.
+/// The pause between two PINGs.
 const PAUSE: Duration = Duration::from_millis(1);
-/// How long a line is about, unless it is said.
+/// The default period of a line.
 const PERIOD: Duration = Duration::from_secs(1);
 /// Lines between two legends.
 const LINES: u64 = 20;
 
-/// The columns: the longest time in µs, and the sign. The last one is for all that takes longer.
+/// The columns: the longest time in µs, and the character. The last one has no upper limit.
 const COLUMNS: [(u64, char); 31] = [
     (10, '.'),
     (125, '-'),
@@ -50,7 +50,7 @@ const COLUMNS: [(u64, char); 31] = [
     (u64::MAX, '?'),
 ];
 
-/// Colours of a terminal with 256 of them, from nothing to everything.
+/// Colours of a 256-colour terminal, from a share of zero to one.
 const COLOURS: [u8; 19] =
     [0, 233, 234, 235, 237, 239, 241, 243, 245, 247, 144, 143, 142, 184, 226, 214, 208, 202, 196];
 

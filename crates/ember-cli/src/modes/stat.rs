@@ -1,4 +1,4 @@
-//! A line of statistics each second (`--stat`).
+//! Prints a line of statistics every second (`--stat`).
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::pause::pause;
 use ember_client::Connection;
 use ember_client::put;
 
-/// Lines between two heads.
+/// Lines between two headers.
 const LINES: u64 = 20;
 
 const HEAD: &str = "------- data ------ --------------------- load -------------------- - child -\n\
@@ -31,7 +31,7 @@ pub(super) fn run(connection: &mut Connection, interval: Duration) -> Result<(),
     Ok(())
 }
 
-/// The number of a field of INFO.
+/// Returns the number in a field of INFO.
 fn field(info: &str, name: &str) -> i64 {
     let value = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
@@ -63,7 +63,7 @@ fn line(info: &str, requests: i64, more: i64) -> String {
     )
 }
 
-/// Bytes in the largest unit that they have one of.
+/// Formats bytes in the largest unit of which they have at least one.
 fn human(bytes: i64) -> String {
     let bytes = bytes as f64;
     for (unit, letter) in [(1u64 << 30, 'G'), (1 << 20, 'M'), (1 << 10, 'K')] {

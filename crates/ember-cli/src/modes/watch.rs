@@ -1,5 +1,5 @@
-//! The states of a live query, one after the other (`--watch`): a connection that is lost is made anew, and goes on where it
-//! was. So is one to a server that is behind.
+//! Prints the successive states of a live query (`--watch`): a lost connection is reopened and resumes where it was. So
+//! does a connection to a server whose data are older.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,10 +14,10 @@ use crate::client::{Client, say_lost};
 use crate::output::Form;
 use crate::pause::pause;
 
-/// How long to wait before a lost connection is made anew, unless `-i` says otherwise.
+/// The default pause before a lost connection is reopened (`-i`).
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Prints states until the server says that there will be none.
+/// Prints states until the server reports that there will be none.
 pub(super) fn run(client: &mut Client, command: &[OsString], since: Option<&str>) -> Result<(), Failure> {
     if command.is_empty() {
         return Err(Failure::Said("--watch needs a command, for example: --watch GET price".to_owned()));
@@ -37,7 +37,7 @@ pub(super) fn run(client: &mut Client, command: &[OsString], since: Option<&str>
     }
 }
 
-/// Watches from the version `since` on, which is kept up to date.
+/// Watches from the version `since` on, which is updated with each state.
 fn follow(client: &mut Client, command: &[OsString], since: &mut Option<String>) -> Result<(), Failure> {
     let mut words = vec![b"WATCH.OPEN".to_vec()];
     if let Some(version) = since {
@@ -52,7 +52,7 @@ fn follow(client: &mut Client, command: &[OsString], since: &mut Option<String>)
         let message = connection.receive()?;
         if let Value::Error(text) = &message {
             if text.starts_with(b"BEHIND ") {
-                // A replica that gets there, or another server under this name.
+                // A replica that will catch up, or another server under this name.
                 return Err(Failure::Lost(io::Error::other(String::from_utf8_lossy(text).into_owned())));
             }
             return Err(Failure::Said(String::from_utf8_lossy(text).into_owned()));
@@ -69,7 +69,7 @@ fn follow(client: &mut Client, command: &[OsString], since: &mut Option<String>)
     }
 }
 
-/// The version and the result of a state, as RESP3 and RESP2 have them.
+/// Returns the version and the result of a state, in the form of RESP3 or RESP2.
 fn state_of(message: &Value) -> Option<(String, Value)> {
     match message {
         Value::Map(_) => Some((message.get("version")?.text(), message.get("result")?)),
@@ -81,7 +81,7 @@ fn state_of(message: &Value) -> Option<(String, Value)> {
     }
 }
 
-/// A line for a state; JSON has all in one object.
+/// Formats a state as a line; in JSON, as one object.
 fn line(client: &Client, version: &str, result: &Value) -> Vec<u8> {
     let time = shown_time(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
     if matches!(client.output.form, Form::Json | Form::QuotedJson) {

@@ -1,8 +1,8 @@
-//! Answers as comma-separated values, on one line whatever their shape.
+//! Formats replies as comma-separated values, on one line whatever their structure.
 
 use ember_protocol::client::{Value, quote};
 
-/// An answer, without the line end.
+/// Formats a reply, without the line end.
 pub(crate) fn format(value: &Value) -> Vec<u8> {
     let mut fields = Vec::new();
     add(value, &mut fields);
@@ -18,7 +18,7 @@ fn add(value: &Value, fields: &mut Vec<String>) {
         Value::Double(text) => fields.push(String::from_utf8_lossy(text).into_owned()),
         Value::Integer(number) => fields.push(number.to_string()),
         Value::Boolean(truth) => fields.push(truth.to_string()),
-        // Nothing between two commas.
+        // An empty field.
         Value::Array(elements) | Value::Set(elements) | Value::Push(elements) if elements.is_empty() => {
             fields.push(String::new());
         }

@@ -1,17 +1,17 @@
-//! Answers as JSON, in the form redis-cli has for it: an error is `error:"…"`, which is no JSON on purpose.
+//! Formats replies as JSON in redis-cli's form: an error is `error:"…"`, which is deliberately not valid JSON.
 
 use ember_protocol::client::{Value, quote};
 
-/// How strings are written.
+/// The encoding of strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strings {
-    /// As they are: valid JSON if they are UTF-8.
+    /// Unchanged: valid JSON if they are UTF-8.
     Utf8,
-    /// As quoted strings, whose backslashes are escaped again: ASCII whatever their bytes.
+    /// As quoted strings, with their backslashes escaped again: always ASCII.
     Quoted,
 }
 
-/// An answer, without the line end.
+/// Formats a reply, without the line end.
 pub(super) fn format(value: &Value, strings: Strings) -> Vec<u8> {
     let mut out = Vec::new();
     add(value, strings, &mut out);
@@ -56,7 +56,7 @@ fn add(value: &Value, strings: Strings, out: &mut Vec<u8>) {
     }
 }
 
-/// A name in an object is a string: what is none becomes the text of its JSON.
+/// Writes a name of an object, which must be a string: other values are written as the text of their JSON.
 fn add_name(key: &Value, strings: Strings, out: &mut Vec<u8>) {
     match key {
         Value::Simple(_) | Value::Bulk(_) | Value::Verbatim(..) | Value::Error(_) => add(key, strings, out),
@@ -74,7 +74,7 @@ fn add_string(text: &[u8], strings: Strings, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes bytes between double quotes with the escapes of JSON (RFC 8259, section 7).
+/// Writes bytes in double quotes with the escapes of JSON (RFC 8259, section 7).
 fn escape(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     for &byte in text {

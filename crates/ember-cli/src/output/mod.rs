@@ -1,4 +1,4 @@
-//! How answers are written: as on a terminal, raw, as CSV or as JSON.
+//! Output formats of replies: as on a terminal, raw, CSV or JSON.
 
 pub(crate) mod csv;
 mod json;
@@ -12,12 +12,12 @@ use ember_protocol::client::{Piece, Value, render, render_with};
 
 use crate::arguments::OutputOptions;
 
-/// The form of answers.
+/// The format of replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// As redis-cli shows them on a terminal.
+    /// As in redis-cli on a terminal.
     Standard,
-    /// Bytes as they are.
+    /// Raw bytes.
     Raw,
     /// Comma-separated values.
     Csv,
@@ -27,18 +27,18 @@ pub(crate) enum Form {
     QuotedJson,
 }
 
-/// The form of answers and what stands between them.
+/// The format of replies and the delimiters between them.
 #[derive(Clone, Debug)]
 pub(crate) struct Output {
     pub(crate) form: Form,
     pub(crate) element_delimiter: Vec<u8>,
     pub(crate) answer_delimiter: Vec<u8>,
-    /// Whether kinds of values have colours: in a REPL on a terminal.
+    /// Whether replies are coloured by type: in a REPL on a terminal.
     pub(crate) is_coloured: bool,
 }
 
 impl Output {
-    /// The form that the options ask for.
+    /// Returns the output that the options select.
     pub(crate) fn of(options: &OutputOptions) -> Output {
         let bytes = |text: &OsString| text.clone().into_vec();
         let form = match options {
@@ -58,8 +58,8 @@ impl Output {
         }
     }
 
-    /// An answer as it is written, its end included. `is_text` is for answers that are a page to read: they are written
-    /// as they are in every form.
+    /// Formats a reply including its end. `is_text` marks replies that are text for users: they are written unchanged
+    /// in every format.
     pub(crate) fn format(&self, value: &Value, is_text: bool) -> Vec<u8> {
         if is_text {
             return raw::format(value, &self.element_delimiter);
@@ -77,7 +77,7 @@ impl Output {
     }
 }
 
-/// Gives each kind of piece its colour.
+/// Adds the colour of each kind of piece.
 fn paint(piece: Piece, text: &[u8], out: &mut Vec<u8>) {
     let colour = match piece {
         Piece::Status => return out.extend_from_slice(text),

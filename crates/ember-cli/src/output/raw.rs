@@ -1,8 +1,8 @@
-//! Answers as bytes: strings as they are, elements with a delimiter between them.
+//! Formats replies as bytes: strings unchanged, elements separated by a delimiter.
 
 use ember_protocol::client::Value;
 
-/// An answer, without the delimiter behind it.
+/// Formats a reply, without the final delimiter.
 pub(super) fn format(value: &Value, delimiter: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     add(value, delimiter, &mut out);

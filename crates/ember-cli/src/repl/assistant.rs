@@ -1,5 +1,5 @@
-//! What helps who types: Tab completes names of commands, tokens, parameters and keys, arguments that are to come are shown
-//! behind the line, and words have the colours of what they are.
+//! Input assistance: Tab completes command names, tokens, parameters and keys, missing arguments are shown after the
+//! line, and words are coloured by their kind.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -17,10 +17,10 @@ use super::docs::Docs;
 use super::help::topics;
 use super::settings::Setting;
 
-/// Keys that are asked for at once, and how often for one Tab: a keyspace of any size costs the server little.
+/// COUNT of SCAN, and the maximum number of calls for one Tab, so that the cost is low for a keyspace of any size.
 const SCAN_COUNT: &str = "1000";
 const SCANS_MAX: usize = 20;
-/// Keys that one Tab goes through.
+/// The maximum number of keys that one Tab offers.
 const KEYS_MAX: usize = 100;
 
 const NAME_COLOUR: &str = "1;36";
@@ -29,12 +29,12 @@ const STRING_COLOUR: &str = "32";
 const NUMBER_COLOUR: &str = "33";
 const HINT_COLOUR: &str = "90";
 
-/// What completes, hints and highlights.
+/// Completes, hints and highlights.
 pub(super) struct Assistant {
     docs: Option<Docs>,
     shows_hints: bool,
     highlights: bool,
-    /// Where keys and parameters are asked for, while a line is typed.
+    /// The connection for queries about keys and parameters while a line is edited.
     connection: RefCell<Option<Connection>>,
 }
 
@@ -43,7 +43,7 @@ impl Assistant {
         Assistant { docs: None, shows_hints: true, highlights, connection: RefCell::new(None) }
     }
 
-    /// Helps from now on by what a server says of its commands.
+    /// Sets the command documentation of the server.
     pub(super) fn set_docs(&mut self, docs: Option<Docs>) {
         self.docs = docs;
     }
@@ -55,17 +55,17 @@ impl Assistant {
         }
     }
 
-    /// Takes a connection until it is given back.
+    /// Borrows a connection until it is given back.
     pub(super) fn lend(&mut self, connection: Option<Connection>) {
         *self.connection.get_mut() = connection;
     }
 
-    /// The connection that was lent, unless it broke.
+    /// Returns the borrowed connection, unless it broke.
     pub(super) fn give_back(&mut self) -> Option<Connection> {
         self.connection.get_mut().take()
     }
 
-    /// What the server answers. A connection that breaks is dropped.
+    /// Sends a command and returns its reply. A broken connection is dropped.
     fn ask(&self, command: &[&[u8]]) -> Option<Value> {
         let mut lent = self.connection.borrow_mut();
         let connection = lent.as_mut()?;
@@ -76,7 +76,7 @@ impl Assistant {
         answer.ok()
     }
 
-    /// Names of parameters that begin so.
+    /// Returns parameters whose names begin with `begin`.
     fn parameters(&self, begin: &str) -> Vec<String> {
         let pattern = [escape_pattern(begin), "*".to_owned()].concat();
         let answer = self.ask(&[b"CONFIG", b"GET", pattern.as_bytes()]);
@@ -86,7 +86,7 @@ impl Assistant {
         names
     }
 
-    /// Keys that begin so, as they are typed.
+    /// Returns keys that begin with `begin`, quoted for input.
     fn keys(&self, begin: &str) -> Vec<String> {
         let pattern = [escape_pattern(begin), "*".to_owned()].concat();
         let (mut cursor, mut keys) = (b"0".to_vec(), Vec::new());
@@ -107,7 +107,7 @@ impl Assistant {
         keys
     }
 
-    /// What the last word of a line can become, which begins so; the words before it.
+    /// Returns completions for the last word of a line, which begins with `begin`, given the words before it.
     fn words(&self, before: &[String], begin: &str) -> Vec<String> {
         let Some((command, count)) = self.docs.as_ref().and_then(|docs| docs.find(before)) else {
             return Vec::new();
@@ -134,7 +134,7 @@ fn ask(connection: &mut Connection, command: &[&[u8]]) -> io::Result<Value> {
     connection.send(command)?;
     loop {
         match connection.receive()? {
-            // Nobody asked for it, and there is no place for it in the line.
+            // Push messages have no place in the line.
             Value::Push(_) => {}
             answer => return Ok(answer),
         }
@@ -145,7 +145,7 @@ fn starts_with(text: &str, begin: &str) -> bool {
     text.get(..begin.len()).is_some_and(|start| start.eq_ignore_ascii_case(begin))
 }
 
-/// A pattern that only this text matches.
+/// Escapes a pattern so that it matches only this text.
 fn escape_pattern(text: &str) -> String {
     let escaped = text.chars().map(|letter| match letter {
         '*' | '?' | '[' | ']' | '\\' => format!("\\{letter}"),
@@ -154,7 +154,7 @@ fn escape_pattern(text: &str) -> String {
     escaped.collect()
 }
 
-/// A key as it is typed: in quotes if it must be.
+/// Formats a key for input: quoted if necessary.
 fn typed(key: &[u8]) -> String {
     let is_plain = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'\\');
     match std::str::from_utf8(key) {
@@ -163,7 +163,7 @@ fn typed(key: &[u8]) -> String {
     }
 }
 
-/// Where the command begins: behind the number of times it is run.
+/// The offset of the command, after a repeat count.
 fn command_start(line: &str) -> usize {
     let trimmed = line.trim_start();
     let start = line.len() - trimmed.len();
@@ -195,7 +195,7 @@ impl Completer for Assistant {
         let start = command_start(typed);
         let upper = typed[start..].to_ascii_uppercase();
         let names = docs.commands.iter().filter(|command| command.name.starts_with(&upper));
-        // As it is typed: in small letters or capital ones.
+        // In the case that the user types.
         let is_small = upper != typed[start..] && !typed[start..].chars().any(char::is_uppercase);
         let names: Vec<String> = names
             .map(|command| match is_small {
@@ -209,7 +209,7 @@ impl Completer for Assistant {
         let last = typed.rfind(char::is_whitespace).map_or(0, |at| at + 1);
         let before: Vec<String> =
             typed[start..last.max(start)].split_whitespace().map(str::to_owned).collect();
-        // Where a quote is open, a blank is no end of a word.
+        // Inside a quoted string, a blank does not end a word.
         if typed[start..].contains(['"', '\'']) {
             return Ok((last, Vec::new()));
         }
@@ -249,7 +249,7 @@ impl Highlighter for Assistant {
     }
 }
 
-/// A line with the colours of its words.
+/// Adds colours to the words of a line.
 fn painted(docs: &Docs, line: &str) -> String {
     let start = command_start(line);
     let words: Vec<String> = line[start..].split_whitespace().map(str::to_owned).collect();
@@ -272,7 +272,8 @@ fn painted(docs: &Docs, line: &str) -> String {
     text
 }
 
-/// The words of a line, each with the blanks before it; a string in quotes is one word. All of the line is in them.
+/// Splits a line into words, each with the blanks before it; a quoted string is one word. The pieces cover the whole
+/// line.
 fn pieces(line: &str) -> Vec<(&str, &str)> {
     let mut pieces = Vec::new();
     let mut rest = line;

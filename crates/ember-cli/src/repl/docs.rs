@@ -1,23 +1,23 @@
-//! What a server says of its commands: COMMAND DOCS.
+//! The command documentation of a server, from COMMAND DOCS.
 
 use ember_protocol::client::Value;
 
 use ember_client::Connection;
 
-/// Arguments within arguments: as deep as any command has them, and more.
+/// The maximum nesting depth of arguments: deeper than in any command.
 const DEPTH_MAX: usize = 16;
 
-/// The commands of a server, by name.
+/// The commands of a server, sorted by name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Docs {
-    /// By ascending name; those with subcommands before these.
+    /// In ascending order of names; a container precedes its subcommands.
     pub(super) commands: Vec<Command>,
 }
 
 /// A command or subcommand.
 #[derive(Clone, Debug)]
 pub(super) struct Command {
-    /// In capital letters, a blank before that of the subcommand.
+    /// In capital letters; a subcommand's name follows after a blank.
     pub(super) name: String,
     pub(super) summary: String,
     pub(super) since: String,
@@ -25,7 +25,7 @@ pub(super) struct Command {
     pub(super) arguments: Vec<Argument>,
 }
 
-/// An argument, or several that go together.
+/// An argument, or a group of arguments.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Argument {
     name: String,
@@ -35,17 +35,17 @@ pub(super) struct Argument {
     is_key: bool,
     is_optional: bool,
     is_multiple: bool,
-    /// Whether the token is there each time.
+    /// Whether the token is repeated with each value.
     repeats_token: bool,
     parts: Vec<Argument>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Kind {
-    /// A word that is chosen by whoever types.
+    /// A word chosen by the user.
     #[default]
     Value,
-    /// The token and nothing else.
+    /// Only the token.
     Token,
     /// One of its parts.
     OneOf,
@@ -54,7 +54,7 @@ enum Kind {
 }
 
 impl Docs {
-    /// Asks a server; `None` if it does not know, or may not tell this user.
+    /// Loads the documentation; `None` if the server has none, or this user may not read it.
     pub(super) fn load(connection: &mut Connection) -> Option<Docs> {
         let answer = connection.ask(&["COMMAND", "DOCS"]).ok()?;
         let mut commands = Vec::new();
@@ -65,7 +65,7 @@ impl Docs {
         (!commands.is_empty()).then_some(Docs { commands })
     }
 
-    /// The command that words begin with, the longest one, and how many of the words are its name.
+    /// Returns the command with the longest name at the beginning of the words, and the number of words in its name.
     pub(super) fn find(&self, words: &[String]) -> Option<(&Command, usize)> {
         (1..=words.len().min(2)).rev().find_map(|count| {
             let name = words[..count].join(" ").to_ascii_uppercase();
@@ -122,7 +122,7 @@ impl Argument {
         }
     }
 
-    /// As it stands in a synopsis: `[EX seconds|PX milliseconds]`.
+    /// Formats the argument for a synopsis: `[EX seconds|PX milliseconds]`.
     pub(super) fn shown(&self) -> String {
         let join = |mark: &str| self.parts.iter().map(Argument::shown).collect::<Vec<_>>().join(mark);
         let own = match self.kind {
@@ -142,7 +142,7 @@ impl Argument {
         if self.is_optional { format!("[{shown}]") } else { shown }
     }
 
-    /// Its token, or those that can begin it.
+    /// Returns its token, or those that can begin it.
     fn tokens(&self) -> Vec<String> {
         match (&self.token, self.kind) {
             (Some(token), _) => vec![token.clone()],
@@ -152,7 +152,7 @@ impl Argument {
         }
     }
 
-    /// How many words it takes, if it begins with a word; `None` if it does not. A word that is chosen can be any.
+    /// The number of words it takes if it begins with this word; `None` if it does not. A value can be any word.
     fn takes(&self, word: &str) -> Option<usize> {
         let is_token = |token: &str| token.eq_ignore_ascii_case(word);
         match (&self.token, self.kind) {
@@ -166,7 +166,7 @@ impl Argument {
         }
     }
 
-    /// The words of its values and tokens, those of its own token left out.
+    /// The number of words in its values and tokens, without its own token.
     fn len(&self) -> usize {
         let with_token = |part: &Argument| part.len() + usize::from(part.token.is_some());
         match self.kind {
@@ -179,17 +179,17 @@ impl Argument {
 }
 
 impl Command {
-    /// All of its arguments, as in a synopsis.
+    /// Formats all arguments for a synopsis.
     pub(super) fn synopsis(&self) -> String {
         self.arguments.iter().map(Argument::shown).collect::<Vec<_>>().join(" ")
     }
 
-    /// The arguments that are still to come behind some words, as in a synopsis.
+    /// Formats the arguments missing after some words for a synopsis.
     pub(super) fn rest_behind(&self, words: &[String]) -> String {
         self.left_behind(words).iter().map(|argument| argument.shown()).collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether the next word behind some words is the name of a key.
+    /// Whether the next word after some words is a key.
     pub(super) fn wants_key(&self, words: &[String]) -> bool {
         self.left_behind(words).first().is_some_and(|argument| {
             let first = argument.parts.first();
@@ -197,7 +197,7 @@ impl Command {
         })
     }
 
-    /// The tokens that can come behind some words.
+    /// The tokens that can follow some words.
     pub(super) fn tokens_behind(&self, words: &[String]) -> Vec<String> {
         self.left_behind(words).iter().flat_map(|argument| argument.tokens()).collect()
     }
@@ -219,7 +219,7 @@ impl Command {
             let named = left.iter().position(|argument| {
                 (argument.is_optional || argument.token.is_some()) && argument.takes(word).is_some()
             });
-            // What must come comes in its order; what may come, in any.
+            // Required arguments come in order; optional ones in any order.
             let Some(at) = named.or_else(|| left.iter().position(|argument| argument.takes(word).is_some()))
             else {
                 continue;

@@ -1,4 +1,4 @@
-//! The line that is typed, and the lines that were.
+//! The line editor and its history.
 
 use std::path::PathBuf;
 
@@ -11,29 +11,29 @@ use super::assistant::Assistant;
 use super::docs::Docs;
 use super::settings::Setting;
 
-/// Lines that are remembered.
+/// The maximum number of lines in the history.
 const HISTORY_LINES: usize = 10_000;
 
-/// What came from the terminal.
+/// Input from the terminal.
 #[derive(Debug)]
 pub(super) enum Typed {
     /// A line, without its end.
     Line(String),
     /// Ctrl-C.
     Interrupted,
-    /// Ctrl-D, or the terminal is gone.
+    /// Ctrl-D, or the terminal was closed.
     End,
 }
 
-/// The editor of the line.
+/// The line editor.
 pub(super) struct Editor {
     line: rustyline::Editor<Assistant, FileHistory>,
-    /// Where lines are remembered; nowhere without a home.
+    /// The history file; None without a home directory.
     file: Option<PathBuf>,
 }
 
 impl Editor {
-    /// An editor that remembers what was typed before.
+    /// Creates an editor with the stored history.
     ///
     /// # Errors
     /// Those of the terminal.
@@ -43,35 +43,35 @@ impl Editor {
             .history_ignore_dups(true)?
             .completion_type(CompletionType::Circular)
             .auto_add_history(false)
-            // Lines that are pasted are commands, each of them.
+            // Each pasted line is a command.
             .bracketed_paste(false)
             .build();
         let mut line = rustyline::Editor::with_config(config)?;
         line.set_helper(Some(Assistant::new(has_colours)));
         let file = history_file();
         if let Some(file) = &file {
-            // There is none at the first time.
+            // The file does not exist the first time.
             let _ = line.load_history(file);
         }
         Ok(Editor { line, file })
     }
 
-    /// Completes and hints from now on by what a server says of its commands.
+    /// Sets the command documentation for completion and hints.
     pub(super) fn set_docs(&mut self, docs: Option<Docs>) {
         if let Some(assistant) = self.line.helper_mut() {
             assistant.set_docs(docs);
         }
     }
 
-    /// Does what a setting says.
+    /// Applies a setting.
     pub(super) fn set(&mut self, setting: Setting) {
         if let Some(assistant) = self.line.helper_mut() {
             assistant.set(setting);
         }
     }
 
-    /// Waits for a line. Meanwhile the server is asked over `connection`, if there is one, for what Tab completes; it is
-    /// none when this broke it.
+    /// Waits for a line. Meanwhile `connection`, if there is one, is used for the queries of Tab completion; it is
+    /// `None` afterwards if it broke.
     pub(super) fn read(&mut self, prompt: &str, connection: &mut Option<Connection>) -> Typed {
         if let Some(assistant) = self.line.helper_mut() {
             assistant.lend(connection.take());
@@ -87,17 +87,17 @@ impl Editor {
         }
     }
 
-    /// Remembers a line, at once: the session may be killed.
+    /// Adds a line to the history file immediately, because the session may be killed.
     pub(super) fn remember(&mut self, line: &str) {
         let is_new = self.line.add_history_entry(line).unwrap_or(false);
         if let Some(file) = self.file.as_ref().filter(|_| is_new) {
-            // A line that is not remembered is no reason to stop.
+            // Failing to save the history is not fatal.
             let _ = self.line.append_history(file);
         }
     }
 }
 
-/// `$EMBERCLI_HISTFILE`, or a file at home; an empty name or /dev/null for none.
+/// `$EMBERCLI_HISTFILE`, or a file in the home directory; None for an empty name or /dev/null.
 fn history_file() -> Option<PathBuf> {
     let file = match std::env::var_os("EMBERCLI_HISTFILE") {
         Some(name) => PathBuf::from(name),

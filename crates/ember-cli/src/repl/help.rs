@@ -1,8 +1,8 @@
-//! HELP: what the server says of a command or a group of them.
+//! HELP: shows the server's documentation of a command or a group.
 
 use super::docs::{Command, Docs};
 
-/// HELP alone.
+/// The text of HELP without a topic.
 pub(super) const OVERVIEW: &str = concat!(
     "ember-cli ",
     env!("CARGO_PKG_VERSION"),
@@ -21,7 +21,7 @@ pub(super) const OVERVIEW: &str = concat!(
     "Set your preferences in ~/.emberclirc\n",
 );
 
-/// What there is to say about `topic`: a command, a command with subcommands, or `@group`.
+/// Returns the documentation of `topic`: a command, a container of subcommands, or `@group`.
 pub(super) fn about(docs: &Docs, topic: &str, is_coloured: bool) -> String {
     let upper = topic.to_ascii_uppercase();
     let found: Vec<&Command> = match topic.strip_prefix('@') {
@@ -63,7 +63,7 @@ fn entry(command: &Command, with_group: bool, is_coloured: bool) -> String {
     text + "\n"
 }
 
-/// The topics that begin with some letters.
+/// The topics that begin with `begin`.
 pub(super) fn topics(docs: &Docs, begin: &str) -> Vec<String> {
     let mut groups: Vec<String> = docs.commands.iter().map(|command| format!("@{}", command.group)).collect();
     groups.sort();

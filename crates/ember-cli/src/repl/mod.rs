@@ -1,4 +1,4 @@
-//! Commands one after the other: typed at a prompt, or read line by line from standard input.
+//! Interactive sessions: commands typed at a prompt, or read line by line from standard input.
 
 mod assistant;
 mod docs;
@@ -25,26 +25,26 @@ use settings::Setting;
 
 pub(crate) use subscribed::count_in;
 
-/// Commands that take longer are told how long.
+/// The duration from which the time of a command is shown.
 const SLOW: Duration = Duration::from_millis(500);
 
 /// A session at a prompt or of a script.
 struct Repl<'a> {
     client: &'a mut Client,
-    /// What the server says of its commands, once it was asked and has told.
+    /// The server's command documentation, once loaded.
     docs: Option<Docs>,
-    /// As whom it was asked.
+    /// The client's identity at the last attempt to load it.
     asked_as: u64,
 }
 
-/// Whether there is another line to come.
+/// Whether another line follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Line,
     End,
 }
 
-/// Reads commands until there are no more.
+/// Reads and runs commands until the input ends.
 pub(crate) fn run(client: &mut Client) -> ExitCode {
     client.set_interactive();
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
@@ -73,7 +73,7 @@ pub(crate) fn run(client: &mut Client) -> ExitCode {
 }
 
 impl Repl<'_> {
-    /// The session at a prompt.
+    /// Runs the session at a prompt.
     fn run_typed(&mut self) -> ExitCode {
         self.client.output.is_coloured = self.client.output.form == Form::Standard && has_colours();
         self.client.is_typed = true;
@@ -92,13 +92,13 @@ impl Repl<'_> {
             let line = match self.read_line(&mut editor) {
                 Typed::Line(line) => line,
                 Typed::Interrupted if self.client.is_subscribed() => {
-                    // There is no other way out of messages that come all the time.
+                    // Reconnecting is the only way to end messages that arrive without pause.
                     self.client.connect();
                     continue;
                 }
                 Typed::Interrupted | Typed::End => return ExitCode::SUCCESS,
             };
-            // What cannot be split is nothing that can be sent, and may hold half of a password.
+            // A line that cannot be split cannot be sent, and may contain part of a password.
             if split_arguments(&line).is_some_and(|words| !words.is_empty() && !has_secret(&words)) {
                 editor.remember(&line);
             }
@@ -110,7 +110,7 @@ impl Repl<'_> {
                 return ExitCode::SUCCESS;
             }
             let shown = if self.client.is_monitoring() {
-                // Nothing but a new connection stops it.
+                // Only a new connection stops it.
                 subscribed::show_monitored(self.client).map(|()| _ = self.client.connect())
             } else if self.client.is_subscribed() {
                 subscribed::show_messages(self.client)
@@ -124,7 +124,7 @@ impl Repl<'_> {
         }
     }
 
-    /// Waits for a line. What Tab asks the server must change nothing: in a transaction it would be queued.
+    /// Waits for a line. Tab completion must not query the server in a transaction, where the query would be queued.
     fn read_line(&mut self, editor: &mut Editor) -> Typed {
         let prompt = self.prompt();
         if self.client.is_in_transaction || self.client.is_subscribed() || self.client.connection.is_none() {
@@ -155,7 +155,7 @@ impl Repl<'_> {
         prompt + "> "
     }
 
-    /// Does what a line says.
+    /// Runs a line.
     fn take(&mut self, line: &[u8]) -> Next {
         let Some(mut words) = split_arguments(line) else {
             put(b"Invalid argument(s)\n");
@@ -180,7 +180,7 @@ impl Repl<'_> {
             ["clear"] => put(b"\x1b[H\x1b[2J"),
             ["connect", host, port] => self.move_to(host, port),
             ["help" | "?", topic @ ..] => self.help(topic),
-            // Settings are for those who type.
+            // Settings exist only at a prompt.
             _ if Setting::of(&lower.join(" ")).is_some() => {}
             [command, ..] if command.starts_with(':') => put_line(settings::KNOWN),
             _ => self.run_command(&words, repeat),
@@ -201,8 +201,8 @@ impl Repl<'_> {
         }
     }
 
-    /// Asks the server what its commands are: once for each time that the client has become somebody, until it tells; and
-    /// never where the question would do something else. Whether it has told now.
+    /// Loads the command documentation: once for each identity of the client, until it succeeds, and never where the
+    /// query would have another effect. Returns whether it was loaded now.
     fn load_docs(&mut self) -> bool {
         let is_known = self.docs.is_some() || self.asked_as == self.client.identity;
         if is_known || self.client.is_in_transaction || self.client.is_subscribed() {
@@ -231,7 +231,7 @@ impl Repl<'_> {
     }
 }
 
-/// HELP on the command line: what the server says of a topic.
+/// Shows help from the command line about a topic.
 pub(crate) fn help_once(client: &mut Client, topic: &[&str]) {
     let docs = match topic {
         [] => None,
@@ -249,7 +249,7 @@ fn say_help(docs: Option<&Docs>, topic: &[&str]) {
     }
 }
 
-/// Whether colours are wanted: on a terminal that has them, unless NO_COLOR is set (see no-color.org).
+/// Whether to use colours: on a terminal that supports them, unless NO_COLOR is set (see no-color.org).
 fn has_colours() -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_dumb = std::env::var_os("TERM").is_none_or(|terminal| terminal == "dumb");

@@ -1,12 +1,12 @@
-//! Which commands hold a secret, and so are not remembered.
+//! Recognizes commands with secrets, which are kept out of the history.
 
 use ember_protocol::client::SECRET_PARAMETERS;
 
-/// Whether a command's words hold a password or the like.
+/// Whether a command's words contain a password or similar secret.
 pub(super) fn has_secret(words: &[Vec<u8>]) -> bool {
     let mut lower: Vec<String> =
         words.iter().map(|word| String::from_utf8_lossy(word).to_ascii_lowercase()).collect();
-    // So many times.
+    // A repeat count.
     if lower.len() > 1 && lower[0].parse::<i64>().is_ok() {
         lower.remove(0);
     }

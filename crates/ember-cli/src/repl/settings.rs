@@ -1,23 +1,23 @@
-//! Settings of the prompt: `:set NAME` typed there, or a line each of a file at home.
+//! Settings of the prompt: typed as `:set NAME`, or one per line in a file in the home directory.
 
 use std::fs;
 use std::path::PathBuf;
 
-/// What is said of a setting that does not exist.
+/// The message for an unknown setting.
 pub(super) const KNOWN: &str =
     "There are the settings `:set hints`, `:set nohints`, `:set highlight` and `:set nohighlight`.";
 
 /// A setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Setting {
-    /// Whether arguments that are to come are shown behind the line.
+    /// Whether missing arguments are shown after the line.
     Hints(bool),
-    /// Whether the words of the line have colours.
+    /// Whether the words of the line are coloured.
     Highlight(bool),
 }
 
 impl Setting {
-    /// What a line sets; `None` if it is something else.
+    /// Parses a line as a setting; `None` if it is something else.
     pub(super) fn of(line: &str) -> Option<Setting> {
         let words: Vec<String> = line.split_whitespace().map(str::to_ascii_lowercase).collect();
         match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
@@ -30,7 +30,7 @@ impl Setting {
     }
 }
 
-/// The settings of `$EMBERCLI_RCFILE`, or of `~/.emberclirc`. A line that sets nothing is told of; no file is no setting.
+/// Loads the settings of `$EMBERCLI_RCFILE`, or of `~/.emberclirc`. Reports invalid lines; a missing file is ignored.
 pub(super) fn load() -> Vec<Setting> {
     let home = || std::env::var_os("HOME").filter(|home| !home.is_empty());
     let file = match std::env::var_os("EMBERCLI_RCFILE") {
@@ -46,7 +46,7 @@ pub(super) fn load() -> Vec<Setting> {
     settings
 }
 
-/// The settings of a file, and the lines that are none.
+/// Parses the settings in a file; returns them and the invalid lines.
 fn parse(text: &str) -> (Vec<Setting>, Vec<(usize, &str)>) {
     let (mut settings, mut wrong) = (Vec::new(), Vec::new());
     for (number, line) in (1..).zip(text.lines().map(str::trim)) {

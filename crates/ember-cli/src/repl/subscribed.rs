@@ -1,4 +1,4 @@
-//! What comes without end at a prompt: messages are shown until a key is pressed, the commands of MONITOR until Ctrl-C.
+//! Continuous output at a prompt: shows messages until a key is pressed, and the commands of MONITOR until Ctrl-C.
 
 use std::io;
 
@@ -15,7 +15,7 @@ const CTRL_D: u8 = 4;
 /// Clears the line.
 const CLEAR: &[u8] = b"\x1b[K";
 
-/// Shows messages until a key is pressed, which is left to be read, or nothing is subscribed to any more.
+/// Shows messages until a key is pressed, which is left unread, or no subscription remains.
 ///
 /// # Errors
 /// Those of the connection and of the terminal.
@@ -45,7 +45,7 @@ pub(super) fn show_monitored(client: &mut Client) -> io::Result<()> {
         if has_key {
             let mut keys = [0; 64];
             let count = rustix::io::read(io::stdin(), &mut keys)?;
-            // Nothing is read when the terminal is gone.
+            // A read of 0 bytes means that the terminal was closed.
             if count == 0 || keys[..count].iter().any(|key| matches!(*key, CTRL_C | CTRL_D | b'q')) {
                 return Ok(());
             }
@@ -55,7 +55,7 @@ pub(super) fn show_monitored(client: &mut Client) -> io::Result<()> {
     }
 }
 
-/// Waits for a message or a key; whether there is one of either.
+/// Waits for a message or a key; returns which of them are available.
 fn wait(client: &Client) -> io::Result<(bool, bool)> {
     let Some(connection) = &client.connection else { return Err(io::ErrorKind::NotConnected.into()) };
     let has_input = connection.has_input();
@@ -71,7 +71,7 @@ fn wait(client: &Client) -> io::Result<(bool, bool)> {
     }
 }
 
-/// The terminal gives each key at once and does not show it, until this is dropped.
+/// Makes the terminal deliver each key at once without echo, until this is dropped.
 struct Keys {
     before: Termios,
 }
@@ -90,12 +90,12 @@ impl Keys {
 
 impl Drop for Keys {
     fn drop(&mut self) {
-        // The terminal is gone if this fails.
+        // This fails if the terminal was closed.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
     }
 }
 
-/// How many channels and patterns a message says are subscribed to now, and whether shard channels are meant.
+/// Returns the number of subscribed channels and patterns in a message, and whether it refers to shard channels.
 pub(crate) fn count_in(message: &Value) -> Option<(u64, bool)> {
     let [kind, _, count] = message.elements()? else { return None };
     let count = u64::try_from(count.integer()?).ok()?;

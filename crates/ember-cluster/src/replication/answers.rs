@@ -1,35 +1,35 @@
-//! What a primary says before its stream: the answer to PSYNC, and the line before a copy of its data. Nothing of it is
-//! believed that is not written as it must be.
+//! The replies of a primary before its stream: the reply to PSYNC, and the line before a full sync. Malformed lines are
+//! rejected.
 //!
 //! ```text
-//! +CONTINUE [<name>]             what comes behind the bytes that the replica has; the history may have another name now
-//! +FULLRESYNC <name> <offset>    all data, as they are at this byte of the history
+//! +CONTINUE [<name>]             the bytes after those of the replica follow; the history may have a new name
+//! +FULLRESYNC <name> <offset>    all data as of this byte of the history follow
 //! $<length>                      an RDB file of that length follows
 //! $EOF:<mark>                    an RDB file follows, then the mark of 40 bytes
 //! ```
 
-/// The digits of a history's name, and the bytes of a mark.
+/// Length of a replication ID in digits, and of a mark in bytes.
 const ID_DIGITS: usize = 40;
 
-/// The greatest offset that is believed: a stream that is written for a thousand years stays below.
+/// The maximum accepted offset: a stream written for a thousand years stays below it.
 const OFFSET_MAX: u64 = 1 << 62;
 
-/// How the primary goes on.
+/// How the primary continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// With what comes behind the bytes that the replica has; the history may have another name now.
+    /// With the bytes after those of the replica; the history may have a new name.
     Continue(Option<String>),
-    /// With all data as they are at this byte of the history.
+    /// With all data as of this byte of the history.
     Copy {
         /// The name of the history.
         id: String,
-        /// The bytes before it.
+        /// Number of bytes before it.
         offset: u64,
     },
 }
 
 impl Answer {
-    /// Reads the answer to PSYNC, a line without its end. A replica that holds nothing cannot go on.
+    /// Parses the reply to PSYNC, a line without its end. A replica without data cannot resume.
     pub fn parse(line: &[u8], holds_data: bool) -> Option<Answer> {
         let text = std::str::from_utf8(line).ok()?;
         let mut words = text.split_ascii_whitespace();
@@ -51,23 +51,23 @@ fn is_id(word: &str) -> bool {
     word.len() == ID_DIGITS && word.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Where a copy of the data ends.
+/// How the end of a full sync is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyEnd {
-    /// After so many bytes.
+    /// After this many bytes.
     Length(u64),
-    /// Where its file ends, before this mark.
+    /// At the end of its file, which this mark follows.
     Mark([u8; ID_DIGITS]),
 }
 
 impl CopyEnd {
-    /// Reads the line before a copy, without its end.
+    /// Parses the line before a full sync, without its end.
     pub fn parse(line: &[u8]) -> Option<CopyEnd> {
         let text = line.strip_prefix(b"$")?;
         if let Some(mark) = text.strip_prefix(b"EOF:") {
             return mark.try_into().ok().map(CopyEnd::Mark);
         }
-        // `parse` would take a sign.
+        // `parse` would accept a sign.
         let is_number = text.iter().all(u8::is_ascii_digit);
         let length = std::str::from_utf8(text).ok().filter(|_| is_number)?;
         length.parse().ok().map(CopyEnd::Length)

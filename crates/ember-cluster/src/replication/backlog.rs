@@ -1,29 +1,30 @@
-//! The last part of the stream: what replicas are still to get, and what one that comes back may have missed.
+//! The last part of the replication stream: the bytes that replicas still need, and those that a reconnecting one may
+//! have missed.
 
 use std::collections::VecDeque;
 
-/// Bytes of a chunk. Memory is taken and given back in these.
+/// Size of a chunk in bytes. Memory is allocated and freed in chunks.
 pub const CHUNK_BYTES: usize = 64 * 1024;
 
 /// The last part of a replication stream.
 #[derive(Debug)]
 pub struct Backlog {
-    /// Full but for the last one.
+    /// All are full except the last one.
     chunks: VecDeque<Vec<u8>>,
     /// The position of the first byte in `chunks`.
     first: u64,
-    /// The position behind the last byte.
+    /// The position after the last byte.
     end: u64,
-    /// An empty chunk, for its memory.
+    /// An empty chunk, kept for its allocation.
     spare: Option<Vec<u8>>,
 }
 
-/// What was asked for is not kept any more, or has not come.
+/// The requested bytes are no longer kept, or have not arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfReach;
 
 impl Backlog {
-    /// One that is empty and begins at a position.
+    /// Creates an empty backlog that begins at a position.
     pub fn new(first: u64) -> Backlog {
         Backlog { chunks: VecDeque::new(), first, end: first, spare: None }
     }
@@ -33,7 +34,7 @@ impl Backlog {
         self.first
     }
 
-    /// The position behind the last byte.
+    /// The position after the last byte.
     pub fn end(&self) -> u64 {
         self.end
     }
@@ -43,7 +44,7 @@ impl Backlog {
         (self.chunks.len() + usize::from(self.spare.is_some())) * CHUNK_BYTES
     }
 
-    /// Adds bytes at the end. O(bytes).
+    /// Appends bytes. O(bytes).
     pub fn append(&mut self, mut bytes: &[u8]) {
         self.end += bytes.len() as u64;
         while !bytes.is_empty() {
@@ -58,7 +59,7 @@ impl Backlog {
         }
     }
 
-    /// Forgets what lies before a position, as far as it fills whole chunks.
+    /// Drops the whole chunks before a position.
     pub fn forget_before(&mut self, position: u64) {
         while self.chunks.front().is_some_and(|chunk| chunk.len() == CHUNK_BYTES)
             && self.first + CHUNK_BYTES as u64 <= position
@@ -69,15 +70,15 @@ impl Backlog {
         }
     }
 
-    /// The position of the first chunk and its bytes, if it is full.
+    /// The position and the bytes of the first chunk, if it is full.
     pub fn oldest(&self) -> Option<(u64, &[u8])> {
         self.chunks.front().filter(|chunk| chunk.len() == CHUNK_BYTES).map(|chunk| (self.first, &chunk[..]))
     }
 
-    /// Passes the bytes from a position on to `take`, in pieces, at most `max` of them; returns how many these are.
+    /// Passes up to `max` bytes from a position on to `take`, in pieces; returns their number.
     ///
     /// # Errors
-    /// If they are not kept any more, or the position is behind the end.
+    /// If they are no longer kept, or the position is after the end.
     pub fn read(&self, from: u64, max: usize, mut take: impl FnMut(&[u8])) -> Result<usize, OutOfReach> {
         if from < self.first || from > self.end {
             return Err(OutOfReach);

@@ -1,34 +1,34 @@
-//! The names of the commands in a stream that comes in pieces, which may end anywhere.
+//! The names of the commands in a stream that arrives in pieces, which may end anywhere.
 
-/// Longer names are those of no command. That of one is remembered while its piece ends within it.
+/// The maximum length of a command name. A name is buffered when its piece ends within it.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Longer lines are none that say a number.
+/// The maximum length of a line with a number.
 const LINE_BYTES_MAX: usize = 32;
 
-/// Digits of the greatest length of an argument: all servers take less than 2^39 bytes.
+/// The maximum number of digits of an argument's length: all servers accept less than 2^39 bytes.
 const DIGITS_MAX: usize = 12;
 
-/// Reads a stream of commands as arrays of bulk strings, and looks at nothing but their names.
+/// Reads a stream of commands as arrays of bulk strings, and evaluates only their names.
 #[derive(Debug, Default)]
 pub struct CommandNames {
-    /// Arguments that are still to come of the command.
+    /// The number of missing arguments of the current command.
     arguments: u64,
-    /// The next argument is a name.
+    /// Whether the next argument is a name.
     is_name: bool,
-    /// Bytes of the argument that are still to come, with the end of its line.
+    /// The number of missing bytes of the current argument, including the end of its line.
     left: u64,
-    /// What has come of a name, or of a line that says a number, when a piece ends within it.
+    /// The part of a name, or of a line with a number, that has arrived when a piece ends within it.
     begun: Vec<u8>,
 }
 
-/// What was read is no stream of commands, or does not begin with one.
+/// The bytes are not a stream of commands, or do not begin with one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoCommands;
 
 impl CommandNames {
-    /// Reads the next bytes, and returns what `find` makes of the first name for which that is anything. Nothing behind that
-    /// name is read. O(arguments).
+    /// Reads the next bytes, and returns the first `Some` from `find` for a name. Bytes after that name are not read.
+    /// O(arguments).
     ///
     /// # Errors
     /// If these bytes cannot follow the ones before.
@@ -54,7 +54,7 @@ impl CommandNames {
         Ok(None)
     }
 
-    /// Reads the line that says how many arguments, or bytes of one, follow; what lies behind it.
+    /// Reads the line with the number of arguments, or of bytes in one; returns the rest.
     fn read_number<'b>(&mut self, bytes: &'b [u8]) -> Result<&'b [u8], NoCommands> {
         let end = bytes.iter().take(LINE_BYTES_MAX).position(|&byte| byte == b'\n');
         let (line, behind) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
@@ -102,7 +102,7 @@ impl CommandNames {
     }
 }
 
-/// What digits say, if these are not more than any argument has.
+/// Parses digits, at most as many as the length of an argument has.
 fn number(digits: &[u8]) -> Option<u64> {
     let is_number = (1..=DIGITS_MAX).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
     is_number.then(|| digits.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0')))

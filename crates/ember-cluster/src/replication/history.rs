@@ -1,28 +1,29 @@
-//! Whose history a server's data is: a name of 40 hexadecimal digits, and the one of the server it followed before.
+//! The replication history of a server's data: an ID of 40 hexadecimal digits, and that of the server it followed
+//! before.
 
-/// The names that a server's stream goes by.
+/// The replication IDs of a server's stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct History {
-    /// Of the stream that goes on.
+    /// The ID of the current stream.
     pub id: String,
-    /// Of the one whose continuation it is, up to a position; both have the same bytes before that.
+    /// The ID of the stream that it continues, and the position up to which both have the same bytes.
     pub before: Option<(String, u64)>,
-    /// The server has given it its name, as against the primary that it follows.
+    /// Whether the server has chosen the ID itself, instead of receiving it from a primary.
     pub is_own: bool,
 }
 
 impl History {
-    /// A new one.
+    /// Creates a new history.
     pub fn new(id: String) -> History {
         History { id, before: None, is_own: true }
     }
 
-    /// Whether what a server has that followed the stream `id` up to `position` is the beginning of this one.
+    /// Whether the data of a server that followed the stream `id` up to `position` are the beginning of this one.
     pub fn includes(&self, id: &str, position: u64) -> bool {
         id == self.id || self.before.as_ref().is_some_and(|(before, end)| id == before && position <= *end)
     }
 
-    /// Goes on under a new name behind `position`: from here on nobody else's stream is the same.
+    /// Continues under a new ID after `position`: from there on no other stream is the same.
     pub fn branch(&mut self, id: String, position: u64) {
         let before = std::mem::replace(&mut self.id, id);
         self.before = Some((before, position));

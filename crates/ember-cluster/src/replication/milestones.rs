@@ -1,20 +1,19 @@
-//! Which records of the journal a part of the stream holds: what a replica has confirmed is a position, and what a client
-//! waits for is a record.
+//! Maps journal records to positions of the stream: replicas confirm positions, and clients wait for records.
 
 use std::collections::VecDeque;
 
-/// Milestones above which every second one is left out.
+/// The number of milestones above which every second one is dropped.
 const MANY: usize = 64 * 1024;
 
-/// Numbers of records, each with the position at which it and all before it are in the stream.
+/// Record numbers, each with the position before which the record and all earlier ones are in the stream.
 #[derive(Debug, Default)]
 pub struct Milestones(VecDeque<(u64, u64)>);
 
 impl Milestones {
-    /// All records up to number `record` are in the stream before `position`. Both only grow.
+    /// Records that all records up to number `record` are in the stream before `position`. Both must be increasing.
     pub fn note(&mut self, record: u64, position: u64) {
         if self.0.len() >= MANY {
-            // Whoever asks for one that is left out is told of one before: too little, never too much.
+            // A query for a dropped one returns an earlier record: too low, but never too high.
             let mut at = 0;
             self.0.retain(|_| {
                 at += 1;
@@ -24,27 +23,27 @@ impl Milestones {
         self.0.push_back((record, position));
     }
 
-    /// The last record that is known to be in the stream before a position; `None` if none is. O(log milestones).
+    /// Returns the last record known to be in the stream before a position; `None` if none is. O(log milestones).
     pub fn record_at(&self, position: u64) -> Option<u64> {
         let behind = self.0.partition_point(|&(_, end)| end <= position);
         Some(self.0.get(behind.checked_sub(1)?)?.0)
     }
 
-    /// A position before which record `record` and all before it are in the stream, the nearest that is known; `None` if it
-    /// is not known that they are. O(log milestones).
+    /// Returns the nearest known position before which record `record` and all earlier ones are in the stream; `None`
+    /// if none is known. O(log milestones).
     pub fn position_of(&self, record: u64) -> Option<u64> {
         let at = self.0.partition_point(|&(known, _)| known < record);
         Some(self.0.get(at)?.1)
     }
 
-    /// Forgets those that nobody asks for who asks for no position before this one.
+    /// Drops the milestones that are not needed for queries from this position on.
     pub fn forget_before(&mut self, position: u64) {
         while self.0.get(1).is_some_and(|&(_, end)| end <= position) {
             self.0.pop_front();
         }
     }
 
-    /// Forgets all.
+    /// Drops all milestones.
     pub fn clear(&mut self) {
         self.0.clear();
     }

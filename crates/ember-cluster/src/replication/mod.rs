@@ -1,4 +1,4 @@
-//! Replication: a primary sends what changes its data as one stream of commands, and replicas run it.
+//! Replication: a primary sends the changes of its data as one stream of commands, and replicas run it.
 //!
 //! A *position* counts the bytes of the stream before it. Redis names the same place by an *offset* with the same number:
 //! that of the last byte before it. Protocol and terms (PSYNC2) are Redis's:

@@ -1,31 +1,31 @@
-//! A place in a stream that can be told to others, who may have the same stream.
+//! A position in a stream that can be compared across servers with the same stream.
 
-/// Digits of a stream's name that tell it from others.
+/// Digits of a replication ID that distinguish streams.
 pub const NAME_DIGITS: usize = 8;
 
-/// A place in a stream of which servers with the same data have the same bytes.
+/// A position in a stream, which has the same bytes on all servers with the same data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// What the name of the stream begins with.
+    /// The first digits of the replication ID.
     pub name: [u8; NAME_DIGITS],
-    /// The bytes of the stream before it.
+    /// Number of bytes of the stream before it.
     pub end: u64,
 }
 
 impl Position {
-    /// A place in the stream `id`.
+    /// Creates a position in the stream `id`.
     pub fn new(id: &str, end: u64) -> Position {
         let mut name = [b'0'; NAME_DIGITS];
         name.iter_mut().zip(id.bytes()).for_each(|(digit, byte)| *digit = byte);
         Position { name, end }
     }
 
-    /// Whether it is behind a place in the stream `id`; false if it is in another stream.
+    /// Whether it is after a position in the stream `id`; false if it is in another stream.
     pub fn is_behind(self, id: &str, end: u64) -> bool {
         self.is_in(id) && self.end > end
     }
 
-    /// Whether it is a place in the stream `id`.
+    /// Whether it is a position in the stream `id`.
     pub fn is_in(self, id: &str) -> bool {
         self.name == Position::new(id, 0).name
     }

@@ -48,7 +48,7 @@ fn bitop(draw: &mut Draw) -> Vec<Step> {
     ])
 }
 
-/// The least number that a signed field narrower than 64 bits saturates rightly to in Redis.
+/// The lowest number that a signed field narrower than 64 bits saturates to correctly in Redis.
 const SATURATED_MIN: i64 = -(1 << 62);
 
 fn bitfield(draw: &mut Draw) -> Vec<Step> {
@@ -65,7 +65,7 @@ fn bitfield(draw: &mut Draw) -> Vec<Step> {
         words.push(field_offset(draw).into_bytes());
         if kind != "GET" {
             let number = draw.integer();
-            // Below this Redis's check of the range overflows itself, and SAT of SET saturates to the wrong end.
+            // Below this the overflow check of Redis itself overflows, and SAT of SET saturates to the wrong end.
             let wrong_in_redis = number.parse::<i64>().is_ok_and(|number| number < SATURATED_MIN);
             let number = if wrong_in_redis { SATURATED_MIN.to_string() } else { number };
             words.push(number.into_bytes());
@@ -105,7 +105,7 @@ fn field_type(draw: &mut Draw) -> String {
     }
 }
 
-/// Bit positions that stay near, or are refused: the furthest one allowed makes a value of 512 MiB.
+/// Bit positions that are low, or refused: the highest allowed one creates a value of 512 MiB.
 fn field_offset(draw: &mut Draw) -> String {
     match draw.random.below(20) {
         0 => draw

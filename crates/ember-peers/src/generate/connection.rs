@@ -1,4 +1,4 @@
-//! Commands on the connection: they change what later commands on it mean.
+//! Commands on the connection, which affect later commands on it.
 
 use super::{Draw, Generator, Outcome, Step};
 
@@ -33,7 +33,7 @@ fn quit(draw: &mut Draw) -> Vec<Step> {
     vec![Step { words, outcome: Outcome::Close }]
 }
 
-/// SETNAME is not put in front of an AUTH that fails: 7.0.15 sets the name nevertheless; 7.2, and ember, do all or
+/// SETNAME is not combined with an AUTH that fails: 7.0.15 sets the name nevertheless; 7.2, and ember, do all or
 /// nothing.
 fn hello(draw: &mut Draw) -> Vec<Step> {
     draw.any(&[
@@ -77,7 +77,7 @@ fn client(draw: &mut Draw) -> Vec<Step> {
     match draw.random.below(20) {
         0 => quiet(draw),
         1 => {
-            // A pause is ended at once; it must be one that lets CLIENT UNPAUSE through.
+            // A pause is ended at once; it must be of a kind that allows CLIENT UNPAUSE.
             let mut steps = draw.one("CLIENT PAUSE 2 WRITE");
             steps.extend(draw.one("CLIENT UNPAUSE"));
             steps
@@ -132,7 +132,7 @@ fn client(draw: &mut Draw) -> Vec<Step> {
     }
 }
 
-/// Commands that run and answer nothing.
+/// Commands that run without a reply.
 fn quiet(draw: &mut Draw) -> Vec<Step> {
     let silent = |words| Step { words, outcome: Outcome::Quiet };
     if draw.random.chance(50) {

@@ -58,15 +58,15 @@ fn object(draw: &mut Draw) -> Vec<Step> {
     ])
 }
 
-/// Payloads that are none: what DUMP returns differs, and the tests of payloads exchange it.
+/// Invalid payloads: the output of DUMP differs, and the tests of payloads exchange it.
 fn restore(draw: &mut Draw) -> Vec<Step> {
     let options = ["REPLACE", "ABSTTL", "IDLETIME {integer}", "FREQ {integer}", "FREQ", "{word}"];
     draw.with_options("RESTORE {key} {integer} {value}", &options, 3)
 }
 
-/// Nothing that leaves the order to chance: text that patterns find may be equal, and sets have no order of their own.
-/// Redis compares numbers with an `errno` that an earlier command may have left behind, and then says that they are none.
-/// ZADD clears it, and does nothing else here.
+/// Only sorts with a deterministic order: texts found by patterns may be equal, and sets have no order. Redis compares
+/// numbers with an `errno` that an earlier command may have left, and then reports that they are invalid. ZADD clears
+/// it, and has no other effect here.
 fn sort(draw: &mut Draw, template: &str) -> Vec<Step> {
     let mut steps = draw.one("ZADD missing XX 1 a");
     steps.extend(sorting(draw, template));

@@ -1,7 +1,7 @@
 //! The geographic commands.
 //!
-//! They have keys of their own, in which no two members are at one place: in which order Redis finds members of equal
-//! distance depends on its sorting.
+//! They use separate keys, in which no two members are at the same place: the order in which Redis returns members at
+//! equal distances depends on its sorting.
 
 use super::{Draw, Generator, Step, Words};
 
@@ -72,7 +72,7 @@ fn place(draw: &mut Draw) -> Vec<u8> {
     format!("place {}", draw.random.below(300)).into_bytes()
 }
 
-/// A position near one of a few centres, or anywhere; all different, but for those that are wrong.
+/// A position near one of a few centres, or anywhere; all different, except for invalid ones.
 fn position(draw: &mut Draw) -> Words {
     let (longitude, latitude): (i64, i64) = match draw.random.below(12) {
         0 => {
@@ -158,7 +158,7 @@ fn georadius(draw: &mut Draw, template: &str, may_store: bool) -> Vec<Step> {
     words.extend(line(draw, "{length} {unit}"));
     add_options(draw, &mut words, FACTS);
     if draw.random.chance(if may_store { 30 } else { 2 }) {
-        // Distances are no positions: they are kept apart.
+        // Distances are not positions, so they are stored separately.
         let option = draw.random.pick(&[
             "STORE {geokey}",
             "STOREDIST geo:distances",

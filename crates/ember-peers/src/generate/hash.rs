@@ -61,7 +61,7 @@ pub(super) fn field(random: &mut Random) -> Vec<u8> {
 
 fn set(draw: &mut Draw, command: &str) -> Vec<Step> {
     let words = match draw.random.below(40) {
-        // More than a listpack takes.
+        // More than fit in a listpack.
         0 => many(draw, command),
         // A value is missing.
         1 => draw.line(&format!("{command} {{hash}} {{field}} {{value}} {{field}}")),
@@ -86,7 +86,7 @@ fn many(draw: &mut Draw, command: &str) -> Words {
 }
 
 fn hrandfield(draw: &mut Draw) -> Vec<Step> {
-    // No large negative counts: Redis tries to fill its memory.
+    // No large negative counts: Redis would try to fill its memory.
     draw.any(&[
         "HRANDFIELD {hash}",
         "HRANDFIELD {hash} 1",

@@ -1,4 +1,4 @@
-//! The commands on HyperLogLogs. PFSELFTEST has no data to disagree about and is not asked for.
+//! The commands on HyperLogLogs. PFSELFTEST has no comparable data and is left out.
 
 use super::{Draw, Generator, HYPERLOGLOG_KEYS, Step};
 
@@ -9,7 +9,7 @@ pub(super) const COMMANDS: &[Generator] = &[
     Generator { name: "PFMERGE", weight: 10, make: pfmerge },
 ];
 
-/// Up to so many different elements are drawn at once: enough to leave the sparse encoding soon.
+/// The maximum number of distinct elements drawn at a time: enough to leave the sparse encoding soon.
 const ELEMENTS_MAX: usize = 400;
 
 fn pfadd(draw: &mut Draw) -> Vec<Step> {
@@ -66,8 +66,8 @@ fn pfdebug(draw: &mut Draw) -> Vec<Step> {
 /// Runs of registers that do not fit among others.
 const DAMAGE: &[&[u8]] = &[b"\x00", b"\x3f\x3f\x3f", b"\x80", b"\xff\xff\xff\xff", b"\x00\x80\x00"];
 
-/// Damaged registers. They do not stay: of several elements Redis adds those it has come to before it sees the damage,
-/// though it answers with an error and tells nobody of a change; ember adds all or none.
+/// Damaged registers. They do not stay: of several elements Redis adds those before it detects the damage, although it
+/// returns an error and notifies no client of a change; ember adds all or none.
 fn damaged(draw: &mut Draw) -> Vec<Step> {
     let key = draw.random.pick(HYPERLOGLOG_KEYS);
     let templates =
@@ -81,8 +81,7 @@ fn damaged(draw: &mut Draw) -> Vec<Step> {
                 words.push((16 + draw.random.below(8)).to_string().into_bytes());
                 words.push(draw.random.pick(DAMAGE).to_vec());
             }
-            // Damage can make a first half of the second half of a run, and behind that at the end Redis reads one byte
-            // more than there is.
+            // Damage can turn the second half of a run into a first half, and then Redis reads one byte past the end.
             "APPEND" => words.push(b"\x80".to_vec()),
             "PFADD" => words.push(draw.value()),
             _ => {}

@@ -1,4 +1,4 @@
-//! The 22 list commands. Those that may wait do so for milliseconds, or find something by design.
+//! The 22 list commands. Blocking ones wait for milliseconds, or find an element by design.
 
 use super::{Draw, Generator, Step};
 
@@ -37,11 +37,11 @@ pub(super) const COMMANDS: &[Generator] = &[
     Generator { name: "RPUSHX", weight: 12, make: |draw| push(draw, "RPUSHX") },
 ];
 
-/// Seconds to wait: milliseconds, or an error.
+/// Timeouts in seconds: milliseconds, or an error.
 const TIMEOUTS: &[&str] =
     &["0.001", "0.002", "1e-3", "0x.008", "-1", "-0.5", "-inf", "nan", "abc", "0.001x", "inf", "1e400"];
 
-/// Ends of a list, and now and then a word that is none.
+/// Ends of a list, and sometimes an invalid word.
 const ENDS: &[&str] = &["LEFT", "RIGHT", "LEFT", "RIGHT", "LEFT", "RIGHT", "LEFT", "RIGHT", "{word}"];
 
 fn push(draw: &mut Draw, name: &str) -> Vec<Step> {
@@ -78,14 +78,14 @@ fn lmove(draw: &mut Draw) -> Vec<Step> {
     draw.one(&format!("LMOVE {{key}} {{key}} {from} {to}"))
 }
 
-/// Behind the keys of LMPOP and BLMPOP.
+/// The arguments after the keys of LMPOP and BLMPOP.
 fn end_and_count(draw: &mut Draw) -> String {
     let end = draw.random.pick(ENDS);
     let count = draw.random.pick(&["", "", " COUNT {count}", " COUNT 3", " COUNT", " COUNT 1 COUNT 1"]);
     format!("{end}{count}")
 }
 
-/// So many keys, mostly with their right number before them.
+/// Some keys, mostly with their correct number before them.
 fn numbered_keys(draw: &mut Draw) -> String {
     let count = 1 + draw.random.below(3);
     let number = if draw.random.chance(90) {
@@ -125,8 +125,8 @@ fn blocking_pop(draw: &mut Draw, name: &str) -> Vec<Step> {
     sometimes_filled(draw, steps)
 }
 
-/// Mostly with a push to the first key before them, so that there is something to take and 0, which is for ever, does no
-/// harm.
+/// Mostly adds a push to the first key before the steps, so that there is an element to take and a timeout of 0, which
+/// means forever, is harmless.
 fn sometimes_filled(draw: &mut Draw, mut steps: Vec<Step>) -> Vec<Step> {
     if draw.random.chance(60) {
         let mut words = draw.line("RPUSH");

@@ -1,10 +1,10 @@
-//! Random commands over small alphabets, so that keys collide, states are wrong and options clash all the time.
+//! Random commands over small alphabets, so that key collisions, wrong states and conflicting options are frequent.
 //!
-//! A generator is mostly a template: words in braces are drawn ([`Draw::word`]), the others stand for themselves in
-//! random letter case. What no generator produces, and why:
-//! * expiry in less than a few hours from now, unless already past: whether the key is gone would depend on the clock;
-//! * two relative expiries that are equal: GT and LT would depend on the millisecond;
-//! * floats beyond the range of a double or cursors of SCAN other than 0: no client can rely on them.
+//! A generator is mostly a template: words in braces are drawn ([`Draw::word`]), the others are used literally in
+//! random letter case. No generator produces:
+//! * an expiry within a few hours from now, unless already past: whether the key exists would depend on the clock;
+//! * two equal relative expiries: GT and LT would depend on the millisecond;
+//! * floats beyond the range of a double, or cursors of SCAN other than 0: clients cannot rely on them.
 
 mod bitmap;
 mod connection;
@@ -24,12 +24,12 @@ use ember_testkit::Random;
 /// The words of one command.
 pub(crate) type Words = Vec<Vec<u8>>;
 
-/// Makes random forms of one command.
+/// Generates random forms of one command.
 #[derive(Debug)]
 pub struct Generator {
     /// The command.
     pub name: &'static str,
-    /// How often it is drawn, relative to the others.
+    /// Its relative frequency.
     pub weight: usize,
     make: fn(&mut Draw) -> Vec<Step>,
 }
@@ -50,7 +50,7 @@ pub const COMMANDS: &[&[Generator]] = &[
     server::COMMANDS,
 ];
 
-/// One command to send, and what is special about its reply.
+/// A command to send, and any peculiarity of its reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) words: Words,
@@ -61,11 +61,11 @@ pub(crate) struct Step {
 pub(crate) enum Outcome {
     /// One reply.
     Reply,
-    /// None: CLIENT REPLY OFF or SKIP.
+    /// No reply: CLIENT REPLY OFF or SKIP.
     Quiet,
     /// One reply, then the server closes the connection.
     Close,
-    /// Not sent as it is: SCAN is repeated with the cursors each server gives until it is done.
+    /// Not sent directly: SCAN is repeated with the cursors of each server until it is complete.
     Iterate,
 }
 
@@ -75,11 +75,11 @@ impl Step {
     }
 }
 
-/// Where the random parts come from.
+/// The source of the random parts.
 #[derive(Debug)]
 pub(crate) struct Draw {
     pub(crate) random: Random,
-    /// Arity as COMMAND tells it (negative: at least), by lower-case name, `container|subcommand` included.
+    /// Arity as in COMMAND (negative: at least), by lower-case name, including `container|subcommand`.
     pub(crate) arities: Vec<(String, i64)>,
     total_weight: usize,
 }
@@ -229,19 +229,19 @@ const FLOATS: &[&str] = &[
     "1e5 ",
 ];
 
-/// Keys that mostly hold sets: string commands seldom overwrite them.
+/// Keys that mostly contain sets: string commands seldom overwrite them.
 const SET_KEYS: &[&[u8]] = &[b"set:1", b"set:2", b"set:3", b"set:4"];
 
-/// Keys that hold streams most of the time.
+/// Keys that mostly contain streams.
 const STREAM_KEYS: &[&[u8]] = &[b"stream:1", b"stream:2", b"stream:3"];
 
-/// Keys that hold HyperLogLogs most of the time.
+/// Keys that mostly contain HyperLogLogs.
 const HYPERLOGLOG_KEYS: &[&[u8]] = &[b"hll:1", b"hll:2", b"hll:3", b"hll:4"];
 
-/// Keys that mostly hold hashes.
+/// Keys that mostly contain hashes.
 const HASH_KEYS: &[&[u8]] = &[b"hash:1", b"hash:2", b"hash:3", b"hash:4"];
 
-/// Whether a word is one of the keys commands are drawn with.
+/// Whether a word is one of the keys that commands are drawn with.
 pub(crate) fn is_key(word: &[u8]) -> bool {
     [KEYS, SET_KEYS, HASH_KEYS, STREAM_KEYS, HYPERLOGLOG_KEYS].iter().any(|keys| keys.contains(&word))
 }
@@ -252,7 +252,7 @@ impl Draw {
         Draw { random: Random::new(seed), arities, total_weight }
     }
 
-    /// The next commands; several when they belong together.
+    /// Returns the next commands; several if they belong together.
     pub(crate) fn steps(&mut self) -> Vec<Step> {
         if self.random.chance(2) {
             return vec![Step::reply(self.wrong_arity())];
@@ -267,7 +267,7 @@ impl Draw {
         unreachable!("the weights add up to the total")
     }
 
-    /// A command with too few or too many arguments, by what Redis says of its arity.
+    /// Returns a command with too few or too many arguments, according to the arity reported by Redis.
     fn wrong_arity(&mut self) -> Words {
         let index = self.random.below(self.arities.len());
         let (name, arity) = self.arities[index].clone();
@@ -279,7 +279,8 @@ impl Draw {
             self.random.between(words.len() as i64, (needed - 1).max(words.len()) as i64) as usize
         };
         if count == needed || (arity < 0 && count >= needed) {
-            // A command that is right with its name alone: only more words can be wrong, and only when arity is exact.
+            // For a command that is valid without arguments, only more words can be wrong, and only if its arity is
+            // exact.
             return self.line("PING a b c");
         }
         while words.len() < count {
@@ -288,7 +289,7 @@ impl Draw {
         words
     }
 
-    /// Words of a template; see [`Draw::word`].
+    /// Returns the words of a template; see [`Draw::word`].
     pub(crate) fn line(&mut self, template: &str) -> Words {
         let mut words = Vec::new();
         for word in template.split(' ').filter(|word| !word.is_empty()) {
@@ -297,18 +298,18 @@ impl Draw {
         words
     }
 
-    /// [`Draw::line`] as the only step.
+    /// Returns [`Draw::line`] as the only step.
     pub(crate) fn one(&mut self, template: &str) -> Vec<Step> {
         vec![Step::reply(self.line(template))]
     }
 
-    /// One of several templates.
+    /// Fills one of several templates.
     pub(crate) fn any(&mut self, templates: &[&str]) -> Vec<Step> {
         let template = self.random.pick(templates);
         self.one(template)
     }
 
-    /// A template and up to `count_max` of the options behind it, in any order, repeated and contradicting at times.
+    /// Fills a template followed by up to `count_max` of the options, in any order, sometimes repeated or conflicting.
     pub(crate) fn with_options(&mut self, template: &str, options: &[&str], count_max: usize) -> Vec<Step> {
         let mut words = self.line(template);
         for _ in 0..self.random.below(count_max + 1) {
@@ -379,7 +380,7 @@ impl Draw {
         words.push(drawn);
     }
 
-    /// Mostly as written, sometimes lower or mixed case: commands and options do not care.
+    /// Mostly unchanged, sometimes lower or mixed case: commands and options are case-insensitive.
     fn letter_case(&mut self, word: &str) -> String {
         match self.random.below(10) {
             0 | 1 => word.to_ascii_lowercase(),
@@ -437,7 +438,7 @@ impl Draw {
         }
     }
 
-    /// A position to write at: small, so that values stay small; or too far, which is an error.
+    /// A position to write at: small, so that values stay small; or too large, which is an error.
     fn offset(&mut self, below: usize, too_far: &str) -> String {
         match self.random.below(20) {
             0 => self.random.pick(NOT_INTEGERS).to_owned(),
@@ -497,7 +498,7 @@ impl Draw {
         self.random.pick(PATTERNS).to_vec()
     }
 
-    /// A time to live in steps of ten minutes, far from now and never twice the same (but for errors and the past).
+    /// A time to live in steps of ten minutes, far from now and never used twice (except for errors and the past).
     fn relative(&mut self, unit: i64) -> String {
         match self.random.below(20) {
             0 => self.random.pick(NOT_INTEGERS).to_owned(),

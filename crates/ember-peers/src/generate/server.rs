@@ -82,7 +82,7 @@ fn command(draw: &mut Draw) -> Vec<Step> {
     ])
 }
 
-/// Neither server is a node of a cluster.
+/// Neither server is a cluster node.
 fn cluster(draw: &mut Draw) -> Vec<Step> {
     draw.any(&[
         "CLUSTER INFO",
@@ -98,7 +98,7 @@ fn cluster(draw: &mut Draw) -> Vec<Step> {
     ])
 }
 
-/// No server is to become a replica.
+/// No server may become a replica.
 fn replicaof(draw: &mut Draw) -> Vec<Step> {
     draw.any(&["REPLICAOF NO ONE", "SLAVEOF NO ONE", "REPLICAOF localhost port", "SLAVEOF localhost 65536"])
 }

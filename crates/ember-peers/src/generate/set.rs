@@ -22,7 +22,7 @@ pub(super) const COMMANDS: &[Generator] = &[
     Generator { name: "SUNIONSTORE", weight: 8, make: |draw| draw.one("SUNIONSTORE {set} {sets}") },
 ];
 
-/// The words of a template, and up to `count_max` values behind them.
+/// Fills a template and appends up to `count_max` values.
 fn with_values(draw: &mut Draw, template: &str, count_max: usize) -> Words {
     let mut words = draw.line(template);
     for _ in 0..draw.random.below(count_max) {
@@ -33,7 +33,7 @@ fn with_values(draw: &mut Draw, template: &str, count_max: usize) -> Words {
 
 fn sadd(draw: &mut Draw) -> Vec<Step> {
     let words = match draw.random.below(30) {
-        // More than a compact encoding takes, one way or the other.
+        // More than fit in a compact encoding, by number or length.
         0 => many(draw, 520, ""),
         1 => many(draw, 140, "m"),
         2..=9 => {
@@ -78,7 +78,7 @@ fn sintercard(draw: &mut Draw) -> Vec<Step> {
     ])
 }
 
-/// Random members would make the two servers' sets differ: either all go, or the only one.
+/// Random members would make the two servers' sets differ: either all are removed, or the only one.
 fn spop(draw: &mut Draw) -> Vec<Step> {
     if draw.random.chance(70) {
         return draw.any(&[
@@ -104,7 +104,7 @@ fn spop(draw: &mut Draw) -> Vec<Step> {
 }
 
 fn srandmember(draw: &mut Draw) -> Vec<Step> {
-    // No large negative counts: Redis tries to fill its memory.
+    // No large negative counts: Redis would try to fill its memory.
     draw.any(&[
         "SRANDMEMBER {set}",
         "SRANDMEMBER {set} 1",

@@ -1,7 +1,7 @@
 //! The sorted set commands.
 //!
-//! Where scores differ, ranges of members depend on the levels of Redis's skip list, which are random. So they are asked of
-//! keys of their own, which no other generator draws: sets in which all scores are equal, and small ones.
+//! If scores differ, ranges of members depend on the levels of Redis's skip list, which are random. So they are
+//! requested for separate keys, which no other generator draws: sets in which all scores are equal, and small ones.
 
 use super::{Draw, Generator, Step, Words};
 
@@ -70,7 +70,7 @@ pub(super) const COMMANDS: &[Generator] = &[
 /// Keys that mostly hold sorted sets, because these commands prefer them.
 const SORTED_SET_KEYS: &[&[u8]] = &[b"user:1", b"user:2", b"{tag}x", b"{tag}y", b"UPPER"];
 
-/// Members of every set; few, so that they meet again.
+/// Members of every set; few, so that they recur.
 const MEMBERS: &[&[u8]] = &[
     b"a",
     b"b",
@@ -87,7 +87,7 @@ const MEMBERS: &[&[u8]] = &[
     b"sixty-four-bytes-are-the-most-that-a-listpack-takes-of-a-member-",
 ];
 
-/// None is below the smallest normal number: reading such a score of a listpack, Redis's SORT takes itself to have failed.
+/// None is below the smallest normal number: Redis's SORT treats reading such a score from a listpack as a failure.
 const SCORES: &[&str] = &[
     "0",
     "1",
@@ -115,7 +115,7 @@ const SCORES: &[&str] = &[
 
 const NOT_SCORES: &[&str] = &["nan", "abc", "", " 1", "1 ", "1e400", "--1", "(1", "1_0"];
 
-/// Draws the words of a template, those of sorted sets and all that [`Draw::line`] knows.
+/// Fills a template with the placeholders of sorted sets and those of [`Draw::line`].
 fn line(draw: &mut Draw, template: &str) -> Words {
     let mut words = Words::new();
     for word in template.split(' ') {
@@ -146,7 +146,7 @@ fn any(draw: &mut Draw, templates: &[&str]) -> Vec<Step> {
     one(draw, template)
 }
 
-/// A template, options behind it, and now and then a word too few.
+/// Fills a template with options, and sometimes drops a word.
 fn with_options(draw: &mut Draw, template: &str, options: &[&str], count_max: usize) -> Vec<Step> {
     let mut words = line(draw, template);
     for _ in 0..draw.random.below(count_max + 1) {
@@ -160,7 +160,7 @@ fn sorted_set_key(draw: &mut Draw) -> Vec<u8> {
     if draw.random.chance(8) { draw.key() } else { draw.random.pick(SORTED_SET_KEYS).to_vec() }
 }
 
-/// The keys whose scores are all 0, and a small one; see the module's text.
+/// The keys whose scores are all 0, and a small one; see the module's documentation.
 fn lex_key(draw: &mut Draw) -> Vec<u8> {
     draw.random.pick(&[&b"lex:equal:1"[..], b"lex:equal:2", b"lex:small"]).to_vec()
 }
@@ -182,8 +182,8 @@ fn score(draw: &mut Draw) -> String {
     }
 }
 
-/// A score for one of many members: seldom one that has all of them refused; and never -0, whose sign 7.0.15 loses in a
-/// listpack, while 7.2 makes none when it is given more members than fit.
+/// A score for one of many members: seldom one that makes the command fail; and never -0, whose sign 7.0.15 loses in a
+/// listpack, while 7.2 creates none when it is given more members than fit.
 fn score_of_many(draw: &mut Draw) -> String {
     loop {
         let score = score(draw);
@@ -269,7 +269,7 @@ fn rank(draw: &mut Draw, template: &str) -> Vec<Step> {
 const LIMITS: &[&str] =
     &["LIMIT {index} {index}", "LIMIT 0 {index}", "LIMIT 1 3", "LIMIT 2 -1", "LIMIT {integer}"];
 
-/// Where scores differ, Redis skips members for LIMIT without a look at the far bound: only equal scores have a LIMIT.
+/// If scores differ, Redis skips members for LIMIT without checking the far bound: only equal scores get a LIMIT.
 fn limited_where_scores_are_equal(words: &mut Words) {
     let is_limited = words.iter().any(|word| word.eq_ignore_ascii_case(b"limit"));
     if is_limited && words[1] == b"lex:small" {
@@ -313,7 +313,7 @@ fn zrangestore(draw: &mut Draw) -> Vec<Step> {
     } else {
         sorted_set_key(draw)
     };
-    // What comes from the small set has different scores.
+    // Members from the small set have different scores.
     let target = if steps[0].words[1] == b"lex:small" { b"lex:stored".to_vec() } else { target };
     steps[0].words.insert(1, target);
     steps
@@ -345,7 +345,7 @@ fn pop(draw: &mut Draw, template: &str) -> Vec<Step> {
     with_options(draw, template, &options, 1)
 }
 
-/// A number of keys, mostly right, and keys.
+/// A number of keys, mostly correct, and keys.
 fn counted_keys(draw: &mut Draw) -> Words {
     let count = 1 + draw.random.below(3);
     let mut words = match draw.random.below(25) {
@@ -368,7 +368,7 @@ fn mpop(draw: &mut Draw, template: &str) -> Vec<Step> {
     vec![Step::reply(words)]
 }
 
-/// Timeouts that are over at once, or no timeouts. Very long ones are negative to 7.0.15.
+/// Timeouts that end at once, or invalid ones. 7.0.15 treats very long ones as negative.
 fn timeout(draw: &mut Draw) -> Vec<u8> {
     let timeouts = ["0.001", "0.002", "0.001", "0.001", "0.001", "-1", "abc", "", "nan"];
     let drawn = if draw.random.chance(80) { "0.001" } else { draw.random.pick(&timeouts) };

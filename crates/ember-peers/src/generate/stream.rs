@@ -1,10 +1,10 @@
 //! The commands on streams.
 //!
-//! What is left out, because 7.2 and the redis-server of the tests answer differently, or the answer depends on the clock:
+//! Left out, because 7.2 and the redis-server of the tests reply differently, or the reply depends on the clock:
 //! * `*` for a whole ID, which is the time;
 //! * times of delivery and idle times other than none or hours;
-//! * XSETID with IDs below others', where 7.2 looks at what was deleted, too;
-//! * reading by a consumer that is not there: since 7.2 that makes it even if there is nothing to read.
+//! * XSETID with IDs below others', for which 7.2 also checks deleted entries;
+//! * reading by a consumer that does not exist: since 7.2 that creates it even if there is nothing to read.
 
 use super::{Draw, Generator, Step};
 
@@ -26,7 +26,7 @@ pub(super) const COMMANDS: &[Generator] = &[
     Generator { name: "XTRIM", weight: 10, make: xtrim },
 ];
 
-/// As [`Draw::line`], with the placeholders of streams.
+/// Like [`Draw::line`], with the placeholders of streams.
 fn fill(draw: &mut Draw, template: &str) -> Vec<Vec<u8>> {
     let mut words = Vec::new();
     for word in template.split(' ').filter(|word| !word.is_empty()) {
@@ -84,7 +84,7 @@ const ODD_IDS: &[&str] = &[
     "(1-1",
 ];
 
-/// An ID that may well be there.
+/// An ID that probably exists.
 fn id(draw: &mut Draw) -> String {
     match draw.random.below(25) {
         0 => draw.random.pick(ODD_IDS).to_owned(),
@@ -93,7 +93,7 @@ fn id(draw: &mut Draw) -> String {
     }
 }
 
-/// An ID for a new entry: often one that is greater than all others, but not by much.
+/// An ID for a new entry: often slightly greater than all others.
 fn new_id(draw: &mut Draw) -> String {
     match draw.random.below(25) {
         0 => draw.random.pick(&["0-0", "0", "", "-", "x", "1-", "**", "1-x", "01-*", "0-*", "-*"]).to_owned(),
@@ -114,7 +114,7 @@ fn interval_end(draw: &mut Draw) -> String {
     }
 }
 
-/// The words of a template, some IDs, and the words of another.
+/// Fills a template, appends some IDs, and another template.
 fn some_ids(draw: &mut Draw, before: &str, behind: &str) -> Vec<Step> {
     let mut words = fill(draw, before);
     for _ in 0..=draw.random.below(6) {
@@ -156,7 +156,7 @@ fn xadd(draw: &mut Draw) -> Vec<Step> {
         words.extend(trimming(draw));
     }
     words.push(new_id(draw).into_bytes());
-    // Mostly the same names, so that they are kept once.
+    // Mostly the same names, so that they are stored once.
     match draw.random.below(6) {
         0 => words.extend(fill(draw, "{value} {value}")),
         1 => words.extend(fill(draw, "b 1 a {value} c 3")),
@@ -210,7 +210,7 @@ fn xread(draw: &mut Draw) -> Vec<Step> {
     )
 }
 
-/// Reading by a consumer that is there.
+/// Reads by an existing consumer.
 fn xreadgroup(draw: &mut Draw) -> Vec<Step> {
     let names = fill(draw, "{stream} {group} {consumer}");
     let mut create = fill(draw, "XGROUP CREATECONSUMER");
@@ -293,7 +293,7 @@ fn xpending(draw: &mut Draw) -> Vec<Step> {
     )
 }
 
-/// A call of `command` by a consumer that is there, behind the one that makes it.
+/// Calls `command` by a consumer, after the command that creates it.
 fn by_consumer(draw: &mut Draw, command: &str, rest: &[Vec<u8>]) -> Vec<Step> {
     let names = fill(draw, "{stream} {group} {consumer}");
     let mut steps = Vec::new();

@@ -1,4 +1,4 @@
-//! The base of a rewrite that is being written: an RDB file, or commands in batches like those of an increment.
+//! Writes the base of a rewrite: an RDB file, or commands in batches like those of an increment.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::files::{DiskError, Operation, StoredFile, TemporaryFile, disk_error};
 use crate::key_writer::KeyWriter;
 use crate::rdb_file::{RdbWriter, SaveOptions, save_to};
 
-/// A batch that is this long is written.
+/// A batch of this length is written.
 const BATCH_BYTES: usize = 1024 * 1024;
 
-/// A file for a base. Dropped before it is in its place it is removed.
+/// A file for a base. It is removed if it is dropped before publication.
 #[derive(Debug)]
 pub struct BaseFile {
     pub(super) file: TemporaryFile,
@@ -29,8 +29,8 @@ impl BaseFile {
         self.file.file()
     }
 
-    /// Writes the data set that `fill` gives; the caller makes the file durable. Returns what of the values in an RDB file
-    /// only some readers have.
+    /// Writes the data set that `fill` provides; the caller makes the file durable. Returns the features of the values
+    /// in an RDB file that only some readers support.
     ///
     /// # Errors
     /// Those of `fill` and of the disk.
@@ -60,7 +60,7 @@ impl BaseFile {
     }
 }
 
-/// What a base is written to.
+/// The sink for a base.
 #[derive(Debug)]
 pub enum BaseWriter<'w> {
     /// An RDB file.
@@ -124,12 +124,12 @@ impl KeyWriter for BaseWriter<'_> {
     }
 }
 
-/// Writes commands in batches: no more is held than a batch, or one command if that is longer.
+/// Writes commands in batches: it holds at most one batch, or one command if that is longer.
 #[derive(Debug)]
 pub struct CommandsWriter {
     sink: FileSink,
     identity: u64,
-    /// Bytes of the file so far, as it reads.
+    /// Plain bytes of the file so far.
     size: u64,
     batch: Batch,
     database: Option<usize>,
@@ -154,12 +154,12 @@ impl CommandsWriter {
     }
 
     fn write_batch(&mut self) -> io::Result<()> {
-        // Nothing of the file counts before all of it is durable.
+        // The file is valid only when all of it is durable.
         let sealed = self.batch.seal(self.identity, self.size, 0);
         self.sink.write_all(sealed)?;
         self.size += sealed.len() as u64;
         if self.batch.len() > 2 * BATCH_BYTES {
-            // The room for a long value is not kept.
+            // The memory of a long value is not kept.
             self.batch = Batch::new();
         } else {
             self.batch.clear();

@@ -1,12 +1,12 @@
-//! Batches: commands that are written at once, behind a line that says whether they are whole.
+//! Batches: commands written together, after a line with which their completeness is verified.
 //!
-//! The line is `#CRC:` and four numbers in hexadecimal digits: the CRC-64 of the batch, 16; its length in bytes, 8; how
-//! many bytes of the file were durable when it was written, 16; and a check of the line, 16: the CRC-64 of the file's
+//! The line is `#CRC:` and four numbers in hexadecimal digits: the CRC-64 of the batch, 16; its length in bytes, 8; the
+//! number of durable bytes of the file when it was written, 16; and a check of the line, 16: the CRC-64 of the file's
 //! identity, the line's offset in the file, and the three numbers before. The checksum is that of RDB files: it is
 //! computed as fast as shorter ones, and batches can be long.
 //!
-//! The identity is a random number on the file's first line, `#EMBER:` and 16 digits. With the offset it makes sure that
-//! no value that a client has stored looks like such a line.
+//! The identity is a random number on the file's first line, `#EMBER:` and 16 digits. With the offset it ensures that
+//! no value stored by a client looks like such a line.
 //!
 //! Redis skips lines that begin with `#`, if they are shorter than 128 characters (`aof.c`, `loadSingleAppendOnlyFile`).
 
@@ -18,30 +18,30 @@ use ember_protocol::number;
 
 use crate::origin::Origin;
 
-/// How the line before a batch begins.
+/// Prefix of the line before a batch.
 pub(super) const BATCH_LINE: &[u8] = b"#CRC:";
 
-/// How a file's first line begins.
+/// Prefix of a file's first line.
 pub(super) const IDENTITY_LINE: &[u8] = b"#EMBER:";
 
-/// How a line with a time begins: Unix time in s, as in Redis.
+/// Prefix of a line with a time: Unix time in s, as in Redis.
 pub(super) const TIME_LINE: &[u8] = b"#TS:";
 
-/// The line before a batch: its digits, what begins and ends it, and what stands between.
+/// Length of the line before a batch: prefix, digits, separators and line end.
 pub(super) const BATCH_LINE_BYTES: usize = BATCH_LINE.len() + 16 + 1 + 8 + 1 + 16 + 1 + 16 + 2;
 
-/// The longest batch: its length has eight digits.
+/// The maximum length of a batch: its length field has eight digits.
 pub const BATCH_BYTES_MAX: usize = u32::MAX as usize;
 
 pub(super) fn crc(bytes: &[u8]) -> u64 {
     checksum(CrcAlgorithm::Crc64Redis, bytes)
 }
 
-/// The polynomial of CRC-64/REDIS with its bits reversed.
+/// The polynomial of CRC-64/REDIS, bit-reversed.
 const POLYNOMIAL: u64 = 0x95ac_9329_ac4b_c9b5;
 
-/// The eight bytes, little-endian, whose CRC is `crc` when zeros follow them, `bytes` in all. There is just one such number:
-/// each step of the computation can be taken back.
+/// Returns the eight bytes, little-endian, whose CRC is `crc` when they are padded with zeros to `bytes` bytes. There
+/// is exactly one such number, because each step of the computation is reversible.
 fn invert_crc(crc: u64, bytes: u32) -> u64 {
     (0..8 * bytes).fold(crc, |state, _| match state >> 63 {
         0 => state << 1,
@@ -49,7 +49,7 @@ fn invert_crc(crc: u64, bytes: u32) -> u64 {
     })
 }
 
-/// A random number for a file.
+/// Returns a random identity for a file.
 ///
 /// # Errors
 /// That of the system.
@@ -59,12 +59,12 @@ pub(super) fn new_identity() -> io::Result<u64> {
     Ok(u64::from_le_bytes(random))
 }
 
-/// The first line of the file with an identity.
+/// Returns the first line of the file with an identity.
 pub(super) fn identity_line(identity: u64) -> Vec<u8> {
     [IDENTITY_LINE, format!("{identity:016x}\r\n").as_bytes()].concat()
 }
 
-/// The identity that a first line says.
+/// Parses the identity in a file's first line.
 pub(super) fn parse_identity(line: &[u8]) -> Option<u64> {
     let digits = line.strip_prefix(IDENTITY_LINE)?.strip_suffix(b"\r\n")?;
     hexadecimal(digits, 16)
@@ -76,7 +76,7 @@ fn hexadecimal(digits: &[u8], count: usize) -> Option<u64> {
     u64::from_str_radix(text, 16).ok()
 }
 
-/// What the line before a batch says.
+/// The fields of the line before a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BatchLine {
     pub(super) crc: u64,
@@ -93,14 +93,14 @@ impl BatchLine {
         digest.finalize()
     }
 
-    /// The line at `offset` of the file with `identity`.
+    /// Encodes the line for `offset` of the file with `identity`.
     pub(super) fn to_bytes(self, identity: u64, offset: u64) -> Vec<u8> {
         let BatchLine { crc, len, durable } = self;
         let check = self.check(identity, offset);
         format!("#CRC:{crc:016x} {len:08x} {durable:016x} {check:016x}\r\n").into_bytes()
     }
 
-    /// What a line says, and its check; None if it is none.
+    /// Parses a line and its check; None if it is not such a line.
     fn digits(line: &[u8]) -> Option<(BatchLine, u64)> {
         let numbers = line.strip_prefix(BATCH_LINE)?.strip_suffix(b"\r\n")?;
         let mut numbers = numbers.split(|&byte| byte == b' ');
@@ -109,36 +109,39 @@ impl BatchLine {
         numbers.next().is_none().then_some((BatchLine { crc, len, durable }, check))
     }
 
-    /// Reads the line at `offset` of the file with `identity`; None if it is none, or one of another place.
+    /// Parses the line at `offset` of the file with `identity`; None if it is not such a line, or belongs to another
+    /// place.
     pub(super) fn parse(line: &[u8], identity: u64, offset: u64) -> Option<BatchLine> {
         let (line, check) = BatchLine::digits(line)?;
         (check == line.check(identity, offset)).then_some(line)
     }
 
-    /// Reads a line of the file with `identity` that may have been moved: what it says, and the offset at which it was
-    /// written. Every line has one; that of a line which is not of this file is as good as random. None if it is no line.
+    /// Parses a line of the file with `identity` that may have been moved: returns its fields and the offset at which
+    /// it was written. For a line that does not belong to this file, that offset is effectively random. None if it is
+    /// not such a line.
     pub(super) fn parse_anywhere(line: &[u8], identity: u64) -> Option<(BatchLine, u64)> {
         let (line, check) = BatchLine::digits(line)?;
-        // A CRC without constants is linear: what is left is that of the offset alone, with the three numbers behind it.
+        // A CRC without constants is linear: the difference is the CRC of the offset alone, followed by the three
+        // numbers.
         let of_offset = check ^ line.check(identity, 0);
         Some((line, invert_crc(of_offset, 4 * 8)))
     }
 
-    /// Reads a line without regard to its check.
+    /// Parses a line without verifying its check.
     pub(super) fn parse_unchecked(line: &[u8]) -> Option<BatchLine> {
         BatchLine::digits(line).map(|(line, _)| line)
     }
 }
 
-/// The time that a line says: Unix time in s.
+/// Parses a line with a time: Unix time in s.
 pub(super) fn parse_time(line: &[u8]) -> Option<i64> {
     number::parse_i64(line.strip_prefix(TIME_LINE)?.strip_suffix(b"\r\n")?)
 }
 
-/// Commands that are to be written at once. It keeps its room when it is cleared.
+/// Commands that are written together. Clearing keeps the allocation.
 #[derive(Debug)]
 pub struct Batch {
-    /// Room for the line, then the commands.
+    /// Reserved space for the line, then the commands.
     bytes: Vec<u8>,
 }
 
@@ -149,49 +152,49 @@ impl Default for Batch {
 }
 
 impl Batch {
-    /// An empty one.
+    /// Creates an empty batch.
     pub fn new() -> Batch {
         Batch { bytes: vec![0; BATCH_LINE_BYTES] }
     }
 
-    /// Adds a command.
+    /// Appends a command.
     pub fn command(&mut self, words: &[&[u8]]) {
         encode_command(words, &mut self.bytes);
     }
 
-    /// Adds whole commands that are encoded already.
+    /// Appends complete, encoded commands.
     pub fn encoded(&mut self, commands: &[u8]) {
         self.bytes.extend_from_slice(commands);
     }
 
-    /// Where whole commands are appended.
+    /// The buffer to which complete commands are appended.
     pub(super) fn bytes_mut(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Says the time, Unix time in s, of the commands that follow. Not inside a transaction.
+    /// Appends the time, Unix time in s, of the commands that follow. Not inside a transaction.
     pub fn time(&mut self, now_s: i64) {
         self.bytes.extend_from_slice(TIME_LINE);
         self.bytes.extend_from_slice(itoa::Buffer::new().format(now_s).as_bytes());
         self.bytes.extend_from_slice(b"\r\n");
     }
 
-    /// Says where the data stand in a replication stream with all commands so far. Not inside a transaction.
+    /// Appends the position of the data, after all commands so far, in a replication stream. Not inside a transaction.
     pub fn origin(&mut self, origin: &Origin) {
         self.bytes.extend_from_slice(origin.line().as_bytes());
     }
 
-    /// All that was added, encoded.
+    /// The encoded commands.
     pub fn commands(&self) -> &[u8] {
         &self.bytes[BATCH_LINE_BYTES..]
     }
 
-    /// Its bytes, without the line before them.
+    /// Length in bytes, without the line before the batch.
     pub fn len(&self) -> usize {
         self.bytes.len() - BATCH_LINE_BYTES
     }
 
-    /// Whether there is nothing in it.
+    /// Whether the batch is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -201,7 +204,8 @@ impl Batch {
         self.bytes.truncate(BATCH_LINE_BYTES);
     }
 
-    /// All bytes for the file with `identity`, at `offset`, `durable` bytes of which are durable.
+    /// Completes the batch for `offset` of the file with `identity`, `durable` bytes of which are durable, and returns
+    /// its bytes with the line.
     pub(super) fn seal(&mut self, identity: u64, offset: u64, durable: u64) -> &[u8] {
         assert!(self.len() <= BATCH_BYTES_MAX, "whoever fills a batch looks at its length");
         let (line, commands) = self.bytes.split_at_mut(BATCH_LINE_BYTES);

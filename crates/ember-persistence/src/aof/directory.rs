@@ -1,13 +1,13 @@
-//! The files of an AOF: which of them count, when a new one begins, and when an old one goes.
+//! The files of an AOF: which of them are valid, when a new one begins, and when an old one is removed.
 //!
-//! Every change is one new manifest, which replaces the old one in one step. Before it names a file, that file and its
-//! name are durable; after it names a file no more, that file is removed. So whatever the moment of a crash, the manifest
-//! that is there names files that are there, and what no manifest names is overwritten later. A file that is closed is
-//! durable before a manifest has its size, so no crash leaves it shorter than that.
+//! Every change writes one new manifest, which replaces the old one atomically. Before a manifest names a file, that
+//! file and its name are durable; a file is removed after the manifest stops naming it. So after a crash at any moment,
+//! the manifest names files that exist, and files that no manifest names are overwritten later. A closed file is
+//! durable before a manifest records its size, so no crash leaves it shorter than that.
 //!
-//! When the replacement itself fails nobody knows which of the two a crash would find. So each is to be complete then: an
-//! increment that was closed stays closed, no file goes, and the next change first writes the manifest that counts here
-//! until that has succeeded.
+//! When the replacement itself fails, it is unknown which of the two manifests a crash would leave. So both must remain
+//! valid: an increment that was closed stays closed, no file is removed, and the next change first writes the manifest
+//! held in memory until that has succeeded.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,17 +22,17 @@ use crate::rdb_file::KeyForm;
 pub struct AofDirectory {
     disk: Arc<dyn Disk>,
     directory: PathBuf,
-    /// How the names of its files begin.
+    /// Prefix of the names of its files.
     name: String,
     encryption: Encryption,
     manifest: Manifest,
-    /// Whether it is on the disk.
+    /// Whether a manifest is on the disk.
     has_manifest: bool,
-    /// Whether no other one can be.
+    /// Whether the manifest on the disk is known to be this one.
     is_certain: bool,
 }
 
-/// A rewrite that is under way: the increments from `first` on stay, all before is replaced by a base.
+/// A rewrite in progress: the increments from `first` on stay, everything before is replaced by a base.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rewrite {
     first: u64,
@@ -48,11 +48,11 @@ impl Rewrite {
 }
 
 impl AofDirectory {
-    /// Opens the AOF in `directory` whose files' names begin with `name`; without files if there is none. What a rewrite
-    /// that was finished has left is removed.
+    /// Opens the AOF in `directory` whose file names begin with `name`, or an AOF without files if there is none.
+    /// Removes files that a completed rewrite has left.
     ///
     /// # Errors
-    /// Those of the disk; if the manifest is none, or names files that are not there; if there are files without one.
+    /// Those of the disk; if the manifest is invalid or names missing files; if there are files without a manifest.
     pub fn open(
         disk: &Arc<dyn Disk>,
         directory: &Path,
@@ -93,7 +93,7 @@ impl AofDirectory {
         for file in aof.manifest.live() {
             if !names.contains(&file.name) {
                 if file.name == aof.name && disk.open_to_read(&aof.single_file()).is_ok() {
-                    // A crash in the middle of [`AofDirectory::adopt`].
+                    // A crash occurred during [`AofDirectory::adopt`].
                     aof.move_single()?;
                     continue;
                 }
@@ -108,7 +108,7 @@ impl AofDirectory {
         self.manifest.live().next().is_some()
     }
 
-    /// What the manifest says.
+    /// The manifest.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
@@ -135,7 +135,7 @@ impl AofDirectory {
         Ok(())
     }
 
-    /// From now on new files are encrypted so.
+    /// Sets the encryption of new files.
     pub fn set_encryption(&mut self, encryption: &Encryption) {
         self.encryption = encryption.clone();
     }
@@ -144,7 +144,7 @@ impl AofDirectory {
         self.directory.join(format!("{}.manifest", self.name))
     }
 
-    /// Makes `manifest` the one that counts.
+    /// Writes `manifest` and makes it the valid one.
     fn write_manifest(&mut self, manifest: Manifest) -> Result<(), AofError> {
         let temporary = TemporaryFile::create(&self.disk, &self.manifest_path())?;
         self.is_certain = false;
@@ -156,7 +156,7 @@ impl AofDirectory {
         Ok(())
     }
 
-    /// Makes sure that the manifest on the disk is the one that counts here, if there is one.
+    /// Ensures that the manifest on the disk, if there is one, is the one in memory.
     fn make_certain(&mut self) -> Result<(), AofError> {
         if self.is_certain || !self.has_manifest {
             Ok(())
@@ -165,14 +165,14 @@ impl AofDirectory {
         }
     }
 
-    /// Where the single file of an AOF of Redis before 7 is: beside the directory.
+    /// The path of the single-file AOF of Redis before 7, next to the directory.
     pub fn single_file(&self) -> PathBuf {
         directory_of(&self.directory).join(&self.name)
     }
 
-    /// Makes the single file of an AOF of Redis before 7, with or without an RDB preamble, the base of this one, which has
-    /// no files. It is moved. After a crash at whatever moment [`AofDirectory::open`] finds the file in its old place, or
-    /// this done.
+    /// Moves the single-file AOF of Redis before 7, with or without an RDB preamble, into this AOF, which has no files,
+    /// as its base. After a crash at any moment [`AofDirectory::open`] finds the file in its old place, or the move
+    /// completed.
     ///
     /// # Errors
     /// Those of the disk.
@@ -194,8 +194,8 @@ impl AofDirectory {
         Ok(self.disk.sync_directory(directory_of(&self.directory))?)
     }
 
-    /// Makes sure that there is a manifest, so that files without one are known to have lost it. One that names nothing
-    /// would be none.
+    /// Ensures that a manifest exists, so that files without one show that it was lost. A manifest must name at least
+    /// one file.
     fn begin_manifest(&mut self) -> Result<(), AofError> {
         if self.has_manifest {
             return Ok(());
@@ -205,10 +205,10 @@ impl AofDirectory {
         self.write_manifest(Manifest { history: vec![nothing], ..Manifest::default() })
     }
 
-    /// Cuts the last increment at its torn end, if it has one, and makes it whole, so that another can follow it.
+    /// Cuts the last increment at its torn end, if it has one, and syncs it, so that another can follow.
     ///
     /// # Errors
-    /// Those of the disk; and for an encrypted file, that the end is in the middle of a chunk, which a repair can cut.
+    /// Those of the disk; for an encrypted file, also if the end is inside a chunk, which only a repair can cut.
     pub fn settle(&self, torn: Option<TornEnd>) -> Result<(), AofError> {
         let Some(last) = self.manifest.live().last() else { return Ok(()) };
         let path = self.directory.join(&last.name);
@@ -220,7 +220,7 @@ impl AofDirectory {
         if let Some(torn) = torn {
             file.set_size(torn.valid_to)?;
         }
-        // Also what a process that was killed had not synced.
+        // This also covers bytes that a killed process had not synced.
         Ok(file.sync()?)
     }
 
@@ -263,11 +263,11 @@ impl AofDirectory {
         Ok(file.sync()?)
     }
 
-    /// Begins the next increment; what is appended to it counts. The one before is to be closed or settled before that:
-    /// behind a running one, [`AofDirectory::rotate`].
+    /// Begins the next increment, which is valid at once. The one before must be closed or settled first;
+    /// [`AofDirectory::rotate`] does so for a running one.
     ///
     /// # Errors
-    /// Those of the disk. The increment before is still the last one then.
+    /// Those of the disk. The previous increment is still the last one then.
     pub fn begin_increment(&mut self) -> Result<AofWriter, AofError> {
         let (writer, file) = self.create_increment()?;
         let mut manifest = self.manifest.clone();
@@ -285,8 +285,8 @@ impl AofDirectory {
         Ok(writer)
     }
 
-    /// Closes the increment that is written to and begins the next one in its place. If it fails it is to be tried again
-    /// before anything else is appended, after [`AofWriter::recover`] where that is needed.
+    /// Closes the current increment and begins the next one in its place. After a failure it must be retried before any
+    /// other append, after [`AofWriter::recover`] if that is needed.
     ///
     /// # Errors
     /// Those of the disk.
@@ -296,7 +296,7 @@ impl AofDirectory {
         Ok(())
     }
 
-    /// Creates the next increment; no manifest names it.
+    /// Creates the next increment without naming it in the manifest.
     fn create_increment(&mut self) -> Result<(AofWriter, AofFile), AofError> {
         self.disk.create_directory(&self.directory)?;
         self.begin_manifest()?;
@@ -313,9 +313,9 @@ impl AofDirectory {
         AofFile { name, sequence, file_type: FileType::Increment, size: None }
     }
 
-    /// Begins an increment that counts only when the rewrite that begins with it is finished; none of the files that there
-    /// are counts then. For an AOF that is switched on, and for one whose last increment is [`AofError::Lost`]. Until then
-    /// a crash finds the AOF as it was.
+    /// Begins an increment that becomes valid only when the rewrite that begins with it is finished; the present files
+    /// are dropped then. For an AOF that is switched on, and for one whose last increment is [`AofError::Lost`]. Until
+    /// then a crash leaves the AOF as it was.
     ///
     /// # Errors
     /// Those of the disk.
@@ -324,12 +324,13 @@ impl AofDirectory {
         Ok((writer, Rewrite { first: file.sequence, apart: Some(file) }))
     }
 
-    /// Says that a rewrite begins whose base has all data as it was when the last increment began.
+    /// Begins a rewrite whose base has all data as of the beginning of the last increment.
     pub fn begin_rewrite(&self) -> Rewrite {
         Rewrite { first: self.manifest.increments.last().map_or(1, |last| last.sequence), apart: None }
     }
 
-    /// A file for the base of a rewrite; dropped before it is given to [`AofDirectory::finish_rewrite`] it is removed.
+    /// Creates a file for the base of a rewrite. It is removed if it is dropped before [`AofDirectory::finish_rewrite`]
+    /// receives it.
     ///
     /// # Errors
     /// Those of the disk.
@@ -367,13 +368,13 @@ impl AofDirectory {
         }
     }
 
-    /// Puts the base in the place of the old one and of all increments before the rewrite, and removes those.
+    /// Replaces the old base and all increments before the rewrite by the new base, and removes their files.
     ///
     /// # Errors
-    /// Those of the disk. What counts is what did before, unless only the removal has failed, which the next rewrite makes
-    /// up for.
+    /// Those of the disk. The AOF is unchanged then, unless only the removal has failed, which the next rewrite
+    /// repeats.
     pub fn finish_rewrite(&mut self, rewrite: Rewrite, base: BaseFile) -> Result<(), AofError> {
-        // Or else the base could take the place of one that is in use.
+        // Otherwise the new base could overwrite one that is in use.
         self.make_certain()?;
         let size = Some(base.file().size()?);
         let new = AofFile { size, ..self.next_base(base.form) };
@@ -381,17 +382,19 @@ impl AofDirectory {
         self.replace(rewrite, Some(new))
     }
 
-    /// The same for a rewrite whose data are elsewhere, durably: there is no base, and nothing before it counts.
+    /// Like [`AofDirectory::finish_rewrite`] for a rewrite whose data are stored durably elsewhere: there is no base,
+    /// and nothing before it is valid.
     ///
     /// # Errors
-    /// Those of the disk. What counts here is what did before, unless only the removal has failed.
+    /// Those of the disk. The AOF is unchanged then, unless only the removal has failed.
     pub fn finish_without_base(&mut self, rewrite: Rewrite) -> Result<(), AofError> {
         self.make_certain()?;
         self.replace(rewrite, None)
     }
 
-    /// Lets increment `first` be the first one, because what came before is elsewhere: a base, too, if the increment is one
-    /// of [`AofDirectory::begin_anew`]. False, with nothing changed, if it is not there, or has a base before it.
+    /// Makes increment `first` the first one, because everything before it is stored elsewhere; also drops the base if
+    /// the increment is one of [`AofDirectory::begin_anew`]. Returns false, with nothing changed, if the increment is
+    /// missing or has a base before it.
     ///
     /// # Errors
     /// Those of the disk.
@@ -402,7 +405,7 @@ impl AofDirectory {
                 return Ok(false);
             }
         } else {
-            // Of an AOF that has begun anew the manifest is written last.
+            // The manifest of a new AOF ([`AofDirectory::begin_anew`]) is written last.
             let file = self.increment(first);
             let last = self.manifest.increments.last().map_or(0, |last| last.sequence);
             if last + 1 != first || self.disk.open_to_read(&self.directory.join(&file.name)).is_err() {
@@ -428,8 +431,8 @@ impl AofDirectory {
         self.remove_history()
     }
 
-    /// Removes bases and manifests that a server which did not end by itself has not written to their ends; how many. Only
-    /// for the only writer of this AOF.
+    /// Removes unfinished bases and manifests that a crashed server has left, and returns their number. Only the single
+    /// writer of this AOF may call it.
     ///
     /// # Errors
     /// Those of the disk.

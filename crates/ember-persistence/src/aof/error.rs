@@ -1,4 +1,4 @@
-//! What can be wrong with an AOF.
+//! Errors of AOFs.
 
 use std::fmt::{self, Display};
 use std::io;
@@ -13,64 +13,64 @@ use crate::repair::repair_command;
 /// An AOF cannot be read or written.
 #[derive(Debug)]
 pub enum AofError {
-    /// An operation of the disk failed.
+    /// A disk operation failed.
     Disk(DiskError),
-    /// The manifest is none.
+    /// The manifest is invalid.
     Manifest {
         /// The manifest's file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The error in it.
         error: ManifestError,
     },
-    /// A file that the manifest names is not there.
+    /// A file named by the manifest does not exist.
     Missing(PathBuf),
     /// There are files of an AOF but no manifest.
     NoManifest(PathBuf),
     /// The RDB part of a file cannot be read.
     Rdb(RdbError),
-    /// A file is damaged at a place behind which there is more that counts.
+    /// A file is damaged at a place that is followed by valid data.
     Damaged {
-        /// Which.
+        /// The file.
         file: PathBuf,
-        /// Where the damage begins.
+        /// The offset of the damage.
         offset: u64,
-        /// What is wrong there.
+        /// Describes the damage.
         what: &'static str,
     },
-    /// A closed file has fewer bytes than it had, or none although it can never be empty.
+    /// A closed file is shorter than it was, or is empty although it never can be.
     Short {
-        /// Which.
+        /// The file.
         file: PathBuf,
-        /// Its number of bytes.
+        /// Its size in bytes.
         found: u64,
-        /// Its number of bytes when it was closed, if the manifest has it.
+        /// Its size in bytes when it was closed, if the manifest records it.
         recorded: Option<u64>,
     },
     /// A file cannot be read.
     Unreadable {
-        /// Which.
+        /// The file.
         file: PathBuf,
-        /// From where on.
+        /// The first offset that cannot be read.
         offset: u64,
-        /// Why.
+        /// The cause.
         cause: io::Error,
     },
-    /// What was written and not synced is not known: a sync failed, and there was too much of it to be kept. A rewrite
-    /// begins anew.
+    /// The state of unsynced bytes is unknown: a sync failed, and there were too many of them to be retained. A rewrite
+    /// is needed.
     Lost(PathBuf),
-    /// The increment was closed, and no other one could be begun yet.
+    /// The increment was closed, and the next one could not be begun yet.
     Closed(PathBuf),
-    /// A log that is not that of the store beside it.
+    /// The log does not belong to the store next to it.
     NotOfStore {
-        /// The log's.
+        /// The directory of the log.
         directory: PathBuf,
-        /// How the two do not belong together.
+        /// Describes the mismatch.
         what: String,
     },
 }
 
 impl AofError {
-    /// Whether a file is not what was written, from some place on, as against unreadable.
+    /// Whether a file differs, from some place on, from what was written, rather than being unreadable.
     pub fn is_damage(&self) -> bool {
         match self {
             AofError::Damaged { .. } | AofError::Short { .. } => true,
@@ -80,7 +80,7 @@ impl AofError {
         }
     }
 
-    /// Whether the disk has no space left: when some is free, the same call succeeds.
+    /// Whether the disk is full: the same call succeeds when space is free.
     pub fn is_full(&self) -> bool {
         matches!(self, AofError::Disk(error) if error.is_full())
     }
@@ -90,7 +90,7 @@ impl AofError {
     }
 }
 
-/// The alternate form (`{:#}`) of what is damaged says it without what can be done.
+/// The alternate form (`{:#}`) describes the damage without advice.
 impl Display for AofError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -6,12 +6,12 @@
 //! file appendonly.aof.3.incr.aof seq 3 type i
 //! ```
 //!
-//! One line for each file: pairs of a word and its value, of which all but `file`, `seq`, `type` and `size` are skipped.
-//! `size` is the number of bytes of a file that is closed; Redis 7 skips it, and leaves it out when it writes the manifest.
-//! A closed file that has lost its end at a boundary of commands, or all of its bytes, shows no other sign of it. Types are
-//! `b`, the base, of which there is one at most; `i`, the increments behind it, in their order; `h`, what is no longer
-//! needed. Names with other than simple characters stand in double quotes with the escapes of redis-cli. Empty files,
-//! empty lines and lines of 1024 characters are refused; lines that begin with `#` are comments.
+//! One line for each file: pairs of a word and its value, of which all except `file`, `seq`, `type` and `size` are
+//! skipped. `size` is the size in bytes of a closed file; Redis 7 skips it, and omits it when it writes the manifest.
+//! Without it, a closed file that has lost its end at a boundary of commands, or all of its bytes, could not be
+//! recognized. Types are `b`, the base, of which there is at most one; `i`, the increments after it, in order; `h`,
+//! files that are no longer needed. Names with special characters are in double quotes with the escapes of redis-cli.
+//! Empty manifests, empty lines and lines of 1024 characters are refused; lines that begin with `#` are comments.
 //!
 //! The format: Redis 7, `aof.c` by S. Sanfilippo and C. Zhao.
 
@@ -22,14 +22,14 @@ use ember_protocol::number;
 
 use super::AofError;
 
-/// What a file of an AOF is.
+/// The type of an AOF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileType {
     /// All data at one moment.
     Base,
-    /// What changed after that or the increment before.
+    /// The changes since the base or the previous increment.
     Increment,
-    /// It is no longer needed.
+    /// No longer needed.
     History,
 }
 
@@ -46,21 +46,21 @@ impl FileType {
 /// A file of an AOF.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AofFile {
-    /// Its name, in the directory of the AOF.
+    /// Its name in the directory of the AOF.
     pub name: String,
-    /// Its number among those of its type.
+    /// Its number among the files of its type.
     pub sequence: u64,
-    /// What it is.
+    /// Its type.
     pub file_type: FileType,
-    /// Its number of bytes when it was closed. None if it is still written to, or the manifest does not have the number.
+    /// Its size in bytes when it was closed. None if it is still open, or the manifest does not record it.
     pub size: Option<u64>,
 }
 
 impl AofFile {
-    /// Checks that this file, found at `path` with `found` bytes, has not lost any.
+    /// Checks that this file, found at `path` with `found` bytes, has not been truncated.
     ///
     /// # Errors
-    /// [`AofError::Short`] if it has fewer bytes than recorded, or is a base in RDB form without any.
+    /// [`AofError::Short`] if it has fewer bytes than recorded, or is an empty base in RDB form.
     pub fn check_size(&self, path: &Path, found: u64) -> Result<(), AofError> {
         let is_rdb_base = self.file_type == FileType::Base && self.name.ends_with(".rdb");
         if self.size.is_some_and(|size| found < size) || (is_rdb_base && found == 0) {
@@ -75,18 +75,18 @@ impl AofFile {
 pub struct Manifest {
     /// The base, if there is one.
     pub base: Option<AofFile>,
-    /// What is no longer needed.
+    /// Files that are no longer needed.
     pub history: Vec<AofFile>,
     /// The increments, by ascending number.
     pub increments: Vec<AofFile>,
 }
 
-/// A manifest is none.
+/// A manifest is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ManifestError {
-    /// The line, from 1; 0 for the whole.
+    /// The line, from 1; 0 for the whole file.
     pub line: usize,
-    /// What is wrong with it.
+    /// Describes the error.
     pub what: &'static str,
 }
 
@@ -96,17 +96,17 @@ impl Display for ManifestError {
     }
 }
 
-/// Lines are shorter; a name is at most 255 bytes long, and each of them four characters.
+/// Lines are shorter than this; a name has at most 255 bytes, each of at most four characters.
 const LINE_MAX_BYTES: usize = 1024;
 
 impl Manifest {
-    /// The longest manifest that is read.
+    /// The maximum size of a manifest, in bytes.
     pub const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
-    /// Reads a manifest.
+    /// Parses a manifest.
     ///
     /// # Errors
-    /// If it is not one.
+    /// If it is invalid.
     pub fn parse(bytes: &[u8]) -> Result<Manifest, ManifestError> {
         let mut manifest = Manifest::default();
         if bytes.is_empty() {
@@ -141,7 +141,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// The manifest's bytes.
+    /// Encodes the manifest.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut text = String::new();
         for file in self.base.iter().chain(&self.history).chain(&self.increments) {
@@ -162,7 +162,7 @@ impl Manifest {
     }
 }
 
-/// The name as it stands in the manifest: in quotes if it needs them.
+/// The name as written in the manifest: quoted if necessary.
 fn quoted(name: &str) -> String {
     let is_simple = |byte: u8| byte.is_ascii_graphic() && !b"\\\"'".contains(&byte);
     if !name.is_empty() && name.bytes().all(is_simple) {
@@ -226,7 +226,7 @@ fn file_name(bytes: &[u8]) -> Result<String, &'static str> {
     Ok(name)
 }
 
-/// The words of a line; those in quotes without them. None if quotes are not balanced or not at the end of a word.
+/// Splits a line into words and removes their quotes. None if quotes are not balanced or not at the end of a word.
 fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut words = Vec::new();
     let mut rest = line;
@@ -246,7 +246,7 @@ fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     }
 }
 
-/// Reads up to the closing `quote`; what follows it.
+/// Appends to `word` up to the closing `quote` and returns the rest.
 fn unquote<'a>(mut rest: &'a [u8], quote: u8, word: &mut Vec<u8>) -> Option<&'a [u8]> {
     let is_double = quote == b'"';
     loop {

@@ -2,22 +2,22 @@
 //!
 //! ```text
 //! appendonlydir/
-//!     appendonly.aof.manifest       which files count, in which order            (manifest.rs)
-//!     appendonly.aof.2.base.rdb     all data at one moment: an RDB file, or one with commands behind it;
-//!                                   appendonly.aof.2.base.aof: commands that make it, written like an increment
+//!     appendonly.aof.manifest       which files are valid, in which order         (manifest.rs)
+//!     appendonly.aof.2.base.rdb     all data at one moment: an RDB file, or one with commands after it;
+//!                                   appendonly.aof.2.base.aof: commands that build it, written like an increment
 //!     appendonly.aof.4.incr.aof     commands in RESP since then, by increments
 //!     appendonly.aof.5.incr.aof
 //! increment    [#EMBER:identity] (batch | command | #TS:Unix time in s)…
 //! batch        #CRC:checksum length durable check, and as many bytes of commands and times   (batch.rs)
 //! ```
 //!
-//! The layout and the commands are those of Redis 7, which skips our lines: each server starts from the other's files.
+//! The layout and the commands are those of Redis 7, which skips ember's lines: each server starts from the other's
+//! files.
 //!
-//! **What counts when the end is not whole.** Writes that were not synced may be lost in a power cut, in any order. Each
-//! batch says how much of its file was durable when it was written. Whatever is unreadable at the end of the last
-//! increment, and was not durable according to any batch behind it, was never promised to anybody: it is a torn end, which
-//! is cut off. Everything else that is unreadable is damage, and refuses to be loaded. A transaction without its EXEC at
-//! the end is a part of the torn end.
+//! **Torn ends.** A power cut may lose unsynced writes, in any order. Each batch records how much of its file was
+//! durable when it was written. Unreadable bytes at the end of the last increment that no later batch records as
+//! durable were never acknowledged to a client: they are a torn end, which is cut off. All other unreadable bytes are
+//! damage, and the file is refused. An unfinished transaction at the end is part of the torn end.
 //!
 //! The design: Redis, `aof.c` by S. Sanfilippo, Y. Zhang, C. Zhao and others.
 

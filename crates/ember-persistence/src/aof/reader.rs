@@ -1,4 +1,4 @@
-//! The commands of a file of an AOF, in order, in units that count as a whole.
+//! Reads the commands of an AOF file, in order, in units that apply as a whole.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -14,48 +14,48 @@ use crate::files::Reread;
 use crate::origin::{ORIGIN_LINE, Origin};
 use crate::rdb_file::{RdbReader, Source, VersionCheck};
 
-/// The longest line: Redis reads 128 characters, its checker 1024.
+/// The maximum length of a line: Redis reads 128 characters, its checker 1024.
 const LINE_MAX_BYTES: usize = 1024;
 
-/// Words of a command, as the protocol allows.
+/// The maximum number of words in a command, as in the protocol.
 const WORDS_MAX: u64 = 1024 * 1024;
 
-/// Bytes of a word, as the protocol allows with its greatest limit.
+/// The maximum length of a word, as in the protocol with its highest limit.
 const WORD_MAX_BYTES: u64 = 4 * 1024 * 1024 * 1024;
 
-/// What follows in a file.
+/// The next part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Commands that count together or not at all, in the batch that was given: one, or those of a transaction.
+    /// Commands that apply together or not at all, in the given batch: one, or those of a transaction.
     Unit,
-    /// What follows was written at this Unix time in s or later.
+    /// The following commands were written at this Unix time in s or later.
     Time(i64),
-    /// Where the data stand in a replication stream, if no unit follows.
+    /// The position of the data in a replication stream, valid if no unit follows.
     Origin(Origin),
-    /// Nothing.
+    /// The end.
     End,
 }
 
-/// The end of a file that is not whole.
+/// The torn end of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TornEnd {
-    /// The file is valid up to this offset: it is to be cut there.
+    /// The file is valid up to this offset, where it should be cut.
     pub valid_to: u64,
-    /// How many bytes there are behind it.
+    /// The number of bytes after it.
     pub torn_bytes: u64,
-    /// What is wrong with them.
+    /// Describes the problem.
     pub what: &'static str,
 }
 
-/// Why nothing more can be read at a place.
+/// Why reading stops at a place.
 enum Stop {
-    /// The bytes end.
+    /// The input ends.
     Ends,
-    /// They are nothing that can be here.
+    /// The bytes are not valid here.
     Wrong(&'static str),
-    /// They are whole, and not what was written.
+    /// The bytes are complete and differ from what was written.
     Damaged(&'static str),
-    /// They cannot be read.
+    /// The bytes cannot be read.
     Io(io::Error),
 }
 
@@ -77,12 +77,12 @@ const OPEN_TRANSACTION: &str =
 const OTHER_IDENTITY: &str = "the file's first line and its first batch do not belong together";
 const MOVED: &str = "bytes are missing or were inserted: batches behind it are not where they were written";
 
-/// Bytes in order: of the file, or of a batch that was found whole.
+/// Bytes in order: of the file, or of a verified batch.
 trait Input {
     fn buffered(&mut self) -> io::Result<&[u8]>;
     fn advance(&mut self, count: usize);
 
-    /// Takes a line with its end, whatever is in it.
+    /// Reads a line including its end, whatever it contains.
     fn line(&mut self, line: &mut Vec<u8>) -> Result<(), Stop> {
         line.clear();
         loop {
@@ -103,7 +103,7 @@ trait Input {
         }
     }
 
-    /// Takes `count` bytes and adds them to `out`.
+    /// Reads `count` bytes and appends them to `out`.
     fn gather(&mut self, count: u64, out: &mut Vec<u8>) -> Result<(), Stop> {
         let mut rest = count;
         while rest > 0 {
@@ -130,7 +130,7 @@ impl<R: Read> Input for Source<R> {
     }
 }
 
-/// A batch that was found whole.
+/// A verified batch.
 #[derive(Debug, Default)]
 struct WholeBatch {
     bytes: Vec<u8>,
@@ -153,18 +153,18 @@ impl Input for WholeBatch {
     }
 }
 
-/// What an input begins with.
+/// The next item of an input.
 enum Item {
     Command,
     Time(i64),
     Origin(Origin),
     Identity(u64),
-    /// A line before a batch; its bytes stand in the reader's line.
+    /// A line before a batch; its bytes are in the reader's line.
     BatchLine,
     Nothing,
 }
 
-/// Takes what comes next. The words of a command come into `bytes`, one behind the other, and the end of each into `ends`.
+/// Reads the next item. The words of a command are appended to `bytes`, and the end of each to `ends`.
 fn item(
     input: &mut impl Input,
     line: &mut Vec<u8>,
@@ -203,31 +203,31 @@ fn item(
     Ok(Item::Command)
 }
 
-/// The number in a line behind its mark, if it is no greater than `max`.
+/// Parses the number in a line after its mark; None if it exceeds `max`.
 fn counted(line: &[u8], max: u64) -> Option<u64> {
     let digits = line.get(1..)?.strip_suffix(b"\r\n")?;
     number::parse_u64(digits).filter(|&count| count <= max)
 }
 
-/// Reads a file. What is read may be hostile: no allocation is larger than a fixed factor of the bytes that have come, and
-/// no input panics.
+/// Reads a file. The input may be hostile: no allocation exceeds a fixed factor of the bytes received, and no input
+/// causes a panic.
 #[derive(Debug)]
 pub struct AofReader<R> {
     source: Source<R>,
     file: PathBuf,
     ending: Ending,
-    /// The file's, if it is one of ours.
+    /// The file's identity, if ember wrote it.
     identity: Option<u64>,
     whole: WholeBatch,
     /// The end of the last unit.
     valid_to: u64,
-    /// Where the batch or command begins that is being read.
+    /// The offset of the batch or command that is being read.
     item_at: u64,
-    /// Where that batch ends, if its line could be read.
+    /// The end of that batch, if its line could be read.
     item_end: Option<u64>,
-    /// A batch was found whole: the identity is the file's.
+    /// Whether a batch was verified, so that the identity is the file's.
     is_identity_proven: bool,
-    /// Commands stand in no batch here: Redis has gone on with the file.
+    /// Whether commands outside batches follow: Redis has continued the file.
     is_unchecked: bool,
     in_transaction: bool,
     line: Vec<u8>,
@@ -238,8 +238,8 @@ pub struct AofReader<R> {
 }
 
 impl AofReader<FileSource> {
-    /// The torn end of the file, when [`Part::End`] has come and there is one. `valid_to` counts in what the file says;
-    /// `torn_bytes` those behind it, for an encrypted file as it is stored.
+    /// The torn end of the file, if there is one and [`Part::End`] was reached. `valid_to` is an offset in the plain
+    /// contents; `torn_bytes` counts stored bytes for an encrypted file.
     pub fn torn_end(&self) -> Option<TornEnd> {
         let stored = self.source.get_ref().torn_bytes();
         match (self.torn, stored) {
@@ -253,7 +253,7 @@ impl AofReader<FileSource> {
 }
 
 impl<R: Reread> AofReader<R> {
-    /// A reader of `source`, which stands in `file`, behind its RDB part if it has one ([`AofReader::split`]).
+    /// Creates a reader of `source`, the contents of `file` after its RDB part if it has one ([`AofReader::split`]).
     pub fn new(source: Source<R>, file: &Path, ending: Ending) -> AofReader<R> {
         AofReader {
             valid_to: source.offset(),
@@ -275,11 +275,11 @@ impl<R: Reread> AofReader<R> {
         }
     }
 
-    /// The reader of the RDB part that a file begins with, or the file's bytes if it has none. What is left of the reader
-    /// when it has come to its end ([`RdbReader::into_source`]) is the commands behind.
+    /// Returns a reader of the RDB part that a file begins with, or the file's bytes if it has none. After the end of
+    /// the RDB part, [`RdbReader::into_source`] returns the source of the commands after it.
     ///
     /// # Errors
-    /// If the file cannot be read, or its RDB part is of a version that `check` does not let pass.
+    /// If the file cannot be read, or its RDB part has a version that `check` does not accept.
     pub fn split(
         inner: R,
         file: &Path,
@@ -297,33 +297,33 @@ impl<R: Reread> AofReader<R> {
         }
     }
 
-    /// How many bytes have been read.
+    /// The number of bytes read.
     pub fn offset(&self) -> u64 {
         self.source.offset()
     }
 
-    /// The end of the last unit that was read; for those of a batch that of the batch before until it is over.
+    /// The end of the last unit that was read; inside a batch, the end of the previous batch.
     pub fn valid_to(&self) -> u64 {
         self.valid_to
     }
 
-    /// The torn end, when [`Part::End`] has come and there is one, of what the file says: that of an encrypted file may be
-    /// torn too ([`AofReader::torn_end`]).
+    /// The torn end of the plain contents, if there is one and [`Part::End`] was reached. The end of an encrypted file
+    /// may be torn, too ([`AofReader::torn_end`]).
     pub fn torn(&self) -> Option<TornEnd> {
         self.torn
     }
 
-    /// Whether the file is one of ours: its batches have checksums.
+    /// Whether ember wrote the file: its batches have checksums.
     pub fn is_checked(&self) -> bool {
         self.identity.is_some()
     }
 
-    /// What comes next. The commands of a unit are put into `unit`, whose old ones go; those of a transaction without its
-    /// MULTI and EXEC.
+    /// Reads the next part. The commands of a unit replace the contents of `unit`; those of a transaction come without
+    /// its MULTI and EXEC.
     ///
     /// # Errors
-    /// If the file is damaged or cannot be read. A torn end is the end, unless the file must be whole. After an error
-    /// nothing more is to be read.
+    /// If the file is damaged or cannot be read. A torn end counts as the end, unless the file must be complete. After
+    /// an error, do not read any further.
     pub fn next(&mut self, unit: &mut OwnedBatch) -> Result<Part, AofError> {
         unit.clear();
         while !self.is_over {
@@ -352,7 +352,7 @@ impl<R: Reread> AofReader<R> {
         let AofReader { source, whole, line, bytes, ends, .. } = self;
         let item = if in_batch { item(whole, line, bytes, ends) } else { item(source, line, bytes, ends) };
         match item {
-            // What has the right checksum was written like this.
+            // Bytes with the right checksum were written like this.
             Err(Stop::Ends) if in_batch => Err(Stop::Damaged("a batch ends in the middle of a command")),
             Err(Stop::Wrong(what)) if in_batch => Err(Stop::Damaged(what)),
             Err(stop) => Err(stop),
@@ -372,13 +372,13 @@ impl<R: Reread> AofReader<R> {
             Ok(Item::BatchLine) if !in_batch => {
                 Err(Stop::Wrong("the file's first line is missing or damaged"))
             }
-            // Redis skips all other lines; in files of ours there are none.
+            // Redis skips all other lines; ember's files have none.
             Ok(_) if self.identity.is_none() => Ok(None),
             Ok(_) => Err(Stop::Wrong("there is an unknown line")),
         }
     }
 
-    /// Takes the batch whose line was taken.
+    /// Reads the batch whose line was just read.
     fn batch(&mut self) -> Result<(), Stop> {
         const NO_LINE: Stop = Stop::Wrong("the line before a batch is damaged");
         let said = self.identity.and_then(|identity| BatchLine::parse(&self.line, identity, self.item_at));
@@ -394,7 +394,7 @@ impl<R: Reread> AofReader<R> {
         Ok(())
     }
 
-    /// Takes the bytes of a batch; whether they are what was written.
+    /// Reads the bytes of a batch; returns whether they match their checksum.
     fn take_whole(&mut self, said: BatchLine) -> Result<bool, Stop> {
         self.whole.bytes.clear();
         self.whole.at = 0;
@@ -406,8 +406,8 @@ impl<R: Reread> AofReader<R> {
         taken.map(|()| is_whole)
     }
 
-    /// Whether the file's first batch, whose line was taken and is not one of this file at this place, is whole all the
-    /// same: then what is wrong is the identity, by which no batch behind could be found.
+    /// Whether the file's first batch is intact although its line, already read, does not match this file and place:
+    /// then the identity is wrong, and no later batch could be found by it.
     fn is_of_another_identity(&mut self) -> Result<bool, Stop> {
         if self.is_identity_proven {
             return Ok(false);
@@ -418,7 +418,7 @@ impl<R: Reread> AofReader<R> {
         Ok(is_whole)
     }
 
-    /// Adds the command that was taken to the unit.
+    /// Adds the command just read to the unit.
     fn command(&mut self, unit: &mut OwnedBatch) -> Option<Part> {
         let mut words: Vec<&[u8]> = Vec::with_capacity(self.ends.len());
         let mut begin = 0;
@@ -438,7 +438,7 @@ impl<R: Reread> AofReader<R> {
         (!self.in_transaction).then_some(Part::Unit)
     }
 
-    /// What it means that nothing more can be read.
+    /// Decides whether the place where reading stopped is a torn end or damage.
     fn end(&mut self, stop: Stop) -> Result<(), AofError> {
         let offset = self.source.offset();
         let (what, is_cut) = match stop {
@@ -449,7 +449,7 @@ impl<R: Reread> AofReader<R> {
             Stop::Ends => (CUT, true),
             Stop::Wrong(what) => (what, false),
         };
-        // Without checksums nobody can tell what was written from what was not, but for an end that is missing.
+        // Without checksums, only a missing end can be recognized as a torn end.
         let is_checked = self.identity.is_some() && !self.is_unchecked;
         if self.ending == Ending::Whole || !(is_cut || is_checked) {
             return Err(self.damaged(what));

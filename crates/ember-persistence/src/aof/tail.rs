@@ -1,16 +1,16 @@
-//! What stands behind an unreadable place, and what that says of it: a torn end, or damage.
+//! Classifies an unreadable place by what follows it: a torn end, or damage.
 //!
-//! A process that is killed leaves the beginning of what it wrote: nothing stands behind an unreadable batch then. A power
-//! cut may lose any sector that was not synced, and leaves zeros in its place: batches may stand behind it, each where it
-//! was written, and none of them calls the unreadable one durable. Nothing else leaves a torn end. So it is damage if
+//! A killed process leaves the beginning of its last write: nothing follows an unreadable batch then. A power cut may
+//! lose any unsynced sector and leaves zeros there: batches may follow, each at the place it was written for, and none
+//! of them records the unreadable one as durable. Nothing else leaves a torn end. So it is damage if
 //!
-//! * a batch behind it says that it was durable;
-//! * a batch that was written behind it stands in another place now: bytes are missing, or were inserted;
-//! * something is behind it, and none of its sectors has been left as zeros.
+//! * a later batch records that the unreadable one was durable;
+//! * a batch that was written after it is now at another place: bytes are missing, or were inserted;
+//! * other bytes follow it, and none of its sectors was left as zeros.
 //!
-//! **A value may hold anything**, also a copy of this very file up to the batch that the value is in. That is why a line
-//! counts only if it was written behind the unreadable place: none of that can have been copied before. Where it was
-//! written follows from its check, which is as good as a random number for whoever does not know the file's identity.
+//! **A value may contain anything**, also a copy of this very file up to the batch that the value is in. So a line
+//! counts only if it was written after the unreadable place: no value before can be a copy of that. The place a line
+//! was written for follows from its check, which is effectively random without knowledge of the file's identity.
 
 use std::io;
 
@@ -18,42 +18,43 @@ use super::batch::{BATCH_LINE, BATCH_LINE_BYTES, BatchLine};
 use crate::files::{LostSector, Reread};
 use crate::rdb_file::Source;
 
-/// How far bytes that are missing or were inserted can have moved a batch. The greater it is, the likelier is one of many
-/// made-up lines in a value taken for one that was moved: with this, one in eight thousand million.
+/// The maximum distance by which missing or inserted bytes can have moved a batch. The greater it is, the more likely a
+/// made-up line in a value is mistaken for a moved one: with this, one in eight thousand million.
 const MOVED_BYTES_MAX: u64 = 1 << 30;
 
 /// A place where no batch can be read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unreadable {
-    /// Where it begins.
+    /// Its offset.
     pub(super) at: u64,
-    /// Where the batch ends, if its line can be read.
+    /// The end of the batch, if its line can be read.
     pub(super) end: Option<u64>,
 }
 
-/// What it is.
+/// The classification of an unreadable place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// The end of a file that was being written to; the file ends at this offset.
+    /// The end of a file during a write; the file ends at this offset.
     Torn { file_end: u64 },
     /// Damage.
     Damaged,
-    /// Damage: batches behind it are not where they were written.
+    /// Damage: later batches are not where they were written.
     Moved,
 }
 
-/// Judges what `source`, a file with `identity`, has from an unreadable place on. Reads all of it, some of it twice; holds
-/// no more than what is buffered and a line.
+/// Classifies an unreadable place of `source`, a file with `identity`. Reads all of the rest, some of it twice; holds
+/// only the source's buffer and a line.
 pub(super) fn judge<R: Reread>(
     source: &mut Source<R>,
     identity: u64,
     place: Unreadable,
 ) -> io::Result<Verdict> {
     source.restart_at(place.at)?;
-    // The first batch behind it that stands where it was written, and whether anything but zeros is behind its end.
+    // The first later batch at the place it was written for, and whether anything but zeros follows the end of this
+    // one.
     let mut next_batch = None;
     let mut is_followed = false;
-    // What was taken and may be the beginning of a line.
+    // Bytes already read that may begin a line.
     let mut kept: Vec<u8> = Vec::new();
     loop {
         let buffered = source.buffered()?;
@@ -89,7 +90,7 @@ pub(super) fn judge<R: Reread>(
                 next_batch = Some(at);
             }
         }
-        // A line may begin in the last bytes, or has begun and goes on.
+        // A line may begin in the last bytes and continue in the next ones.
         let searched = searched.max(kept.len().saturating_sub(BATCH_LINE_BYTES - 1));
         kept.drain(..searched);
     }
@@ -97,8 +98,8 @@ pub(super) fn judge<R: Reread>(
     let end = [place.end, next_batch].into_iter().flatten().min();
     match end {
         Some(end) if next_batch.is_some() || is_followed => {
-            // Nothing is missing and nothing was inserted, or what is behind would have moved. So a batch that does not end
-            // with a line has lost its end.
+            // Nothing is missing or inserted, or the later batches would have moved. So a batch that does not end with
+            // a line end has lost its end.
             let is_cut = place.end.map_or(Ok(false), |end| ends_with_zero(source, end))?;
             let is_lost = is_cut || has_lost_sector(source, place.at, end)?;
             Ok(if is_lost { Verdict::Torn { file_end } } else { Verdict::Damaged })

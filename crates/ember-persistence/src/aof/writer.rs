@@ -1,13 +1,13 @@
-//! The increment that is being written.
+//! Writes the current increment.
 //!
-//! Writing and syncing are apart: a [`SyncTask`] can run on another thread while batches are appended, and makes what was
-//! appended before it durable. Many writers' batches share one sync that way.
+//! Writing and syncing are separate: a [`SyncTask`] can run on another thread while batches are appended, and makes
+//! everything appended before it durable. Batches of many writers share one sync that way.
 //!
-//! **After a failed write** the file is cut back to the end of the last batch, and synced, before anything else is written
-//! to it; until that works nothing is appended. **After a failed sync** the kernel may have dropped any of the pages, and
-//! would say that all is well the next time. So what was appended since the last sync that succeeded is kept in memory, is
-//! written again in its place through a handle that is opened anew ([`AofWriter::recover`]), and is durable when that
-//! handle has been synced. The bytes are the same, so whatever of them had survived stays valid at every moment of it.
+//! **After a failed write** the file is cut back to the end of the last batch, and synced, before anything else is
+//! written to it; until that succeeds nothing is appended. **After a failed sync** the kernel may have dropped any of
+//! the pages, and the next sync would report success. So the bytes appended since the last successful sync are retained
+//! in memory, are rewritten in their place through a new handle ([`AofWriter::recover`]), and are durable when that
+//! handle has been synced. The bytes are identical, so those that had survived stay valid throughout.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use crate::encryption::Encryption;
 use crate::encryption::Sealer;
 use crate::files::{Disk, DiskError, StoredFile};
 
-/// How much of what is not synced is kept for the case that a sync fails. With more, a failed sync needs a rewrite. Few
-/// servers write so much in a second, and to keep more would cost those that do: memory that is written once and not read
-/// takes the caches from what is.
+/// The maximum number of unsynced bytes retained in case a sync fails. With more unsynced bytes, a failed sync requires
+/// a rewrite. Few servers write that much in a second, and a higher limit would slow those that do: memory that is
+/// written once and not read evicts useful data from the caches.
 pub const RETAINED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Appends batches to an increment.
@@ -30,41 +30,41 @@ pub struct AofWriter {
     disk: Arc<dyn Disk>,
     path: PathBuf,
     file: Arc<dyn StoredFile>,
-    /// Counts the handles, so that the outcome for an old one is known as such.
+    /// Number of the handle, which identifies outcomes of older ones.
     handle: u64,
     identity: u64,
     #[cfg(feature = "encryption")]
     sealer: Option<Sealer>,
-    /// What was sealed for the write that is under way.
+    /// Encrypted bytes of the current write.
     #[cfg(feature = "encryption")]
     sealed: Vec<u8>,
-    /// The file is good up to here.
+    /// The end of the valid part of the file.
     good: Place,
-    /// And durable up to here.
+    /// The end of the durable part.
     durable: Place,
-    /// What is between the two.
+    /// The bytes between the two.
     retained: Retained,
     state: State,
-    /// Nothing more is appended.
+    /// Whether the increment is closed.
     is_closed: bool,
 }
 
-/// An offset in the file, and in what it says. They differ for encrypted files.
+/// An offset in the stored file, and in its plain contents. They differ for encrypted files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     stored: u64,
     said: u64,
 }
 
-/// What was appended and is not durable, if it is not too much.
+/// The bytes that were appended and are not durable, unless they exceed the limit.
 #[derive(Debug)]
 struct Retained {
     bytes: Vec<u8>,
-    /// The offset in the file where they begin.
+    /// The file offset of the first retained byte.
     start: u64,
-    /// More bytes are not kept.
+    /// The limit, in bytes.
     max: usize,
-    /// It was more: nothing is kept until the next sync begins.
+    /// The limit was exceeded: nothing is retained until the next sync begins.
     is_full: bool,
 }
 
@@ -72,7 +72,8 @@ impl Retained {
     fn add(&mut self, bytes: &[u8]) {
         let needed = self.bytes.len() + bytes.len();
         if needed > self.max && !self.is_full {
-            // A part of it is of no use, nor is its memory, to a server that writes more than that between two syncs.
+            // A part of the bytes would be useless, and so is its memory for a server that writes more than that
+            // between two syncs.
             (self.bytes, self.is_full) = (Vec::new(), true);
         }
         if !self.is_full {
@@ -84,28 +85,28 @@ impl Retained {
         }
     }
 
-    /// A sync begins of all up to `offset`. If that is more than what is kept, what comes behind it is kept instead, for
-    /// when the sync has succeeded.
+    /// Begins a sync of everything up to `offset`. If that exceeded the limit, the bytes after it are retained instead,
+    /// for use once the sync has succeeded.
     fn begin_sync(&mut self, offset: u64) {
         if self.is_full {
             self.begin_at(offset);
         }
     }
 
-    /// Nothing is kept, and what comes next stands at `offset`. The memory stays.
+    /// Drops all retained bytes; the next ones begin at `offset`. The allocation stays.
     fn begin_at(&mut self, offset: u64) {
         self.bytes.clear();
         (self.start, self.is_full) = (offset, false);
     }
 
-    /// All up to `offset` is durable.
+    /// Drops the bytes up to `offset`, which are durable.
     fn remove_until(&mut self, offset: u64) {
         let durable = offset.saturating_sub(self.start).min(self.bytes.len() as u64);
         self.bytes.drain(..durable as usize);
         self.start += durable;
     }
 
-    /// All that was appended behind `durable`, if it is kept.
+    /// Returns everything appended after `durable`, if it is retained.
     fn behind(&self, durable: u64) -> Option<&[u8]> {
         (!self.is_full && self.start == durable).then_some(&self.bytes)
     }
@@ -114,13 +115,13 @@ impl Retained {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Well,
-    /// There may be something behind the good part.
+    /// There may be bytes after the valid part.
     HasRest,
-    /// What is not durable is not known.
+    /// The state of the unsynced bytes is unknown.
     SyncFailed,
 }
 
-/// A sync that is to be run, on any thread.
+/// A sync to be run on any thread.
 #[derive(Debug)]
 pub struct SyncTask {
     file: Arc<dyn StoredFile>,
@@ -128,7 +129,7 @@ pub struct SyncTask {
     upto: Place,
 }
 
-/// What came of it.
+/// The outcome of a sync.
 #[derive(Debug)]
 pub struct SyncOutcome {
     handle: u64,
@@ -137,15 +138,15 @@ pub struct SyncOutcome {
 }
 
 impl SyncTask {
-    /// Runs it. It blocks for as long as the disk takes.
+    /// Runs the sync. Blocks for as long as the disk takes.
     pub fn run(self) -> SyncOutcome {
         SyncOutcome { handle: self.handle, upto: self.upto, result: self.file.sync() }
     }
 }
 
 impl AofWriter {
-    /// Begins an increment at `path`, empty but for its first line, which is durable when this returns; its name is when
-    /// the directory has been synced.
+    /// Creates an increment at `path` with only its first line, which is durable when this returns; its name is durable
+    /// after a sync of the directory.
     ///
     /// # Errors
     /// Those of the disk.
@@ -183,7 +184,7 @@ impl AofWriter {
         Ok(writer)
     }
 
-    /// Keeps at most `bytes` of what is not synced ([`RETAINED_BYTES_MAX`] unless said otherwise).
+    /// Sets the limit for retained unsynced bytes ([`RETAINED_BYTES_MAX`] by default).
     pub fn set_retained_max(&mut self, bytes: usize) {
         self.retained.max = bytes;
     }
@@ -193,32 +194,32 @@ impl AofWriter {
         &self.path
     }
 
-    /// How many bytes of the file are good, as it is stored.
+    /// Length of the valid part of the file, in stored bytes.
     pub fn size(&self) -> u64 {
         self.good.stored
     }
 
-    /// How many of them are durable.
+    /// Length of the durable part, in stored bytes.
     pub fn durable_size(&self) -> u64 {
         self.durable.stored
     }
 
-    /// Whether a sync has failed and [`AofWriter::recover`] has not yet succeeded.
+    /// Whether a sync has failed and [`AofWriter::recover`] has not succeeded yet.
     pub fn needs_recovery(&self) -> bool {
         self.state == State::SyncFailed
     }
 
-    /// Whether it was closed: another increment is to be begun.
+    /// Whether the increment was closed, so that another must be begun.
     pub fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// Appends a batch; the size of the file with it. It is not durable. Nothing is written for an empty batch. The batch
-    /// is as it was, so that it can be appended again if this fails.
+    /// Appends a batch and returns the new size of the file. The batch is not durable yet. Nothing is written for an
+    /// empty batch. The batch is unchanged, so that it can be appended again if this fails.
     ///
     /// # Errors
-    /// Those of the disk; nothing of the batch counts then. The next call tries first to remove what it has left. After a
-    /// failed sync, that [`AofWriter::recover`] is needed.
+    /// Those of the disk; the batch is not part of the file then. The next call first tries to remove its remains.
+    /// After a failed sync, [`AofWriter::recover`] is needed.
     pub fn append(&mut self, batch: &mut Batch) -> Result<u64, AofError> {
         if self.is_closed {
             return Err(AofError::Closed(self.path.clone()));
@@ -231,7 +232,7 @@ impl AofWriter {
         Ok(self.good.stored)
     }
 
-    /// Removes what a failed write has left.
+    /// Removes the remains of a failed write.
     fn make_well(&mut self) -> Result<(), AofError> {
         match self.state {
             State::Well => Ok(()),
@@ -239,13 +240,13 @@ impl AofWriter {
             State::HasRest => {
                 self.file.set_size(self.good.stored)?;
                 self.state = State::Well;
-                // Or else a power cut could bring the rest back, behind what comes next.
+                // Otherwise a power cut could restore the removed bytes after the next ones.
                 self.sync()
             }
         }
     }
 
-    /// Writes what the file says next.
+    /// Appends plain bytes to the file.
     fn write(&mut self, said: &[u8], is_last: bool) -> Result<(), AofError> {
         #[cfg(feature = "encryption")]
         if let Some(sealer) = &mut self.sealer {
@@ -260,7 +261,7 @@ impl AofWriter {
             }
             return result;
         }
-        // A plain file does not say that it is over.
+        // Plain files have no end mark.
         let _ = is_last;
         self.put(said, said.len() as u64)
     }
@@ -276,20 +277,20 @@ impl AofWriter {
         Ok(())
     }
 
-    /// The sync of all that was appended, to be run on any thread; [`AofWriter::finish_sync`] wants to know what came of
-    /// it.
+    /// Returns the sync of everything appended so far, to be run on any thread; its outcome must be passed to
+    /// [`AofWriter::finish_sync`].
     pub fn sync_task(&mut self) -> SyncTask {
         self.retained.begin_sync(self.good.stored);
         SyncTask { file: Arc::clone(&self.file), handle: self.handle, upto: self.good }
     }
 
-    /// Takes note of what came of a sync.
+    /// Records the outcome of a sync.
     ///
     /// # Errors
-    /// That it failed.
+    /// If it failed.
     pub fn finish_sync(&mut self, outcome: SyncOutcome) -> Result<(), AofError> {
         if outcome.handle != self.handle {
-            // A failed one was answered by a new handle, which has synced more than this one could have.
+            // After a failed sync there is a new handle, which has synced more than this one could have.
             return Ok(());
         }
         if let Err(error) = outcome.result {
@@ -307,20 +308,20 @@ impl AofWriter {
         Ok(())
     }
 
-    /// Makes all that was appended durable.
+    /// Makes everything appended so far durable.
     ///
     /// # Errors
-    /// That the sync failed.
+    /// If the sync failed.
     pub fn sync(&mut self) -> Result<(), AofError> {
         let outcome = self.sync_task().run();
         self.finish_sync(outcome)
     }
 
-    /// Writes what was not durable when a sync failed again, through a new handle, and syncs that. It can be tried any
-    /// number of times.
+    /// Rewrites the bytes that were not durable when a sync failed, through a new handle, and syncs that. May be
+    /// retried any number of times.
     ///
     /// # Errors
-    /// Those of the disk; and [`AofError::Lost`], if there was too much of it to be kept: a rewrite is needed then.
+    /// Those of the disk; and [`AofError::Lost`], if there were too many bytes to retain: a rewrite is needed then.
     pub fn recover(&mut self) -> Result<(), AofError> {
         if self.state != State::SyncFailed {
             return self.make_well();
@@ -339,18 +340,18 @@ impl AofWriter {
         Ok(())
     }
 
-    /// Ends the increment: all of it is durable, and says so. Nothing can be appended then, also if this fails at its last
-    /// step: another increment may be begun only when it has succeeded, and be tried until it has.
+    /// Closes the increment: all of it is durable and marked as such. Nothing can be appended afterwards, even if the
+    /// last step fails: another increment may be begun only when this has succeeded, so it must be retried until then.
     ///
     /// # Errors
-    /// Those of the disk; after a failed sync [`AofWriter::recover`] is needed. It can be tried again.
+    /// Those of the disk; after a failed sync, [`AofWriter::recover`] is needed. May be retried.
     pub fn close(&mut self) -> Result<(), AofError> {
         self.make_well()?;
         self.sync()?;
         if self.is_closed {
             return Ok(());
         }
-        // A batch with nothing in it, which says what is durable.
+        // An empty batch, which records what is durable.
         let mut batch = Batch::new();
         let bytes = batch.seal(self.identity, self.good.said, self.durable.said);
         self.write(bytes, true)?;

@@ -1,4 +1,4 @@
-//! Keys with their values as the bytes of the file, to be made values on any thread.
+//! Keys with their values in serialized form, to be built on any thread.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -10,21 +10,21 @@ use emberkv_core::types::limits::EncodingLimits;
 
 use super::{RdbError, RdbProblem};
 
-/// How many bytes a batch has at least before it is full: enough that handing it over costs nothing beside the work.
+/// The minimum length of a full batch: large enough that the cost of passing it on is negligible.
 pub const BATCH_BYTES: usize = 256 * 1024;
 
-/// How many keys a batch has at most.
+/// The maximum number of keys in a batch.
 pub const BATCH_KEYS: usize = 4096;
 
-/// Longer values are built while they are read.
+/// Values longer than this are built while they are read.
 pub const VALUE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// A value that was found.
+/// A value that was read.
 #[derive(Debug)]
 pub(super) enum Found {
     /// Its bytes.
     Bytes(Kind, Range<usize>),
-    /// Itself, as it was too long for its bytes to be kept.
+    /// The value itself, because it was too long for its bytes to be kept.
     Built(Value),
     /// It has no elements, so its key is skipped.
     Empty,
@@ -37,7 +37,7 @@ pub(super) struct BatchKey {
     pub(super) facts: KeyFacts,
     pub(super) name: Range<usize>,
     pub(super) value: Found,
-    /// Where the value is in the file.
+    /// The file offset of the value.
     pub(super) offset: u64,
 }
 
@@ -49,16 +49,16 @@ pub struct Batch {
     pub(super) keys: Vec<BatchKey>,
 }
 
-/// What a key of a batch is to become.
+/// The outcome for a key of a batch.
 pub(super) enum Opened<'b> {
     Key(OpenKey<'b>),
-    /// Nothing: its time has come, or that of all its elements.
+    /// Skipped: it has expired, or all its elements have.
     Expired,
-    /// Nothing: its value has no elements.
+    /// Skipped: its value has no elements.
     Empty,
 }
 
-/// A key in the form to be inserted.
+/// A key ready to be inserted.
 pub(super) struct OpenKey<'b> {
     pub(super) name: &'b [u8],
     pub(super) facts: KeyFacts,
@@ -66,17 +66,17 @@ pub(super) struct OpenKey<'b> {
 }
 
 impl Batch {
-    /// An empty one, to be filled.
+    /// Creates an empty batch.
     pub fn new() -> Batch {
         Batch::default()
     }
 
-    /// How many keys it has.
+    /// The number of keys.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether it has none.
+    /// Whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
@@ -88,20 +88,20 @@ impl Batch {
     pub(super) fn clear(&mut self) {
         self.keys.clear();
         self.bytes.clear();
-        // One with a long value is not kept as large as that.
+        // The memory of a long value is released.
         self.bytes.shrink_to(2 * BATCH_BYTES);
     }
 
-    /// The name of a key, and what is said of it.
+    /// The name and the facts of a key.
     pub fn key(&self, index: usize) -> (&[u8], KeyFacts) {
         let key = &self.keys[index];
         (&self.bytes[key.name.clone()], key.facts)
     }
 
-    /// The value of a key, which is built now, in the encoding that `limits` ask for. O(its bytes).
+    /// Builds the value of a key in the encoding that `limits` select, and takes it. O(its bytes).
     ///
     /// # Errors
-    /// If its bytes are no value; [`RdbProblem::EmptyValue`] if they are one without elements.
+    /// If its bytes are not a valid value; [`RdbProblem::EmptyValue`] if it has no elements.
     ///
     /// # Panics
     /// If it was taken before.
@@ -123,10 +123,10 @@ impl Batch {
         Err(self.error(index, problem))
     }
 
-    /// Builds all values but strings, which are made as they are inserted ([`Batch::open`]).
+    /// Builds all values except strings, which are built when they are inserted ([`Batch::open`]).
     ///
     /// # Errors
-    /// If bytes are no value.
+    /// If bytes are not a valid value.
     pub(super) fn build(&mut self, limits: &EncodingLimits) -> Result<(), RdbError> {
         for index in 0..self.keys.len() {
             if !matches!(self.keys[index].value, Found::Bytes(Kind::String, _)) {
@@ -140,11 +140,11 @@ impl Batch {
         Ok(())
     }
 
-    /// A key of a batch that is built, in the form to be inserted at `now_ms`. `buffer` is where the bytes of its value may
-    /// go.
+    /// Returns a key of a built batch, ready to be inserted at `now_ms`. `buffer` may be used for the bytes of its
+    /// value.
     ///
     /// # Errors
-    /// If its bytes are no string.
+    /// If its bytes are not a string.
     ///
     /// # Panics
     /// If it was taken before, or is not built.
@@ -164,7 +164,7 @@ impl Batch {
                 }
                 Ok(value.into_new(buffer))
             }
-            // One that has expired is read all the same: damage is an error.
+            // An expired value is read, too: damage is an error.
             Found::Bytes(Kind::String, range) => read_string(&self.bytes[range], buffer),
             Found::Empty => return Ok(Opened::Empty),
             Found::Bytes(..) | Found::Taken => panic!("values are built, and taken once"),
@@ -178,7 +178,7 @@ impl Batch {
         }
     }
 
-    /// The error that something is wrong with a key.
+    /// Creates an error for a key.
     pub fn error(&self, index: usize, problem: RdbProblem) -> RdbError {
         RdbError { file: self.file.to_path_buf(), offset: self.keys[index].offset, problem }
     }

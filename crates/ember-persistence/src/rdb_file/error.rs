@@ -1,4 +1,4 @@
-//! What can be wrong with an RDB file.
+//! Errors of RDB files.
 
 use std::fmt::{self, Display};
 use std::io;
@@ -12,58 +12,58 @@ use crate::repair::repair_command;
 /// An RDB file cannot be read.
 #[derive(Debug)]
 pub struct RdbError {
-    /// Which.
+    /// The file.
     pub file: PathBuf,
-    /// Where: bytes before what is wrong. For encrypted files of what was encrypted.
+    /// The offset of the problem. For encrypted files, the offset in the plain contents.
     pub offset: u64,
-    /// What is wrong there.
+    /// The problem.
     pub problem: RdbProblem,
 }
 
-/// What is wrong.
+/// The problem with an RDB file.
 #[derive(Debug)]
 pub enum RdbProblem {
-    /// It cannot be read; with encrypted files also that it is not what was written.
+    /// It cannot be read; for encrypted files, possibly because it differs from what was written.
     Io(io::Error),
     /// It ends too early.
     Truncated,
-    /// It does not begin as an RDB file.
+    /// It does not begin like an RDB file.
     NotRdb,
-    /// Its version is not known.
+    /// Its version is unknown.
     Version(u16),
-    /// It contradicts itself; in words how.
+    /// It is inconsistent; the text describes how.
     Corrupt(&'static str),
-    /// A value of a kind that is not known.
+    /// The type byte of a value is unknown.
     UnknownKind(u8),
-    /// A value without elements: a key that is skipped when data are loaded.
+    /// A value has no elements: such a key is skipped when data are loaded.
     EmptyValue,
-    /// Data that only a module can read; its name.
+    /// Data that only the module with this name can read.
     Module(String),
-    /// A function as release candidates of Redis 7.0 wrote them.
+    /// A function in the format of release candidates of Redis 7.0.
     FunctionOfCandidate,
-    /// The checksum at its end is not that of its bytes.
+    /// The checksum at its end does not match its bytes.
     Checksum {
-        /// Of the bytes.
+        /// Computed from the bytes.
         computed: u64,
-        /// In the file.
+        /// Stored in the file.
         stored: u64,
     },
-    /// A key is there twice.
+    /// A key occurs twice.
     DuplicateKey(Vec<u8>),
-    /// A database that is not there.
+    /// The database does not exist.
     Database(u64),
-    /// What was read was not taken; in words why.
+    /// The caller refused what was read; the text gives the reason.
     Refused(String),
 }
 
 impl RdbProblem {
-    /// What can be done about it.
+    /// Returns advice for the operator.
     ///
     /// For damage see [`repair_command`] too.
     pub fn advice(&self) -> &'static str {
         match self {
             RdbProblem::Io(_) if !self.is_damage() => "check the disk and the system's log",
-            // What is inside says it already.
+            // The inner error contains the advice.
             RdbProblem::Io(_) => "",
             RdbProblem::Truncated
             | RdbProblem::Corrupt(_)
@@ -83,7 +83,7 @@ impl RdbProblem {
         }
     }
 
-    /// Whether the bytes are damaged, as against unknown or unreadable.
+    /// Whether the bytes are damaged, rather than unknown or unreadable.
     pub fn is_damage(&self) -> bool {
         if let RdbProblem::Io(error) = self {
             return EncryptionError::is_damage(error);
@@ -136,12 +136,12 @@ impl Display for RdbProblem {
     }
 }
 
-/// The alternate form (`{:#}`) says what is wrong without what can be done.
+/// The alternate form (`{:#}`) describes the problem without advice.
 impl Display for RdbError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let RdbError { file, offset, problem } = self;
         match problem {
-            // It says the file itself, and where in the file as it is stored.
+            // The inner error names the file and the stored offset.
             RdbProblem::Io(error) if problem.is_damage() => write!(f, "{error}")?,
             _ => write!(f, "{} at offset {offset}: {problem}", file.display())?,
         }
@@ -163,7 +163,7 @@ impl std::error::Error for RdbError {}
 impl From<io::Error> for RdbProblem {
     fn from(error: io::Error) -> RdbProblem {
         match error.kind() {
-            // An error of a lower layer says more.
+            // An error of a lower layer has more details.
             io::ErrorKind::UnexpectedEof if error.get_ref().is_none() => RdbProblem::Truncated,
             _ => RdbProblem::Io(error),
         }

@@ -1,7 +1,7 @@
-//! Batches of keys into a keyspace: in the order of shards, each of whose locks is taken once for a batch.
+//! Inserts batches of keys into a keyspace, in the order of shards: each shard's lock is taken once per batch.
 //!
-//! Keys come in no order that the tables know. So all of a batch are hashed first; while one is inserted, the table lines of
-//! those behind it are fetched.
+//! The order of keys in a file is unrelated to that of the tables. So all keys of a batch are hashed first, and while
+//! one is inserted, the table lines of the following ones are prefetched.
 
 use emberkv_core::keyspace::hash::KeyHash;
 use emberkv_core::keyspace::shard::ShardData;
@@ -13,62 +13,62 @@ use emberkv_core::types::limits::EncodingLimits;
 use super::batch::{OpenKey, Opened};
 use super::{Batch, RdbError, RdbProblem};
 
-/// How many keys ahead table lines are fetched: memory answers by then.
+/// How many keys ahead table lines are prefetched: enough for memory to respond.
 const FETCHED_AHEAD: usize = 12;
 
-/// Names of skipped keys that are kept for the log: damage that is everywhere shows in the first ones.
+/// The maximum number of names of skipped keys kept for the log: widespread damage shows in the first ones.
 const EMPTY_NAMES_MAX: usize = 10;
 
-/// Inserts batches into a keyspace whose keys nobody else sees meanwhile.
+/// Inserts batches into a keyspace whose keys no other thread accesses meanwhile.
 pub struct Inserter<'k> {
     keyspace: &'k Keyspace,
     turn: Turn,
     limits: EncodingLimits,
     replaces: bool,
-    /// Of the batch's keys, in its order.
+    /// Hashes of the batch's keys, in its order.
     hashes: Vec<KeyHash>,
-    /// The numbers of the keys in the order of shards.
+    /// Indices of the keys, in the order of shards.
     order: Vec<u32>,
-    /// Where each shard begins in that; kept for its memory.
+    /// The start of each shard in `order`; kept to reuse its memory.
     places: Vec<u32>,
-    /// Where values go that are not stored as they stand in the file.
+    /// Buffer for values that are not stored as in the file.
     buffer: Vec<u8>,
-    /// Of keys whose values have no elements.
+    /// Names of keys whose values have no elements.
     empty_names: Vec<Box<[u8]>>,
 }
 
-/// What became of a batch's keys.
+/// Counts of a batch's keys by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Inserted {
-    /// So many are there now.
+    /// Keys inserted.
     pub loaded: u64,
-    /// So many were left out, because their time had come.
+    /// Keys skipped because they had expired.
     pub expired: u64,
-    /// The number of keys left out because their values have no elements.
+    /// Keys skipped because their values have no elements.
     pub empty: u64,
 }
 
 impl<'k> Inserter<'k> {
-    /// One for `keyspace`. `turn` has the time, and how eviction clocks are set; values get the encodings that `limits` ask
-    /// for.
+    /// Creates an inserter for `keyspace`. `turn` has the time and the setting of eviction clocks; values get the
+    /// encodings that `limits` select.
     pub fn new(keyspace: &'k Keyspace, turn: Turn, limits: EncodingLimits) -> Inserter<'k> {
         let (hashes, order, places, buffer) = Default::default();
         let empty_names = Vec::new();
         Inserter { keyspace, turn, limits, replaces: false, hashes, order, places, buffer, empty_names }
     }
 
-    /// The same; with `replaces` a key that is there already gives way to that of the file, and is no error.
+    /// Sets whether an existing key is replaced by that of the file (`replaces`) or is an error.
     #[must_use]
     pub fn replacing(self, replaces: bool) -> Inserter<'k> {
         Inserter { replaces, ..self }
     }
 
-    /// From now on keys whose time has come are not left out.
+    /// Expired keys are no longer skipped.
     pub fn keep_expired(&mut self) {
         self.turn.replay_at(self.turn.now_ms);
     }
 
-    /// The names of the first keys that were left out since the last call because their values have no elements.
+    /// Returns the names of the first keys that were skipped since the last call because their values have no elements.
     pub fn take_empty_names(&mut self) -> Vec<Box<[u8]>> {
         std::mem::take(&mut self.empty_names)
     }
@@ -76,8 +76,8 @@ impl<'k> Inserter<'k> {
     /// Inserts all keys of a batch. O(its bytes).
     ///
     /// # Errors
-    /// If bytes are no value, a key is there already and is not replaced, or a database is not there. Some of the keys
-    /// are there then.
+    /// If bytes are not a valid value, a key exists and is not replaced, or a database does not exist. Some of the keys
+    /// may have been inserted then.
     pub fn insert(&mut self, batch: &mut Batch) -> Result<Inserted, RdbError> {
         batch.build(&self.limits)?;
         self.sort(batch)?;
@@ -87,7 +87,7 @@ impl<'k> Inserter<'k> {
         result
     }
 
-    /// Hashes all keys and puts their numbers in the order of shards; those of one shard stay as they are.
+    /// Hashes all keys and sorts their indices by shard; the order within a shard is kept.
     fn sort(&mut self, batch: &Batch) -> Result<(), RdbError> {
         self.hashes.clear();
         self.places.clear();
@@ -182,7 +182,7 @@ impl<'k> Inserter<'k> {
     }
 }
 
-/// The eviction clock of a key, as far as the file and the policy agree on what is to be known.
+/// The eviction clock of a key, as far as the file's data suit the policy.
 fn clock_of(turn: &Turn, facts: KeyFacts) -> u32 {
     match (facts.idle_s, facts.frequency) {
         (Some(seconds), _) if !turn.settings.policy.is_lfu() => turn.idle_clock(seconds),

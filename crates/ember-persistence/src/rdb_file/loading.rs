@@ -1,4 +1,4 @@
-//! A file's keys on several threads: one reads, and inserts where the others have enough to do; the others insert.
+//! Loads a file's keys on several threads: one reads, and inserts when the others are busy; the others insert.
 
 use std::io::Read;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -7,17 +7,17 @@ use parking_lot::Mutex;
 
 use super::{Batch, RdbError, RdbProblem, RdbReader, Step};
 
-/// Batches under way for each thread; all of them together bound the memory that loading takes beside the data.
+/// Batches in progress for each thread; together they bound the memory that loading needs beyond the data.
 const BATCHES_PER_THREAD: usize = 2;
 
-/// Loads what is left of a file on `threads` threads that exist for this call, and on the calling one, which reads.
+/// Loads the rest of a file on `threads` threads that exist for this call, and on the calling one, which reads.
 ///
-/// `insert` makes, for each of the threads, what takes that thread's batches ([`super::Inserter`] does). They come in any
-/// order. `step` is told of all that is no key, in the order of the file, and with [`Step::Keys`] of each batch that was
-/// read; it is given the bytes read so far. It may refuse to go on.
+/// `insert` creates, for each thread, the function that inserts that thread's batches ([`super::Inserter`] does). They
+/// come in any order. `step` receives everything that is not a key, in the order of the file, and [`Step::Keys`] for
+/// each batch read, with the number of bytes read so far. It may return an error to stop.
 ///
 /// # Errors
-/// The first that a thread met. Keys before and some behind it have been inserted.
+/// The first that a thread encountered. Keys before it and some after it have been inserted.
 pub fn load<R: Read, I>(
     reader: &mut RdbReader<R>,
     threads: usize,
@@ -59,19 +59,19 @@ where
         drop(full);
         read
     });
-    // What a thread met comes before what the reading of what follows would meet.
+    // An error of an inserting thread precedes errors in later parts of the file.
     failed.into_inner().map_or(read, Err)
 }
 
-/// Who has a batch to insert.
+/// The thread that inserts a batch.
 enum Handed {
-    /// The others.
+    /// Another thread.
     Over,
-    /// Whoever has read it: the others have enough.
+    /// The reading thread, because the others are busy.
     Back,
 }
 
-/// Sends a batch on, if there is room for it; another one takes its place.
+/// Sends a batch to the other threads if their queue has space, and replaces it by an empty one.
 fn hand_over(batch: &mut Batch, full: &SyncSender<Batch>, to_fill: &Receiver<Batch>) -> Handed {
     match full.try_send(std::mem::take(batch)) {
         Ok(()) => {
@@ -105,7 +105,8 @@ fn read_all<R: Read>(
     }
 }
 
-/// Inserts batches until none come. After an error the others are taken away unseen, so that the reader sees it soon.
+/// Inserts batches until the queue closes. After an error the remaining batches are dropped, so that the reader notices
+/// the error soon.
 fn work(
     to_insert: &Mutex<Receiver<Batch>>,
     empty: &SyncSender<Batch>,
@@ -118,7 +119,7 @@ fn work(
         if result.is_ok() {
             result = insert(&mut batch);
         }
-        // With all places taken it is not needed.
+        // If the queue is full, the batch is not needed.
         let _ = empty.try_send(batch);
     }
 }

@@ -9,25 +9,28 @@
 //!            kind, 1 byte | name, string | value
 //! ```
 //!
-//! Numbers are little-endian; lengths, strings, kinds and values are those of [`emberkv_core::rdb`]. Only read: 0xFD with a
-//! Unix time in seconds, 4 bytes (before 2.6); 0xF4 with three lengths, the sizes of a cluster slot (7.4). Refused by name:
-//! 0xF3, a slot of a cluster that Valkey imports; 0xF7 and kinds 6 and 7, data of a module; 0xF6, a function of a release
-//! candidate of 7.0. Files of version 4 and less end at 0xFF; a checksum of 0 is not checked.
+//! Numbers are little-endian; lengths, strings, kinds and values are those of [`emberkv_core::rdb`]. Read but never
+//! written: 0xFD with a Unix time in seconds, 4 bytes (before 2.6); 0xF4 with three lengths, the sizes of a cluster
+//! slot (7.4). Refused by name: 0xF3, a slot of a cluster that Valkey imports; 0xF7 and kinds 6 and 7, data of a
+//! module; 0xF6, a function of a release candidate of 7.0. Files up to version 4 end at 0xFF; a checksum of 0 is not
+//! checked.
 //!
-//! Files of Valkey 9 begin with "VALKEY" and three digits, 080, and have a kind of their own for hashes with fields that
-//! expire: [`emberkv_core::rdb::VALKEY_VERSION`]. Which version is written depends on [`emberkv_core::rdb::Target`].
+//! Files of Valkey 9 begin with "VALKEY" and three digits, 080, and have a separate value type for hashes with fields
+//! that expire: [`emberkv_core::rdb::VALKEY_VERSION`]. Which version is written depends on
+//! [`emberkv_core::rdb::Target`].
 //!
-//! **Which version is written.** redis-server 7.0 refuses files above version 10, 7.2 those above 11. Everything can be
-//! said in version 10 but the expiries of single hash fields, and when consumers of streams were last active (they count
-//! as active when they were last seen). So [`FILE_VERSION`], which both of them read, is what to write where files are to
+//! **Which version is written.** redis-server 7.0 refuses files above version 10, 7.2 those above 11. Version 10 can
+//! represent everything except the expiries of single hash fields, and when consumers of streams were last active (they
+//! count as active when they were last seen). So [`FILE_VERSION`], which both of them read, is used where files are to
 //! be exchanged, and [`emberkv_core::rdb::VERSION_MAX`] where nothing may be lost; [`emberkv_core::rdb::kind_for`] has
-//! the difference. A file that holds hashes with expiring fields is of version 12 (Redis 7.4) in any case: the writer sees
-//! this at its end only, and [`Written::header`] is the beginning that such a file is to get then.
+//! the difference. A file that contains hashes with expiring fields has version 12 (Redis 7.4) in any case: the writer
+//! knows this only at the end, and [`Written::header`] is the header to write over the beginning then.
 //!
-//! **Reading on several threads.** Finding where a value ends is a small part of the work of building it. The reading
-//! thread copies the bytes of whole keys into batches ([`RdbReader::next`]), and any thread makes values of them
-//! ([`Batch::take`]) or puts them into a keyspace ([`Inserter`]); [`load`] brings both together. Values above
-//! [`VALUE_BYTES_MAX`] are built by the reading thread, from the file, so that their bytes are not there twice.
+//! **Reading on several threads.** Finding the end of a value is a small part of the work of building it. The reading
+//! thread copies the bytes of whole keys into batches ([`RdbReader::next`]), and any thread builds their values
+//! ([`Batch::take`]) or inserts them into a keyspace ([`Inserter`]); [`load`] combines both. Values above
+//! [`VALUE_BYTES_MAX`] are built by the reading thread, directly from the file, so that their bytes are not in memory
+//! twice.
 //!
 //! The format: Redis, `rdb.c` and `rdb.h` by S. Sanfilippo.
 
@@ -50,7 +53,7 @@ pub use reader::{RdbReader, Step, VersionCheck};
 pub use source::Source;
 pub use writer::{FILE_VERSION, RdbWriter, SaveOptions, Written, save, save_to};
 
-/// What stands before the value of a key, or instead of one.
+/// The bytes that introduce the parts of a file other than values.
 mod opcode {
     pub(super) const SLOT_IMPORT: u8 = 243;
     pub(super) const SLOT_INFO: u8 = 244;
@@ -64,22 +67,22 @@ mod opcode {
     pub(super) const EXPIRY_S: u8 = 253;
     pub(super) const DATABASE: u8 = 254;
     pub(super) const END: u8 = 255;
-    /// Kinds of values that only modules can read.
+    /// Value types that only modules can read.
     pub(super) const MODULE_VALUES: std::ops::RangeInclusive<u8> = 6..=7;
 }
 
 const MAGIC: &[u8; 5] = b"REDIS";
 
-/// How files of Valkey 9 begin; their version has three digits.
+/// The magic of Valkey 9 files; their version has three digits.
 const VALKEY_MAGIC: &[u8; 6] = b"VALKEY";
 
-/// Magic and version.
+/// Length of magic and version in bytes.
 const HEADER_BYTES: usize = 9;
 
-/// The first version that ends with a checksum.
+/// The first version with a checksum at the end.
 const CHECKSUM_SINCE: u16 = 5;
 
-/// How a file of a version begins.
+/// The header of a file of a version.
 fn header(version: u16) -> [u8; HEADER_BYTES] {
     if version == VALKEY_VERSION {
         return *b"VALKEY080";

@@ -1,4 +1,4 @@
-//! RDB files in.
+//! Reads RDB files.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -14,47 +14,47 @@ use super::{
     VALUE_BYTES_MAX, opcode,
 };
 
-/// Libraries and facts about a file are small; what claims to be longer is damaged.
+/// The maximum length of function libraries and aux fields; longer ones are treated as damage.
 const TEXT_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
-/// What comes next in a file.
+/// The next part of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Keys, in the batch.
     Keys,
-    /// A fact about the file.
+    /// An aux field.
     Aux {
         /// Its name.
         name: Vec<u8>,
-        /// And what it is.
+        /// Its value.
         value: Vec<u8>,
     },
     /// The code of a library of functions.
     Function(Vec<u8>),
-    /// How many keys of a database follow: a hint that may be wrong.
+    /// The number of keys of a database that follow: a hint that may be wrong.
     Sizes {
         /// The number of the database.
         database: usize,
-        /// Its keys.
+        /// Its number of keys.
         keys: u64,
-        /// Those that expire.
+        /// Its number of keys with an expiry.
         expiring: u64,
     },
-    /// Nothing. The checksum was right.
+    /// The end. The checksum was right.
     End,
 }
 
-/// Which versions are read.
+/// Which format versions are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionCheck {
-    /// Those that are known.
+    /// Known ones.
     Strict,
-    /// Newer ones too, as far as they hold nothing that is unknown.
+    /// Newer ones, too, as long as they contain nothing unknown.
     Relaxed,
 }
 
 impl VersionCheck {
-    /// The newest of them.
+    /// The newest accepted version.
     pub fn newest(self) -> u16 {
         match self {
             VersionCheck::Strict => VERSION_MAX,
@@ -63,38 +63,38 @@ impl VersionCheck {
     }
 }
 
-/// Reads a file in order. What is read may be hostile: no allocation is larger than a fixed factor of the bytes that have
-/// come, and no input panics.
+/// Reads a file in order. The input may be hostile: no allocation exceeds a fixed factor of the bytes received, and no
+/// input causes a panic.
 #[derive(Debug)]
 pub struct RdbReader<R> {
     source: Source<R>,
     file: Arc<PathBuf>,
     limits: EncodingLimits,
     version: u16,
-    /// Whether it is in the format of Valkey.
+    /// Whether the file is in the format of Valkey.
     is_valkey: bool,
     database: usize,
-    /// What stood behind the keys that were returned last.
+    /// The step that followed the keys that were returned last.
     pending: Option<Step>,
     is_over: bool,
-    /// Whether the checksum at the end must be right.
+    /// Whether the checksum at the end is verified.
     is_checked: bool,
 }
 
 impl<R: Read> RdbReader<R> {
-    /// A reader of what `inner` gives, which stands in `file` from its beginning. Values that are built while they are
-    /// read get the encodings that `limits` ask for.
+    /// Creates a reader of `inner`, the contents of `file` from its beginning. Values that are built while they are
+    /// read get the encodings that `limits` select.
     ///
     /// # Errors
-    /// If it does not begin as an RDB file of a version that is known.
+    /// If it does not begin like an RDB file of a known version.
     pub fn new(inner: R, file: &Path, limits: EncodingLimits) -> Result<RdbReader<R>, RdbError> {
         RdbReader::from_source(Source::new(inner, 0), file, limits, VersionCheck::Strict)
     }
 
-    /// The same with a source of which nothing has been taken, for the versions that `check` lets pass.
+    /// Like [`RdbReader::new`] for a source of which nothing has been read, and the versions that `check` accepts.
     ///
     /// # Errors
-    /// If it does not begin as an RDB file of such a version.
+    /// If it does not begin like an RDB file of an accepted version.
     pub fn from_source(
         source: Source<R>,
         file: &Path,
@@ -138,35 +138,35 @@ impl<R: Read> RdbReader<R> {
         if (oldest..=newest).contains(&version) { Ok(version) } else { Err(RdbProblem::Version(version)) }
     }
 
-    /// From now on a checksum that is not that of the bytes is no error.
+    /// Disables the check of the checksum.
     pub fn ignore_checksum(&mut self) {
         self.is_checked = false;
     }
 
-    /// The version of the format that the file says it has.
+    /// The format version of the file.
     pub fn version(&self) -> u16 {
         self.version
     }
 
-    /// How many bytes have been read.
+    /// The number of bytes read.
     pub fn offset(&self) -> u64 {
         self.source.offset()
     }
 
-    /// What follows the file, when [`Step::End`] has come.
+    /// Returns the source of the bytes after the RDB file, once [`Step::End`] was reached.
     pub fn into_source(self) -> Source<R> {
         self.source
     }
 
-    /// The error that something is wrong at `offset`.
+    /// Creates an error for `offset`.
     pub fn error(&self, offset: u64, problem: RdbProblem) -> RdbError {
         RdbError { file: self.file.to_path_buf(), offset, problem }
     }
 
-    /// What comes next. Keys are put into `batch`, whose old ones go.
+    /// Reads the next part. Keys replace the contents of `batch`.
     ///
     /// # Errors
-    /// If the file is damaged or cannot be read. `batch` has the keys that were read before that.
+    /// If the file is damaged or cannot be read. `batch` has the keys that were read before the error.
     pub fn next(&mut self, batch: &mut Batch) -> Result<Step, RdbError> {
         batch.clear();
         batch.file = Arc::clone(&self.file);
@@ -195,7 +195,7 @@ impl<R: Read> RdbReader<R> {
         Ok(Step::Keys)
     }
 
-    /// Reads up to the next step or key; `facts` are those of the next key.
+    /// Reads up to the next step or key and fills in `facts` of the next key.
     fn part(&mut self, batch: &mut Batch, facts: &mut KeyFacts) -> Result<Option<Step>, RdbProblem> {
         match self.source.byte()? {
             opcode::DATABASE => {
@@ -294,9 +294,9 @@ impl<R: Read> RdbReader<R> {
         Ok(())
     }
 
-    /// Adds the name of a key to `out`.
+    /// Appends the name of a key to `out`.
     fn name(&mut self, out: &mut Vec<u8>) -> Result<(), RdbProblem> {
-        // The length of nearly all names is one byte.
+        // Nearly all names have a length of one byte.
         match self.source.buffered()?.first() {
             Some(&len @ 0..0x40) => {
                 self.source.advance(1);
@@ -308,7 +308,7 @@ impl<R: Read> RdbReader<R> {
     }
 }
 
-/// The name in the number of a module: nine letters of six bits, then ten bits of a version.
+/// Decodes the name in a module ID: nine letters of six bits, then ten bits of a version.
 pub(super) fn module_name(id: u64) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     (0..9).map(|place| char::from(LETTERS[(id >> (58 - 6 * place) & 0x3F) as usize])).collect()

@@ -6,7 +6,7 @@ use crc_fast::{CrcAlgorithm, Digest};
 
 use crate::files::Reread;
 
-/// Read at once: large enough that a call costs nothing beside the copy.
+/// Bytes read at a time: large enough that the cost of a call is small compared with the copy.
 const BUFFER_BYTES: usize = 256 * 1024;
 
 /// Reads `R` through a buffer.
@@ -14,18 +14,18 @@ const BUFFER_BYTES: usize = 256 * 1024;
 pub struct Source<R> {
     inner: R,
     buffer: Box<[u8]>,
-    /// The next byte, and how many there are.
+    /// The position of the next byte, and the end of the buffered bytes.
     at: usize,
     end: usize,
-    /// Offset of the buffer's first byte.
+    /// The source offset of the buffer's first byte.
     offset: u64,
     digest: Digest,
-    /// What of the buffer is in the digest.
+    /// How much of the buffer the digest covers.
     digested: usize,
 }
 
 impl<R: Read> Source<R> {
-    /// A source of what `inner` gives; its first byte counts as that at `offset`.
+    /// Creates a source that reads `inner`, whose first byte is at `offset`.
     pub fn new(inner: R, offset: u64) -> Source<R> {
         Source {
             inner,
@@ -38,7 +38,7 @@ impl<R: Read> Source<R> {
         }
     }
 
-    /// What it reads.
+    /// The underlying reader.
     pub fn get_ref(&self) -> &R {
         &self.inner
     }
@@ -48,14 +48,14 @@ impl<R: Read> Source<R> {
         self.offset + self.at as u64
     }
 
-    /// The CRC-64 of all bytes that have been taken.
+    /// The CRC-64 of all bytes consumed.
     pub(super) fn checksum(&mut self) -> u64 {
         self.digest.update(&self.buffer[self.digested..self.at]);
         self.digested = self.at;
         self.digest.finalize()
     }
 
-    /// What is in the buffer, at least one byte unless the end has come.
+    /// The buffered bytes, at least one except at the end.
     ///
     /// # Errors
     /// Those of reading.
@@ -82,18 +82,18 @@ impl<R: Read> Source<R> {
         }
     }
 
-    /// What is in the buffer, without reading.
+    /// The bytes in the buffer, without reading.
     pub fn pending(&self) -> &[u8] {
         &self.buffer[self.at..self.end]
     }
 
-    /// Takes the first `count` of the bytes that are buffered.
+    /// Consumes the first `count` buffered bytes.
     pub fn advance(&mut self, count: usize) {
         assert!(count <= self.end - self.at, "only what is buffered can be taken");
         self.at += count;
     }
 
-    /// The next byte is that at `offset`, in a source that began at 0; it has been taken before. The checksum begins anew.
+    /// Continues at `offset`, which has been consumed before, in a source that began at 0. The checksum restarts.
     ///
     /// # Errors
     /// Those of reading.
@@ -108,7 +108,7 @@ impl<R: Read> Source<R> {
         Ok(())
     }
 
-    /// Takes one byte.
+    /// Consumes one byte.
     pub(super) fn byte(&mut self) -> io::Result<u8> {
         let first = self.buffered()?.first().copied();
         let first = first.ok_or(io::ErrorKind::UnexpectedEof)?;
@@ -116,14 +116,14 @@ impl<R: Read> Source<R> {
         Ok(first)
     }
 
-    /// Takes `N` bytes.
+    /// Consumes `N` bytes.
     pub(super) fn array<const N: usize>(&mut self) -> io::Result<[u8; N]> {
         let mut bytes = [0; N];
         self.read_exact(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// Takes `count` bytes and adds them to `out`, which grows as they come.
+    /// Consumes `count` bytes and appends them to `out`, which grows as they arrive.
     pub(super) fn take_into(&mut self, count: u64, out: &mut Vec<u8>) -> io::Result<()> {
         let mut rest = count;
         while rest > 0 {

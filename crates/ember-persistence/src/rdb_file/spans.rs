@@ -1,4 +1,4 @@
-//! Where a value ends: its bytes are copied without being understood.
+//! Finds where a value ends: copies its bytes without decoding them.
 
 use std::io::{self, Read};
 
@@ -7,11 +7,11 @@ use emberkv_core::rdb::{Kind, VECTOR_INDEX_MODULE, VECTOR_SET_MODULE};
 use super::reader::module_name;
 use super::{RdbProblem, Source};
 
-/// Why the copy of a value has ended before it was whole.
+/// Why the copy of a value has ended early.
 pub(super) enum Stop {
-    /// It is longer than it may be. What was copied was taken from the source.
+    /// It exceeds the limit. The bytes copied so far have been consumed from the source.
     TooLong,
-    /// It cannot go on.
+    /// It is invalid or cannot be read.
     Problem(RdbProblem),
 }
 
@@ -34,7 +34,7 @@ const TIME_BYTES: u64 = 8;
 pub(super) struct Copier<'a, R> {
     source: &'a mut Source<R>,
     out: &'a mut Vec<u8>,
-    /// How long `out` may become.
+    /// The maximum length of `out`.
     len_max: usize,
 }
 
@@ -44,7 +44,7 @@ enum Length {
 }
 
 impl<'a, R: Read> Copier<'a, R> {
-    /// Copies from `source` to `out`, which gets no longer than `len_max` bytes.
+    /// Creates a copier from `source` to `out`, whose length is limited to `len_max` bytes.
     pub(super) fn new(source: &'a mut Source<R>, out: &'a mut Vec<u8>, len_max: usize) -> Copier<'a, R> {
         Copier { source, out, len_max }
     }
@@ -119,7 +119,7 @@ impl<'a, R: Read> Copier<'a, R> {
         }
     }
 
-    /// Copies a value of a kind.
+    /// Copies a value of the given kind.
     pub(super) fn value(&mut self, kind: Kind) -> Result<(), Stop> {
         match kind {
             Kind::String
@@ -186,7 +186,7 @@ impl<'a, R: Read> Copier<'a, R> {
         }
     }
 
-    /// The value of a module that is known: parts, each behind a number that says what it is.
+    /// Copies the value of a known module: parts, each after a number that says its type.
     fn module(&mut self) -> Result<(), Stop> {
         let id = self.length()?;
         if ![VECTOR_SET_MODULE, VECTOR_INDEX_MODULE].contains(&id) {
@@ -208,11 +208,12 @@ impl<'a, R: Read> Copier<'a, R> {
         for _ in 0..self.length()? {
             self.strings(2)?;
         }
-        // Entries and the last ID; later also the first ID, the greatest deleted one, and entries ever added.
+        // Number of entries and the last ID; later versions also have the first ID, the greatest deleted one, and the
+        // number of entries ever added.
         self.lengths(if kind == Kind::Stream1 { 3 } else { 8 })?;
         for _ in 0..self.length()? {
             self.string()?;
-            // The last ID; later also the entries read.
+            // The last ID; later versions also have the number of entries read.
             self.lengths(if kind == Kind::Stream1 { 2 } else { 3 })?;
             for _ in 0..self.length()? {
                 self.fixed(ID_BYTES + TIME_BYTES)?;

@@ -1,4 +1,4 @@
-//! RDB files out.
+//! Writes RDB files.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -15,21 +15,21 @@ use super::{HEADER_BYTES, header, opcode};
 use crate::encryption::{Encryption, FileSink};
 use crate::files::{Disk, DiskError, Operation, StoredFile, TemporaryFile, disk_error};
 
-/// The version of files: the newest that redis-server 7.0 reads.
+/// The usual version of written files: the newest that redis-server 7.0 reads.
 pub const FILE_VERSION: u16 = 10;
 
 const ALGORITHM: CrcAlgorithm = CrcAlgorithm::Crc64Redis;
 
-/// Gathered before it is handed on and added to the checksum.
+/// Bytes buffered before they are passed on and added to the checksum.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// A sink that counts its bytes and knows their checksum.
+/// A sink that counts its bytes and computes their checksum.
 #[derive(Debug)]
 struct Checked<W> {
     sink: W,
     buffer: Vec<u8>,
     digest: Digest,
-    /// How many bytes have been handed on.
+    /// The number of bytes passed on.
     written: u64,
 }
 
@@ -64,21 +64,21 @@ impl<W: Write> Write for Checked<W> {
     }
 }
 
-/// A file that was written.
+/// The result of writing a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Its bytes.
+    /// Its size in bytes.
     pub size: u64,
-    /// Its keys.
+    /// Its number of keys.
     pub keys: u64,
-    /// What of its values only some readers have.
+    /// The features of its values that only some readers support.
     pub features: Features,
-    /// What is to be written over its beginning: it says the version that the values turned out to need, and the checksum
-    /// at the end is that of the file with it.
+    /// The header to write over the file's beginning: it has the version that the values turned out to need, and the
+    /// checksum at the end includes it.
     pub header: [u8; 9],
 }
 
-/// Writes a file to a sink, value by value: no more than a buffer of 64 KiB, and what packing a string takes, is held.
+/// Writes a file to a sink, value by value, holding at most a buffer of 64 KiB and the memory to compress a string.
 #[derive(Debug)]
 pub struct RdbWriter<W> {
     writer: Writer<Checked<W>>,
@@ -91,14 +91,14 @@ pub struct RdbWriter<W> {
 }
 
 impl<W: Write> RdbWriter<W> {
-    /// Begins a file of `version`, 10 or newer or that of Valkey, at the beginning of `sink`; with `is_packed` strings that
-    /// get shorter by LZF are packed.
+    /// Begins a file at the beginning of `sink`. `version` is 10 or newer, or that of Valkey; with `is_packed`, strings
+    /// that LZF shortens are compressed.
     ///
     /// # Errors
-    /// Those of the sink; so for all of these functions.
+    /// Those of the sink; the same holds for all functions of this type.
     pub fn new(mut sink: W, version: u16, is_packed: bool) -> io::Result<RdbWriter<W>> {
         assert!(version >= FILE_VERSION, "older versions are read only");
-        // The header is not part of the running checksum, because it may change at the end.
+        // The running checksum excludes the header, because that may change at the end.
         sink.write_all(&header(version))?;
         let digest = Digest::new(ALGORITHM);
         let sink = Checked { sink, buffer: Vec::with_capacity(BUFFER_BYTES), digest, written: 0 };
@@ -108,7 +108,7 @@ impl<W: Write> RdbWriter<W> {
         Ok(RdbWriter { writer, version, needed: version, features, database: None, keys: 0 })
     }
 
-    /// Says a fact about the file.
+    /// Writes an aux field.
     ///
     /// # Errors
     /// Those of the sink.
@@ -118,8 +118,8 @@ impl<W: Write> RdbWriter<W> {
         self.writer.string(value)
     }
 
-    /// Says what every file of Redis says: who wrote it, on which machine, when (Unix time in s), how much memory was in
-    /// use, and whether the file is the base of an AOF.
+    /// Writes the usual fields of Redis: the server's version, the architecture, the time (Unix time in s), the memory
+    /// in use, and whether the file is the base of an AOF.
     ///
     /// # Errors
     /// Those of the sink.
@@ -131,7 +131,7 @@ impl<W: Write> RdbWriter<W> {
         self.aux(b"aof-base", if is_base { b"1" } else { b"0" })
     }
 
-    /// Writes a library of functions, in a form that the readers of the version load: [`library_for_redis`].
+    /// Writes a function library in a form that readers of the version load: [`library_for_redis`].
     ///
     /// # Errors
     /// Those of the sink.
@@ -142,7 +142,7 @@ impl<W: Write> RdbWriter<W> {
         self.writer.string(&code)
     }
 
-    /// Says how many keys of a database follow, and how many of them expire: a hint for who reads.
+    /// Writes how many keys of a database follow, and how many of them expire: a hint for readers.
     ///
     /// # Errors
     /// Those of the sink.
@@ -162,7 +162,7 @@ impl<W: Write> RdbWriter<W> {
         Ok(())
     }
 
-    /// Writes a key. O(the bytes of its value).
+    /// Writes a key. O(length of its value).
     ///
     /// # Errors
     /// Those of the sink.
@@ -181,7 +181,7 @@ impl<W: Write> RdbWriter<W> {
         Ok(())
     }
 
-    /// Writes keys of one database that were encoded on whatever thread.
+    /// Writes keys of one database that were encoded on any thread.
     ///
     /// # Errors
     /// Those of the sink.
@@ -193,24 +193,24 @@ impl<W: Write> RdbWriter<W> {
         self.writer.raw(encoded.bytes())
     }
 
-    /// How many keys the file has so far.
+    /// The number of keys in the file so far.
     pub fn keys(&self) -> u64 {
         self.keys
     }
 
-    /// How many bytes the file has so far.
+    /// The number of bytes in the file so far.
     pub fn size(&self) -> u64 {
         let sink = self.writer.sink();
         HEADER_BYTES as u64 + sink.written + sink.buffer.len() as u64
     }
 
-    /// An empty batch of keys for [`RdbWriter::encoded`].
+    /// Creates an empty batch of keys for [`RdbWriter::encoded`].
     pub fn batch(&self) -> Encoded {
         Encoded::new(KeyForm::Rdb { version: self.version, is_packed: self.writer.packed_max_bytes() > 0 })
     }
 
-    /// Ends a file whose beginning can be changed: [`Written::header`] is to be written over it. The sink has been flushed
-    /// up to its own buffers.
+    /// Ends a file whose beginning can be changed: [`Written::header`] must be written over it. The sink has been
+    /// flushed up to its own buffers.
     ///
     /// # Errors
     /// Those of the sink.
@@ -219,8 +219,8 @@ impl<W: Write> RdbWriter<W> {
         self.end(needed)
     }
 
-    /// Ends a file that is on its way already: it keeps the version that it began with, although readers of that version
-    /// may not know all of its values.
+    /// Ends a file whose beginning has already been sent: it keeps that version, although readers of it may not support
+    /// all of the values.
     ///
     /// # Errors
     /// Those of the sink.
@@ -242,11 +242,11 @@ impl<W: Write> RdbWriter<W> {
     }
 }
 
-/// Writes a file of at least `version` that appears all at once: `fill` says what is in it. An encrypted file is of the
-/// newest version, or of Valkey's.
+/// Writes a file of at least `version` that appears atomically: `fill` provides the contents. An encrypted file has the
+/// newest version, or Valkey's.
 ///
 /// # Errors
-/// Those of `fill` and of the disk. The file that had the name is still there then.
+/// Those of `fill` and of the disk. A previous file of that name is unchanged then.
 pub fn save(
     disk: &Arc<dyn Disk>,
     target: &Path,
@@ -259,18 +259,18 @@ pub fn save(
     Ok(written)
 }
 
-/// How a file is written.
+/// Options for writing a file.
 #[derive(Clone, Copy, Debug)]
 pub struct SaveOptions<'a> {
-    /// The version that it has at least: [`FILE_VERSION`] or newer.
+    /// The minimum version: [`FILE_VERSION`] or newer.
     pub version: u16,
-    /// Whether strings that get shorter by LZF are packed.
+    /// Whether strings that LZF shortens are compressed.
     pub is_packed: bool,
-    /// Whether it is encrypted.
+    /// The encryption of the file.
     pub encryption: &'a Encryption,
 }
 
-/// Writes a file to one that is empty; the caller makes it durable and gives it its name.
+/// Writes to an empty file; the caller makes it durable and names it.
 ///
 /// # Errors
 /// Those of `fill` and of the disk.
@@ -279,7 +279,7 @@ pub fn save_to(
     options: &SaveOptions<'_>,
     fill: impl FnOnce(&mut RdbWriter<FileSink>) -> io::Result<()>,
 ) -> Result<Written, DiskError> {
-    // The beginning of an encrypted file cannot be changed when the version that is needed is known.
+    // The header of an encrypted file cannot be changed once the needed version is known.
     let version = if options.encryption.is_on() { options.version.max(VERSION_MAX) } else { options.version };
     let written = (|| {
         let sink = FileSink::begin(Arc::clone(file), options.encryption)?;

@@ -1,4 +1,4 @@
-//! The client's side: requests written, replies read as values, and both as people read and type them.
+//! The client side: encoded requests, parsed replies, and the textual forms of both for users.
 
 mod secrets;
 mod terminal;

@@ -1,7 +1,7 @@
-//! Parameters of a server whose values no log, history or list may show.
+//! Server parameters whose values must not appear in logs, histories or lists.
 
-/// The names that `CONFIG SET` knows of parameters whose values are secrets, in lower case. A test of the server compares
-/// them with its table of parameters.
+/// The names of secret parameters in `CONFIG SET`, in lower case. A test of the server compares them with its table of
+/// parameters.
 pub const SECRET_PARAMETERS: [&str; 7] = [
     "masterauth",
     "masteruser",

@@ -2,7 +2,7 @@
 
 use super::Value;
 
-/// What a piece of a shown reply is, for those who give each kind its colour.
+/// The kind of a piece of a formatted reply, for example to choose its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// A string, between quotes.
@@ -11,30 +11,30 @@ pub enum Piece {
     Status,
     /// An error.
     Error,
-    /// An integer, a double or a truth value, with its kind before it.
+    /// An integer, a double or a boolean, with its type before it.
     Number,
-    /// Nothing, or something without elements.
+    /// Null, or an aggregate without elements.
     Nothing,
     /// The number of an element.
     Label,
 }
 
-/// Writes a piece of a shown reply behind others.
+/// Appends a piece of a formatted reply.
 pub type Paint = dyn Fn(Piece, &[u8], &mut Vec<u8>);
 
-/// A reply as redis-cli shows it on a terminal, without the final line end.
+/// Formats a reply as redis-cli does on a terminal, without the final line end.
 pub fn render(value: &Value) -> Vec<u8> {
     render_with(value, &|_, piece, out| out.extend_from_slice(piece))
 }
 
-/// [`render`], each piece as `paint` writes it.
+/// Like [`render`], with each piece written by `paint`.
 pub fn render_with(value: &Value, paint: &Paint) -> Vec<u8> {
     let mut out = Vec::new();
     render_nested(value, 0, paint, &mut out);
     out
 }
 
-/// `indent` is how far the lines after the first are moved right: the width of all labels in front of this value.
+/// `indent` is the indentation of all lines after the first: the width of all labels before this value.
 fn render_nested(value: &Value, indent: usize, paint: &Paint, out: &mut Vec<u8>) {
     let prefixed = |kind: &str, text: &[u8]| [kind.as_bytes(), text].concat();
     match value {
@@ -66,7 +66,7 @@ fn render_nested(value: &Value, indent: usize, paint: &Paint, out: &mut Vec<u8>)
                 render_nested(key, indent + width + 2, paint, out);
                 out.extend_from_slice(b" => ");
                 let inner = indent + width + 2;
-                // What takes several lines begins on one of its own.
+                // A value with several lines begins on a new line.
                 if has_lines(value) {
                     out.push(b'\n');
                     out.resize(out.len() + inner, b' ');
@@ -78,7 +78,7 @@ fn render_nested(value: &Value, indent: usize, paint: &Paint, out: &mut Vec<u8>)
     }
 }
 
-/// Whether somewhere in a value there are two elements one below the other.
+/// Whether any part of a value has two elements below each other.
 fn has_lines(value: &Value) -> bool {
     match value {
         Value::Array(elements) | Value::Push(elements) | Value::Set(elements) => {
@@ -90,7 +90,7 @@ fn has_lines(value: &Value) -> bool {
     }
 }
 
-/// Begins an element: on a line of its own, but for the first one.
+/// Begins an element: on a new line, except for the first one.
 fn label(index: usize, width: usize, mark: char, indent: usize, paint: &Paint, out: &mut Vec<u8>) {
     if index > 0 {
         out.push(b'\n');
@@ -100,7 +100,7 @@ fn label(index: usize, width: usize, mark: char, indent: usize, paint: &Paint, o
     out.push(b' ');
 }
 
-/// Bytes between double quotes, with the escapes redis-cli uses; [`super::split_arguments`] reads them back.
+/// Quotes bytes with double quotes and the escapes of redis-cli; [`super::split_arguments`] reads them back.
 pub fn quote(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() + 2);
     text.push('"');

@@ -1,14 +1,14 @@
-//! One reply as a value, and the reader that takes it off a stream.
+//! A reply as a value, and the function that reads it from a stream.
 
 use std::io::{self, BufRead, Read};
 
-/// Deepest nesting a reply may have; COMMAND DOCS, the deepest reply of Redis, needs 9.
+/// The maximum nesting depth of a reply; COMMAND DOCS, the deepest reply of Redis, needs 9.
 const REPLY_DEPTH_MAX: usize = 64;
 
-/// Longest line outside a bulk string. Errors echo at most 128 bytes of a request, so this is ample.
+/// The maximum length of a line outside a bulk string. Errors echo at most 128 bytes of a request, so this is ample.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
 
-/// Longest bulk string: twice Redis's default `proto-max-bulk-len`.
+/// The maximum length of a bulk string: twice Redis's default `proto-max-bulk-len`.
 const BULK_BYTES_MAX: usize = 1 << 30;
 
 /// A parsed reply of RESP2 or RESP3. Numbers that are not 64-bit integers keep their text, so nothing is lost.
@@ -34,7 +34,7 @@ pub enum Value {
     Push(Vec<Value>),
     /// `,`: the text of a double.
     Double(Vec<u8>),
-    /// `#`: a truth value.
+    /// `#`: a boolean.
     Boolean(bool),
     /// `=`: a verbatim string: three-letter format, text.
     Verbatim(Vec<u8>, Vec<u8>),
@@ -55,7 +55,7 @@ impl Value {
         }
     }
 
-    /// [`Value::bytes`] as text, damaged sequences replaced; empty for a value that has none.
+    /// [`Value::bytes`] as text, with invalid sequences replaced; empty for a value that has none.
     pub fn text(&self) -> String {
         self.bytes().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default()
     }
@@ -76,7 +76,7 @@ impl Value {
         }
     }
 
-    /// Pairs of a map, or of a flat array of even length (which is how RESP2 writes a map).
+    /// Pairs of a map, or of a flat array of even length (the RESP2 form of a map).
     pub fn pairs(&self) -> Option<Vec<(Value, Value)>> {
         match self {
             Value::Map(pairs) => Some(pairs.clone()),
@@ -87,7 +87,7 @@ impl Value {
         }
     }
 
-    /// The value beside `key` in a map (or its flat RESP2 form).
+    /// The value of `key` in a map (or its flat RESP2 form).
     pub fn get(&self, key: &str) -> Option<Value> {
         self.pairs()?
             .into_iter()
@@ -100,7 +100,7 @@ impl Value {
         matches!(self, Value::Error(_))
     }
 
-    /// A shorthand for the status most writes answer.
+    /// The status that most writes return.
     pub fn ok() -> Value {
         Value::Simple(b"OK".to_vec())
     }
@@ -120,10 +120,11 @@ impl From<i64> for Value {
     }
 }
 
-/// Reads one reply, and not a byte behind it. Linear in the length of the reply; no buffer is larger than what has come.
+/// Reads one reply, and not a byte after it. Linear in the length of the reply; no buffer is larger than the bytes
+/// received.
 ///
 /// # Errors
-/// `UnexpectedEof` when the stream ends before or inside the reply, `InvalidData` when the bytes are no RESP, and
+/// `UnexpectedEof` when the stream ends before or inside the reply, `InvalidData` when the bytes are not RESP, and
 /// whatever the stream itself reports (a timeout is `WouldBlock` or `TimedOut`).
 pub fn read_value(stream: &mut impl BufRead) -> io::Result<Value> {
     read_nested(stream, 0)
@@ -136,7 +137,7 @@ fn read_nested(stream: &mut impl BufRead, depth: usize) -> io::Result<Value> {
     let line = read_line(stream)?;
     let (kind, rest) = line.split_first().ok_or_else(|| invalid("empty reply line"))?;
     let elements = |stream: &mut _, count: usize| -> io::Result<Vec<Value>> {
-        // Not preallocated: the count is only the other side's word.
+        // Not preallocated, because the count is not to be trusted.
         let mut elements = Vec::new();
         for _ in 0..count {
             elements.push(read_nested(stream, depth + 1)?);

@@ -1,10 +1,11 @@
-//! Commands as words, split off a line that was typed.
+//! Splits a typed line into the words of a command.
 
 use crate::Batch;
 use crate::inline;
 
-/// Splits a command line into arguments, as a server does it with a line it gets: white space separates, `"…"` has escapes
-/// (`\n`, `\xff`, …), `'…'` has only `\'`. Returns `None` for an open quote, or text directly behind a closing one.
+/// Splits a command line into arguments, like a server does with an inline command: white space separates, `"…"` has
+/// escapes (`\n`, `\xff`, …), `'…'` has only `\'`. Returns `None` for an open quote, or text directly after a closing
+/// one.
 pub fn split_arguments(line: impl AsRef<[u8]>) -> Option<Vec<Vec<u8>>> {
     let line = line.as_ref();
     let mut batch = Batch::new();

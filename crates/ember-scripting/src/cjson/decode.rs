@@ -1,4 +1,4 @@
-//! Lua values of JSON texts.
+//! Decodes JSON texts to Lua values.
 
 use mlua::{Lua, LuaString, Table, Value};
 
@@ -7,10 +7,10 @@ use crate::interpreter::{ELEMENT_WORK, Shared};
 use crate::output::PIECE_BYTES;
 use crate::raised;
 
-/// Bytes of a number that are read; no number needs more, and reading them all could take long.
+/// The maximum number of bytes read for a number; no number needs more, and reading longer ones could take long.
 const NUMBER_BYTES_MAX: usize = 1024 * 1024;
 
-/// A piece of a text.
+/// A token of a text.
 enum Token {
     ObjectBegin,
     ObjectEnd,
@@ -23,12 +23,12 @@ enum Token {
     Colon,
     Comma,
     End,
-    /// No token, and why.
+    /// An invalid token, with the reason.
     Error(&'static str),
 }
 
 impl Token {
-    /// What an error says was found.
+    /// The token's name in error messages.
     fn name(&self) -> &'static str {
         match self {
             Token::ObjectBegin => "T_OBJ_BEGIN",
@@ -47,16 +47,16 @@ impl Token {
     }
 }
 
-/// A list or map that is not finished.
+/// A list or map under construction.
 enum Open {
     List { table: Table, count: usize },
     Map { table: Table, key: LuaString },
 }
 
-/// The value of a text.
+/// Decodes the value of a text.
 ///
 /// # Errors
-/// Lua CJSON's words for what is no JSON, or nested too deeply.
+/// Lua CJSON's message if the text is not JSON or is nested too deeply.
 pub(super) fn decode(lua: &Lua, shared: &Shared, text: &[u8], settings: &Settings) -> mlua::Result<Value> {
     if text.len() >= 2 && (text[0] == 0 || text[1] == 0) {
         return Err(raised::text(lua, "JSON parser does not support UTF-16 or UTF-32"));
@@ -98,7 +98,7 @@ pub(super) fn decode(lua: &Lua, shared: &Shared, text: &[u8], settings: &Setting
             }
             other => return Err(parser.expected("value", &other)),
         };
-        // The value is whole: it goes into what is open, which may be whole then too.
+        // The value is complete: it is added to the innermost open one, which may be complete then, too.
         loop {
             match open.pop() {
                 None => {
@@ -144,7 +144,7 @@ struct Parser<'p> {
     text: &'p [u8],
     settings: &'p Settings,
     at: usize,
-    /// Where the last token begins, or what is wrong with it.
+    /// The offset of the last token, or of the error in it.
     token_at: usize,
 }
 
@@ -163,7 +163,7 @@ impl Parser<'_> {
         Err(raised::text(self.lua, text))
     }
 
-    /// The key that `first` is, and the colon behind it.
+    /// Reads the rest of a key that begins with `first`, and the colon after it.
     fn key(&mut self, first: Token) -> mlua::Result<LuaString> {
         let Token::String(key) = first else { return Err(self.expected("object key string", &first)) };
         let key = self.lua.create_string(key)?;
@@ -173,13 +173,13 @@ impl Parser<'_> {
         }
     }
 
-    /// The byte at `at`; 0 behind the end.
+    /// The byte at `at`; 0 after the end.
     fn byte(&self, at: usize) -> u8 {
         self.text.get(at).copied().unwrap_or(0)
     }
 
     /// # Errors
-    /// If the script is to end.
+    /// If the script must end.
     fn token(&mut self) -> mlua::Result<Token> {
         let mut noted_at = self.at;
         while matches!(self.byte(self.at), b' ' | b'\t' | b'\n' | b'\r') {
@@ -224,7 +224,7 @@ impl Parser<'_> {
         Ok(Token::Error("invalid token"))
     }
 
-    /// Notes the work from `noted_at` to the parser's place, when that is much.
+    /// Counts the work since `noted_at` once it is large enough.
     fn note(&self, noted_at: &mut usize) -> mlua::Result<()> {
         if self.at - *noted_at < PIECE_BYTES {
             return Ok(());
@@ -274,7 +274,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Appends what the escape sequence at the parser's place means; returns its length.
+    /// Appends the meaning of the escape sequence at the parser's position; returns its length.
     fn escape(&self, string: &mut Vec<u8>) -> Result<usize, &'static str> {
         let byte = match self.byte(self.at + 1) {
             b'b' => 8,
@@ -311,7 +311,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether a text that may be a number begins like one that is no JSON: hexadecimal, with a zero in front, NaN, infinity.
+/// Whether a text that may be a number has an invalid JSON form: hexadecimal, a leading zero, NaN, infinity.
 fn is_invalid_number(text: &[u8]) -> bool {
     let (first, rest) = (text.first().copied().unwrap_or(0), text);
     if first == b'+' {
@@ -329,7 +329,7 @@ fn is_invalid_number(text: &[u8]) -> bool {
     }
 }
 
-/// The number that C's `strtod` reads at the beginning of a text, and how many bytes it takes.
+/// Parses the number at the beginning of a text like C's `strtod`; returns it and its length.
 fn parse_number(text: &[u8]) -> Option<(f64, usize)> {
     let sign = usize::from(matches!(text.first(), Some(b'-' | b'+')));
     let is_negative = text.first() == Some(&b'-');
@@ -372,7 +372,7 @@ fn parse_number(text: &[u8]) -> Option<(f64, usize)> {
     Some((signed(number), sign + len))
 }
 
-/// The number behind `0x`, with a fraction and a power of two if there are any; `None` without a digit.
+/// Parses the number after `0x`, with an optional fraction and power of two; `None` without a digit.
 fn parse_hexadecimal(text: &[u8]) -> Option<(f64, usize)> {
     let (mut number, mut len, mut scale, mut digits, mut in_fraction) = (0.0, 0, 0, 0, false);
     loop {

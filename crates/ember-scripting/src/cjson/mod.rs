@@ -1,4 +1,4 @@
-//! The library `cjson`: JSON texts from Lua values and back, with the settings and the errors of Lua CJSON 2.1.
+//! The library `cjson`: conversion between Lua values and JSON texts, with the settings and errors of Lua CJSON 2.1.
 
 mod decode;
 mod encode;
@@ -11,14 +11,14 @@ use mlua::{Function, Lua, MultiValue, Table, Value};
 use super::arguments::Arguments;
 use super::interpreter::Shared;
 
-/// What `encode_invalid_numbers` allows.
+/// The values of `encode_invalid_numbers`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InvalidNumbers {
-    /// An error.
+    /// Such numbers are an error.
     Refused,
-    /// `nan` and `inf`, which is no JSON.
+    /// They are written as `nan` and `inf`, which is not JSON.
     Written,
-    /// `null` in their place.
+    /// They are written as `null`.
     Null,
 }
 
@@ -54,10 +54,10 @@ impl Default for Settings {
 
 const INT_MAX: i64 = i32::MAX as i64;
 
-/// The largest number of digits that `encode_number_precision` accepts.
+/// The maximum that `encode_number_precision` accepts, in digits.
 const PRECISION_MAX: i64 = 14;
 
-/// The library.
+/// Creates the library.
 pub(super) fn library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
     let settings = Rc::new(Cell::new(Settings::default()));
     shared.json.borrow_mut().push(Rc::clone(&settings));
@@ -91,7 +91,7 @@ pub(super) fn library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
     Ok(library)
 }
 
-/// The functions that tell settings, after changing those that are given.
+/// Adds the functions that change and return settings.
 fn setters(lua: &Lua, library: &Table, settings: &Rc<Cell<Settings>>) -> mlua::Result<()> {
     type Field = fn(&mut Settings) -> &mut i64;
     let integers: [(&str, i64, Field); 3] = [

@@ -1,4 +1,4 @@
-//! Whether a call of a command, as a program has it, keeps to the declared keys.
+//! Checks whether a call in a program's text is confined to the declared keys.
 
 use ember_protocol::OwnedBatch;
 use emberkv_core::spec::{Begin, Find, Flags, Spec};
@@ -8,16 +8,15 @@ use crate::commands::Commands;
 /// A word of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Word<'t> {
-    /// These bytes.
+    /// This literal.
     Literal(&'t [u8]),
-    /// A declared key, or nil, with which no call is made.
+    /// A declared key, or nil, in which case the call is not made.
     Key,
-    /// Anything.
+    /// Any value.
     Any,
 }
 
-/// Whether a call of these words, with any number of words like `rest` behind them, touches no shard but those of declared
-/// keys.
+/// Whether a call of these words, followed by any number of words like `rest`, accesses only shards of declared keys.
 pub(super) fn is_confined(commands: &dyn Commands, words: &[Word<'_>], rest: Option<Word<'_>>) -> bool {
     let Some(Word::Literal(name)) = words.first() else { return false };
     let command = if commands.is_container(name) {
@@ -43,18 +42,19 @@ pub(super) fn is_confined(commands: &dyn Commands, words: &[Word<'_>], rest: Opt
         }
 }
 
-/// Whether the places of keys follow from the number of words alone.
+/// Whether the positions of keys depend on the number of words alone.
 fn has_fixed_places(spec: &Spec) -> bool {
     let is_fixed = |begin, find| matches!((begin, find), (Begin::Index(_), Find::Range { limit: 0, .. }));
     spec.keys_of.is_none() && spec.keys.iter().all(|keys| is_fixed(keys.begin, keys.find))
 }
 
-/// Whether there are keys at the places `first`, `first + step` and so on, up to `last` behind it, or from the end.
+/// Whether the words at `first`, `first + step` and so on are declared keys, up to the word `last` places after
+/// `first`, or to one counted from the end.
 fn are_keys(words: &[Word<'_>], rest: Option<Word<'_>>, first: usize, last: isize, step: usize) -> bool {
     let is_key = |at: usize| words.get(at).copied().or(rest).is_none_or(|word| word == Word::Key);
     match usize::try_from(last) {
         Ok(last) => (first..=first + last).step_by(step).all(is_key),
-        // Of any number of words all must be keys, as it is open which of them are taken for such.
+        // With any number of words all must be keys, because it is unknown which are treated as such.
         Err(_) if rest.is_some() => words.iter().skip(first).chain(&rest).all(|word| *word == Word::Key),
         Err(_) => {
             let end = usize::try_from(words.len() as isize + last + 1).unwrap_or(0);
@@ -63,13 +63,13 @@ fn are_keys(words: &[Word<'_>], rest: Option<Word<'_>>, first: usize, last: isiz
     }
 }
 
-/// Whether a call whose words say where its keys are has declared keys there, and nowhere else: a key could have the name
-/// of an option. All other words are known.
+/// Whether a call with key positions that depend on its words has declared keys there, and nowhere else: a key could
+/// have the name of an option. All other words are literals.
 fn are_keys_as_written(spec: &Spec, words: &[Word<'_>]) -> bool {
     if words.contains(&Word::Any) {
         return false;
     }
-    // Any name for the keys that is no word of a command.
+    // A placeholder for the keys that is not a word of any command.
     let written: Vec<&[u8]> = words
         .iter()
         .map(|word| match word {

@@ -1,8 +1,8 @@
-//! The grammar of confined programs, a part of Lua's. Whatever is not in it gives up: every function here returns `None` for
-//! a text that is not proven to be confined.
+//! The grammar of confined programs, a subset of Lua's. Anything outside it is rejected: every function here returns
+//! `None` for a text that is not proven to be confined.
 //!
-//! Expressions are read without regard to precedence, as it does not matter here. What a name stands for is decided by where
-//! it is declared, as in Lua: a local name hides the one outside.
+//! Expressions are parsed without precedence, which does not matter here. The meaning of a name is decided by its
+//! declaration, as in Lua: a local name hides an outer one.
 
 use emberkv_core::spec::Flags;
 
@@ -11,14 +11,14 @@ use super::lexer::Token;
 use super::{Confinement, STEPS_MAX};
 use crate::commands::Commands;
 
-/// Blocks, brackets and tables in each other.
+/// The maximum nesting depth of blocks, brackets and tables.
 const DEPTH_MAX: usize = 60;
 
-/// How often a program that has effects may put what a name stands for into a table. The same table in others makes what is
-/// small in the interpreter large where it is converted, twice as large with every second time.
+/// How often a program with effects may put the value of a name into a table. The same table in several others makes a
+/// value that is small in the interpreter large when it is converted: twice as large with every second time.
 const SHARED_MAX: u32 = 12;
 
-/// Words that are no names.
+/// Reserved words.
 const KEYWORDS: [&[u8]; 21] = [
     b"and",
     b"break",
@@ -43,7 +43,7 @@ const KEYWORDS: [&[u8]; 21] = [
     b"while",
 ];
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     /// The table of declared keys.
@@ -58,19 +58,19 @@ pub(super) enum Class {
     Function,
 }
 
-/// What an expression may give.
+/// The possible results of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Given<'t> {
     /// One value.
     One(Word<'t>),
-    /// As many declared keys, or nils, as there happen to be.
+    /// Any number of declared keys or nils.
     Keys,
-    /// As many values as there happen to be.
+    /// Any number of values.
     Many,
 }
 
 impl<'t> Given<'t> {
-    /// The first of the values, as it stands anywhere but at the end of a list.
+    /// The first of the values, which is the result anywhere but at the end of a list.
     fn first(self) -> Word<'t> {
         match self {
             Given::One(word) => word,
@@ -82,14 +82,15 @@ impl<'t> Given<'t> {
 
 const ANY: Given<'static> = Given::One(Word::Any);
 
-/// For functions that take any number of arguments.
+/// The argument limit of functions that take any number of arguments.
 const ANY_NUMBER: usize = usize::MAX;
 
-/// Functions of Lua and its libraries that are short, have no side effect but on tables they are given, and call nothing:
-/// the library (none for those without one), the name, the most arguments, and whether it gives more than one value.
+/// Functions of Lua and its libraries that are short, have no side effects except on tables passed to them, and call
+/// nothing: the library (empty for globals), the name, the maximum number of arguments, and whether it returns more
+/// than one value.
 ///
-/// Absent: what repeats or matches strings (`rep`, `find`, `gsub`: as long as one likes), what hands out or changes
-/// environments and metatables, and what calls functions.
+/// Excluded: functions that repeat or match strings (`rep`, `find`, `gsub`), whose run time has no limit; functions
+/// that return or change environments and metatables; and functions that call others.
 const SHORT: &[(&[u8], &[u8], usize, bool)] = &[
     (b"", b"assert", 2, true),
     (b"", b"error", 2, false),
@@ -136,18 +137,18 @@ const SHORT: &[(&[u8], &[u8], usize, bool)] = &[
     (b"table", b"remove", 1, false),
 ];
 
-/// Fields of libraries that are plain values.
+/// Constant fields of libraries.
 const CONSTANTS: &[(&[u8], &[u8])] = &[(b"math", b"huge"), (b"math", b"pi"), (b"cjson", b"null")];
 
-/// How often a loop runs at most.
+/// The maximum number of rounds of a loop.
 enum Rounds {
-    /// So often.
+    /// A fixed number.
     Fixed(u64),
     /// Once for each argument of the call.
     PerArgument,
 }
 
-/// Reads a program and looks whether it is confined.
+/// Parses a program and checks whether it is confined.
 pub(super) struct Checker<'t, 'r> {
     tokens: &'r [Token<'t>],
     at: usize,
@@ -156,18 +157,18 @@ pub(super) struct Checker<'t, 'r> {
     depth: usize,
     is_in_loop: bool,
     found: Confinement,
-    /// Whether a call changes something, or may: what comes before can be run again.
+    /// Whether a call changes data, or may: the part before it can be run again.
     has_effects: bool,
-    /// Whether there is a call of `cmsgpack.pack`, which takes a table inside itself for one of many levels.
+    /// Whether there is a call of `cmsgpack.pack`, which treats a table inside itself as many levels.
     packs: bool,
-    /// Values of names that have been read.
+    /// The number of names whose values were read.
     names_read: u32,
-    /// Those among them that were put into tables.
+    /// The number of those that were put into tables.
     shared: u32,
 }
 
 impl<'t, 'r> Checker<'t, 'r> {
-    /// A reader of `tokens`, which see these names from outside.
+    /// Creates a checker of `tokens`, in which these outer names are visible.
     pub(super) fn new(
         commands: &'r dyn Commands,
         tokens: &'r [Token<'t>],
@@ -189,7 +190,7 @@ impl<'t, 'r> Checker<'t, 'r> {
         }
     }
 
-    /// Reads everything as the body of a function.
+    /// Parses everything as the body of a function.
     pub(super) fn body(mut self) -> Option<Confinement> {
         self.block()?;
         let is_whole = self.at == self.tokens.len() && self.found.steps <= STEPS_MAX;
@@ -198,17 +199,17 @@ impl<'t, 'r> Checker<'t, 'r> {
         (is_whole && is_flat).then_some(self.found)
     }
 
-    /// Reads what is put into a table.
+    /// Parses an expression whose value is put into a table.
     fn element_of_table<R>(&mut self, read: impl FnOnce(&mut Self) -> Option<R>) -> Option<R> {
         let before = self.names_read;
         let result = read(self)?;
         let names = std::mem::replace(&mut self.names_read, before) - before;
-        // In a loop each round puts them there.
+        // In a loop this happens in each round.
         self.shared += if self.is_in_loop { names * (SHARED_MAX + 1) } else { names };
         Some(result)
     }
 
-    /// Reads what is looked at only: its value is part of no other.
+    /// Parses an expression whose value is only read and does not become part of another one.
     fn looked_at<R>(&mut self, read: impl FnOnce(&mut Self) -> Option<R>) -> Option<R> {
         let before = self.names_read;
         let result = read(self);
@@ -230,7 +231,7 @@ impl<'t, 'r> Checker<'t, 'r> {
         Some(token)
     }
 
-    /// Takes this token, if it is the next one.
+    /// Consumes this token, if it is the next one.
     fn takes(&mut self, token: Token<'_>) -> bool {
         let is_next = self.peek() == Some(token);
         self.at += usize::from(is_next);
@@ -252,12 +253,12 @@ impl<'t, 'r> Checker<'t, 'r> {
         }
     }
 
-    /// What a local name stands for.
+    /// The class of a local name.
     fn class_of(&self, name: &[u8]) -> Option<Class> {
         self.names.iter().rev().find(|(known, _)| *known == name).map(|&(_, class)| class)
     }
 
-    /// Reads something that may contain itself.
+    /// Parses a construct that may contain itself.
     fn nested<R>(&mut self, read: impl FnOnce(&mut Self) -> Option<R>) -> Option<R> {
         if self.depth == DEPTH_MAX {
             return None;
@@ -268,7 +269,7 @@ impl<'t, 'r> Checker<'t, 'r> {
         result
     }
 
-    /// Statements up to the end of their block, whose names end with it.
+    /// Parses statements up to the end of their block, where its names end.
     fn block(&mut self) -> Option<()> {
         let outer = self.names.len();
         self.nested(|checker| {
@@ -310,7 +311,7 @@ impl<'t, 'r> Checker<'t, 'r> {
         }
     }
 
-    /// `local a, b = …`
+    /// Parses `local a, b = …`.
     fn local(&mut self) -> Option<()> {
         self.at += 1;
         let mut names = vec![self.name()?];
@@ -346,7 +347,7 @@ impl<'t, 'r> Checker<'t, 'r> {
         }
     }
 
-    /// A loop over keys or arguments, or one with numbers for bounds; no loop is in another.
+    /// Parses a loop over keys or arguments, or with numeric bounds; loops may not be nested.
     fn repetition(&mut self) -> Option<()> {
         if self.is_in_loop {
             return None;
@@ -381,7 +382,7 @@ impl<'t, 'r> Checker<'t, 'r> {
         Some(())
     }
 
-    /// `1, #KEYS`, `1, 10` and the like, with or without a step.
+    /// Parses `1, #KEYS`, `1, 10` and the like, with or without a step.
     fn numeric_bounds(&mut self) -> Option<Rounds> {
         self.whole_number()?;
         self.mark(",")?;
@@ -407,7 +408,7 @@ impl<'t, 'r> Checker<'t, 'r> {
         }
     }
 
-    /// `in ipairs(KEYS)`: what the elements are.
+    /// Parses `in ipairs(KEYS)`; returns the class of the elements.
     fn listed_table(&mut self) -> Option<Class> {
         self.keyword(b"in")?;
         if self.class_of(b"ipairs").is_some() {
@@ -425,12 +426,12 @@ impl<'t, 'r> Checker<'t, 'r> {
         Some(class)
     }
 
-    /// An assignment to local names and to fields of what they hold.
+    /// Parses an assignment to local names and to fields of their values.
     fn assignment(&mut self) -> Option<()> {
         let mut has_fields = false;
         loop {
             let name = self.name()?;
-            // Neither table may change, and a name that stands for a key stands for it to the end.
+            // Neither table may be changed, and a name for a key must keep that meaning.
             if self.class_of(name) != Some(Class::Value) {
                 return None;
             }
@@ -448,7 +449,7 @@ impl<'t, 'r> Checker<'t, 'r> {
         Some(())
     }
 
-    /// Expressions with commas between.
+    /// Parses expressions separated by commas.
     fn list(&mut self) -> Option<Vec<Given<'t>>> {
         let mut given = vec![self.expression()?];
         while self.takes(Token::Mark(",")) {
@@ -507,7 +508,7 @@ impl<'t, 'r> Checker<'t, 'r> {
 
     fn primary(&mut self) -> Option<Given<'t>> {
         match self.next()? {
-            // Digits are the same word in a call as here, unless they are many or begin with zeros.
+            // A call receives the digits unchanged, unless there are many or the first one is zero.
             Token::Number(digits) if digits.len() < 10 && digits.iter().all(u8::is_ascii_digit) => {
                 Some(Given::One(if digits.starts_with(b"0") { Word::Any } else { Word::Literal(digits) }))
             }
@@ -540,7 +541,7 @@ impl<'t, 'r> Checker<'t, 'r> {
         }
     }
 
-    /// `[…]` behind the table of keys.
+    /// Parses `[…]` after the table of keys.
     fn element(&mut self) -> Option<Given<'t>> {
         self.mark("[")?;
         self.looked_at(Self::expression)?;
@@ -548,7 +549,8 @@ impl<'t, 'r> Checker<'t, 'r> {
         Some(Given::One(Word::Key))
     }
 
-    /// Fields behind a value; whether there are any. What is called there could be anything.
+    /// Parses fields after a value; returns whether there are any. Calls are rejected, because the function could be
+    /// anything.
     fn suffixes(&mut self) -> Option<bool> {
         let start = self.at;
         loop {
@@ -568,7 +570,7 @@ impl<'t, 'r> Checker<'t, 'r> {
         }
     }
 
-    /// The constructor of a table, behind its first bracket.
+    /// Parses a table constructor after its opening bracket.
     fn table(&mut self) -> Option<Given<'t>> {
         while !self.takes(Token::Mark("}")) {
             if self.takes(Token::Mark("[")) {
@@ -588,7 +590,7 @@ impl<'t, 'r> Checker<'t, 'r> {
         Some(ANY)
     }
 
-    /// What begins with a name that is declared nowhere: a call of a known function, or a constant.
+    /// Parses a use of an undeclared name: a call of a known function, or a constant.
     fn call_of_global(&mut self, name: &'t [u8]) -> Option<Given<'t>> {
         let (library, function) = if self.takes(Token::Mark(".")) {
             (if name == b"server" { b"redis" } else { name }, self.name()?)
@@ -610,7 +612,7 @@ impl<'t, 'r> Checker<'t, 'r> {
                 self.has_effects |= !command.spec.flags.contains(Flags::READONLY);
                 is_confined.then_some(ANY)
             }
-            // The level and the words; the log is no part of the keyspace.
+            // The level and the words; the log is not part of the keyspace.
             (b"redis", b"log") => self.words().map(|_| ANY),
             (b"", b"unpack") if self.is_whole_table() => {
                 let is_keys = matches!(self.name().and_then(|name| self.class_of(name)), Some(Class::Keys));
@@ -625,7 +627,7 @@ impl<'t, 'r> Checker<'t, 'r> {
                 let known = SHORT.iter().find(|known| (known.0, known.1) == (library, function))?;
                 self.packs |= library == b"cmsgpack" && function == b"pack";
                 let (words, rest) = match (library, function) {
-                    // These give what they are given, or part of it.
+                    // These return their arguments or parts of them.
                     (b"", b"assert" | b"next" | b"unpack") | (b"table", b"remove") => self.words()?,
                     (b"table", b"insert") => self.element_of_table(Self::words)?,
                     _ => self.looked_at(Self::words)?,
@@ -637,14 +639,15 @@ impl<'t, 'r> Checker<'t, 'r> {
         }
     }
 
-    /// Whether the next word is one of the tables, and nothing is taken out of it.
+    /// Whether the next word is one of the two tables as a whole, without a field access.
     fn is_whole_table(&self) -> bool {
         matches!(self.peek(), Some(Token::Word(name))
             if matches!(self.class_of(name), Some(Class::Keys | Class::Arguments)))
             && matches!(self.peek_second(), Some(Token::Mark("," | ")")))
     }
 
-    /// Arguments up to the closing bracket: the words, and what stands at the end for any number of words.
+    /// Parses arguments up to the closing bracket; returns the words, and a last one that stands for any number of
+    /// words.
     fn words(&mut self) -> Option<(Vec<Word<'t>>, Option<Word<'t>>)> {
         if self.takes(Token::Mark(")")) {
             return Some((Vec::new(), None));

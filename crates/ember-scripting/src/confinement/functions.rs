@@ -1,7 +1,7 @@
-//! Which functions of a library are confined.
+//! Determines which functions of a library are confined.
 //!
-//! A library is read as long as its text does nothing but declare local functions and constants and register functions; if
-//! it does anything else, none of its functions is known to be confined.
+//! A library's text is parsed as long as it only declares local functions and constants and registers functions; if it
+//! does anything else, none of its functions is treated as confined.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::lexer::Token;
 use super::{Confinement, tokens};
 use crate::commands::Commands;
 
-/// The confined functions that the library of this text registers, by name. O(the text's length).
+/// Returns the confined functions that a library's text registers, by name. O(length of the text).
 pub fn confined_functions(commands: &dyn Commands, text: &[u8]) -> BTreeMap<Vec<u8>, Confinement> {
     let Some(tokens) = tokens(text) else { return BTreeMap::new() };
     let mut reader = Reader {
@@ -30,7 +30,7 @@ struct Reader<'t, 'r> {
     tokens: &'r [Token<'t>],
     at: usize,
     commands: &'r dyn Commands,
-    /// The names declared so far, which functions see.
+    /// The names declared so far, which are visible in functions.
     names: Vec<(&'t [u8], Class)>,
     /// The local functions that are confined.
     local: BTreeMap<&'t [u8], Confinement>,
@@ -91,11 +91,11 @@ impl<'t> Reader<'t, '_> {
                 _ => return None,
             }
         }
-        // What is not confined may put a table there whose metatable runs anything.
+        // A function that is not confined may store a table there whose metatable runs anything.
         (!self.has_values || !self.has_others).then_some(())
     }
 
-    /// Parameters and body of a function, with its end.
+    /// Parses parameters and body of a function, including its end.
     fn function(&mut self) -> Option<Option<Confinement>> {
         self.mark("(")?;
         let mut parameters = Vec::new();
@@ -118,7 +118,7 @@ impl<'t> Reader<'t, '_> {
         Some(confinement)
     }
 
-    /// Where the `end` stands of the function whose body begins here.
+    /// The position of the `end` of the function whose body begins here.
     fn end_of_function(&self) -> Option<usize> {
         let mut open = 1;
         for (at, token) in self.tokens.iter().enumerate().skip(self.at) {
@@ -134,7 +134,7 @@ impl<'t> Reader<'t, '_> {
         None
     }
 
-    /// `.register_function(…)` or `.register_function{…}`, with `redis` in front.
+    /// Parses `.register_function(…)` or `.register_function{…}` after `redis`.
     fn registration(&mut self) -> Option<()> {
         // A local name would hide the library's.
         if self.names.iter().any(|(name, _)| matches!(*name, b"redis" | b"server")) {
@@ -165,7 +165,7 @@ impl<'t> Reader<'t, '_> {
         Some(text)
     }
 
-    /// A function, or the name of a local one.
+    /// Parses a function, or the name of a local one.
     fn callback(&mut self) -> Option<Option<Confinement>> {
         let name = self.word()?;
         if name == b"function" {
@@ -174,7 +174,7 @@ impl<'t> Reader<'t, '_> {
         Some(self.local.get(name).copied())
     }
 
-    /// The fields behind `{`, with the closing bracket.
+    /// Parses the fields after `{`, including the closing bracket.
     fn named_declaration(&mut self) -> Option<(&'t [u8], Option<Confinement>)> {
         let (mut name, mut confinement) = (None, None);
         while !self.takes(Token::Mark("}")) {

@@ -1,25 +1,25 @@
-//! The words of a Lua source, cut as Lua 5.1's own lexer cuts them; what it would not take or what is unusual gives up.
+//! Splits a Lua source into tokens like Lua 5.1's own lexer; rejects anything invalid or unusual.
 
-/// One word of a source.
+/// A token of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'t> {
     /// A name or a keyword.
     Word(&'t [u8]),
-    /// A number as it is written.
+    /// A number as written.
     Number(&'t [u8]),
-    /// A string, `None` if what it means is not what is written, because it has escapes.
+    /// A string; `None` if it has escapes, so that its value differs from the source text.
     Text(Option<&'t [u8]>),
     /// An operator or another mark.
     Mark(&'static str),
 }
 
-/// The marks, the longer before those they begin with.
+/// The marks, each before those that are its prefixes.
 const MARKS: [&str; 24] = [
     "...", "..", "==", "~=", "<=", ">=", "+", "-", "*", "/", "%", "^", "#", "<", ">", "=", "(", ")", "{",
     "}", "[", "]", ";", ":",
 ];
 
-/// The tokens of `text`; `None` if there are more than `count_max`, or if it cannot be cut.
+/// Returns the tokens of `text`; `None` if there are more than `count_max`, or if it cannot be split.
 pub(super) fn tokens(text: &[u8], count_max: usize) -> Option<Vec<Token<'_>>> {
     let mut lexer = Lexer { text, at: 0 };
     let mut tokens = Vec::new();
@@ -42,7 +42,7 @@ impl<'t> Lexer<'t> {
         &self.text[self.at..]
     }
 
-    /// Takes bytes as long as they are such.
+    /// Consumes bytes while `is_such` accepts them.
     fn take_while(&mut self, is_such: impl Fn(u8) -> bool) -> &'t [u8] {
         let rest = self.rest();
         let end = rest.iter().position(|&byte| !is_such(byte)).unwrap_or(rest.len());
@@ -50,7 +50,7 @@ impl<'t> Lexer<'t> {
         &rest[..end]
     }
 
-    /// The next token; `Some(None)` at the end.
+    /// Returns the next token; `Some(None)` at the end.
     fn next_token(&mut self) -> Option<Option<Token<'t>>> {
         self.skip_blanks()?;
         let rest = self.rest();
@@ -63,7 +63,7 @@ impl<'t> Lexer<'t> {
             b'"' | b'\'' => Token::Text(self.string(first)?),
             b'[' if matches!(rest.get(1), Some(b'[' | b'=')) => {
                 let text = self.long_bracket()?;
-                // A line end right behind the bracket is no part of the string.
+                // A line end directly after the bracket is not part of the string.
                 Token::Text((!text.starts_with(b"\n") && !text.contains(&b'\r')).then_some(text))
             }
             b',' => self.mark(","),
@@ -97,7 +97,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Everything that Lua takes for a part of the number, whether or not it makes sense.
+    /// Consumes everything that Lua's lexer treats as part of the number, valid or not.
     fn number(&mut self) -> &'t [u8] {
         let start = self.at;
         self.take_while(|byte| byte.is_ascii_digit() || byte == b'.');
@@ -111,7 +111,7 @@ impl<'t> Lexer<'t> {
         &self.text[start..self.at]
     }
 
-    /// The string that begins here with this quote.
+    /// Reads the string that begins here with this quote.
     fn string(&mut self, quote: u8) -> Option<Option<&'t [u8]>> {
         self.at += 1;
         let start = self.at;
@@ -133,14 +133,14 @@ impl<'t> Lexer<'t> {
         Some((!has_escapes).then_some(text))
     }
 
-    /// How many `=` the long bracket has that begins here, if one does.
+    /// The number of `=` in the long bracket that begins here, if one does.
     fn bracket_level(&self) -> Option<usize> {
         let inner = self.rest().strip_prefix(b"[")?;
         let level = inner.iter().position(|&byte| byte != b'=')?;
         (inner[level] == b'[').then_some(level)
     }
 
-    /// What is between the long brackets of which the first begins here.
+    /// Reads the text between the long brackets, the first of which begins here.
     fn long_bracket(&mut self) -> Option<&'t [u8]> {
         let level = self.bracket_level()?;
         let close = [&b"]"[..], &vec![b'='; level], b"]"].concat();

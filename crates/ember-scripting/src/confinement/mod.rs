@@ -1,19 +1,20 @@
-//! Confinement: what is known of a program before it runs, so that it may run beside others.
+//! Confinement: proves from a program's text, before it runs, that it may run concurrently with others.
 //!
-//! A program is *confined* if its text proves two things: each of its calls is of a command that touches nothing but the
-//! shards of declared keys, and it is short, because nothing in it repeats but loops over the keys and arguments of the
-//! call. A confined program runs with the locks of just those shards held; any other closes the gate ([`gate`]).
+//! A program is *confined* if its text proves two things: each of its calls is of a command that accesses only the
+//! shards of declared keys, and it is short, because nothing in it repeats except loops over the keys and arguments of
+//! the call. A confined program runs with the locks of exactly those shards held; any other closes the gate ([`gate`]).
 //!
-//! It must be known beforehand. A program cannot be run again once it has written, and cannot wait for further locks while
-//! others wait for those it holds; nor could it be ended while they do, which is why it must be short. What is not short
-//! because of the values it meets, and has had no effect, is ended and run with exclusive access (`script_host/program.rs`
-//! of the server). After an effect it is too late for that. So of programs with effects the checker also wants that they
-//! nest few tables: the same table in others many times makes one call, or the reply, as long as one likes.
+//! This must be known in advance. A program cannot be run again once it has written, and cannot wait for further locks
+//! while others wait for those it holds; nor could it be ended during such a wait, which is why it must be short. A
+//! program that takes long because of the values it meets, and has had no effect, is ended and run with exclusive
+//! access (`script_host/program.rs` of the server). After an effect that is no longer possible. So programs with
+//! effects must also nest few tables: the same table many times in others makes the data of a call, or of the reply,
+//! arbitrarily large.
 //!
-//! [`checker`] reads a part of Lua's grammar only, and takes what is not in it for not confined: functions inside the
-//! program, other loops, methods, `KEYS` anywhere but in `KEYS[…]`, `#KEYS`, `ipairs(KEYS)` and `unpack(KEYS)`, `redis`
-//! anywhere but in a plain call, and names of commands that are not written out. A parser of all of Lua would give nothing
-//! that is needed here, and would have to be guarded against texts nested deeper than its stack.
+//! [`checker`] parses only a subset of Lua's grammar and treats anything else as not confined: functions inside the
+//! program, other loops, methods, `KEYS` anywhere except in `KEYS[…]`, `#KEYS`, `ipairs(KEYS)` and `unpack(KEYS)`,
+//! `redis` anywhere except in a plain call, and command names that are not literals. A parser for all of Lua would have
+//! no further benefit here, and would need protection against texts nested deeper than its stack.
 //!
 //! [`gate`]: emberkv_core::gate
 
@@ -27,14 +28,14 @@ pub use functions::confined_functions;
 
 use crate::commands::Commands;
 
-/// The most steps of a confined run. A step is a word of the text, and takes some tens of nanoseconds if it is no call; a
-/// call has at least four.
+/// The maximum number of steps of a confined run. A step is a word of the text and takes some tens of nanoseconds,
+/// unless it is a call; a call has at least four.
 const STEPS_MAX: u64 = 20_000;
 
-/// The longest text that is read, in bytes: most of a longer one would have to be comments.
+/// The maximum length of a parsed text in bytes: a longer one would have to consist mostly of comments.
 const TEXT_BYTES_MAX: usize = 256 * 1024;
 
-/// That a program is confined, and how short it is.
+/// Proof that a program is confined, with limits of its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Confinement {
     /// Steps of each run.
@@ -44,13 +45,13 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// Whether a run is short that was called with this many keys and arguments.
+    /// Whether a run with this many keys and arguments is short.
     pub fn holds_for(&self, arguments: usize) -> bool {
         self.steps.saturating_add(self.steps_per_argument.saturating_mul(arguments as u64)) <= STEPS_MAX
     }
 }
 
-/// Looks whether the script of this text is confined. O(its length).
+/// Checks whether the script of this text is confined. O(its length).
 pub fn confined_script(commands: &dyn Commands, text: &[u8]) -> Option<Confinement> {
     let tokens = tokens(text)?;
     Checker::new(commands, &tokens, vec![(b"KEYS", Class::Keys), (b"ARGV", Class::Arguments)]).body()

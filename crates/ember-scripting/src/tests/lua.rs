@@ -1,4 +1,4 @@
-//! What the crate `ember_lua` changes of Lua, and the mistakes of Lua that scripts cannot make use of.
+//! Tests of the changes that the crate `ember_lua` makes to Lua, and of Lua bugs that scripts cannot exploit.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use super::super::interpreter::Interpreter;
 use super::super::scripts::sha_of;
 use super::{Echo, run};
 
-/// Runs a script that is stopped when it has been asked a number of times whether it goes on.
+/// Runs a script that is stopped after it has been asked this many times whether it continues.
 fn run_for(questions: usize, script: &str) -> String {
     let mut interpreter = Interpreter::new(256 * 1024 * 1024, RedisVersion::ANSWERED).unwrap();
     let body = interpreter.script(&sha_of(script.as_bytes()), script.as_bytes()).unwrap();
@@ -22,11 +22,11 @@ fn run_for(questions: usize, script: &str) -> String {
     }
 }
 
-/// Begins scripts that need a long list.
+/// The beginning of scripts that need a long list.
 const LIST: &str = "local t = {} for i = 1, 10000 do t[i] = i end";
 
-/// What each of these takes, in questions, is what it does, not how many instructions of Lua it is. Lua as it is published
-/// asks none of them a tenth as often.
+/// The number of questions for each script depends on the work it causes, not on its number of Lua instructions.
+/// Unmodified Lua asks less than a tenth as often.
 #[test]
 fn work_in_functions_written_in_c_is_counted() {
     for (questions, script) in [
@@ -109,7 +109,7 @@ fn long_strings_are_joined_in_pieces() {
     let same = "local a = ('ab'):rep(1000000) local b, c, d = a .. 'ab', 'ab' .. a, 'a' .. ('ba'):rep(1000000) .. 'b' \
                 return table.concat({#b, tostring(b == c), tostring(b == d), b:sub(1, 3), b:sub(-3), #(b .. 12 .. c)}, ' ')";
     assert_eq!(run(same), "$33|2000002 true true aba bab 4000006");
-    // Wherever a script is ended, it gives the memory back: a tenth of the rounds would take all there may be.
+    // A script frees its memory wherever it is ended: otherwise a tenth of the rounds would use up the limit.
     let mut interpreter = Interpreter::new(256 * 1024 * 1024, RedisVersion::ANSWERED).unwrap();
     let script = b"local s = ('x'):rep(10000000) while true do local t = s .. s end";
     let body = interpreter.script(&sha_of(script), script).unwrap();
@@ -126,7 +126,7 @@ fn long_strings_are_joined_in_pieces() {
 
 #[test]
 fn what_is_made_to_be_slow_is_not() {
-    // The length of a table took as long as it has elements, if it was made for that.
+    // The length operator took linear time on tables constructed for that.
     let length = "local t = {} for i = 31, 0, -1 do t[2 ^ i] = 1 end for i = 100000, 1, -1 do t[i] = 1 end \
                   local n = #t return t[n] == 1 and t[n + 1] == nil";
     assert_eq!(run(length), ":1");
@@ -147,15 +147,15 @@ fn patterns_nested_too_deep_are_errors() {
     assert_eq!(run("return #string.match(('a'):rep(2000), ('a?'):rep(900))"), ":900");
     assert_eq!(run("return select('#', string.find(('a'):rep(50), ('(a)'):rep(32)))"), ":34");
     assert_eq!(run("return string.find('a', ('('):rep(33))"), "-ERR user_script:1: too many captures");
-    // The depth of one match does not count for the next.
+    // The depth of one match does not count towards the next.
     assert_eq!(run("return select(2, string.gsub(('a'):rep(5000), 'a?', ''))"), ":5001");
-    // At the bottom of all the calls there can be, the stack is large enough.
+    // At the maximum call depth the stack is still large enough.
     let nested = "local function f(n) pcall(string.find, ('a'):rep(999), ('a?'):rep(999)) \
                   return (('x'):gsub('x', function() return f(n + 1) end)) end return f(1)";
     assert!(run(nested).contains("C stack overflow"));
 }
 
-/// The shortest time of three runs.
+/// Returns the shortest time of three runs.
 fn time_of(script: &str) -> Duration {
     let timed = || {
         let started = Instant::now();
@@ -165,8 +165,8 @@ fn time_of(script: &str) -> Duration {
     (0..3).map(|_| timed()).min().unwrap()
 }
 
-/// Asserts that the first script takes less than ten times the time of the second. Both are of the same size; what was
-/// quadratic took a hundred times as long.
+/// Asserts that the first script takes less than ten times the time of the second. Both are of the same size; the
+/// quadratic ones took a hundred times as long.
 #[track_caller]
 fn assert_no_slower(script: &str, than: &str) {
     let (time, usual) = (time_of(script), time_of(than));
@@ -189,7 +189,7 @@ fn strings_that_differ_in_the_middle_are_no_slower() {
 
 #[test]
 fn numbers_that_collided_are_no_slower() {
-    // The hash of Lua 5.1.5 is the sum of a number's two halves.
+    // Lua 5.1.5 hashes a number as the sum of its two halves.
     let numbers = |expression: &str| {
         format!("redis.setresp(3) local t = {{}} for i = 1, 20000 do t[{expression}] = i end return true")
     };
@@ -232,7 +232,7 @@ fn calls_nested_too_deep_are_errors() {
         let answer = run(script);
         assert!(answer.contains(words), "{script}: {answer}");
     }
-    // As many results as there are calls, each with one more than the one below.
+    // As many results as calls, each with one more than the one below.
     assert_eq!(run("local function f() return pcall(f) end return (f())"), ":1");
     assert_eq!(run("local function f() return xpcall(f, tostring) end return (f())"), ":1");
     assert_eq!(run("return select('#', pcall(unpack, {}, 1, 7990))"), ":7991");

@@ -1,28 +1,28 @@
-//! Chunks: sealed one after the other, opened one by one.
+//! Chunks of an encrypted file: sealed in order, opened one at a time.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce};
 
 use super::keys::{FINGERPRINT_BYTES, KeyRing, SALT_BYTES};
 use super::{EncryptionProblem, MAGIC};
 
-/// Bytes of the head of a file.
+/// Length of a file's head in bytes.
 pub(crate) const HEAD_BYTES: usize = MAGIC.len() + 4 + FINGERPRINT_BYTES + SALT_BYTES;
 const VERSION: u8 = 2;
 
-/// How a chunk begins.
+/// The marker at the beginning of each chunk.
 pub(super) const MARK: &[u8; 4] = b"EChk";
 pub(crate) const CHUNK_HEAD_BYTES: usize = MARK.len() + 4 + 8 + NONCE_BYTES + 8;
 pub(super) const NONCE_BYTES: usize = 12;
 const TAG_BYTES: usize = 16;
-/// What a chunk ends with: no zero, so that a chunk that ends with one has lost its end.
+/// The last byte of each chunk. It is not zero, so a chunk that ends with zero has lost its end.
 const END: u8 = b'\n';
-/// The fewest bytes a chunk has.
+/// The minimum length of a chunk in bytes.
 pub(crate) const STORED_BYTES_MIN: usize = CHUNK_HEAD_BYTES + TAG_BYTES + 1;
 
-/// How much is encrypted in a chunk at most: what must be read before a byte of it can be given.
+/// The maximum number of plain bytes in a chunk. A whole chunk must be read before its first byte can be returned.
 pub(crate) const CHUNK_BYTES_MAX: usize = 256 * 1024;
 
-/// In the length of the last chunk.
+/// Flag in the length field of a file's last chunk.
 const LAST: u32 = 1 << 31;
 
 type Head = [u8; HEAD_BYTES];
@@ -32,9 +32,9 @@ type ChunkHead = [u8; CHUNK_HEAD_BYTES];
 pub struct Sealer {
     key: LessSafeKey,
     head: Head,
-    /// Where the next chunk goes in the file.
+    /// The file offset of the next chunk.
     offset: u64,
-    /// Of the next chunk; it never goes back.
+    /// Nonce of the next chunk; it never decreases.
     nonce: u128,
     /// The last chunk has been sealed.
     is_over: bool,
@@ -48,7 +48,7 @@ impl std::fmt::Debug for Sealer {
 
 pub(super) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    // It fails on systems without a source of random numbers; going on would give files without protection.
+    // This fails on systems without a random source; continuing would produce unprotected files.
     aws_lc_rs::rand::fill(&mut bytes).expect("the system gives random bytes");
     bytes
 }
@@ -58,7 +58,7 @@ pub(super) fn random_nonce() -> u128 {
 }
 
 impl Sealer {
-    /// Begins a file with the current key; its head.
+    /// Begins a file with the current key and returns its head.
     pub fn begin(keys: &KeyRing) -> (Sealer, Head) {
         let salt = random::<SALT_BYTES>();
         let mut head = [0; HEAD_BYTES];
@@ -74,27 +74,28 @@ impl Sealer {
         (sealer, head)
     }
 
-    /// Goes on with a file whose chunks end at `offset`, with the last one among them or not.
+    /// Continues a file whose chunks end at `offset`; `is_over` says whether they include the last chunk.
     pub(super) fn resume(opener: Opener, offset: u64, is_over: bool) -> Sealer {
         Sealer { key: opener.key, head: opener.head, offset, nonce: random_nonce(), is_over }
     }
 
-    /// Whether the file has its last chunk.
+    /// Whether the last chunk has been sealed.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Where the next chunk goes in the file.
+    /// The file offset of the next chunk.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The next chunk goes there: those from there on have not been written.
+    /// Sets the offset of the next chunk back: the chunks from there on have not been written.
     pub fn back_to(&mut self, offset: u64) {
         self.offset = offset;
     }
 
-    /// Adds `plain` in chunks to `out`; `durable` bytes before them are durable. The last chunk of the file is `is_last`.
+    /// Appends `plain` to `out` in chunks and records in them that `durable` bytes before them are durable. `is_last`
+    /// marks the file's last chunk.
     pub fn seal(&mut self, plain: &[u8], durable: u64, is_last: bool, out: &mut Vec<u8>) {
         let mut rest = plain;
         loop {
@@ -134,13 +135,13 @@ fn associated(head: &Head, chunk_head: &ChunkHead) -> [u8; HEAD_BYTES + CHUNK_HE
     aad
 }
 
-/// What the head of a chunk says.
+/// The fields of a chunk's head.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChunkParts {
     pub(super) is_marked: bool,
     pub(crate) len: usize,
     pub(super) is_last: bool,
-    /// Where in the file it was written.
+    /// The file offset that the chunk was written for.
     pub(crate) offset: u64,
     nonce: [u8; NONCE_BYTES],
     pub(super) durable: u64,
@@ -172,12 +173,12 @@ impl ChunkParts {
         Nonce::assume_unique_for_key(self.nonce)
     }
 
-    /// Whether it can be the head of a chunk at all.
+    /// Whether these fields can be those of a chunk's head at all.
     pub(crate) fn is_possible(&self) -> bool {
         self.is_marked && self.len <= CHUNK_BYTES_MAX
     }
 
-    /// Bytes of the chunk with its head, tag and end.
+    /// Length of the chunk in the file, with head, tag and end.
     pub(crate) fn stored_bytes(&self) -> usize {
         STORED_BYTES_MIN + self.len
     }
@@ -196,7 +197,7 @@ impl std::fmt::Debug for Opener {
 }
 
 impl Opener {
-    /// For the file with a head.
+    /// Creates an opener for the file with this head.
     pub(crate) fn new(head: Head, keys: &KeyRing) -> Result<Opener, EncryptionProblem> {
         debug_assert_eq!(AES_256_GCM.tag_len(), TAG_BYTES, "the cipher's tag has the format's length");
         let (version, rest) = (head[MAGIC.len()], &head[MAGIC.len() + 4..]);
@@ -211,7 +212,7 @@ impl Opener {
         Ok(Opener { key: key.of_file(&salt), head })
     }
 
-    /// Opens a chunk, all of whose bytes are in `chunk`; where its bytes are then. None if it is not authentic.
+    /// Decrypts a whole chunk in place and returns the range of its plain bytes; None if it is not authentic.
     pub(crate) fn open(&self, chunk: &mut [u8]) -> Option<std::ops::Range<usize>> {
         let (chunk_head, sealed) = chunk.split_first_chunk_mut::<CHUNK_HEAD_BYTES>()?;
         let parts = ChunkParts::of(chunk_head);

@@ -1,4 +1,4 @@
-//! What can be wrong with an encrypted file.
+//! Errors of encrypted files.
 
 use std::fmt::{self, Display};
 use std::io;
@@ -10,42 +10,42 @@ use crate::files::DiskError;
 /// An encrypted file cannot be read.
 #[derive(Debug)]
 pub struct EncryptionError {
-    /// Which.
+    /// The file.
     pub file: PathBuf,
-    /// Where in the file, as it is stored.
+    /// The offset in the file, as stored.
     pub offset: u64,
-    /// What is wrong there.
+    /// The problem at that offset.
     pub problem: EncryptionProblem,
 }
 
-/// What is wrong.
+/// The problem with an encrypted file.
 #[derive(Debug)]
 pub enum EncryptionProblem {
     /// It cannot be read.
     Disk(DiskError),
-    /// It is encrypted, and there is no key.
+    /// The file is encrypted, and no key is configured.
     NoKey,
-    /// It is encrypted with another key; that one's fingerprint.
+    /// The file is encrypted with another key, which has this fingerprint.
     WrongKey(String),
     /// This program was built without encryption.
     NotBuilt,
-    /// Its version is not known.
+    /// The format version is unknown.
     Version(u8),
-    /// It ends before its last chunk.
+    /// The file ends before its last chunk.
     Truncated,
-    /// There is something behind its last chunk.
+    /// There are bytes after the last chunk.
     TooLong,
-    /// A chunk of it stands in another's place.
+    /// A chunk is not at the offset it was written for.
     Moved {
-        /// Where it was written.
+        /// The offset it was written for.
         from: u64,
     },
-    /// Some bits are not what was written.
+    /// Some bits differ from what was written.
     Altered,
 }
 
 impl EncryptionProblem {
-    /// Whether the file is not what was written, as against unreadable.
+    /// Whether the file differs from what was written, rather than being unreadable.
     pub fn is_damage(&self) -> bool {
         matches!(
             self,
@@ -62,12 +62,12 @@ impl EncryptionError {
         EncryptionError { file: file.to_owned(), offset, problem }
     }
 
-    /// Whether an error of reading says that an encrypted file is not what was written, as against unreadable.
+    /// Whether a read error says that an encrypted file differs from what was written, rather than being unreadable.
     pub fn is_damage(error: &io::Error) -> bool {
         EncryptionError::inside(error).is_some_and(|error| error.problem.is_damage())
     }
 
-    /// The error of an encrypted file inside one of `std::io`.
+    /// Returns the encryption error inside an error of `std::io`.
     pub fn inside(error: &io::Error) -> Option<&EncryptionError> {
         error.get_ref().and_then(|inner| inner.downcast_ref::<EncryptionError>())
     }

@@ -1,4 +1,4 @@
-//! Keys: where they come from, what they are called, and that they are wiped.
+//! Encryption keys: loading, fingerprints, and wiping from memory.
 
 use std::fmt::{self, Debug, Display};
 use std::path::{Path, PathBuf};
@@ -11,26 +11,26 @@ use zeroize::Zeroizing;
 
 use crate::files::{Disk, DiskError};
 
-/// Bytes of a key.
+/// Length of a key in bytes.
 pub(super) const KEY_BYTES: usize = 32;
-/// Bytes of what a key is called.
+/// Length of a key's fingerprint in bytes.
 pub(super) const FINGERPRINT_BYTES: usize = 16;
-/// Bytes of what makes the key of a file its own.
+/// Length of the salt from which a file's own key is derived, in bytes.
 pub(super) const SALT_BYTES: usize = 32;
 
-/// Bind what is derived to its use.
+/// Bind derived keys to their use.
 const FINGERPRINT_INFO: &[u8] = b"ember key fingerprint v1";
 const FILE_INFO: &[u8] = b"ember file encryption v1";
 const ROW_INFO: &[u8] = b"ember store rows v1";
 const NAME_INFO: &[u8] = b"ember store names v1";
 
-/// The longest key file: some hundred keys.
+/// The maximum size of a key file: some hundred keys.
 const TEXT_MAX_BYTES: usize = 64 * 1024;
 
-/// Permissions of those who are neither the owner of a file nor in its group.
+/// Permissions of users that are neither the owner of a file nor in its group.
 const OTHERS: u32 = 0o007;
 
-/// A key of 256 bits. It is wiped from memory when it is dropped, and never shown.
+/// A key of 256 bits. It is wiped from memory when it is dropped, and is never printed.
 pub struct Key {
     bytes: Zeroizing<[u8; KEY_BYTES]>,
     fingerprint: [u8; FINGERPRINT_BYTES],
@@ -51,7 +51,7 @@ impl KeyType for Bytes {
 }
 
 impl Key {
-    /// The key of these bytes.
+    /// Creates a key from its bytes.
     pub fn new(bytes: [u8; KEY_BYTES]) -> Key {
         const FITS: &str = "HKDF gives up to 8160 bytes";
         let bytes = Zeroizing::new(bytes);
@@ -62,7 +62,7 @@ impl Key {
         Key { bytes, fingerprint }
     }
 
-    /// What it is called: digits that say which key it is, and nothing else about it.
+    /// The fingerprint in hexadecimal: it identifies the key and reveals nothing else about it.
     pub fn fingerprint(&self) -> String {
         HEXLOWER.encode(&self.fingerprint)
     }
@@ -71,7 +71,7 @@ impl Key {
         &self.fingerprint
     }
 
-    /// The key of the file with a salt.
+    /// Derives the key of the file with this salt.
     pub(super) fn of_file(&self, salt: &[u8; SALT_BYTES]) -> LessSafeKey {
         let derived = Salt::new(HKDF_SHA256, salt).extract(&self.bytes[..]);
         let derived =
@@ -79,7 +79,7 @@ impl Key {
         LessSafeKey::new(UnboundKey::from(derived))
     }
 
-    /// The keys of rows and of names of the store with a salt.
+    /// Derives the keys for rows and for names of the store with this salt.
     pub(super) fn of_store(&self, salt: &[u8; SALT_BYTES]) -> (LessSafeKey, hmac::Key) {
         const FITS: &str = "32 bytes are no more than HKDF gives";
         let derived = Salt::new(HKDF_SHA256, salt).extract(&self.bytes[..]);
@@ -89,24 +89,24 @@ impl Key {
     }
 }
 
-/// There is no key where one should be.
+/// No key could be loaded.
 #[derive(Debug)]
 pub enum KeyError {
-    /// The file cannot be read.
+    /// The key file cannot be read.
     Disk(DiskError),
     /// The environment variable is not set.
     Unset(String),
-    /// It has no key.
+    /// The source contains no key.
     Empty,
-    /// A line is none; its number, from 1.
+    /// The line with this number, from 1, is not a key.
     Line(usize),
-    /// It is longer than a key file can be.
+    /// The source is longer than a key file may be.
     TooLong,
-    /// Everybody on the machine may read or write the file.
+    /// Every user of the machine may read or write the key file.
     TooOpen {
-        /// Which one.
+        /// The key file.
         path: PathBuf,
-        /// What its owner, its group and others may do with it.
+        /// Its permission bits.
         permissions: u32,
     },
 }
@@ -133,36 +133,36 @@ impl Display for KeyError {
 
 impl std::error::Error for KeyError {}
 
-/// The keys that are known: the current one, which is written with, and older ones, which are read with.
+/// The known keys: the current one, used for writing and reading, and older ones, used for reading only.
 #[derive(Debug)]
 pub struct KeyRing {
-    /// The first is the current one.
+    /// The first one is the current key.
     keys: Vec<Key>,
 }
 
 impl KeyRing {
-    /// The current key alone.
+    /// Creates a key ring with the current key alone.
     pub fn new(current: Key) -> KeyRing {
         KeyRing { keys: vec![current] }
     }
 
-    /// Adds a key to read with.
+    /// Adds an older key, used for reading only.
     pub fn add_older(&mut self, key: Key) {
         self.keys.push(key);
     }
 
-    /// The keys of a key file ([`KeyRing::parse`]). What was read is wiped.
+    /// Loads the keys of a key file ([`KeyRing::parse`]) and wipes the bytes that were read.
     ///
     /// # Errors
-    /// If it cannot be read, or is none; or if every user of the machine can read or write it. A group may: mounted secrets
-    /// have one.
+    /// If the file cannot be read or contains no valid keys, or if every user of the machine can read or write it. Its
+    /// group may, because mounted secrets have one.
     pub fn from_file(disk: &dyn Disk, path: &Path) -> Result<KeyRing, KeyError> {
         let file = disk.open_to_read(path).map_err(KeyError::Disk)?;
         let permissions = file.permissions().map_err(KeyError::Disk)?;
         if permissions & OTHERS != 0 {
             return Err(KeyError::TooOpen { path: path.to_owned(), permissions });
         }
-        // It never grows, so that no copy of a key is left behind.
+        // The buffer never grows, so that no copy of a key remains in memory.
         let mut text = Zeroizing::new(vec![0; TEXT_MAX_BYTES + 1]);
         let mut len = 0;
         while len < text.len() {
@@ -174,21 +174,22 @@ impl KeyRing {
         KeyRing::parse(&text[..len])
     }
 
-    /// The keys of an environment variable ([`KeyRing::parse`]). The copy that was read is wiped; the environment is not.
+    /// Loads the keys of an environment variable ([`KeyRing::parse`]). The copy that was read is wiped; the environment
+    /// is not.
     ///
     /// # Errors
-    /// If it is not set, or has no key.
+    /// If it is not set, or contains no valid keys.
     pub fn from_environment(name: &str) -> Result<KeyRing, KeyError> {
         let text = std::env::var_os(name).ok_or_else(|| KeyError::Unset(name.to_owned()))?;
         KeyRing::parse(&Zeroizing::new(text.into_encoded_bytes()))
     }
 
-    /// The keys that a key file or an environment variable says: exactly 32 bytes, or lines with a key each, the current
-    /// one first. Empty lines and those that begin with `#` say nothing. Whoever has `text` is to wipe it
+    /// Parses the keys of a key file or an environment variable: exactly 32 bytes, or lines with one key each, the
+    /// current one first. Empty lines and lines that begin with `#` are ignored. The caller must wipe `text`
     /// (`zeroize::Zeroizing`).
     ///
     /// # Errors
-    /// If it is nothing of that. What is in it is not repeated.
+    /// If it is neither. The error does not repeat the contents.
     pub fn parse(text: &[u8]) -> Result<KeyRing, KeyError> {
         if let Ok(bytes) = <[u8; KEY_BYTES]>::try_from(text) {
             return Ok(KeyRing::new(Key::new(bytes)));
@@ -206,7 +207,7 @@ impl KeyRing {
         if keys.is_empty() { Err(KeyError::Empty) } else { Ok(KeyRing { keys }) }
     }
 
-    /// The key that is written with.
+    /// The key used for writing.
     pub fn current(&self) -> &Key {
         &self.keys[0]
     }
@@ -282,7 +283,7 @@ mod tests {
         assert!(error.to_string().starts_with("cannot open d/none: "), "{error}");
         let error = KeyRing::from_environment("EMBER_NO_SUCH_KEY").unwrap_err();
         assert!(error.to_string().contains("EMBER_NO_SUCH_KEY is not set"), "{error}");
-        // A variable that every process has, and that is no key.
+        // Every process has this variable, and it is not a key.
         assert!(matches!(KeyRing::from_environment("PATH"), Err(KeyError::Line(1))));
     }
 }

@@ -1,22 +1,23 @@
-//! Encryption at rest: files in numbered chunks under AES-256-GCM.
+//! Encryption at rest: files in chunks, each bound to its offset, under AES-256-GCM.
 //!
 //! ```text
-//! file     "EMBERENC" | version, 1 byte = 1 | 3 bytes of 0 | key's fingerprint, 16 bytes | salt, 32 random bytes | chunk …
-//! chunk    "EChk" | length, 4 bytes, its highest bit set in the last chunk | number, 8 bytes | nonce, 12 bytes
+//! file     "EMBERENC" | version, 1 byte = 2 | 3 bytes of 0 | key's fingerprint, 16 bytes | salt, 32 random bytes
+//!          | chunk …
+//! chunk    "EChk" | length, 4 bytes, its highest bit set in the last chunk | offset, 8 bytes | nonce, 12 bytes
 //!          | durable, 8 bytes | encrypted bytes | tag, 16 bytes                                little-endian
 //! ```
 //!
-//! Each file has a key of its own: HKDF-SHA-256 (RFC 5869) of the key with the file's salt. A nonce is a random number that
-//! a writer begins with, plus one for each chunk it seals; a chunk that is written again after a failure gets another
-//! nonce. The head of the file and that of the chunk are the associated data of the chunk. So every bit of a file is
-//! authentic: a chunk that was changed, moved, left out, taken from another file or cut off is noticed. The fingerprint is
-//! an HKDF of the key too and says nothing else about it.
+//! Each file has its own key: HKDF-SHA-256 (RFC 5869) of the key with the file's salt. A nonce is a random number that
+//! a writer begins with, plus one for each chunk it seals; a chunk that is rewritten after a failure gets a new nonce.
+//! The heads of the file and of the chunk are the chunk's associated data. So every bit of a file is authentic: a chunk
+//! that was changed, moved, left out, taken from another file or cut off is detected. The fingerprint is an HKDF of the
+//! key too and reveals nothing else about it.
 //!
-//! Chunks are numbered from 0, and the last one of a file that is whole says so. An increment of an AOF grows by whole
-//! chunks and gets its last one when it is no longer written to; the last increment may end without. `durable` is how many
-//! bytes of what is encrypted were known to be on the disk when the chunk was written: by it a torn end is told from
-//! damage, as with the batches of an AOF. That some of the *newest* chunks of a file that is still written to are cut off
-//! cannot be noticed by looking at the file alone.
+//! Each chunk records its offset in the file, and the last chunk of a complete file is marked as such. An increment of
+//! an AOF grows by whole chunks and gets its last one when it is closed; the newest increment may end without one.
+//! `durable` is the number of plain bytes known to be on the disk when the chunk was written: it distinguishes a torn
+//! end from damage, as in the batches of an AOF. The loss of some of the *newest* chunks of a file that is still
+//! written to cannot be detected from the file alone.
 //!
 //! AES-GCM: NIST SP 800-38D. Without the cargo feature `encryption` encrypted files are refused with an error.
 
@@ -53,10 +54,10 @@ pub use source::Unsealer;
 
 use crate::files::{FileReader, Reread, StoredFile};
 
-/// The environment variable with the keys, which counts when no file of keys is named.
+/// The environment variable with the keys, used when no key file is configured.
 pub const KEY_VARIABLE: &str = "EMBER_ENCRYPTION_KEY";
 
-/// How encrypted files begin.
+/// The first bytes of an encrypted file.
 const MAGIC: &[u8; 8] = b"EMBERENC";
 
 /// Whether files are encrypted, and with which keys.
@@ -69,19 +70,19 @@ pub struct Encryption {
 /// How a file may end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// With a part that was not durable: it was being written to.
+    /// It may end with a part that is not durable, because it was being written to.
     MayBeTorn,
-    /// Whole only.
+    /// It must be complete.
     Whole,
 }
 
 impl Encryption {
-    /// Files are written as they are, and encrypted ones are not read.
+    /// Creates a setting in which files are written unencrypted and encrypted ones are not read.
     pub fn off() -> Encryption {
         Encryption::default()
     }
 
-    /// Files are encrypted with the current one of `keys`, and read with any of them.
+    /// Creates a setting in which files are encrypted with the current key of `keys` and read with any of them.
     #[cfg(feature = "encryption")]
     pub fn with(keys: KeyRing) -> Encryption {
         Encryption { keys: Some(Arc::new(keys)) }
@@ -101,11 +102,11 @@ impl Encryption {
         self.keys.as_ref()
     }
 
-    /// What a file says, encrypted or not. Errors of its encryption are [`EncryptionError`]s inside those of `std::io`.
-    /// With [`Ending::MayBeTorn`] a torn end is the end.
+    /// Opens the contents of a file, encrypted or not, for reading. Encryption errors are [`EncryptionError`]s inside
+    /// errors of `std::io`. With [`Ending::MayBeTorn`], a torn end counts as the end.
     ///
     /// # Errors
-    /// If the file cannot be read, or is encrypted with a key that is not there.
+    /// If the file cannot be read, or is encrypted with an unknown key.
     pub fn open(&self, file: Arc<dyn StoredFile>, ending: Ending) -> Result<FileSource, EncryptionError> {
         if !is_encrypted(file.as_ref())? {
             return Ok(FileSource::Plain(FileReader::new(file, 0)));
@@ -120,18 +121,18 @@ impl Encryption {
     }
 }
 
-/// What a file says, in order.
+/// Reads the plain contents of a file in order.
 #[derive(Debug)]
 pub enum FileSource {
-    /// Its bytes.
+    /// An unencrypted file.
     Plain(FileReader),
-    /// What was encrypted.
+    /// An encrypted file.
     #[cfg(feature = "encryption")]
     Encrypted(Unsealer),
 }
 
 impl FileSource {
-    /// How many bytes of an encrypted file, as it is stored, were found to be a torn end when all before was read.
+    /// The length of the torn end of an encrypted file, in stored bytes, once everything before it was read.
     pub fn torn_bytes(&self) -> Option<u64> {
         match self {
             FileSource::Plain(_) => None,
@@ -162,7 +163,7 @@ impl Reread for FileSource {
     }
 }
 
-/// Whether a file begins as an encrypted one.
+/// Whether a file begins like an encrypted one.
 ///
 /// # Errors
 /// If it cannot be read.
@@ -179,7 +180,7 @@ pub fn is_encrypted(file: &dyn StoredFile) -> Result<bool, EncryptionError> {
     Ok(&begin == MAGIC)
 }
 
-/// The directory's name for tests and messages.
+/// The path as text, for tests and messages.
 fn shown(path: &Path) -> String {
     path.display().to_string()
 }

@@ -4,8 +4,9 @@
 //! row      nonce, 12 bytes | encrypted bytes | tag, 16 bytes
 //! ```
 //!
-//! A store has two keys of its own, derived by HKDF from the key with the store's salt: one for rows, one for the names of
-//! keys (HMAC-SHA-256). Nonces begin at a random number whenever the store is opened and go up by one, as those of chunks.
+//! A store has its own two keys, derived by HKDF from the key with the store's salt: one for rows, one for the names of
+//! keys (HMAC-SHA-256). Nonces begin at a random number whenever the store is opened and increase by one, like those of
+//! chunks.
 
 use std::fmt;
 
@@ -17,14 +18,14 @@ use super::KeyRing;
 use super::chunks::{NONCE_BYTES, random, random_nonce};
 use super::keys::{FINGERPRINT_BYTES, SALT_BYTES};
 
-/// Bytes of what is kept of a seal beside the rows.
+/// Length of the stored seal head in bytes.
 const HEAD_BYTES: usize = FINGERPRINT_BYTES + SALT_BYTES;
 
 /// Seals and opens the rows of one store.
 pub struct RowSeal {
     key: LessSafeKey,
     names: hmac::Key,
-    /// Of the next row.
+    /// Nonce of the next row.
     nonce: Mutex<u128>,
 }
 
@@ -35,17 +36,18 @@ impl fmt::Debug for RowSeal {
 }
 
 impl RowSeal {
-    /// Protection of a new store with the current key, and what the store has to keep to open it again; that is not secret.
+    /// Creates the protection of a new store with the current key, and the head that the store must keep to be opened
+    /// again; the head is not secret.
     pub fn begin(keys: &KeyRing) -> (RowSeal, Vec<u8>) {
         let salt = random::<SALT_BYTES>();
         let head = [&keys.current().fingerprint_bytes()[..], &salt].concat();
         (RowSeal::of(keys.current(), &salt), head)
     }
 
-    /// For the store that `head` was kept of.
+    /// Restores the protection of the store that kept `head`.
     ///
     /// # Errors
-    /// The fingerprint of its key, if that is none of `keys`.
+    /// The fingerprint of the store's key, if `keys` does not contain it.
     pub fn resume(keys: &KeyRing, head: &[u8]) -> Result<RowSeal, String> {
         let head: &[u8; HEAD_BYTES] = head.try_into().map_err(|_| "of another length".to_owned())?;
         let fingerprint = std::array::from_fn(|index| head[index]);
@@ -61,7 +63,7 @@ impl RowSeal {
         RowSeal { key: rows, names, nonce: Mutex::new(random_nonce()) }
     }
 
-    /// Encrypts what `row` holds, bound to `place`.
+    /// Encrypts the contents of `row`, bound to `place`.
     pub fn seal(&self, place: &[u8], row: &mut Vec<u8>) {
         let nonce = {
             let mut nonce = self.nonce.lock();
@@ -76,7 +78,8 @@ impl RowSeal {
         row.extend_from_slice(tag.expect("a row is shorter than the cipher's limit").as_ref());
     }
 
-    /// Decrypts a row that was sealed for `place`; false if it was not, and `row` is of no use then.
+    /// Decrypts a row that was sealed for `place`. Returns false if it was not; the contents of `row` are then
+    /// undefined.
     pub fn open(&self, place: &[u8], row: &mut Vec<u8>) -> bool {
         let Some((nonce, sealed)) = row.split_first_chunk_mut::<NONCE_BYTES>() else { return false };
         let nonce = Nonce::assume_unique_for_key(*nonce);
@@ -87,7 +90,7 @@ impl RowSeal {
         true
     }
 
-    /// What stands for a key that is not to be read.
+    /// Returns the keyed hash that replaces a key's name, so that the name cannot be read.
     pub fn name(&self, key: &[u8]) -> [u8; 32] {
         let tag = hmac::sign(&self.names, key);
         std::array::from_fn(|index| tag.as_ref()[index])

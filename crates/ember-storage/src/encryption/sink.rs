@@ -1,4 +1,4 @@
-//! Where a file that is written once goes, encrypted or not.
+//! Writes a file once, encrypted or not.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -18,17 +18,17 @@ pub struct FileSink {
 #[derive(Debug)]
 struct Seal {
     sealer: super::Sealer,
-    /// Not yet encrypted, and encrypted.
+    /// Bytes not yet encrypted, and encrypted bytes.
     plain: Vec<u8>,
     sealed: Vec<u8>,
 }
 
-/// Encrypted at once: a file that is written once is read in order, so that only the overhead counts.
+/// Plain bytes per chunk: a file that is written once is read in order, so only the overhead matters.
 #[cfg(feature = "encryption")]
 const CHUNK_BYTES: usize = 64 * 1024;
 
 impl FileSink {
-    /// A sink that begins the file anew.
+    /// Creates a sink that writes the file from its beginning.
     ///
     /// # Errors
     /// Those of the disk.
@@ -53,7 +53,7 @@ impl FileSink {
         })
     }
 
-    /// Ends the file and hands all of it to the disk.
+    /// Ends the file and writes everything to the disk.
     ///
     /// # Errors
     /// Those of the disk.
@@ -67,7 +67,7 @@ impl FileSink {
     fn seal_pending(&mut self, is_last: bool) -> io::Result<()> {
         let Some(Seal { sealer, plain, sealed }) = &mut self.seal else { return Ok(()) };
         sealed.clear();
-        // The file counts only when all of it is durable.
+        // The file is valid only when all of it is durable.
         sealer.seal(plain, 0, is_last, sealed);
         plain.clear();
         self.writer.write_all(sealed)

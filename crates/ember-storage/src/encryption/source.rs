@@ -1,4 +1,4 @@
-//! What an encrypted file says.
+//! Reads the contents of an encrypted file.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -10,7 +10,7 @@ use super::chunks::{
 use super::{Encryption, EncryptionError, EncryptionProblem, Ending};
 use crate::files::{DiskError, LostSector, StoredFile};
 
-/// Searched at once for chunks behind a damaged one.
+/// Bytes searched at a time for chunks after a damaged one.
 const WINDOW_BYTES: usize = 2 * CHUNK_BYTES_MAX;
 
 /// Reads an encrypted file in order.
@@ -19,13 +19,13 @@ pub struct Unsealer {
     file: Arc<dyn StoredFile>,
     opener: Opener,
     ending: Ending,
-    /// Of the file when it was opened.
+    /// Size of the file when it was opened.
     size: u64,
-    /// Where the next chunk begins.
+    /// The offset of the next chunk.
     offset: u64,
-    /// How many bytes the chunks before it say.
+    /// Plain bytes of the chunks before it.
     said: u64,
-    /// The chunk that was opened, and what of it has not been given.
+    /// The current chunk, decrypted, and the part of it that has not been returned.
     chunk: Vec<u8>,
     plain: Range<usize>,
     is_over: bool,
@@ -33,12 +33,12 @@ pub struct Unsealer {
 }
 
 impl Unsealer {
-    /// How many bytes there are behind the last chunk that could be opened, when the end was found to be torn.
+    /// The number of bytes after the last chunk that could be opened, if the end is torn.
     pub fn torn_bytes(&self) -> Option<u64> {
         self.torn_bytes
     }
 
-    /// Opens a file that [`super::is_encrypted`].
+    /// Opens a file for which [`super::is_encrypted`] is true.
     pub fn open(
         file: Arc<dyn StoredFile>,
         encryption: &Encryption,
@@ -76,7 +76,7 @@ impl Unsealer {
         read.map_err(|disk| EncryptionError::new(self.file.path(), offset, EncryptionProblem::Disk(disk)))
     }
 
-    /// The chunk at an offset, opened; None if there is no authentic one.
+    /// Reads and decrypts the chunk at an offset; None if there is no authentic one.
     fn chunk_at(
         &self,
         offset: u64,
@@ -122,7 +122,7 @@ impl Unsealer {
         Ok(())
     }
 
-    /// Whether the next chunk says that it is longer than what is left.
+    /// Whether the length in the next chunk's head exceeds the rest of the file.
     fn goes_past_end(&self) -> Result<bool, EncryptionError> {
         let mut head = [0; CHUNK_HEAD_BYTES];
         let is_whole = self.read(self.offset, &mut head)? == CHUNK_HEAD_BYTES;
@@ -130,10 +130,10 @@ impl Unsealer {
         Ok(is_whole && parts.is_possible() && self.offset + parts.stored_bytes() as u64 > self.size)
     }
 
-    /// Nothing more can be opened: that is an error, or a torn end.
+    /// Handles the point from which nothing more can be opened: an error or a torn end.
     fn end(&mut self, problem: EncryptionProblem) -> Result<(), EncryptionError> {
-        // The first chunk is on the disk before anybody writes another: that it is altered, or the file's head is, is damage
-        // by which no other chunk could be opened.
+        // The first chunk is durable before any other is written, so an altered first chunk or file head is damage,
+        // even though no later chunk could be opened to prove it.
         let is_first = self.offset == HEAD_BYTES as u64 && matches!(problem, EncryptionProblem::Altered);
         if self.ending == Ending::Whole || is_first || self.is_damage()? {
             return Err(self.error(problem));
@@ -143,9 +143,9 @@ impl Unsealer {
         Ok(())
     }
 
-    /// Whether what stands behind a chunk that cannot be opened tells that it is no torn end: a chunk that says that it was
-    /// durable, one that is not where it was written, or any while no sector of it has been left as zeros by a power cut.
-    /// The same is asked of what is behind a batch of an AOF.
+    /// Whether the bytes after a chunk that cannot be opened show that this is not a torn end: a chunk that records
+    /// that it was durable, one that is not at its offset, or any chunk while no sector of the unreadable one was left
+    /// as zeros by a power cut. The same rule applies to bytes after a batch of an AOF.
     fn is_damage(&self) -> Result<bool, EncryptionError> {
         let mut next = None;
         let mut window = vec![0; WINDOW_BYTES];
@@ -161,14 +161,14 @@ impl Unsealer {
                 }
                 next = next.or(Some(found_at));
             }
-            // A mark may lie across the window's end.
+            // A mark may cross the end of the window.
             at += (count.max(MARK.len()) - (MARK.len() - 1)) as u64;
         }
-        // Nothing is missing and nothing was inserted, or the next chunk would not be where it was written.
+        // Nothing is missing or inserted; otherwise the next chunk would not be at its offset.
         next.map_or(Ok(false), |next| Ok(!self.has_lost_sector(next)?))
     }
 
-    /// Whether the chunk that cannot be opened has lost a sector, or its last byte. The `next` one stands behind it.
+    /// Whether the chunk that cannot be opened has lost a sector or its last byte. The chunk at `next` follows it.
     fn has_lost_sector(&self, next: u64) -> Result<bool, EncryptionError> {
         let mut end = next;
         let mut head = [0; CHUNK_HEAD_BYTES];
@@ -194,7 +194,7 @@ impl Unsealer {
         Ok(lost.is_found())
     }
 
-    /// The next byte is that at `offset` of what is encrypted, which has been read before. Opens all chunks before it again.
+    /// Continues at `offset` of the plain bytes, which has been read before. Opens all chunks before it again.
     pub(super) fn restart_at(&mut self, offset: u64) -> Result<(), EncryptionError> {
         (self.offset, self.said) = (HEAD_BYTES as u64, 0);
         (self.plain, self.is_over, self.torn_bytes) = (0..0, false, None);
@@ -205,8 +205,8 @@ impl Unsealer {
         Ok(())
     }
 
-    /// Goes to the end of the chunk whose end is at `said`, of what is encrypted; what seals the chunks from there on. None
-    /// if no chunk ends there.
+    /// Reads up to the chunk that ends at plain offset `said` and returns the sealer of the following chunks. None if
+    /// no chunk ends there.
     pub fn sealer_at(mut self, said: u64) -> Result<Option<Sealer>, EncryptionError> {
         while self.said < said && !self.is_over {
             self.next_chunk()?;

@@ -1,4 +1,4 @@
-//! Files as streams, and files that appear all at once or not at all.
+//! Files as streams, and files that appear atomically.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Disk, DiskError, Operation, StoredFile, directory_of};
 
-/// Bytes gathered before they are written: large enough that a call costs nothing beside the copy.
+/// Buffer size of a writer: large enough that the cost of a call is small compared with the copy.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// How the names of files that are not finished begin.
+/// Name prefix of unfinished files.
 const TEMPORARY_PREFIX: &str = "temp-ember-";
 
-/// What can be read again from some offset on.
+/// A reader that can be moved back to an earlier offset.
 pub trait Reread: Read {
-    /// The next byte that is read is that at `offset`, which has been read before.
+    /// Continues at `offset`, which has been read before.
     ///
     /// # Errors
     /// Those of reading.
@@ -37,7 +37,7 @@ pub struct FileReader {
 }
 
 impl FileReader {
-    /// A reader of `file` from `offset` on.
+    /// Creates a reader of `file` from `offset` on.
     pub fn new(file: Arc<dyn StoredFile>, offset: u64) -> FileReader {
         FileReader { file, offset }
     }
@@ -63,10 +63,10 @@ impl Read for FileReader {
     }
 }
 
-/// All bytes of a file. For small files: manifests, keys.
+/// Reads a whole file. For small files: manifests, keys.
 ///
 /// # Errors
-/// Those of the disk, and that it is longer than `len_max` bytes.
+/// Those of the disk, and if the file is longer than `len_max` bytes.
 pub fn read_whole(disk: &dyn Disk, path: &Path, len_max: u64) -> Result<Vec<u8>, DiskError> {
     let file = disk.open_to_read(path)?;
     let mut bytes = Vec::new();
@@ -83,23 +83,23 @@ pub fn read_whole(disk: &dyn Disk, path: &Path, len_max: u64) -> Result<Vec<u8>,
 #[derive(Debug)]
 pub struct FileWriter {
     file: Arc<dyn StoredFile>,
-    /// Where the buffer's first byte goes.
+    /// The file offset of the buffer's first byte.
     offset: u64,
     buffer: Vec<u8>,
 }
 
 impl FileWriter {
-    /// A writer that begins at `offset`.
+    /// Creates a writer that begins at `offset`.
     pub fn new(file: Arc<dyn StoredFile>, offset: u64) -> FileWriter {
         FileWriter { file, offset, buffer: Vec::with_capacity(BUFFER_BYTES) }
     }
 
-    /// How long the file is with all that was given.
+    /// The length of the file including buffered bytes.
     pub fn size(&self) -> u64 {
         self.offset + self.buffer.len() as u64
     }
 
-    /// Writes what is in the buffer and makes all durable.
+    /// Writes the buffer and makes everything durable.
     ///
     /// # Errors
     /// Those of the disk.
@@ -135,7 +135,7 @@ impl Write for FileWriter {
     }
 }
 
-/// A file under a name of its own until it is whole. Dropped before that, it is removed.
+/// A file under a temporary name until it is complete. If dropped before that, it is removed.
 #[derive(Debug)]
 pub struct TemporaryFile {
     disk: Arc<dyn Disk>,
@@ -146,7 +146,7 @@ pub struct TemporaryFile {
 }
 
 impl TemporaryFile {
-    /// An empty file beside `target`.
+    /// Creates an empty temporary file in the directory of `target`.
     ///
     /// # Errors
     /// Those of the disk.
@@ -165,11 +165,11 @@ impl TemporaryFile {
         &self.file
     }
 
-    /// Makes the contents durable, gives the file its name, and makes that durable. The name means the old file or the
-    /// whole new one at every moment, also after a power cut.
+    /// Makes the contents durable, renames the file to its target, and makes that durable. At every moment, also after
+    /// a power cut, the name refers to the old file or the complete new one.
     ///
     /// # Errors
-    /// Those of the disk. Before the rename the old file is as it was.
+    /// Those of the disk. Before the rename the old file is unchanged.
     pub fn publish(mut self) -> Result<(), DiskError> {
         self.file.sync()?;
         if let Some(path) = &self.path {
@@ -183,13 +183,13 @@ impl TemporaryFile {
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
         if let Some(path) = self.path.take() {
-            // What cannot be removed now is removed at the next start.
+            // A file that cannot be removed now is removed at the next start.
             let _ = self.disk.remove(&path);
         }
     }
 }
 
-/// The name that a file of this name was to get when it was whole; `None` if it is not the name of a [`TemporaryFile`].
+/// The target name of a [`TemporaryFile`] with this name; `None` if it is not the name of one.
 pub fn unfinished_target(name: &str) -> Option<&str> {
     let (process, rest) = name.strip_prefix(TEMPORARY_PREFIX)?.split_once('-')?;
     let (number, target) = rest.split_once('-')?;
@@ -197,8 +197,8 @@ pub fn unfinished_target(name: &str) -> Option<&str> {
     (is_number(process) && is_number(number)).then_some(target)
 }
 
-/// Removes the temporary files in a directory that a server which did not end by itself has left, where `is_own` says so of
-/// the name that they were to get; how many. Only for the one writer of the files of those names.
+/// Removes the temporary files that a crashed server has left in a directory, if `is_own` accepts their target names,
+/// and returns their number. Only the single writer of files with those names may call it.
 ///
 /// # Errors
 /// Those of the disk.

@@ -1,7 +1,8 @@
 //! The lock of a data directory: only one process writes there.
 //!
-//! It is a `flock` of the file `ember.lock` in the directory, which says who holds it. The system releases it when its
-//! holder ends, however that comes about. The file stays: if it were removed, two could hold locks of two files of its name.
+//! It is a `flock` on the file `ember.lock` in the directory, which names the holder. The system releases it when the
+//! holder's process ends, for whatever reason. The file stays: if it were removed, two processes could lock two
+//! different files of this name.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -13,17 +14,17 @@ use std::time::Duration;
 use super::os::MODE;
 use super::{DiskError, Operation};
 
-/// Its name in the directory.
+/// The name of the lock file in the directory.
 pub const LOCK_FILE: &str = "ember.lock";
 
-/// How much of what the file says is read.
+/// The maximum number of bytes read from the lock file.
 const HOLDER_BYTES_MAX: u64 = 200;
 
-/// How often a lock that is held is asked for again: whoever only looks holds it for a moment.
+/// Attempts to take a held lock: a process that only reads the holder keeps the lock for a moment.
 const ATTEMPTS: u32 = 5;
 const ATTEMPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// A directory that nobody else writes to, until this is dropped.
+/// Exclusive write access to a directory until this is dropped.
 #[derive(Debug)]
 pub struct DirectoryLock {
     _file: File,
@@ -32,19 +33,19 @@ pub struct DirectoryLock {
 /// Why a directory cannot be locked.
 #[derive(Debug)]
 pub enum LockError {
-    /// Somebody else holds the lock: what the file says of that.
+    /// Another process holds the lock; the text is what the lock file says about it.
     Held(String),
-    /// There are no locks on this file system.
+    /// The file system does not support locks.
     Unsupported(DiskError),
-    /// The file cannot be written.
+    /// The lock file cannot be written.
     Disk(DiskError),
 }
 
 impl DirectoryLock {
-    /// Locks `directory`; `holder` is what others are told, in a few words.
+    /// Locks `directory`; `holder` is a short description shown to other processes.
     ///
     /// # Errors
-    /// If it is locked, or cannot be.
+    /// If the directory is locked, or cannot be locked.
     pub fn take(directory: &Path, holder: &str) -> Result<DirectoryLock, LockError> {
         let path = directory.join(LOCK_FILE);
         let mut options = OpenOptions::new();
@@ -62,12 +63,12 @@ impl DirectoryLock {
                 Err(TryLockError::Error(cause)) => return Err(failed(cause)),
             }
         }
-        // On a full disk it is a lock all the same.
+        // On a full disk the lock holds without the description.
         let _ = file.set_len(0).and_then(|()| writeln!(file, "{holder}"));
         Ok(DirectoryLock { _file: file })
     }
 
-    /// Who has locked `directory`, if anybody has; looking changes nothing.
+    /// Describes the process that has locked `directory`, if any. Changes nothing.
     pub fn holder(directory: &Path) -> Option<String> {
         let mut file = File::open(directory.join(LOCK_FILE)).ok()?;
         match file.try_lock_shared() {
@@ -79,14 +80,14 @@ impl DirectoryLock {
 
 fn holder_in(file: &mut File) -> String {
     let mut text = Vec::new();
-    // What cannot be read is not said.
+    // Unreadable contents are left out.
     let _ = file.take(HOLDER_BYTES_MAX).read_to_end(&mut text);
     let text = String::from_utf8_lossy(&text);
     let text: String = text.trim().chars().filter(|character| !character.is_control()).collect();
     if text.is_empty() { "which has not said who it is".to_owned() } else { text }
 }
 
-/// ENOLCK: a file system of the network whose locks nobody keeps.
+/// ENOLCK: a network file system without lock support.
 const ENOLCK: i32 = 37;
 
 fn is_unsupported(error: &io::Error) -> bool {

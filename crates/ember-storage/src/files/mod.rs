@@ -1,14 +1,14 @@
-//! The file layer: every read, write, sync, rename and removal of what ember keeps goes through a [`Disk`].
+//! The file layer: every read, write, sync, rename and removal of ember's files goes through a [`Disk`].
 //!
-//! [`OsDisk`] is the real one. [`SimulatedDisk`] keeps files in memory, forgets what was not synced when its power is
-//! cut, and fails where a test wants it to.
+//! [`OsDisk`] is the disk of the operating system. [`SimulatedDisk`] keeps files in memory, forgets what was not synced
+//! when its power is cut, and fails where a test wants it to.
 //!
-//! Writes name their offset, so that a caller that knows its last good length can write over what a failed write has
+//! Writes name their offset, so that a caller that knows its last good length can overwrite what a failed write has
 //! left. Nothing is known to be on the disk before [`StoredFile::sync`] (contents) and [`Disk::sync_directory`] (names)
-//! have succeeded. Once a sync of a handle has failed, the handle refuses to write and sync: the kernel may have dropped
-//! the pages and marked them clean, and the next sync would succeed without them (see P. Rebello and others, "Can
-//! Applications Recover from fsync Failures?", USENIX ATC 2020). What was not durable is to be written again through a
-//! handle that is opened anew.
+//! have succeeded. Once a sync of a handle has failed, the handle refuses to write and sync: the kernel may have
+//! dropped the pages and marked them clean, and the next sync would succeed without them (see P. Rebello and others,
+//! "Can Applications Recover from fsync Failures?", USENIX ATC 2020). Data that were not durable must be written again
+//! through a new handle.
 
 mod adapters;
 mod lock;
@@ -30,32 +30,32 @@ pub use os::OsDisk;
 pub use sectors::LostSector;
 pub use simulated::{Faults, SimulatedDisk, SyncHook};
 
-/// What was tried with a file.
+/// The operation on a file that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// To open one that is there.
+    /// Open an existing file.
     Open,
-    /// To create one, or empty the one of that name.
+    /// Create a file, or truncate the existing one.
     Create,
-    /// To read.
+    /// Read.
     Read,
-    /// To write.
+    /// Write.
     Write,
-    /// To shorten or lengthen.
+    /// Shorten or lengthen.
     Truncate,
-    /// To make what was written durable.
+    /// Make written data durable.
     Sync,
-    /// To rename.
+    /// Rename.
     Rename,
-    /// To remove.
+    /// Remove.
     Remove,
-    /// To create a directory.
+    /// Create a directory.
     CreateDirectory,
-    /// To make the names in a directory durable.
+    /// Make the names in a directory durable.
     SyncDirectory,
-    /// To list a directory.
+    /// List a directory.
     List,
-    /// To lock a directory.
+    /// Lock a directory.
     Lock,
 }
 
@@ -81,11 +81,11 @@ impl Display for Operation {
 /// An operation on a file failed.
 #[derive(Debug)]
 pub struct DiskError {
-    /// What was tried.
+    /// The operation.
     pub operation: Operation,
-    /// With which file or directory.
+    /// The file or directory.
     pub path: PathBuf,
-    /// Why it failed.
+    /// The cause.
     pub cause: io::Error,
 }
 
@@ -95,7 +95,7 @@ impl DiskError {
         DiskError { operation, path: path.to_owned(), cause }
     }
 
-    /// Whether there is no room: freeing some is enough to go on.
+    /// Whether the disk is full: freeing space is enough to continue.
     pub fn is_full(&self) -> bool {
         matches!(
             self.cause.kind(),
@@ -103,12 +103,12 @@ impl DiskError {
         )
     }
 
-    /// Whether the file or directory is not there.
+    /// Whether the file or directory does not exist.
     pub fn is_missing(&self) -> bool {
         self.cause.kind() == io::ErrorKind::NotFound
     }
 
-    /// What whoever runs the server can do about it.
+    /// Advice for the operator of the server.
     pub fn advice(&self) -> &'static str {
         match self.cause.kind() {
             _ if self.is_full() => "free space on that disk",
@@ -134,13 +134,13 @@ impl std::error::Error for DiskError {
 }
 
 impl From<DiskError> for io::Error {
-    /// The same error where only those of `std::io` can pass; [`disk_error`] gives it back.
+    /// Wraps the error where only errors of `std::io` can pass; [`disk_error`] unwraps it.
     fn from(error: DiskError) -> io::Error {
         io::Error::new(error.cause.kind(), error)
     }
 }
 
-/// The error of the disk inside one of `std::io`, or that one as an error of `operation` on `path`.
+/// Returns the disk error inside an error of `std::io`, or wraps that one as an error of `operation` on `path`.
 pub fn disk_error(error: io::Error, operation: Operation, path: &Path) -> DiskError {
     match error.downcast::<DiskError>() {
         Ok(error) => error,
@@ -148,27 +148,27 @@ pub fn disk_error(error: io::Error, operation: Operation, path: &Path) -> DiskEr
     }
 }
 
-/// A place for files.
+/// A file system.
 pub trait Disk: Debug + Send + Sync {
-    /// Opens a file that is there, for reading and writing.
+    /// Opens an existing file for reading and writing.
     ///
     /// # Errors
-    /// Those of the disk; so for all of these functions.
+    /// Those of the disk; the same holds for all functions of this trait.
     fn open(&self, path: &Path) -> Result<Arc<dyn StoredFile>, DiskError>;
 
-    /// Opens a file that is there, for reading only.
+    /// Opens an existing file for reading only.
     ///
     /// # Errors
     /// Those of the disk.
     fn open_to_read(&self, path: &Path) -> Result<Arc<dyn StoredFile>, DiskError>;
 
-    /// Creates a file, or empties the one of that name. The name is durable after [`Disk::sync_directory`].
+    /// Creates a file, or truncates the existing one. The name is durable after [`Disk::sync_directory`].
     ///
     /// # Errors
     /// Those of the disk.
     fn create(&self, path: &Path) -> Result<Arc<dyn StoredFile>, DiskError>;
 
-    /// Gives a file another name in one step; a file that had that name is gone.
+    /// Renames a file atomically, replacing any file with the new name.
     ///
     /// # Errors
     /// Those of the disk.
@@ -180,7 +180,7 @@ pub trait Disk: Debug + Send + Sync {
     /// Those of the disk.
     fn remove(&self, path: &Path) -> Result<(), DiskError>;
 
-    /// Creates a directory and those above it, if they are not there.
+    /// Creates a directory and its missing parents.
     ///
     /// # Errors
     /// Those of the disk.
@@ -199,30 +199,31 @@ pub trait Disk: Debug + Send + Sync {
     fn list(&self, path: &Path) -> Result<Vec<OsString>, DiskError>;
 }
 
-/// A file that is open. All functions may be called from any thread: a sync need not stop the one that writes.
+/// An open file. All functions may be called from any thread: a sync need not stop the writing thread.
 pub trait StoredFile: Debug + Send + Sync {
-    /// The name it was opened by.
+    /// The path it was opened with.
     fn path(&self) -> &Path;
 
     /// Its length in bytes.
     ///
     /// # Errors
-    /// Those of the disk; so for all of these functions.
+    /// Those of the disk; the same holds for all functions of this trait.
     fn size(&self) -> Result<u64, DiskError>;
 
-    /// What its owner, its group and others may do with it: the nine bits of POSIX.
+    /// The permissions of its owner, its group and others: the nine bits of POSIX.
     ///
     /// # Errors
     /// Those of the disk.
     fn permissions(&self) -> Result<u32, DiskError>;
 
-    /// Reads at `offset`; how many bytes came, 0 at the end.
+    /// Reads at `offset` and returns the number of bytes read, 0 at the end.
     ///
     /// # Errors
     /// Those of the disk.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, DiskError>;
 
-    /// As [`StoredFile::read_at`], if that needs no waiting for the disk: `None` if it may, or nobody can tell.
+    /// Like [`StoredFile::read_at`], but without waiting for the disk: returns `None` if that would be needed or is not
+    /// known.
     ///
     /// # Errors
     /// Those of the disk.
@@ -230,22 +231,22 @@ pub trait StoredFile: Debug + Send + Sync {
         Ok(None)
     }
 
-    /// Writes all of `bytes` at `offset`. After an error any part of them may be there.
+    /// Writes all of `bytes` at `offset`. After an error any part of them may be in the file.
     ///
     /// # Errors
-    /// Those of the disk, and that a sync of this handle has failed before.
+    /// Those of the disk, and if a sync of this handle has failed before.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError>;
 
-    /// Cuts or lengthens it to `len` bytes.
+    /// Shortens or lengthens the file to `len` bytes.
     ///
     /// # Errors
-    /// Those of the disk, and that a sync of this handle has failed before.
+    /// Those of the disk, and if a sync of this handle has failed before.
     fn set_size(&self, len: u64) -> Result<(), DiskError>;
 
     /// Makes what has been written before the call durable.
     ///
     /// # Errors
-    /// Those of the disk, and that a sync of this handle has failed before.
+    /// Those of the disk, and if a sync of this handle has failed before.
     fn sync(&self) -> Result<(), DiskError>;
 }
 

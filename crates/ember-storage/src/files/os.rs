@@ -12,10 +12,10 @@ use rustix::io::Errno;
 
 use super::{Disk, DiskError, Operation, StoredFile, refused_after_failed_sync};
 
-/// Files are for the server's user and its group to read, as those of Redis; what they hold is everything.
+/// Files are readable by the server's user and its group, as in Redis: they contain all data.
 pub(super) const MODE: u32 = 0o640;
 
-/// What of a file's mode says who may do what.
+/// The permission bits of a file's mode.
 const PERMISSIONS: u32 = 0o777;
 
 /// The file system.
@@ -83,7 +83,7 @@ impl Disk for OsDisk {
 struct OsFile {
     file: File,
     path: PathBuf,
-    /// Set once and never cleared; whoever reads it needs nothing else with it.
+    /// Set once and never cleared; readers need no other data ordered with it.
     sync_failed: AtomicBool,
 }
 
@@ -145,7 +145,7 @@ impl StoredFile for OsFile {
 
     fn sync(&self) -> Result<(), DiskError> {
         self.check(Operation::Sync)?;
-        // An fdatasync writes the length of a file too, and nothing else that is needed to read it.
+        // An fdatasync also writes the file's length, and no other metadata is needed to read it.
         self.file.sync_data().map_err(|cause| {
             self.sync_failed.store(true, Ordering::Release);
             self.error(Operation::Sync)(cause)

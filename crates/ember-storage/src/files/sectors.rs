@@ -1,31 +1,31 @@
-//! What a power cut leaves of a write that was not synced: zeros in the place of any of its sectors, or of the end of one
-//! whose write was not finished.
+//! Detects what a power cut leaves of a write that was not synced: zeros instead of any of its sectors, or at the end
+//! of a sector whose write was not finished.
 
-/// What reaches a disk as a whole or not at all.
+/// The size of a sector, which a disk writes completely or not at all.
 const SECTOR_BYTES: u64 = 512;
 
-/// A sector was lost if all of it that belongs to the write is zeros, or at least this many bytes at its end: that
-/// many written bytes are hardly ever zeros by chance.
+/// A sector counts as lost if all of it that belongs to the write is zeros, or at least this many bytes at its end: so
+/// many written bytes are unlikely to be zeros by chance.
 const ZEROS_MIN: u64 = 8;
 
-/// Looks through the bytes of a write, in order, for a sector that was lost.
+/// Scans the bytes of a write, in order, for a lost sector.
 #[derive(Debug)]
 pub struct LostSector {
-    /// The offset in the file of the next byte.
+    /// The file offset of the next byte.
     at: u64,
-    /// How many bytes of this sector there were, and how many of the last ones are zeros.
+    /// Bytes of the current sector so far, and how many of the last ones are zeros.
     bytes: u64,
     zeros: u64,
     is_found: bool,
 }
 
 impl LostSector {
-    /// For what begins at an offset of a file.
+    /// Creates a scanner for a write that begins at a file offset.
     pub fn new(at: u64) -> LostSector {
         LostSector { at, bytes: 0, zeros: 0, is_found: false }
     }
 
-    /// Looks at the next bytes.
+    /// Scans the next bytes.
     pub fn look(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let left = SECTOR_BYTES - self.at % SECTOR_BYTES;
@@ -42,7 +42,7 @@ impl LostSector {
         }
     }
 
-    /// Whether there was one, when all of the write was looked at.
+    /// Whether a sector was lost, once the whole write has been scanned.
     pub fn is_found(&self) -> bool {
         self.is_found || (self.bytes > 0 && self.zeros >= self.bytes.min(ZEROS_MIN))
     }

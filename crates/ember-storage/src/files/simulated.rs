@@ -1,9 +1,9 @@
 //! A disk in memory that forgets what was not synced and fails where a test wants it to.
 //!
-//! It is as unkind as POSIX allows. Until a file is synced, each sector written and each change of its length may reach
-//! the disk or not, independent of the others and of their order. Until a directory is synced, so may each creation,
-//! renaming and removal in it. A sync that fails leaves some of the sectors durable and forgets that the others were to
-//! be written, while reads go on showing them.
+//! It does the worst that POSIX allows. Until a file is synced, each sector written and each change of its length may
+//! reach the disk or not, independent of the others and of their order. Until a directory is synced, the same holds for
+//! each creation, renaming and removal in it. A failed sync makes some of the sectors durable and drops the pending
+//! writes of the others, while reads continue to show them.
 //!
 //! All choices follow from a seed.
 
@@ -19,10 +19,10 @@ use parking_lot::Mutex;
 
 use super::{Disk, DiskError, Operation, StoredFile, directory_of, refused_after_failed_sync};
 
-/// What reaches a disk as a whole or not at all.
+/// The size of a sector, which a disk writes completely or not at all.
 const SECTOR_BYTES: u64 = 512;
 
-/// Of all its files.
+/// Permissions of all its files.
 const PERMISSIONS: u32 = 0o640;
 
 const EIO: i32 = 5;
@@ -30,15 +30,15 @@ const ENOSPC: i32 = 28;
 const EROFS: i32 = 30;
 const ENOENT: i32 = 2;
 
-/// What a slow sync does before it takes effect: a test can make it wait there for whatever it wants.
+/// Called by a slow sync before it takes effect: a test can block it there.
 pub type SyncHook = Arc<dyn Fn(&Path) + Send + Sync>;
 
-/// What is to go wrong. Percentages are chances of each single operation.
+/// The faults to inject. Percentages are the probability for each single operation.
 #[derive(Clone, Default)]
 pub struct Faults {
-    /// Room for all files together, holes included; what does not fit is refused with ENOSPC after the part that does.
+    /// Capacity for all files together, holes included; a write that does not fit is cut there and ends with ENOSPC.
     pub capacity_bytes: Option<u64>,
-    /// Writes that end with EIO after a part of the bytes, which may be none.
+    /// Writes that end with EIO after part of the bytes, possibly none.
     pub write_error_percent: u32,
     /// Syncs of files that end with EIO.
     pub sync_error_percent: u32,
@@ -46,11 +46,11 @@ pub struct Faults {
     pub name_error_percent: u32,
     /// Reads that end with EIO.
     pub read_error_percent: u32,
-    /// Nothing can be created, written, synced, renamed or removed: EROFS.
+    /// No file can be created, written, synced, renamed or removed: EROFS.
     pub read_only: bool,
-    /// Syncs of files that call `slow_sync` first, while the disk goes on serving others.
+    /// Syncs of files that call `slow_sync` first, while the disk continues to serve other calls.
     pub slow_sync_percent: u32,
-    /// What those do.
+    /// The hook that those call.
     pub slow_sync: Option<SyncHook>,
 }
 
@@ -68,7 +68,7 @@ impl fmt::Debug for Faults {
     }
 }
 
-/// The disk. Clones are the same disk.
+/// The disk. Clones share its state.
 #[derive(Clone, Debug)]
 pub struct SimulatedDisk {
     state: Arc<Mutex<State>>,
@@ -79,9 +79,9 @@ struct State {
     choices: Choices,
     faults: Faults,
     inodes: BTreeMap<u64, Inode>,
-    /// What the names mean now.
+    /// The current meaning of each name.
     names: BTreeMap<PathBuf, u64>,
-    /// What they would mean if none of the pending changes were kept.
+    /// The meaning of each name if none of the pending changes were kept.
     durable_names: BTreeMap<PathBuf, u64>,
     pending_names: Vec<NameChange>,
     /// The number of the next inode, and of the next change of a file.
@@ -93,7 +93,7 @@ struct State {
 struct Inode {
     content: Vec<u8>,
     durable: Vec<u8>,
-    /// With ascending numbers.
+    /// Unsynced changes, in ascending order of their numbers.
     pending: Vec<(u64, Change)>,
 }
 
@@ -103,7 +103,7 @@ enum Change {
     Size(u64),
 }
 
-/// One step in a directory: `path` means `inode` from then on, and `gone` nothing.
+/// One change of a directory: `path` refers to `inode` from then on, and `gone` to nothing.
 #[derive(Clone, Debug)]
 struct NameChange {
     path: Option<(PathBuf, u64)>,
@@ -143,7 +143,7 @@ impl Change {
     }
 }
 
-/// Numbers that depend on a seed alone (splitmix64, Steele, Lea and Flood 2014).
+/// Pseudorandom choices that depend on the seed alone (splitmix64, Steele, Lea and Flood 2014).
 #[derive(Clone, Debug)]
 struct Choices(u64);
 
@@ -190,7 +190,7 @@ impl State {
         self.names.values().map(|inode| self.inodes[inode].content.len() as u64).sum()
     }
 
-    /// How many of `len` bytes at `offset` fit.
+    /// How many of `len` bytes at `offset` fit on the disk.
     fn room(&self, inode: u64, offset: u64, len: u64) -> u64 {
         let Some(capacity) = self.faults.capacity_bytes else { return len };
         let size = self.inodes[&inode].content.len() as u64;
@@ -218,7 +218,7 @@ impl State {
         }
     }
 
-    /// The sync of what has a number up to `until`. A failed one keeps only some of it.
+    /// Syncs the changes numbered up to `until`. A failing sync keeps only some of them.
     fn sync(&mut self, inode: u64, until: u64, fails: bool) {
         let State { inodes, choices, .. } = self;
         let Some(inode) = inodes.get_mut(&inode) else { return };
@@ -232,7 +232,7 @@ impl State {
 }
 
 impl SimulatedDisk {
-    /// An empty disk whose choices follow from `seed`.
+    /// Creates an empty disk whose choices follow from `seed`.
     pub fn new(seed: u64) -> SimulatedDisk {
         let state = State {
             choices: Choices(seed),
@@ -247,22 +247,22 @@ impl SimulatedDisk {
         SimulatedDisk { state: Arc::new(Mutex::new(state)) }
     }
 
-    /// From now on `faults` happen, and no others.
+    /// Replaces the faults to inject.
     pub fn set_faults(&self, faults: Faults) {
         self.state.lock().faults = faults;
     }
 
-    /// How many syncs of files have succeeded.
+    /// The number of successful syncs of files.
     pub fn syncs(&self) -> u64 {
         self.state.lock().syncs
     }
 
-    /// A disk with what would be left if the power were cut now; `seed` chooses what, among all that may be. This one
-    /// stays as it is.
+    /// Returns a disk with the contents that a power cut now would leave; `seed` selects one of the possible outcomes.
+    /// This disk is unchanged.
     pub fn after_power_cut(&self, seed: u64) -> SimulatedDisk {
         let state = self.state.lock();
         let mut choices = Choices(seed);
-        // Often all or nothing of what is pending is kept, else a part.
+        // All or none of the pending changes are often kept, otherwise some.
         let keep_percent = [0, 10, 50, 90, 100][choices.below(5) as usize];
         let mut names = state.durable_names.clone();
         for change in &state.pending_names {
@@ -374,7 +374,7 @@ impl Disk for SimulatedDisk {
         Ok(())
     }
 
-    /// Directories are there as soon as they are named, durably.
+    /// Directories exist durably as soon as they are created.
     fn create_directory(&self, path: &Path) -> Result<(), DiskError> {
         self.try_names(Operation::CreateDirectory, path)
     }
@@ -405,7 +405,7 @@ struct SimulatedFile {
     disk: SimulatedDisk,
     inode: u64,
     path: PathBuf,
-    /// Set once and never cleared; whoever reads it needs nothing else with it.
+    /// Set once and never cleared; readers need no other data ordered with it.
     sync_failed: AtomicBool,
 }
 
@@ -446,7 +446,7 @@ impl StoredFile for SimulatedFile {
         Ok(count)
     }
 
-    /// Of every second page one may have to wait for the disk.
+    /// Every second page may require waiting for the disk.
     fn read_ready(&self, offset: u64, buffer: &mut [u8]) -> Result<Option<usize>, DiskError> {
         const PAGE_BYTES: u64 = 4096;
         let page = offset / PAGE_BYTES;
@@ -476,7 +476,7 @@ impl StoredFile for SimulatedFile {
         let mut state = self.disk.state.lock();
         let percent = state.faults.write_error_percent;
         state.fail(percent, true).map_err(self.error(Operation::Truncate))?;
-        // Holes take room, too: a disk that has none for them says so later, and elsewhere.
+        // Holes take space, too: a disk without space for them would report it later, and elsewhere.
         if state.room(self.inode, 0, len) < len {
             return Err(self.error(Operation::Truncate)(io::Error::from_raw_os_error(ENOSPC)));
         }

@@ -1,4 +1,4 @@
-//! Records as they are stored: as they are, or in encrypted chunks.
+//! Records in stored form: plain, or in encrypted chunks.
 
 #[cfg(feature = "encryption")]
 use crate::encryption::{
@@ -9,27 +9,27 @@ use super::record::{self, Place, Record, RecordHead};
 use super::{HEAD_BYTES, UNIT_BYTES, padded};
 use crate::encryption::Encryption;
 
-/// How a segment begins that is not encrypted.
+/// The first bytes of an unencrypted segment.
 const MAGIC: &[u8; 8] = b"EMBERSEG";
 const VERSION: u8 = 1;
 
-/// A chunk for each record of a usual size. What a chunk adds is counted for each of them.
+/// A chunk is used for each record of a usual size, so each is charged this overhead.
 #[cfg(feature = "encryption")]
 const CHUNK_OVERHEAD: u64 = STORED_BYTES_MIN as u64;
 
-/// Puts the records of one segment into bytes.
+/// Encodes the records of one segment.
 #[derive(Debug)]
 pub(super) enum Encoder {
     Plain,
     #[cfg(feature = "encryption")]
     Sealed {
         sealer: Sealer,
-        /// The record before it is encrypted.
+        /// The record before encryption.
         plain: Vec<u8>,
     },
 }
 
-/// Gets the records of one segment out of bytes.
+/// Decodes the records of one segment.
 #[derive(Debug)]
 pub(super) enum Decoder {
     Plain,
@@ -37,18 +37,18 @@ pub(super) enum Decoder {
     Sealed(Opener),
 }
 
-/// What the beginning of a record tells of its length.
+/// The length of a record, determined from its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// This many bytes must be there to tell.
+    /// This many bytes are needed to determine it.
     Needs(usize),
-    /// It takes this many bytes of the file.
+    /// The record takes this many bytes of the file.
     Stored(u64),
-    /// There is none, or its beginning is damaged.
+    /// There is no record, or its beginning is damaged.
     Unknown,
 }
 
-/// What a new segment begins with, and what writes and reads its records.
+/// Creates the encoder, the decoder and the head of a new segment.
 pub(super) fn begin(encryption: &Encryption) -> (Encoder, Decoder, Vec<u8>) {
     #[cfg(feature = "encryption")]
     if let Some(keys) = encryption.keys() {
@@ -66,7 +66,7 @@ pub(super) fn begin(encryption: &Encryption) -> (Encoder, Decoder, Vec<u8>) {
     (Encoder::Plain, Decoder::Plain, bytes)
 }
 
-/// How many bytes a record of `len` bytes takes in a file.
+/// The number of bytes that a record of `len` bytes takes in a file.
 pub(super) fn stored_bytes(encryption: &Encryption, len: usize) -> u64 {
     #[cfg(feature = "encryption")]
     if encryption.is_on() {
@@ -82,7 +82,7 @@ fn sealed_bytes(len: u64) -> u64 {
 }
 
 impl Encoder {
-    /// Adds a record for `place`, of [`record::record_bytes`], to `out`.
+    /// Appends a record for `place`, whose length [`record::record_bytes`] has returned, to `out`.
     pub(super) fn put(&mut self, place: Place, head: &RecordHead<'_>, value: &[u8], out: &mut Vec<u8>) {
         match self {
             Encoder::Plain => record::encode(place, head, value, out),
@@ -99,7 +99,7 @@ impl Encoder {
 }
 
 impl Decoder {
-    /// How long the record is that begins with `begin`.
+    /// Determines the length of the record that begins with `begin`.
     pub(super) fn extent(&self, place: Place, begin: &[u8]) -> Extent {
         match self {
             Decoder::Plain if begin.len() < record::PREFIX_BYTES => Extent::Needs(record::PREFIX_BYTES),
@@ -111,8 +111,8 @@ impl Decoder {
         }
     }
 
-    /// Decrypts the record that `stored` holds to its beginning; how many bytes it has. None if they are not what was
-    /// written there; what `stored` holds then is nothing.
+    /// Decrypts the record in `stored` to the beginning of that buffer and returns its length. None if it is not what
+    /// was written there; the contents of `stored` are then undefined.
     pub(super) fn unseal(&self, place: Place, stored: &mut [u8]) -> Option<usize> {
         match self {
             Decoder::Plain => record::intact_len(place, stored),
@@ -124,23 +124,23 @@ impl Decoder {
         }
     }
 
-    /// The record that `stored` holds; it is decrypted in place. None if that is not what was written there.
+    /// Decrypts the record in `stored` in place and parses it. None if it is not what was written there.
     pub(super) fn open<'b>(&self, place: Place, stored: &'b mut [u8]) -> Option<Record<'b>> {
         let len = self.unseal(place, stored)?;
         record::parse(&stored[..len])
     }
 
-    /// Whether [`Decoder::extent`] of a record tells where the next one is even if this one is damaged.
+    /// Whether [`Decoder::extent`] locates the next record even if this one is damaged.
     pub(super) fn has_checked_extents(&self) -> bool {
         matches!(self, Decoder::Plain)
     }
 }
 
-/// Decrypts the chunks of a record to the beginning of `stored`; how many bytes.
+/// Decrypts the chunks of a record to the beginning of `stored` and returns the number of bytes.
 #[cfg(feature = "encryption")]
 fn unseal(opener: &Opener, place: Place, stored: &mut [u8]) -> Option<usize> {
     let (mut from, mut to) = (0, 0);
-    // The chunks behind the first are those that fill what the record says that it is long.
+    // The chunks after the first one fill up the length that the record states.
     let mut len = usize::MAX;
     while to < len {
         let parts = chunk_parts(place, from, stored)?;
@@ -155,7 +155,7 @@ fn unseal(opener: &Opener, place: Place, stored: &mut [u8]) -> Option<usize> {
     (to == len).then_some(len)
 }
 
-/// The head of the chunk of a record's bytes from `from` on, if it was written for that place.
+/// Returns the chunk head at byte `from` of a record, if it was written for that place.
 #[cfg(feature = "encryption")]
 fn chunk_parts(place: Place, from: usize, stored: &[u8]) -> Option<ChunkParts> {
     let parts = ChunkParts::of(stored.get(from..)?.first_chunk::<CHUNK_HEAD_BYTES>()?);

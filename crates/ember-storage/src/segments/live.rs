@@ -1,7 +1,7 @@
-//! How many bytes of each segment somebody still points to.
+//! Referenced (live) bytes of each segment.
 //!
-//! Counters without a lock, so that an entry can be discounted where it leaves, behind whatever lock it stands. A counter
-//! orders nothing: who finds a segment empty takes it from the table under a lock.
+//! Counters without a lock, so that an entry can subtract its record wherever it is removed, under whatever lock. A
+//! counter orders nothing: a thread that finds a segment empty removes it from the table under a lock.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::location::{Location, SegmentNumber};
 use super::{HEAD_BYTES, UNIT_BYTES};
 
-/// Counters are made by the block, since few of the numbers are in use.
+/// Counters are allocated in blocks, because few of the numbers are in use.
 const BLOCK: usize = 1024;
 const BLOCKS: usize = SegmentNumber::COUNT as usize / BLOCK;
 
@@ -29,13 +29,13 @@ impl Default for LiveBytes {
 }
 
 impl LiveBytes {
-    /// Nobody points to the record at `at` any more. To be said once for each record that was appended.
+    /// Subtracts the record at `at`, which is no longer referenced. Must be called once for each appended record.
     pub fn discount(&self, at: Location) {
         let counter = self.counter(at.segment());
         let Some(stored) = at.stored_bytes() else { return counter.store(0, Ordering::Relaxed) };
         let units = (stored / UNIT_BYTES) as u32;
-        // What would be less than nothing is a record that was discounted twice: its segment goes early, and reading
-        // another of its records says that it is gone.
+        // A counter below zero means that a record was subtracted twice: its segment is removed early, and reads of its
+        // other records return an error.
         let before =
             counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |live| live.checked_sub(units));
         debug_assert!(before.is_ok(), "{at:?} is discounted once");
@@ -54,7 +54,7 @@ impl LiveBytes {
         self.counter(at.segment()).fetch_add((stored / UNIT_BYTES) as u32, Ordering::Relaxed);
     }
 
-    /// The number is used for another segment.
+    /// Resets the counter for a new segment with this number.
     pub(super) fn begin(&self, segment: SegmentNumber) {
         self.counter(segment).store(0, Ordering::Relaxed);
     }

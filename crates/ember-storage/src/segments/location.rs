@@ -1,10 +1,11 @@
-//! Where a record is: eight bytes that an entry keeps in the place of its value.
+//! The location of a record: eight bytes that an entry stores instead of its value.
 //!
 //! ```text
 //! 20 bits segment | 22 bits offset in units of 16 bytes | 22 bits stored length in such units
 //! ```
 //!
-//! A length of 0 means all of the segment behind its head: a record that is larger than a segment has one of its own.
+//! A length of 0 means the whole segment after its head: a record that is larger than a segment has a segment to
+//! itself.
 
 use std::fmt;
 
@@ -17,7 +18,7 @@ const PLACE_MASK: u64 = (1 << PLACE_BITS) - 1;
 const _: () = assert!(SEGMENT_BITS + 2 * PLACE_BITS == 64);
 const _: () = assert!(SEGMENT_BYTES == UNIT_BYTES << PLACE_BITS);
 
-/// The number of a segment, used again when all numbers have been used.
+/// The number of a segment, reused when all numbers have been used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SegmentNumber(u32);
 
@@ -41,12 +42,13 @@ impl fmt::Display for SegmentNumber {
     }
 }
 
-/// Where a record is.
+/// The location of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Location(u64);
 
 impl Location {
-    /// Of a record of `stored` bytes at `offset`, both multiples of the unit; longer ones than a segment are alone there.
+    /// Creates the location of a record of `stored` bytes at `offset`, both multiples of the unit. A record longer than
+    /// a segment is alone in its segment.
     pub(super) fn new(segment: SegmentNumber, offset: u64, stored: u64) -> Location {
         debug_assert!(offset.is_multiple_of(UNIT_BYTES) && stored.is_multiple_of(UNIT_BYTES));
         let units = if stored > SEGMENT_BYTES - HEAD_BYTES { 0 } else { stored / UNIT_BYTES };
@@ -54,13 +56,13 @@ impl Location {
         Location((u64::from(segment.get()) << (2 * PLACE_BITS)) | place)
     }
 
-    /// What [`Location::to_bits`] has said. Any other bits are a place without a record, or with another's: reading says so,
-    /// or gives a record with another key.
+    /// Restores a location from [`Location::to_bits`]. Other bits denote a place without a record, or with another
+    /// key's: reading returns an error, or a record with that other key.
     pub fn from_bits(bits: u64) -> Location {
         Location(bits)
     }
 
-    /// As eight bytes.
+    /// The location as eight bytes.
     pub fn to_bits(self) -> u64 {
         self.0
     }
@@ -75,7 +77,7 @@ impl Location {
         ((self.0 >> PLACE_BITS) & PLACE_MASK) * UNIT_BYTES
     }
 
-    /// How many bytes of the file the record takes; None if all behind the head.
+    /// The number of bytes that the record takes in the file; None if it takes all after the head.
     pub fn stored_bytes(self) -> Option<u64> {
         let units = self.0 & PLACE_MASK;
         (units > 0).then_some(units * UNIT_BYTES)

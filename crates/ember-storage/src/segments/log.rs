@@ -1,4 +1,4 @@
-//! The log itself: appending, reading, writing buffers, removing segments.
+//! The segment log: appending, reading, writing buffers, removing segments.
 
 use std::collections::HashMap;
 use std::fmt::{self, Display};
@@ -19,49 +19,49 @@ use super::{BUFFER_BYTES, HEAD_BYTES, segment_bytes};
 use crate::encryption::Encryption;
 use crate::files::{Disk, DiskError};
 
-/// How the names of segments begin and end; between stands the number since the start.
+/// Prefix and suffix of segment names; between them is the number since the start.
 const NAME_PREFIX: &str = "segment-";
 const NAME_SUFFIX: &str = ".tier";
 
-/// Where a log is, and how much it may take.
+/// The directory of a log and its limits.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
-    /// The directory of the segments: this log's alone.
+    /// The directory of the segments, used by this log alone.
     pub directory: PathBuf,
-    /// Bytes that all files may take. What is moved may take one segment more.
+    /// The limit for all files, in bytes. Moved records may exceed it by one segment.
     pub limit_bytes: u64,
     /// Whether the files are encrypted, and with which key.
     pub encryption: Encryption,
 }
 
-/// Who appends.
+/// The reason for an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// Who needs room below the limit.
+    /// A demotion: it needs space below the limit.
     Demoted,
-    /// Who makes room by it: a segment above the limit is for that.
+    /// A move, which frees space: one segment above the limit is reserved for it.
     Moved,
 }
 
-/// Which buffers are to be written.
+/// The buffers to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// Full ones.
+    /// Full buffers.
     Full,
-    /// The one that is filled, too.
+    /// Full buffers and the open one.
     All,
 }
 
-/// Why nothing was appended.
+/// Why a record was not appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFull {
-    /// Buffers are to be written first.
+    /// Buffers must be written first.
     Buffers,
-    /// The files have reached the limit.
+    /// The files have reached their limit.
     Limit,
-    /// A write has failed and has not been made good.
+    /// A write has failed and has not succeeded since.
     Failing,
-    /// The record is longer than a record can be.
+    /// The record exceeds the maximum length.
     TooLarge,
 }
 
@@ -78,10 +78,10 @@ impl Display for LogFull {
 
 impl std::error::Error for LogFull {}
 
-/// Buffers could not be written. What is in them can be read as before.
+/// Buffers could not be written. Their records can still be read.
 #[derive(Debug)]
 pub struct WriteFailed {
-    /// What the disk said.
+    /// The error of the disk.
     pub cause: DiskError,
 }
 
@@ -102,14 +102,14 @@ impl std::error::Error for WriteFailed {
 pub enum ReadError {
     /// The disk failed.
     Disk(DiskError),
-    /// What is there is not what was written.
+    /// The bytes differ from what was written.
     Damaged {
-        /// In which file.
+        /// The file.
         path: PathBuf,
-        /// Where the record begins.
+        /// The offset of the record.
         offset: u64,
     },
-    /// The segment has been removed, or there never was a record.
+    /// The segment has been removed, or the record never existed.
     Gone,
 }
 
@@ -127,31 +127,31 @@ impl Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// A segment as it is now.
+/// The current state of a segment.
 #[derive(Clone, Copy, Debug)]
 pub struct SegmentInfo {
-    /// Which.
+    /// Its number.
     pub number: SegmentNumber,
     /// Bytes of its file, with those not written yet.
     pub stored_bytes: u64,
-    /// Bytes of records that somebody points to.
+    /// Bytes of referenced records.
     pub live_bytes: u64,
-    /// Nothing is appended to it any more.
+    /// Whether it accepts no further records.
     pub is_sealed: bool,
 }
 
-/// Figures of a log.
+/// Statistics of a log.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LogStatistics {
-    /// Segments, without those that are removed and only held.
+    /// Number of segments, without removed ones that are still in use.
     pub segments: u64,
-    /// Bytes of all files, with those not written yet and those that are only held.
+    /// Bytes of all files, with those not written yet and those of removed segments still in use.
     pub stored_bytes: u64,
-    /// Bytes of records that somebody points to.
+    /// Bytes of referenced records.
     pub live_bytes: u64,
-    /// Memory of the buffers.
+    /// Memory of the buffers, in bytes.
     pub buffer_bytes: u64,
-    /// What the files may take.
+    /// The limit for the files, in bytes.
     pub limit_bytes: u64,
     /// Bytes of records appended by [`Room::Demoted`] since the start, as stored.
     pub demoted_bytes: u64,
@@ -171,12 +171,12 @@ struct Counters {
     write_errors: AtomicU64,
 }
 
-/// Where the next record goes.
+/// The place of the next record.
 #[derive(Debug, Default)]
 struct Tail {
     open: Option<(Arc<Segment>, Encoder)>,
     buffers: Buffers,
-    /// A write has failed since the last that did not.
+    /// Whether the last write failed.
     is_failing: bool,
     next_number: u32,
     next_sequence: u64,
@@ -187,26 +187,26 @@ struct Tail {
 /// Locks are taken in this order: writing, tail, the table of segments, a segment's buffers, a buffer.
 #[derive(Debug)]
 pub struct SegmentLog {
-    // Fixed from the beginning.
+    // Fixed at creation.
     files: OpenFiles,
     directory: PathBuf,
     encryption: Encryption,
     live: Arc<LiveBytes>,
-    // Behind locks.
-    /// Who has it writes buffers or removes segments: it is kept while the disk works, unlike all others. Segments that are
-    /// removed and whose files may still be there.
+    // Protected by locks.
+    /// Held while buffers are written or segments removed, and, unlike all other locks, during disk I/O. Contains
+    /// removed segments whose files may still exist.
     writing: Mutex<Vec<Arc<Segment>>>,
     tail: Mutex<Tail>,
     table: RwLock<HashMap<SegmentNumber, Arc<Segment>>>,
-    // Shared.
+    // Shared without a lock.
     limit_bytes: AtomicU64,
-    /// Of all segments, with those that are removed and not freed.
+    /// Of all segments, including removed ones that are not freed yet.
     stored_bytes: AtomicU64,
     counters: Counters,
 }
 
 impl SegmentLog {
-    /// An empty log. What another process has left in the directory is removed.
+    /// Opens an empty log. Files that another process has left in the directory are removed.
     ///
     /// # Errors
     /// Those of the disk.
@@ -231,20 +231,21 @@ impl SegmentLog {
         })
     }
 
-    /// The live bytes of its segments: [`SegmentLog::append`] adds to them, whoever forgets a location discounts it.
+    /// The live bytes of its segments: [`SegmentLog::append`] adds to them, and the owner of a location subtracts it
+    /// when it drops it.
     pub fn live(&self) -> &Arc<LiveBytes> {
         &self.live
     }
 
-    /// From now on the files may take this much.
+    /// Sets the limit for the files.
     pub fn set_limit(&self, bytes: u64) {
         self.limit_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Appends a record to a buffer: it can be read at once. The disk is not asked.
+    /// Appends a record to a buffer, from which it can be read at once. The disk is not accessed.
     ///
     /// # Errors
-    /// If there is no room.
+    /// If there is no space.
     pub fn append(&self, head: &RecordHead<'_>, value: &[u8], room: Room) -> Result<Location, LogFull> {
         let len = record::record_bytes(head, value).ok_or(LogFull::TooLarge)?;
         let stored = codec::stored_bytes(&self.encryption, len);
@@ -271,7 +272,7 @@ impl SegmentLog {
         Ok(at)
     }
 
-    /// The segment and its end, which are those of the buffer that is filled, with room for `stored` bytes.
+    /// Returns the open segment and its end, with a buffer that has space for `stored` bytes there.
     fn make_room(&self, tail: &mut Tail, stored: u64, room: Room) -> Result<(Arc<Segment>, u64), LogFull> {
         let limit = self.limit_bytes.load(Ordering::Relaxed);
         let segment_bytes = segment_bytes(limit);
@@ -297,11 +298,11 @@ impl SegmentLog {
         self.begin_segment(tail, stored, segment_bytes).ok_or(LogFull::Buffers)
     }
 
-    /// A new segment, with a buffer that has its head; None if there are too many buffers.
+    /// Begins a new segment, with a buffer that contains its head; None if there are too many buffers.
     fn begin_segment(&self, tail: &mut Tail, stored: u64, segment_bytes: u64) -> Option<(Arc<Segment>, u64)> {
         let mut table = self.table.write();
         let mut number = SegmentNumber::new(tail.next_number);
-        // A table of all numbers would be 64 TiB of segments: the limit of the disk comes first.
+        // All numbers in use would mean 64 TiB of segments: the disk's limit is reached first.
         while table.contains_key(&number) {
             number = SegmentNumber::new(number.get() + 1);
         }
@@ -327,20 +328,21 @@ impl SegmentLog {
         Some((segment, HEAD_BYTES))
     }
 
-    /// What is appended next begins a new segment.
+    /// Seals the open segment: the next record begins a new one.
     pub fn seal(&self) {
         if let Some((segment, _)) = self.tail.lock().open.take() {
             segment.seal();
         }
     }
 
-    /// Whether [`SegmentLog::write_buffers`] has something to do for [`Which::Full`].
+    /// Whether [`SegmentLog::write_buffers`] with [`Which::Full`] has something to write.
     pub fn has_full_buffer(&self) -> bool {
         self.tail.lock().buffers.has_full()
     }
 
-    /// Writes buffers, oldest first; how many bytes. Appending goes on meanwhile. After an error the buffers are as before,
-    /// and nothing is appended until this has succeeded or [`SegmentLog::take_back`] has emptied them.
+    /// Writes buffers, oldest first, and returns the number of bytes. Records can be appended meanwhile. After an error
+    /// the buffers are unchanged, and nothing is appended until this function has succeeded or
+    /// [`SegmentLog::take_back`] has emptied them.
     ///
     /// # Errors
     /// Those of the disk.
@@ -368,13 +370,14 @@ impl SegmentLog {
         Ok(written)
     }
 
-    /// Gives back every record that is only in a buffer, and forgets them: whoever pointed there must not do so any more
-    /// when `each` has returned for the last one. Then records can be appended again. They are not discounted by this.
+    /// Passes every record that exists only in a buffer to `each`, and discards them. When `each` has returned for the
+    /// last one, no reference to them may remain. Then records can be appended again. This does not subtract them from
+    /// the live bytes.
     pub fn take_back(&self, each: &mut dyn FnMut(Location, Record<'_>)) {
         let _writing = self.writing.lock();
         let buffers = {
             let mut tail = self.tail.lock();
-            // Nothing may come in behind what is given back.
+            // No record may be appended after those that are taken back.
             tail.is_failing = true;
             tail.buffers.all()
         };
@@ -397,7 +400,7 @@ impl SegmentLog {
         tail.buffers.discard(None);
         for (segment, buffer) in buffers.iter().rev() {
             segment.drop_buffer(buffer);
-            // What is behind the last written buffer of a segment is nothing.
+            // The rest of a segment after its last written buffer is discarded.
             let end = if segment.is_created() { buffer.offset } else { 0 };
             self.stored_bytes.fetch_sub(segment.end() - end, Ordering::Relaxed);
             segment.set_end(end);
@@ -417,15 +420,15 @@ impl SegmentLog {
     /// Reads the record at a location, into `buffer`.
     ///
     /// # Errors
-    /// If it cannot be read, or is not what was written.
+    /// If it cannot be read, or differs from what was written.
     pub fn read<'b>(&self, at: Location, buffer: &'b mut Vec<u8>) -> Result<Record<'b>, ReadError> {
         self.read_with(at, buffer, Patience::Waits)?.ok_or(ReadError::Gone)
     }
 
-    /// As [`SegmentLog::read`], if that needs no waiting for the disk: `None` if it may.
+    /// Like [`SegmentLog::read`], but without waiting for the disk: returns `None` if that may be needed.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`SegmentLog::read`].
     pub fn read_ready<'b>(
         &self,
         at: Location,
@@ -465,7 +468,7 @@ impl SegmentLog {
         self.segment(at.segment()).is_ok_and(|segment| segment.is_buffered(at.offset()))
     }
 
-    /// The segments, those that are removed left out, in no order.
+    /// The segments that are not removed, in no particular order.
     pub fn segments(&self) -> Vec<SegmentInfo> {
         let table = self.table.read();
         let there = table.values().filter(|segment| !segment.is_removed());
@@ -481,7 +484,7 @@ impl SegmentLog {
         }
     }
 
-    /// The sealed and written segment with the least share of live bytes, if that is below `percent`.
+    /// Returns the sealed and written segment with the smallest share of live bytes, if that is below `percent`.
     pub fn choose(&self, percent: u64) -> Option<SegmentNumber> {
         let table = self.table.read();
         let ready = table.values().filter(|segment| {
@@ -495,7 +498,7 @@ impl SegmentLog {
         (share < percent * 10_000).then_some(number)
     }
 
-    /// The records of a segment in order, live or not. It is to be sealed, or the end is where it is now.
+    /// Returns the records of a segment in order, live or not. If it is not sealed, its current end is the end.
     ///
     /// # Errors
     /// If there is no such segment.
@@ -503,15 +506,15 @@ impl SegmentLog {
         Ok(Records::new(&self.files, self.segment(segment)?))
     }
 
-    /// Removes a segment. Nobody may point there.
+    /// Removes a segment. It must be unreferenced.
     ///
     /// # Errors
-    /// Those of the disk; it is tried again with the next that is removed.
+    /// Those of the disk; the removal is retried with the next one.
     pub fn remove(&self, segment: SegmentNumber) -> Result<(), DiskError> {
         self.remove_some(|info| info.number == segment).map(|_| ())
     }
 
-    /// Removes the sealed segments without live bytes, as [`SegmentLog::remove`] does; how many.
+    /// Removes the sealed segments without live bytes, like [`SegmentLog::remove`], and returns their number.
     ///
     /// # Errors
     /// Those of the disk.
@@ -519,7 +522,7 @@ impl SegmentLog {
         self.remove_some(|info| info.is_sealed && info.live_bytes == 0)
     }
 
-    /// Removes all segments, as [`SegmentLog::remove`] does. Nobody may append meanwhile.
+    /// Removes all segments, like [`SegmentLog::remove`]. No record may be appended meanwhile.
     ///
     /// # Errors
     /// Those of the disk.
@@ -527,7 +530,7 @@ impl SegmentLog {
         self.remove_some(|_| true).map(|_| ())
     }
 
-    /// Removes segments, and those that could not be removed before; how many of the former.
+    /// Removes the chosen segments, and those that could not be removed before; returns the number of the former.
     fn remove_some(&self, is_chosen: impl Fn(&SegmentInfo) -> bool) -> Result<usize, DiskError> {
         let mut removed = self.writing.lock();
         let mut count = 0;
@@ -559,7 +562,7 @@ impl SegmentLog {
         failed.map_or(Ok(count), Err)
     }
 
-    /// Its figures.
+    /// Returns the statistics of the log.
     pub fn statistics(&self) -> LogStatistics {
         let segments = self.segments();
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -584,7 +587,7 @@ fn is_segment_name(name: &str) -> bool {
 
 impl Drop for SegmentLog {
     fn drop(&mut self) {
-        // It is a cache: nobody can read it after this. What stays is removed when it is opened again.
+        // The log is a cache: its files cannot be used after this. Those that remain are removed at the next open.
         for segment in self.table.get_mut().values() {
             let _ = self.files.disk.remove(&segment.path);
         }

@@ -1,22 +1,22 @@
-//! A record as bytes: written for a place, and read back only from there.
+//! A record as bytes: encoded for a place, and accepted only there.
 
 use crc_fast::{CrcAlgorithm, Digest};
 
-/// Length and the two checksums.
+/// Length of a record's prefix in bytes: the length field and the two checksums.
 pub(super) const PREFIX_BYTES: usize = 12;
 
-/// The number of a database, the kind and the shortest length of a key.
+/// The database number, the kind and the shortest key length.
 const FIXED_BYTES: usize = 6;
 
-/// The longest length of a key as LEB128 of 32 bits.
+/// The maximum size of a key length: 32 bits as LEB128.
 const KEY_LEN_BYTES_MAX: usize = 5;
 
-/// What a record says beside its value.
+/// The fields of a record other than its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordHead<'a> {
     /// The database of the key.
     pub database: u32,
-    /// What the value's bytes are: for whoever appends it to know.
+    /// The format of the value, defined by the appender.
     pub kind: u8,
     /// The key.
     pub key: &'a [u8],
@@ -25,13 +25,13 @@ pub struct RecordHead<'a> {
 /// A record that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// What it says beside its value.
+    /// The fields other than its value.
     pub head: RecordHead<'a>,
     /// The value.
     pub value: &'a [u8],
 }
 
-/// Where a record stands, for good: numbers of segments are used again, these are not.
+/// The permanent identity of a record's place: segment numbers are reused, these sequence numbers are not.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) sequence: u64,
@@ -72,7 +72,7 @@ fn leb128(mut number: u32, out: &mut [u8; KEY_LEN_BYTES_MAX]) -> &[u8] {
     }
 }
 
-/// The number at the beginning of `bytes`, and what is behind it.
+/// Reads the number at the beginning of `bytes`; returns it and the rest.
 fn read_leb128(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let mut number = 0_u64;
     for (index, &byte) in bytes.iter().take(KEY_LEN_BYTES_MAX).enumerate() {
@@ -84,17 +84,17 @@ fn read_leb128(bytes: &[u8]) -> Option<(u32, &[u8])> {
     None
 }
 
-/// How many bytes a record has; None if it is longer than one can be.
+/// The length of a record; None if it exceeds the maximum.
 pub(super) fn record_bytes(head: &RecordHead<'_>, value: &[u8]) -> Option<usize> {
     let key_len = u32::try_from(head.key.len()).ok()?;
     let behind = FIXED_BYTES - 1 + leb128(key_len, &mut [0; KEY_LEN_BYTES_MAX]).len();
     let behind = behind.checked_add(head.key.len())?.checked_add(value.len())?;
-    // The bytes of a segment are counted in 32 bits of units, and so is the length here in bytes.
+    // The bytes of a segment are counted in 32 bits of units, and the length here in 32 bits of bytes.
     u32::try_from(behind + PREFIX_BYTES + super::HEAD_BYTES as usize).ok()?;
     Some(behind + PREFIX_BYTES)
 }
 
-/// Adds a record to `out`, that [`record_bytes`] has told the length of.
+/// Appends a record to `out`, whose length [`record_bytes`] has returned.
 pub(super) fn encode(place: Place, head: &RecordHead<'_>, value: &[u8], out: &mut Vec<u8>) {
     let begin = out.len();
     out.extend_from_slice(&[0; PREFIX_BYTES]);
@@ -109,7 +109,7 @@ pub(super) fn encode(place: Place, head: &RecordHead<'_>, value: &[u8], out: &mu
     out[begin..begin + PREFIX_BYTES].copy_from_slice(&prefix);
 }
 
-/// How many bytes the record has that begins with `bytes`; None if none begins there.
+/// Returns the length of the record that begins with `bytes`; None if none begins there.
 pub(super) fn len_at(place: Place, bytes: &[u8]) -> Option<usize> {
     let (len, rest) = bytes.split_first_chunk::<4>()?;
     let (check, _) = rest.split_first_chunk::<4>()?;
@@ -117,14 +117,15 @@ pub(super) fn len_at(place: Place, bytes: &[u8]) -> Option<usize> {
     (behind >= FIXED_BYTES && *check == place.check_of_len(*len)).then_some(PREFIX_BYTES + behind)
 }
 
-/// How many bytes the record has that `bytes` begin with; None if they do not, or it is not what was written.
+/// Returns the length of the record at the beginning of `bytes`; None if there is none, or it differs from what was
+/// written.
 pub(super) fn intact_len(place: Place, bytes: &[u8]) -> Option<usize> {
     let len = len_at(place, bytes)?;
     let body = bytes.get(PREFIX_BYTES..len)?;
     (bytes[8..PREFIX_BYTES] == place.check_of(body)).then_some(len)
 }
 
-/// The record of [`intact_len`] bytes; None if nobody can have written it.
+/// Parses a record of [`intact_len`] bytes; None if it cannot be the output of [`encode`].
 pub(super) fn parse(bytes: &[u8]) -> Option<Record<'_>> {
     let body = bytes.get(PREFIX_BYTES..)?;
     let (database, rest) = body.split_first_chunk::<4>()?;

@@ -9,15 +9,15 @@ use super::record::{self, Record};
 use super::segment::{OpenFiles, Patience, Segment};
 use super::{HEAD_BYTES, UNIT_BYTES};
 
-/// Read at once.
+/// Bytes read at a time.
 const WINDOW_BYTES: usize = 1 << 20;
 
-/// Reads the records of a segment in order. What is damaged is one error, and the records behind it follow.
+/// Reads the records of a segment in order. A damaged record is one error, and the records after it follow.
 #[derive(Debug)]
 pub struct Records<'l> {
     files: &'l OpenFiles,
     segment: Arc<Segment>,
-    /// Where the next record begins.
+    /// The offset of the next record.
     offset: u64,
     end: u64,
     window: Vec<u8>,
@@ -31,7 +31,7 @@ impl<'l> Records<'l> {
         Records { files, segment, offset: HEAD_BYTES, end, window: Vec::new(), window_offset: 0 }
     }
 
-    /// The next record and where it is; None at the end.
+    /// Returns the next record and its location; None at the end.
     pub fn next_record(&mut self) -> Option<Result<(Location, Record<'_>), ReadError>> {
         if self.offset >= self.end {
             return None;
@@ -49,7 +49,7 @@ impl<'l> Records<'l> {
         let from = (begin - self.window_offset) as usize;
         let bytes = &mut self.window[from..from + stored as usize];
         let Some(len) = self.segment.decoder.unseal(self.segment.place(begin), bytes) else {
-            // What could not be decrypted is not there any more.
+            // A failed decryption has overwritten the window.
             self.window.clear();
             if self.segment.decoder.has_checked_extents() {
                 self.offset += stored;
@@ -63,7 +63,7 @@ impl<'l> Records<'l> {
         Some(record.map(|record| (at, record)).ok_or(damaged))
     }
 
-    /// How long the record is that begins here, with all of it in the window; None if none does.
+    /// Determines the length of the record that begins here and loads it into the window; None if none begins here.
     fn extent_here(&mut self) -> Result<Option<u64>, ReadError> {
         let mut needed = UNIT_BYTES;
         loop {
@@ -80,7 +80,7 @@ impl<'l> Records<'l> {
         }
     }
 
-    /// Goes to the next place where a record begins.
+    /// Advances to the next place where a record begins.
     fn find_next(&mut self) -> Result<(), ReadError> {
         loop {
             self.offset += UNIT_BYTES;
@@ -90,7 +90,8 @@ impl<'l> Records<'l> {
         }
     }
 
-    /// Whether the window has `len` bytes from the offset on: it is moved there if need be.
+    /// Ensures that the window has `len` bytes from the offset on, and moves it if needed; false if the segment ends
+    /// before.
     fn fill(&mut self, len: u64) -> Result<bool, ReadError> {
         if self.offset + len > self.end {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! One segment: its file, and the buffers that are not written to it yet.
+//! A segment: its file, and its buffers that are not written yet.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -13,33 +13,33 @@ use super::location::SegmentNumber;
 use super::record::Place;
 use crate::files::{Disk, DiskError, StoredFile};
 
-/// Files that are open at once: far below what a process may have, since clients need the others.
+/// The maximum number of open files: far below the limit of a process, since clients need the others.
 const OPEN_FILES_MAX: usize = 256;
 
-/// Who reads.
+/// Whether a read may wait for the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Patience {
-    /// Waits for the disk.
+    /// It may.
     Waits,
-    /// Takes what is there at once.
+    /// It returns only what is available at once.
     None,
 }
 
 #[derive(Debug)]
 pub(super) struct Segment {
-    // Fixed from the beginning.
+    // Fixed at creation.
     pub(super) number: SegmentNumber,
     pub(super) sequence: u64,
     pub(super) path: PathBuf,
     pub(super) decoder: Decoder,
-    // Shared. What is set with Release is read with Acquire by those who go by it without a lock.
-    /// Stored bytes, with those in buffers.
+    // Shared. Flags are set with Release, and read with Acquire where no lock is held.
+    /// Stored bytes, including those in buffers.
     end: AtomicU64,
-    /// Nothing is appended any more.
+    /// No further records are appended.
     is_sealed: AtomicBool,
-    /// The file is there: the first buffer has been written.
+    /// The file exists: the first buffer has been written.
     is_created: AtomicBool,
-    /// It is to go as soon as nobody holds it.
+    /// The file is removed as soon as it is unused.
     is_removed: AtomicBool,
     /// In the order of their offsets.
     buffers: RwLock<Vec<Arc<Buffer>>>,
@@ -114,7 +114,8 @@ impl Segment {
         })
     }
 
-    /// Reads from `offset` on as much as is in one place; 0 at the end, `None` if one had to wait for it.
+    /// Reads from `offset` on as much as is in one buffer or in the file; 0 at the end, `None` if that requires
+    /// waiting.
     fn read_some(
         self: &Arc<Segment>,
         files: &OpenFiles,
@@ -136,7 +137,7 @@ impl Segment {
                 return Ok(Some(count));
             }
         }
-        // A buffer goes after it was written, so what is in none is in the file.
+        // A buffer is dropped after it was written, so bytes in no buffer are in the file.
         if !self.is_created() {
             return Ok(Some(0));
         }
@@ -149,8 +150,8 @@ impl Segment {
         }
     }
 
-    /// Reads from `offset` on until `out` is full or nothing more is there; how many bytes. `None` without patience, if one
-    /// had to wait for some of them.
+    /// Reads from `offset` on until `out` is full or the segment ends, and returns the number of bytes. `None` without
+    /// patience, if some of them require waiting.
     pub(super) fn read(
         self: &Arc<Segment>,
         files: &OpenFiles,
@@ -179,7 +180,7 @@ impl Segment {
     }
 }
 
-/// The files that are open, some of all segments: the one that was opened first is closed for the next.
+/// The open files of some segments: when another one is needed, the one that was opened first is closed.
 #[derive(Debug)]
 pub(super) struct OpenFiles {
     pub(super) disk: Arc<dyn Disk>,
@@ -203,7 +204,7 @@ impl OpenFiles {
         Ok(opened)
     }
 
-    /// The file of a segment, if it is open and nobody is at it.
+    /// Returns the file of a segment, if it is open and no other thread is opening or closing it.
     fn if_open(&self, segment: &Arc<Segment>) -> Option<Arc<dyn StoredFile>> {
         segment.file.try_lock()?.clone()
     }
@@ -221,7 +222,7 @@ impl OpenFiles {
         while order.len() > OPEN_FILES_MAX {
             let first = order.pop_front().and_then(|first| first.upgrade());
             if let Some(first) = first {
-                // Who reads from it has a handle of its own.
+                // Readers have their own handle.
                 first.file.lock().take();
             }
         }

@@ -1,4 +1,4 @@
-//! What a store needs of a key-value engine: four ordered tables, reading a state, and changing it in one step.
+//! The interface between a store and a key-value engine: four ordered tables, reads of one state, and atomic commits.
 
 use std::fmt::{self, Debug, Display};
 use std::ops::ControlFlow;
@@ -9,11 +9,11 @@ use super::StoreError;
 /// The engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EngineKind {
-    /// A B-tree in Rust. Users of bolt and bbolt know its like.
+    /// A B-tree in Rust, similar to bolt and bbolt.
     Redb,
     /// A B-tree in C, in a mapped file: LMDB.
     Lmdb,
-    /// A log-structured merge tree in Rust. Users of leveldb know its like.
+    /// A log-structured merge tree in Rust, similar to leveldb.
     Fjall,
 }
 
@@ -21,7 +21,7 @@ impl EngineKind {
     /// All engines.
     pub const ALL: [EngineKind; 3] = [EngineKind::Redb, EngineKind::Lmdb, EngineKind::Fjall];
 
-    /// Its name.
+    /// The engine's name.
     pub fn name(self) -> &'static str {
         match self {
             EngineKind::Redb => "redb",
@@ -30,7 +30,7 @@ impl EngineKind {
         }
     }
 
-    /// What its file or folder is called in the directory of a store.
+    /// The name of the engine's file or folder in the directory of a store.
     pub fn file_name(self) -> &'static str {
         match self {
             EngineKind::Redb => "store.redb",
@@ -39,7 +39,7 @@ impl EngineKind {
         }
     }
 
-    /// Whether this program has it.
+    /// Whether this program was built with the engine.
     pub fn is_built(self) -> bool {
         match self {
             EngineKind::Redb => cfg!(feature = "redb"),
@@ -58,7 +58,7 @@ impl Display for EngineKind {
 impl FromStr for EngineKind {
     type Err = ();
 
-    /// By its name, or by that of a store like it.
+    /// Parses an engine's name, or that of a similar store.
     fn from_str(name: &str) -> Result<EngineKind, ()> {
         match name {
             "redb" | "bolt" | "bbolt" => Ok(EngineKind::Redb),
@@ -95,60 +95,59 @@ impl Table {
     }
 }
 
-/// What is called with each row of a scan: its key and what it says.
+/// Called with each row of a scan: its key and its contents.
 pub(super) type EachRow<'f> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'f;
 
-/// What is called with a row that is there.
+/// Called with a row that exists.
 pub(super) type Found<'f> = dyn FnMut(&[u8]) + 'f;
 
-/// One state of the tables, which does not change while it is read.
+/// One state of the tables, constant while it is read.
 pub(super) trait Reading {
-    /// Calls `found` with a row, if it is there; whether it is.
+    /// Calls `found` with a row, if it exists; returns whether it does.
     fn get(&self, table: Table, row_key: &[u8], found: &mut Found<'_>) -> Result<bool, StoreError>;
 
     /// Calls `each` with the rows from `from` on, in order.
     fn scan(&self, table: Table, from: &[u8], each: &mut EachRow<'_>) -> Result<(), StoreError>;
 }
 
-/// Changes that count together.
+/// Changes that are committed together.
 pub(super) trait Writing {
     fn put(&mut self, table: Table, row_key: &[u8], row: &[u8]) -> Result<(), StoreError>;
 
     fn remove(&mut self, table: Table, row_key: &[u8]) -> Result<(), StoreError>;
 
-    /// Calls `found` with a row, if it is there with the changes made so far; whether it is.
+    /// Calls `found` with a row, if it exists after the changes made so far; returns whether it does.
     fn get(&mut self, table: Table, row_key: &[u8], found: &mut Found<'_>) -> Result<bool, StoreError>;
 
-    /// Removes all rows whose keys begin so.
+    /// Removes all rows whose keys begin with `prefix`.
     fn remove_prefix(&mut self, table: Table, prefix: &[u8]) -> Result<(), StoreError>;
 
-    /// Removes all rows but those of `meta`.
+    /// Removes all rows except those of `meta`.
     fn clear(&mut self) -> Result<(), StoreError>;
 }
 
-/// What reads one state.
+/// Reads one state.
 pub(super) type Read<'f> = dyn FnMut(&dyn Reading) -> Result<(), StoreError> + 'f;
 
-/// What makes changes.
+/// Makes the changes of a commit.
 pub(super) type Write<'f> = dyn FnMut(&mut dyn Writing) -> Result<(), StoreError> + 'f;
 
-/// An engine whose files are open.
+/// An engine with open files.
 pub(super) trait Engine: Debug + Send + Sync {
-    /// Has `read` read the state that is there now.
+    /// Calls `read` with the current state.
     fn read(&self, read: &mut Read<'_>) -> Result<(), StoreError>;
 
-    /// Makes the changes of `write`, which is called once, durable; all of them, or none after an error of it or of the
-    /// engine.
+    /// Calls `write` once and makes its changes durable: all of them, or none after an error of `write` or the engine.
     fn commit(&self, write: &mut Write<'_>) -> Result<(), StoreError>;
 
-    /// Looks through the engine's own structure.
+    /// Checks the engine's own structure.
     fn check(&self) -> Result<(), StoreError>;
 
-    /// Bytes of its files.
+    /// Size of its files in bytes.
     fn file_bytes(&self) -> Result<u64, StoreError>;
 }
 
-/// Bytes of the files in a directory and those below it.
+/// Size of the files in a directory and its subdirectories, in bytes.
 #[cfg(any(feature = "lmdb", feature = "fjall"))]
 pub(super) fn directory_bytes(directory: &std::path::Path) -> std::io::Result<u64> {
     use std::os::unix::fs::MetadataExt;
@@ -156,7 +155,7 @@ pub(super) fn directory_bytes(directory: &std::path::Path) -> std::io::Result<u6
     let mut bytes = 0;
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
-        // A file may go while the others are counted.
+        // A file may be removed while the others are counted.
         let Ok(metadata) = entry.metadata() else { continue };
         bytes +=
             if metadata.is_dir() { directory_bytes(&entry.path())? } else { metadata.blocks() * BLOCK_BYTES };
@@ -164,7 +163,7 @@ pub(super) fn directory_bytes(directory: &std::path::Path) -> std::io::Result<u6
     Ok(bytes)
 }
 
-/// The first row key behind all that begin with `prefix`; None if there is none.
+/// Returns the first row key after all those that begin with `prefix`; None if there is none.
 #[cfg_attr(
     not(any(feature = "redb", feature = "lmdb")),
     expect(dead_code, reason = "for engines that remove ranges")

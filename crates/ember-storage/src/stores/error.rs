@@ -1,4 +1,4 @@
-//! What can be wrong with a store.
+//! Errors of stores.
 
 use std::fmt::{self, Display};
 use std::io;
@@ -11,47 +11,47 @@ use crate::files::DiskError;
 pub enum StoreError {
     /// The disk failed.
     Disk(DiskError),
-    /// The system failed under the engine.
+    /// A system call of the engine failed.
     Io {
-        /// Which engine.
+        /// The engine.
         engine: EngineKind,
-        /// What the system said.
+        /// The error of the system.
         cause: io::Error,
     },
-    /// The engine found its files to be damaged.
+    /// The engine found damage in its files.
     EngineDamaged {
-        /// Which engine.
+        /// The engine.
         engine: EngineKind,
-        /// What it said.
+        /// Its message.
         message: String,
     },
-    /// The engine refused for another reason.
+    /// The engine failed for another reason.
     Engine {
-        /// Which engine.
+        /// The engine.
         engine: EngineKind,
-        /// What it said.
+        /// Its message.
         message: String,
     },
-    /// A row is not what was written.
+    /// A row differs from what was written.
     Damaged {
         /// The name of its table.
         table: &'static str,
         /// Its row key.
         row_key: Vec<u8>,
     },
-    /// The store is of a version that is not known.
+    /// The store has an unknown version.
     Version(u8),
     /// This program was built without the engine.
     NotBuilt(EngineKind),
-    /// The store is encrypted, and there is no key.
+    /// The store is encrypted, and no key is configured.
     NoKey,
-    /// The store is encrypted with another key; that one's fingerprint.
+    /// The store is encrypted with another key, which has this fingerprint.
     WrongKey(String),
-    /// The store is not encrypted, and there is a key.
+    /// The store is not encrypted, and a key is configured.
     NotEncrypted,
     /// A key is longer than 4 GiB.
     TooLong,
-    /// What filled the checkpoint gave up.
+    /// The callback that fills the checkpoint failed.
     Abandoned(String),
 }
 
@@ -60,7 +60,7 @@ impl StoreError {
         StoreError::Damaged { table: table.name(), row_key: row_key.to_vec() }
     }
 
-    /// Whether there is no room: freeing some is enough to go on.
+    /// Whether the disk is full: freeing space is enough to continue.
     pub fn is_full(&self) -> bool {
         match self {
             StoreError::Disk(error) => error.is_full(),
@@ -72,7 +72,7 @@ impl StoreError {
         }
     }
 
-    /// Whether what is stored is not what was written, as against unreadable.
+    /// Whether the stored data differ from what was written, rather than being unreadable.
     pub fn is_damage(&self) -> bool {
         matches!(self, StoreError::EngineDamaged { .. } | StoreError::Damaged { .. })
     }

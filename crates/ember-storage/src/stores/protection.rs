@@ -1,4 +1,5 @@
-//! Rows against mistakes and, in an encrypted store, against readers: a checksum or a seal, and what keys are called.
+//! Protection of rows against errors and, in an encrypted store, against disclosure: a checksum or a seal, and the
+//! names of keys.
 
 use crc_fast::{CrcAlgorithm, Digest};
 
@@ -7,13 +8,13 @@ use super::engine::Table;
 #[cfg(feature = "encryption")]
 use crate::encryption::RowSeal;
 
-/// Bytes of the checksum behind a row.
+/// Length of the checksum after a row, in bytes.
 const CHECK_BYTES: usize = 4;
 
-/// The longest key that is a part of its row's name: LMDB's row keys have 511 bytes at most.
+/// The longest key that is contained in its row's name: LMDB's row keys have at most 511 bytes.
 const NAMED_BYTES_MAX: usize = 480;
 
-/// What the byte behind the database says of a name.
+/// The byte after the database number in a name: the form of the name.
 const NAMED: u8 = 0;
 const HASHED: u8 = 1;
 #[cfg(feature = "encryption")]
@@ -42,7 +43,7 @@ fn bound_to(table: Table, row_key: &[u8]) -> Vec<u8> {
 }
 
 impl Protection {
-    /// Makes the row of what `row` holds.
+    /// Turns the plain contents of `row` into a protected row.
     pub(super) fn protect(&self, table: Table, row_key: &[u8], row: &mut Vec<u8>) {
         match self {
             Protection::Checked => row.extend_from_slice(&check(table, row_key, row)),
@@ -51,7 +52,7 @@ impl Protection {
         }
     }
 
-    /// Makes of a row what it was made of.
+    /// Turns a protected row back into its plain contents.
     pub(super) fn open(&self, table: Table, row_key: &[u8], row: &mut Vec<u8>) -> Result<(), StoreError> {
         let is_intact = match self {
             Protection::Checked => row
@@ -72,7 +73,7 @@ impl Protection {
         Ok(())
     }
 
-    /// What the rows of a key are called.
+    /// Writes the name of a key's rows to `out`.
     pub(super) fn name(&self, database: u32, key: &[u8], out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&database.to_be_bytes());
@@ -98,7 +99,7 @@ fn sha256(key: &[u8]) -> impl AsRef<[u8]> {
     aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, key)
 }
 
-/// The database that a name is in, and the key if the name says it; None if it is no name.
+/// Returns the database in a name, and the key if the name contains it; None if it is not a name.
 pub(super) fn parse_name(name: &[u8]) -> Option<(u32, Option<&[u8]>)> {
     let (database, rest) = name.split_first_chunk::<4>()?;
     let (&form, key) = rest.split_first()?;

@@ -1,23 +1,23 @@
-//! What rows say: facts of a key, and where the log goes on.
+//! The contents of rows: facts of a key, and the position in the log.
 
 use super::StoreError;
 use super::engine::Table;
 use super::protection::parse_name;
 
-/// What is known of a key without its value.
+/// The facts of a key that are known without its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts<'a> {
-    /// The database it is in.
+    /// The database of the key.
     pub database: u32,
     /// The key.
     pub key: &'a [u8],
-    /// What the value's bytes are: for whoever puts them to know.
+    /// The format of the value, defined by the caller.
     pub kind: u8,
-    /// How the value is kept in memory: likewise.
+    /// The in-memory encoding of the value, defined by the caller.
     pub encoding: u8,
-    /// What it takes in memory.
+    /// Size of the key in memory, in bytes.
     pub memory_bytes: u64,
-    /// Bytes of the value as it is stored.
+    /// Size of the stored value, in bytes.
     pub stored_bytes: u64,
     /// When the key expires, in milliseconds of Unix time.
     pub expiry: Option<u64>,
@@ -25,28 +25,28 @@ pub struct Facts<'a> {
     pub element_expiry: Option<u64>,
 }
 
-/// How far a data set is that comes from files of another kind.
+/// The progress of an import from files of another kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Import {
-    /// None is under way.
+    /// No import is in progress.
     #[default]
     None,
-    /// The rows are a part of what those files have: it has to begin again.
+    /// The rows are a part of the imported files: the import must start again.
     UnderWay,
-    /// The rows are all of it, and no checkpoint has come behind. A log among those files may still be as it was.
+    /// The rows are complete, and no later checkpoint exists. A log among the imported files may be unchanged.
     Done,
 }
 
-/// Where a checkpoint stands in the log.
+/// The position of a checkpoint in the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Position {
-    /// The last record of the log that the rows have.
+    /// The last record of the log that the rows contain.
     pub number: u64,
-    /// The first file of the log that is to be read behind them.
+    /// The first file of the log to replay over them.
     pub increment: u64,
-    /// Whether the rows come from other files.
+    /// The state of an import.
     pub import: Import,
-    /// What else whoever makes checkpoints must find again.
+    /// Further data of the caller, returned with the position.
     pub notes: Vec<u8>,
 }
 
@@ -62,7 +62,7 @@ fn put_leb128(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// What is left of a row that is read.
+/// The unread rest of a row.
 struct Rest<'r>(&'r [u8]);
 
 impl<'r> Rest<'r> {
@@ -93,7 +93,7 @@ impl<'r> Rest<'r> {
 }
 
 impl Facts<'_> {
-    /// Makes the row of `name` in `out`.
+    /// Encodes the row of `name` into `out`.
     pub fn encode(&self, name: &[u8], out: &mut Vec<u8>) {
         let is_named = parse_name(name).is_some_and(|(_, key)| key.is_some());
         let flag = |is_set: bool, flag| if is_set { flag } else { 0 };
@@ -112,7 +112,7 @@ impl Facts<'_> {
         }
     }
 
-    /// What the row of `name` says.
+    /// Decodes the row of `name`.
     ///
     /// # Errors
     /// If it is not the row of such a name.
@@ -136,7 +136,7 @@ impl Facts<'_> {
 }
 
 impl Position {
-    /// Its row.
+    /// Encodes the position as a row.
     pub fn encode(&self) -> Vec<u8> {
         let mut row = Vec::with_capacity(17 + self.notes.len());
         row.extend_from_slice(&self.number.to_le_bytes());
@@ -146,7 +146,7 @@ impl Position {
         row
     }
 
-    /// What its row says; `None` if that is none.
+    /// Decodes the row of a position; `None` if it is not one.
     pub fn decode(row: &[u8]) -> Option<Position> {
         let mut rest = Rest(row);
         Some(Position {
@@ -163,10 +163,10 @@ impl Position {
     }
 }
 
-/// What the row of a value says before it.
+/// The head of a value's row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueHead {
-    /// The value is behind it.
+    /// The value follows.
     Whole,
     /// The value is in parts.
     Parts { count: u32, len: u64 },
@@ -185,7 +185,7 @@ impl ValueHead {
         }
     }
 
-    /// The kind, the head, and how many bytes they took.
+    /// Decodes the kind and the head, and returns them with their length in bytes.
     pub(super) fn decode(row: &[u8]) -> Option<(u8, ValueHead, usize)> {
         match *row {
             [kind, 0, ..] => Some((kind, ValueHead::Whole, 2)),

@@ -1,4 +1,4 @@
-//! A store: rows of one engine, read one by one and written in checkpoints.
+//! A store: rows of one engine, read individually and written in checkpoints.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -24,47 +24,47 @@ const FORMAT: &[u8] = b"format";
 const SEAL: &[u8] = b"seal";
 const POSITION: &[u8] = b"position";
 
-/// Longer values stand in parts: engines look for so much room in one piece.
+/// Longer values are stored in parts, because engines allocate contiguous space for each row.
 const PART_BYTES: usize = 1 << 20;
 
-/// What an engine may take, and whether rows are encrypted.
+/// Memory limits of the engine, and encryption.
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
-    /// Memory for what is read.
+    /// Memory for the read cache, in bytes.
     pub cache_bytes: u64,
-    /// Memory for what is not sorted into files yet; for fjall.
+    /// Memory for data not yet sorted into files, in bytes; for fjall.
     pub write_buffer_bytes: u64,
     /// Whether rows are encrypted, and with which key.
     pub encryption: Encryption,
 }
 
-/// Figures of a store.
+/// Statistics of a store.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StoreStatistics {
-    /// Bytes of its files.
+    /// Size of its files in bytes.
     pub file_bytes: u64,
 }
 
-/// What [`Store::check`] has seen.
+/// The result of [`Store::check`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// Keys whose facts and values are as they were written.
+    /// Keys whose facts and values are intact.
     pub keys: u64,
-    /// Bytes of their values.
+    /// Size of their values in bytes.
     pub value_bytes: u64,
 }
 
-/// A data set in the files of an engine. All functions may be called from any thread; none may be called by what another of
-/// them calls.
+/// A data set in the files of an engine. All functions may be called from any thread, but not from a callback of one of
+/// them.
 pub struct Store {
     engine: Box<dyn Engine>,
     kind: EngineKind,
     protection: Protection,
-    /// That of the last checkpoint.
+    /// The position of the last checkpoint.
     position: RwLock<Option<Position>>,
-    /// Kept by whoever makes a checkpoint.
+    /// Held during a checkpoint.
     checkpoint: Mutex<()>,
-    /// There may be rows in `parts`; read and written by whoever makes a checkpoint.
+    /// Whether there may be rows in `parts`; accessed only during a checkpoint.
     has_parts: AtomicBool,
 }
 
@@ -75,7 +75,7 @@ impl fmt::Debug for Store {
 }
 
 impl Store {
-    /// The engine whose files are in a directory; None if there are none.
+    /// Returns the engine whose files are in a directory; None if there are none.
     pub fn find(disk: &dyn Disk, directory: &Path) -> Option<EngineKind> {
         EngineKind::ALL.into_iter().find(|&kind| {
             let path = directory.join(kind.file_name());
@@ -83,11 +83,11 @@ impl Store {
         })
     }
 
-    /// Opens the store in a directory, or makes one. The directory is to be locked: two must not open it. redb goes
-    /// through `disk`, the others through the file system.
+    /// Opens the store in a directory, or creates one. The directory must be locked, because two processes must not
+    /// open it. redb goes through `disk`, the others through the file system.
     ///
     /// # Errors
-    /// If it cannot be read, or needs a key or a version that is not there.
+    /// If it cannot be read, or needs a key or version that is not available.
     pub fn open(
         kind: EngineKind,
         disk: &Arc<dyn Disk>,
@@ -122,7 +122,7 @@ impl Store {
         })
     }
 
-    /// Its engine.
+    /// The engine.
     pub fn kind(&self) -> EngineKind {
         self.kind
     }
@@ -132,15 +132,15 @@ impl Store {
         !matches!(self.protection, Protection::Checked)
     }
 
-    /// Where the last checkpoint stands; None if there has been none.
+    /// The position of the last checkpoint; None if there has been none.
     pub fn position(&self) -> Option<Position> {
         self.position.read().clone()
     }
 
-    /// Reads the value of a key into `value`; its kind, or None if there is no such key.
+    /// Reads the value of a key into `value` and returns its kind, or None if the key does not exist.
     ///
     /// # Errors
-    /// If it cannot be read, or is not what was written.
+    /// If it cannot be read, or differs from what was written.
     pub fn read(&self, database: u32, key: &[u8], value: &mut Vec<u8>) -> Result<Option<u8>, StoreError> {
         let mut kind = None;
         self.engine.read(&mut |reading| {
@@ -150,11 +150,11 @@ impl Store {
         Ok(kind)
     }
 
-    /// Reads the values of several keys at one state of the store, and calls `each` with the index, the kind and the value
-    /// of each that is there.
+    /// Reads the values of several keys at one state of the store, and calls `each` with the index, the kind and the
+    /// value of each existing one.
     ///
     /// # Errors
-    /// The first one; the keys behind it have not been read then.
+    /// The first error; the keys after it have not been read then.
     pub fn read_many(
         &self,
         keys: &[(u32, &[u8])],
@@ -240,11 +240,11 @@ impl Store {
         })
     }
 
-    /// Makes the changes of `fill`, which is called once, and lets the store stand at `position`: all of that is on the
-    /// disk when this returns, or none of it after an error. Changes count in the order in which they are made.
+    /// Calls `fill` once, commits its changes and sets the store's position to `position`: all of that is durable when
+    /// this returns, or none of it after an error. Changes apply in the order in which they are made.
     ///
     /// # Errors
-    /// Those of `fill` and of the engine. After one of the engine it may be tried again.
+    /// Those of `fill` and of the engine. After one of the engine the checkpoint may be retried.
     pub fn checkpoint(
         &self,
         position: &Position,
@@ -262,10 +262,10 @@ impl Store {
         Ok(())
     }
 
-    /// Reads everything and calls `wrong` with what is not as it was written; what is.
+    /// Reads everything, calls `wrong` for each damaged row, and counts the intact ones.
     ///
     /// # Errors
-    /// If the engine cannot go on.
+    /// If the engine cannot continue.
     pub fn check(&self, wrong: &mut dyn FnMut(StoreError)) -> Result<Checked, StoreError> {
         if let Err(error) = self.engine.check() {
             if !error.is_damage() {
@@ -300,7 +300,7 @@ impl Store {
         Ok(checked)
     }
 
-    /// Whether each value and part belongs to a key.
+    /// Checks that each value and part belongs to a key.
     fn check_owners(
         &self,
         reading: &dyn Reading,
@@ -329,7 +329,7 @@ impl Store {
         Ok(())
     }
 
-    /// Its figures.
+    /// Returns the store's statistics.
     ///
     /// # Errors
     /// Those of the disk.
@@ -338,7 +338,7 @@ impl Store {
     }
 }
 
-/// Reads how the store is protected, or says it in a new one.
+/// Reads the store's format and protection, or writes them in a new store.
 fn begin(engine: &dyn Engine, encryption: &Encryption) -> Result<Protection, StoreError> {
     let (mut format, mut seal) = (Vec::new(), Vec::new());
     let (mut is_there, mut is_sealed) = (false, false);
@@ -399,7 +399,7 @@ fn resume(_encryption: &Encryption, seal: Option<&Vec<u8>>) -> Result<Protection
     if seal.is_some() { Err(StoreError::NoKey) } else { Ok(Protection::Checked) }
 }
 
-/// Copies a row to `out`; whether it is there.
+/// Copies a row to `out`; returns whether it exists.
 fn copied(
     reading: &dyn Reading,
     table: Table,
@@ -446,7 +446,7 @@ impl Checkpoint<'_> {
     /// Removes all keys of all databases.
     ///
     /// # Errors
-    /// Those of the engine; so for all of these functions.
+    /// Those of the engine; the same holds for all functions of this type.
     pub fn clear(&mut self) -> Result<(), StoreError> {
         self.writing.clear()
     }
@@ -462,7 +462,7 @@ impl Checkpoint<'_> {
         Ok(())
     }
 
-    /// Removes a key, if it is there.
+    /// Removes a key, if it exists.
     ///
     /// # Errors
     /// Those of the engine.
@@ -473,10 +473,10 @@ impl Checkpoint<'_> {
         self.remove_parts()
     }
 
-    /// The parts of `name`.
+    /// Removes the parts of `name`.
     fn remove_parts(&mut self) -> Result<(), StoreError> {
         if self.store.has_parts.load(Ordering::Relaxed) {
-            // Names of other keys may begin like this one, so not all that begins so belongs to it: numbers are asked.
+            // Names of other keys may begin with this one, so each part is looked up by its number.
             for number in 0.. {
                 let row_key = part_key(&self.name, number);
                 if !self.writing.get(Table::Parts, &row_key, &mut |_| {})? {
@@ -488,11 +488,11 @@ impl Checkpoint<'_> {
         Ok(())
     }
 
-    /// Says something else of a key whose value stays as it is; of `facts` all counts but what it says of the stored value.
-    /// False, with nothing changed, if there is no such key.
+    /// Replaces the facts of a key whose value is unchanged; `facts` applies except for its size of the stored value.
+    /// Returns false, with nothing changed, if the key does not exist.
     ///
     /// # Errors
-    /// Those of the engine, and if the row there is none.
+    /// Those of the engine, and if the existing row is invalid.
     pub fn put_facts(&mut self, facts: &Facts<'_>) -> Result<bool, StoreError> {
         let protection = &self.store.protection;
         protection.name(facts.database, facts.key, &mut self.name);
@@ -510,7 +510,7 @@ impl Checkpoint<'_> {
         Ok(true)
     }
 
-    /// Adds a key, or replaces it. `facts.stored_bytes` is the length of `value`, whatever it says.
+    /// Adds or replaces a key. `facts.stored_bytes` is ignored: the length of `value` is stored.
     ///
     /// # Errors
     /// Those of the engine.

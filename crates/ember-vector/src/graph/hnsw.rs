@@ -1,32 +1,32 @@
 //! Hierarchical navigable small worlds (Malkov and Yashunin, 2016) with links in both directions and removal.
 //!
-//! A node's neighbours are chosen by the heuristic of the paper (algorithm 4). Where a list is full, the heuristic says
-//! which link is needed least, and the counterpart goes with it. So removal sees all nodes that refer to the removed one,
-//! links those that lose a neighbour among each other, and leaves no trace. A new node that a full list refuses gets links
-//! to the next nearest ones that have room: without these it would be found less surely, since each refused link is missing
-//! in both directions.
+//! A node's neighbors are chosen by the heuristic of the paper (algorithm 4). If a list is full, the heuristic
+//! determines the least needed link, which is removed with its counterpart. So removal knows all nodes that refer to
+//! the removed one, links those that lose a neighbor with each other, and leaves no dangling links. A new node refused
+//! by a full list is linked with the next nearest nodes that have space: without these links it would be found less
+//! reliably, since each refused link is missing in both directions.
 //!
-//! No change disconnects nodes of a level:
-//! * a link is ended only if its ends have a neighbour in common;
-//! * a new node that would have no link is put between two linked nodes;
-//! * the neighbours of a removed node are linked until they are connected, and where all of them are full, a place is
-//!   made at the next node that has one.
+//! No change disconnects the nodes of a level:
+//! * a link is removed only if its ends share a neighbor;
+//! * a new node that would have no link is inserted between two linked nodes;
+//! * the neighbors of a removed node are linked until they are connected; if all of them are full, space is freed at
+//!   the next possible node.
 
 use crate::graph::Graph;
 use crate::search::{Scratch, farthest, hit, key, offer};
 use crate::space::{Gather, Space};
 use std::cmp::Reverse;
 
-/// The way of a search through the nodes of a level.
+/// The parameters of a search on one level.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Beam {
     /// The level.
     pub(crate) level: usize,
-    /// Where it begins: at a node of the level.
+    /// The start node, which is on that level.
     pub(crate) from: u32,
-    /// The nearest ones that are kept.
+    /// The number of nearest nodes to keep.
     pub(crate) width: usize,
-    /// How many distances are computed at most.
+    /// The maximum number of distances to compute.
     pub(crate) distances_max: usize,
 }
 
@@ -37,7 +37,7 @@ impl Beam {
 }
 
 impl Graph {
-    /// Finds the nodes of a level near `row` that are not dead; they are left in `scratch.nearest`.
+    /// Finds the nodes of a level near `row` that are not dead, and leaves them in `scratch.nearest`.
     pub(crate) fn find_alive(&self, space: &Space, row: &[u8], beam: Beam, scratch: &mut Scratch) {
         if self.dead > 0 {
             self.find_near(space, row, beam, &mut |slot| !self.is_dead(slot), scratch);
@@ -47,8 +47,8 @@ impl Graph {
         scratch.drain_pool();
     }
 
-    /// Goes from node to node of a level to those near `row`, which are left in the pool, and tells each distance. Returns
-    /// whether it came to its end.
+    /// Walks from node to node of a level towards `row`, leaves the nearest nodes in the pool, and passes each distance
+    /// to the callback. Returns whether the walk completed.
     #[inline]
     fn walk(
         &self,
@@ -86,8 +86,8 @@ impl Graph {
         is_whole
     }
 
-    /// Finds nodes of a level near `row`, of those that `keep` takes; they are left in
-    /// `scratch.nearest`. Returns whether it came to its end.
+    /// Finds the nodes of a level near `row` that `keep` accepts, and leaves them in `scratch.nearest`. Returns whether
+    /// the walk completed.
     pub(crate) fn find_near(
         &self,
         space: &Space,
@@ -132,10 +132,10 @@ impl Graph {
         true
     }
 
-    /// Finds the `most` nodes of a level that are nearest to `row` of those that `keep` takes; they are left in
-    /// `scratch.nearest`. The beam holds nodes whether they are taken or not. Only nodes that would be in the result are
-    /// asked whether they are taken, which may take longer than a distance. Returns whether all that is nearer than the last
-    /// of the result was looked at: if not, or if they are fewer, a wider beam may find others.
+    /// Finds the `most` nodes of a level nearest to `row` that `keep` accepts, and leaves them in `scratch.nearest`.
+    /// The beam holds nodes whether they are accepted or not. `keep` is called only for nodes that would be in the
+    /// result, because it may take longer than a distance. Returns whether all nodes nearer than the last result were
+    /// visited: if not, or if there are fewer results, a wider beam may find others.
     pub(crate) fn find_taken(
         &self,
         space: &Space,
@@ -157,7 +157,7 @@ impl Graph {
         is_whole
     }
 
-    /// The node from which a search on `level` begins: the nearest that is found on the levels above.
+    /// Returns the start node for a search on `level`: the nearest node found on the levels above.
     pub(crate) fn descend(&self, space: &Space, row: &[u8], level: usize, entry: u32) -> u32 {
         let mut nearest = key(space.distance(row, space.row(entry)), entry);
         for level in (level + 1..=self.level(entry)).rev() {
@@ -174,7 +174,7 @@ impl Graph {
         nearest as u32
     }
 
-    /// Links a node that has no links, on all its levels. `width` is how many near nodes are chosen from. O(log nodes).
+    /// Links a node without links on all its levels, choosing from `width` near nodes. O(log nodes).
     pub(crate) fn insert(&mut self, space: &Space, slot: u32, width: usize, scratch: &mut Scratch) {
         let level = self.level(slot);
         let Some(entry) = self.entry else {
@@ -188,7 +188,7 @@ impl Graph {
             let row = space.row(slot);
             self.find_alive(space, row, beam, scratch);
             if scratch.nearest.is_empty() {
-                // There are dead nodes only.
+                // All nodes are dead.
                 self.find_near(space, row, beam, &mut |other| other != slot, scratch);
             }
             scratch.finish(width);
@@ -201,7 +201,7 @@ impl Graph {
         }
     }
 
-    /// Links a node on a level with those of `near` (the nearest first, at least one) that the heuristic chooses.
+    /// Links a node on a level with those of `near` (nearest first, at least one) that the heuristic chooses.
     fn connect(&mut self, space: &Space, slot: u32, level: usize, near: &[u64]) {
         let room = self.capacity(level) - self.neighbours(slot, level).len();
         let chosen = choose(space, near, self.links.min(room));
@@ -225,8 +225,8 @@ impl Graph {
         }
     }
 
-    /// Links a node with the nearest ones whose lists have room, as long as it has fewer links than a new node is to have:
-    /// some of those that were chosen for it may have refused.
+    /// Links a node with the nearest ones that have space, up to the number of links of a new node: some of the chosen
+    /// nodes may have refused.
     pub(crate) fn fill(&mut self, slot: u32, near: &[u64], level: usize) {
         let mut links = self.neighbours(slot, level).len();
         for &other in near {
@@ -246,8 +246,8 @@ impl Graph {
         }
     }
 
-    /// Links a node without links on a level with one whose list may be full, and then with one of its neighbours, which are
-    /// not linked directly any more.
+    /// Links a node without links on a level with one whose list may be full, and with one of that node's neighbors,
+    /// and removes the link between those two.
     pub(crate) fn put_between(&mut self, space: &Space, slot: u32, node: u32, level: usize) {
         if !self.has_room(node, level) {
             let neighbours = self.neighbours(node, level).iter();
@@ -259,8 +259,8 @@ impl Graph {
         self.link(node, slot, level);
     }
 
-    /// The neighbour that a node whose list is full needs least when `other`, a distance and a slot, is there too; `None` if
-    /// that is `other`, or none can be spared.
+    /// Returns the neighbor that a node with a full list needs least once `other`, a distance and a slot, is added;
+    /// `None` if that is `other`, or none can be spared.
     pub(crate) fn least_needed(&self, space: &Space, node: u32, level: usize, other: u64) -> Option<u32> {
         let neighbours = self.neighbours(node, level).to_vec();
         let mut keys: Vec<u64> = Vec::with_capacity(neighbours.len() + 1);
@@ -270,7 +270,7 @@ impl Graph {
         keys.push(new);
         keys.sort_unstable();
         let chosen = choose(space, &keys, keys.len() - 1);
-        // Those that were not chosen first, and of each the farthest.
+        // Unchosen neighbors first, and in each group the farthest first.
         let spare = keys.iter().rev().filter(|key| !chosen.contains(key)).chain(chosen.iter().rev());
         for &key in spare {
             if key == new {
@@ -285,8 +285,8 @@ impl Graph {
         None
     }
 
-    /// Removes all links of a node, and makes up for it. The node stays on its levels. Another one becomes the entry, if it
-    /// was that.
+    /// Removes all links of a node and repairs the graph around it. The node stays on its levels. If it was the entry,
+    /// another one becomes the entry.
     pub(crate) fn detach(&mut self, space: &Space, slot: u32, scratch: &mut Scratch) {
         if self.entry == Some(slot) {
             let other = |level: usize| self.neighbours(slot, level).iter().next();
@@ -299,7 +299,7 @@ impl Graph {
         }
     }
 
-    /// Connects nodes that have lost a neighbour: all of them with each other, by links or ways over one other node.
+    /// Connects nodes that have lost a neighbor with each other, directly or over one other node.
     fn mend(&mut self, space: &Space, level: usize, nodes: &[u32], scratch: &mut Scratch) {
         let mut sets = Sets::of(nodes.len());
         let mut via: Vec<(u32, usize)> = Vec::new();
@@ -352,13 +352,13 @@ impl Graph {
         }
     }
 
-    /// Whether no neighbour of `from` is nearer to `to` than `from` is, whose distance this is.
+    /// Whether no neighbor of `from` is nearer to `to` than `from` is, at `distance`.
     fn is_direct(&self, space: &Space, from: u32, to: u32, level: usize, distance: u64) -> bool {
         let nearer = |neighbour: u32| key(space.between(neighbour, to), 0) < distance;
         !self.neighbours(from, level).iter().any(nearer)
     }
 
-    /// Gives a node that has few links more of them.
+    /// Adds links to a node that has few.
     fn enrich(&mut self, space: &Space, node: u32, level: usize, scratch: &mut Scratch) {
         let width = self.capacity(level);
         let mut others = |other| other != node && !self.is_dead(other);
@@ -369,7 +369,7 @@ impl Graph {
         self.connect(space, node, level, &near);
     }
 
-    /// Connects a node of a level with those of it that `entry` is connected with, which are `seen`.
+    /// Connects a node of a level with the nodes connected to `entry`, which are marked in `seen`.
     pub(crate) fn join(
         &mut self,
         space: &Space,
@@ -384,7 +384,7 @@ impl Graph {
         self.find_near(space, space.row(slot), beam, &mut |_| true, scratch);
         scratch.finish(width);
         let near: Vec<u64> = scratch.hits.iter().map(|hit| key(hit.distance, hit.slot)).collect();
-        // Of a node with links of its own the list may be full, and those of all near ones too.
+        // If the node has links, its list may be full, and so may those of all near nodes.
         if self.neighbours(slot, level).is_empty() {
             self.connect(space, slot, level, &near);
         } else {
@@ -392,7 +392,7 @@ impl Graph {
         }
     }
 
-    /// Connects the two nodes, wherever there is room for a link between what each is connected with.
+    /// Connects two nodes by a link between any two nodes with space, one connected to each.
     pub(crate) fn bridge(&mut self, a: u32, b: u32, level: usize) {
         let from = self.with_room(a, level);
         let to = self.with_room(b, level);
@@ -401,8 +401,8 @@ impl Graph {
         }
     }
 
-    /// A node connected with `start`, as near to it as possible, that has room for a link; it is made where a link can be
-    /// spared. O(1) nearly always.
+    /// Returns a node connected with `start`, as near to it as possible, that has space for a link; space is freed
+    /// where a link can be spared. O(1) nearly always.
     fn with_room(&mut self, start: u32, level: usize) -> u32 {
         let mut seen = std::collections::HashSet::from([start]);
         let mut queue = std::collections::VecDeque::from([start]);
@@ -420,7 +420,7 @@ impl Graph {
             queue.extend(self.neighbours(node, level).iter().filter(|&neighbour| seen.insert(neighbour)));
             all.push(node);
         }
-        // Every list is full, so there are circles; but all are longer than three. One of their links can go.
+        // Every list is full, so there are cycles, all longer than three. A link of a cycle can be removed.
         for &node in &all {
             for other in self.neighbours(node, level).to_vec() {
                 self.unlink(node, other, level);
@@ -434,8 +434,8 @@ impl Graph {
     }
 }
 
-/// Those of `near` (the nearest first) that the heuristic chooses, no more than `most`: each is nearer to the node in
-/// question than to any chosen before. Places that are left stay free.
+/// Returns those of `near` (nearest first) that the heuristic chooses, at most `most`: each is nearer to the node in
+/// question than to any chosen before. Remaining places stay free.
 pub(crate) fn choose(space: &Space, near: &[u64], most: usize) -> Vec<u64> {
     let mut chosen: Vec<u64> = Vec::with_capacity(most);
     let mut rows: Vec<&[u8]> = Vec::with_capacity(most);
@@ -453,7 +453,7 @@ pub(crate) fn choose(space: &Space, near: &[u64], most: usize) -> Vec<u64> {
     chosen
 }
 
-/// Sets of numbers that are joined.
+/// Disjoint sets of numbers (union-find).
 struct Sets(Vec<usize>);
 
 impl Sets {

@@ -1,14 +1,14 @@
-//! Links made in three steps, so that nobody who changes or searches the index waits for the search of neighbours.
+//! Linking in three steps, so that searches and changes of the index do not wait for the search of neighbors.
 //!
 //! ```text
-//! begin    a view of the index, and vectors of it that nobody links yet          short
-//! plan     neighbours are searched and chosen in the view, by any thread         long
-//! commit   the links are made, as far as the index is still what it was          short
+//! begin    takes a view of the index, and claims vectors to link                   short
+//! plan     searches and chooses neighbors in the view, on any thread               long
+//! commit   adds the links, as far as the index has not changed                     short
 //! ```
 //!
-//! What has changed since the view was taken is looked at where it matters: lists that have got room or lost what was to be
-//! dropped. After a removal slots may be others: a node is linked with then only if it is as far as the one that was chosen.
-//! A plan that has its levels wrong is made anew; one that comes too late several times is linked in place.
+//! Changes since the view are checked where they matter: lists that have gained space, or lost the link that was to be
+//! dropped. After a removal a slot may hold another vector: such a node is linked only if it is at the distance of the
+//! chosen one. A plan with outdated levels is repeated; after several outdated plans a vector is linked in place.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,17 +19,17 @@ use crate::index::Index;
 use crate::search::{Scratch, key};
 use crate::space::Space;
 
-/// Insertions after which nobody waits for a plan any more: who began it has lost the index out of sight.
+/// Insertions after which a claim expires: its owner has probably lost access to the index.
 const CLAIM_INSERTIONS: u64 = 1000;
 
-/// Plans of one vector that may come too late before it is linked in place.
+/// Outdated plans of one vector after which it is linked in place.
 const FAILURES_MAX: u8 = 3;
 
-/// Claims so far. A plan is for those who have its claim: the index it was made in, and copies of it, which have the same
-/// vectors in the same slots as long as none was moved. Another index in its place does not have it.
+/// Counts claims. A plan is valid for indexes with its claim: the index it was made in, and copies of it, which have
+/// the same vectors in the same slots as long as none was moved. Another index in its place does not have the claim.
 static CLAIMS: AtomicU64 = AtomicU64::new(0);
 
-/// Vectors to be linked, and a view of the index they are in.
+/// Vectors to link, and a view of their index.
 #[derive(Debug)]
 pub struct Linking {
     view: Index,
@@ -37,16 +37,16 @@ pub struct Linking {
     claimed: Vec<Waiting>,
 }
 
-/// The links that a vector is to have.
+/// The planned links of a vector.
 #[derive(Debug)]
 pub struct Plan {
-    /// The number of its insertion, and who has planned it.
+    /// The number of the vector's insertion, and the claim of the plan.
     number: u64,
     claim: Claim,
-    /// What the index was then.
+    /// The state of the index at that time.
     moves: u64,
     top: Option<usize>,
-    /// Of an index with lists: which ones, and which of them the vector belongs to.
+    /// For an index with lists: their generation, and the list chosen for the vector.
     list: Option<(u64, u32)>,
     /// From the highest level that it shares with others down to the lowest.
     levels: Vec<LevelPlan>,
@@ -56,25 +56,25 @@ pub struct Plan {
 struct LevelPlan {
     level: usize,
     targets: Vec<Target>,
-    /// Distances and slots of the nearest, the nearest first.
+    /// Distances and slots of the nearest nodes, nearest first.
     near: Vec<u64>,
-    /// The nearest of all that are linked.
+    /// The nearest linked node.
     nearest: u32,
 }
 
-/// A node to be linked with.
+/// A node to link with.
 #[derive(Debug)]
 struct Target {
     /// Its distance and slot.
     key: u64,
-    /// Which link it gives up if its list is full; `None` if it is not, or it needs all others more.
+    /// The link that it drops if its list is full; `None` if it is not full, or needs all others more.
     dropped: Option<u32>,
     /// Whether its list was full.
     was_full: bool,
 }
 
 impl Index {
-    /// How many vectors are not linked yet.
+    /// The number of vectors that are not linked yet.
     pub fn pending(&self) -> usize {
         self.pending.len()
     }
@@ -85,11 +85,11 @@ impl Index {
             || self.lists.as_ref().is_some_and(|lists| lists.list_of(slot).is_none())
     }
 
-    /// Takes up to `most` vectors that nobody links yet; nothing if there are none. O(groups of blocks).
+    /// Claims up to `most` unclaimed vectors; returns `None` if there are none. O(groups of blocks).
     pub fn begin_linking(&mut self, most: usize) -> Option<Linking> {
         let mut claimed = Vec::new();
         let inserted = self.inserted;
-        // Nothing but that it is another number hangs on it.
+        // Relaxed suffices: only uniqueness matters.
         let claim = Claim { token: CLAIMS.fetch_add(1, Ordering::Relaxed), inserted };
         let is_free = |waiting: &&mut Waiting| {
             waiting.claim.is_none_or(|claim| inserted.wrapping_sub(claim.inserted) >= CLAIM_INSERTIONS)
@@ -99,7 +99,7 @@ impl Index {
             claimed.push(*waiting);
         }
         let newest = claimed.last()?.number;
-        // However many wait, only those that came before are looked at.
+        // However many are pending, only those inserted before are considered.
         let pending = std::mem::take(&mut self.pending);
         let mut view = self.clone();
         view.pending = pending.up_to(newest);
@@ -107,7 +107,7 @@ impl Index {
         Some(Linking { view, claim, claimed })
     }
 
-    /// Makes planned links. O(links²) comparisons of numbers nearly always.
+    /// Adds planned links. O(links²) comparisons of numbers nearly always.
     pub fn commit(&mut self, plan: &Plan, scratch: &mut Scratch) {
         let Some(at) = self.pending.position(plan.number, plan.claim) else { return };
         if let Some(lists) = &mut self.lists {
@@ -141,7 +141,7 @@ impl Index {
         }
     }
 
-    /// A plan came too late.
+    /// Records an outdated plan.
     fn note_failure(&mut self, at: usize, scratch: &mut Scratch) {
         let waiting = self.pending.at_mut(at).expect("it is there");
         waiting.claim = None;
@@ -152,7 +152,7 @@ impl Index {
         }
     }
 
-    /// Links up to `most` vectors here and now, the oldest first.
+    /// Links up to `most` vectors immediately, oldest first.
     pub fn link_pending(&mut self, most: usize, scratch: &mut Scratch) {
         for _ in 0..most {
             let Some(slot) = self.pending.slots().next() else { return };
@@ -160,7 +160,7 @@ impl Index {
         }
     }
 
-    /// Links the vector of a slot here and now, if it is pending.
+    /// Links the vector of a slot immediately, if it is pending.
     pub(crate) fn link_slot(&mut self, slot: u32, scratch: &mut Scratch) {
         if let Some(lists) = &mut self.lists {
             if self.pending.remove(slot).is_some() {
@@ -177,17 +177,17 @@ impl Index {
 }
 
 impl Linking {
-    /// How many vectors are to be linked.
+    /// The number of vectors to link.
     pub fn len(&self) -> usize {
         self.claimed.len()
     }
 
-    /// Whether there are none, which there are not.
+    /// Whether there are no vectors, which does not happen.
     pub fn is_empty(&self) -> bool {
         self.claimed.is_empty()
     }
 
-    /// Chooses the links of all of them, the oldest first. O(width · log n) distances each.
+    /// Chooses the links of all vectors, oldest first. O(width · log n) distances each.
     pub fn plan(&self, scratch: &mut Scratch) -> Vec<Plan> {
         self.claimed.iter().map(|waiting| self.plan_one(waiting, scratch)).collect()
     }
@@ -220,7 +220,7 @@ impl Linking {
             scratch.finish(width);
             from = scratch.hits.first().map_or(from, |hit| hit.slot);
             let linked = scratch.hits.iter().map(|hit| key(hit.distance, hit.slot));
-            // Those that came before are linked by then, nearly always.
+            // Vectors inserted before are linked by commit time, nearly always.
             let before = pending
                 .iter()
                 .filter(|other| other.number < waiting.number && graph.level(other.slot) >= level)
@@ -246,7 +246,7 @@ impl Graph {
         LevelPlan { level, targets: chosen.iter().map(target).collect(), near, nearest }
     }
 
-    /// What a plan says of a level, without the nodes whose slots have got other vectors.
+    /// Returns the plan of a level without the nodes whose slots now hold other vectors.
     fn still_there(&self, space: &Space, slot: u32, plan: &LevelPlan) -> LevelPlan {
         let level = plan.level;
         let is_node = |node: u32| {
@@ -255,7 +255,7 @@ impl Graph {
                 && !self.is_pending(node)
                 && node != slot
         };
-        // One that is as far is as good, whichever it is.
+        // Any node at the same distance is equally suitable.
         let is_there = |&other: &u64| {
             let node = other as u32;
             is_node(node) && key(space.between(slot, node), node) == other
@@ -264,7 +264,7 @@ impl Graph {
         let nearest = Some(plan.nearest).filter(|&nearest| is_node(nearest)).or(self.entry);
         LevelPlan {
             level,
-            // What a list is to give up is looked for again.
+            // The link to drop is determined again.
             targets: targets
                 .map(|target| Target { key: target.key, dropped: None, was_full: false })
                 .collect(),
@@ -273,12 +273,12 @@ impl Graph {
         }
     }
 
-    /// Makes the links of a level.
+    /// Adds the links of a level.
     fn apply(&mut self, space: &Space, slot: u32, plan: &LevelPlan) {
         let level = plan.level;
         for target in &plan.targets {
             let node = target.key as u32;
-            // The list may have got other links since, some of them from nodes that this one was put between.
+            // The list may have got other links since, some of them from nodes that this one was inserted between.
             let is_linkable = !self.is_pending(node) && !self.is_dead(node) && self.has_room(slot, level);
             if !is_linkable || self.are_linked(slot, node, level) {
                 continue;
@@ -289,7 +289,7 @@ impl Graph {
             }
             let dropped = match target.dropped {
                 Some(dropped) if self.can_spare(node, dropped, level) => Some(dropped),
-                // It was refused; or who is to be dropped cannot be any more.
+                // It was refused; or the link to drop can no longer be removed.
                 None if target.was_full => None,
                 _ => self.least_needed(space, node, level, target.key),
             };
@@ -304,7 +304,7 @@ impl Graph {
         }
     }
 
-    /// Whether two nodes are linked, and that link can be ended.
+    /// Whether two nodes are linked and that link can be removed.
     fn can_spare(&self, node: u32, dropped: u32, level: usize) -> bool {
         self.are_linked(node, dropped, level)
             && self.neighbours(dropped, level).len() > self.links / 2

@@ -1,22 +1,24 @@
-//! The links of a graph of several levels, kept in both directions.
+//! The links of a graph of several levels, stored in both directions.
 //!
 //! ```text
 //! lowest level   row of a slot     up | more | count, level, whether it is pending or dead | links, 7/4 M of them
-//! more           row of a node     slot | links, 5/4 M of them, if it has more than the lowest level has room for
+//! more           row of a node     slot | links, 5/4 M of them, if it has more than fit on the lowest level
 //! other levels   row of a node     slot | up | count | links, M of them
 //! ```
 //!
-//! On the lowest level a node can have three times M links. Few have more than twice M: those that are near to many. With
-//! twice M for all, as is usual where links go one way only, they refuse so many that searches among real words find much
-//! less (GloVe, 340,000 of 100 dimensions, EF 100: recall 0.896 instead of 0.94, at hardly more distances).
+//! On the lowest level a node can have three times M links. Few have more than twice M: those that are near to many.
+//! With a limit of twice M for all, as is usual for one-way links, nodes refuse so many links that searches among real
+//! words find much less (GloVe, 340,000 of 100 dimensions, EF 100: recall 0.896 instead of 0.94, at hardly more
+//! distances).
 //!
-//! `up` is the row of the same node one level higher. Rows are without gaps: a removed one is filled by the last. A pending
-//! node is not linked yet: it has no links, and no node has one to it. A dead node is of a vector that was removed: it keeps
-//! its links, and searches go through it, until it is buried ([`Index::remove`](crate::Index::remove)).
+//! `up` is the row of the same node one level higher. Rows have no gaps: the last one moves into the place of a removed
+//! one. A pending node is not linked yet: it has no links, in either direction. A dead node belongs to a removed
+//! vector: it keeps its links, and searches pass through it, until it is removed
+//! ([`Index::remove`](crate::Index::remove)).
 //!
-//! Invariants ([`Graph::check`]): a link has its counterpart in the other node's list; no list names a node twice or its
-//! own; all nodes of a level that are not pending are connected with each other. The last one holds because a link is
-//! removed only where its ends share a neighbour, or by putting a new node between them; see `hnsw.rs`.
+//! Invariants ([`Graph::check`]): each link has its counterpart in the other node's list; no list contains a node twice
+//! or its own node; all nodes of a level that are not pending are connected. The last one holds because a link is
+//! removed only if its ends share a neighbor, or by inserting a new node between them; see `hnsw.rs`.
 
 pub(crate) mod hnsw;
 pub(crate) mod linking;
@@ -26,7 +28,7 @@ use crate::arena::{Account, Rows};
 use crate::kernels;
 use crate::random::LEVEL_MAX;
 
-/// No row, no slot.
+/// Marks a missing row or slot.
 pub(crate) const NONE: u32 = u32::MAX;
 
 const UP: usize = 0;
@@ -44,7 +46,7 @@ const COUNT_MASK: u32 = (1 << COUNT_BITS) - 1;
 const PENDING: u32 = 1 << 31;
 const DEAD: u32 = 1 << 30;
 
-/// The neighbours of a node on a level.
+/// The neighbors of a node on a level.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Neighbours<'g> {
     first: &'g [u32],
@@ -74,7 +76,7 @@ impl<'g> Neighbours<'g> {
     }
 }
 
-/// The links.
+/// The links of a graph.
 #[derive(Clone, Debug)]
 pub(crate) struct Graph {
     /// M.
@@ -82,13 +84,13 @@ pub(crate) struct Graph {
     lowest: Rows<u32>,
     more: Rows<u32>,
     upper: Rows<u32>,
-    /// Where a search begins: a node of the highest level that has one.
+    /// The start node of searches: a node on the highest level.
     pub(crate) entry: Option<u32>,
-    /// How many nodes are dead.
+    /// The number of dead nodes.
     pub(crate) dead: usize,
 }
 
-/// How many links the row of a node on the lowest level has room for.
+/// The number of links that fit in a node's row on the lowest level.
 fn first_room(links: usize) -> usize {
     links * 7 / 4
 }
@@ -113,7 +115,7 @@ impl Graph {
         self.lowest.recounted_bytes() + self.more.recounted_bytes() + self.upper.recounted_bytes()
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub(crate) fn len(&self) -> usize {
         self.lowest.len()
     }
@@ -140,29 +142,29 @@ impl Graph {
         self.lowest.row(slot as usize)[HEAD] & DEAD != 0
     }
 
-    /// Has the processor fetch the links of a node on the lowest level.
+    /// Prefetches the links of a node on the lowest level.
     #[inline]
     pub(crate) fn prefetch(&self, slot: u32) {
         kernels::prefetch(self.lowest.row(slot as usize));
     }
 
-    /// Notes that the vector of a node was removed.
+    /// Marks a node as dead, because its vector was removed.
     pub(crate) fn set_dead(&mut self, slot: u32) {
         self.dead += usize::from(!self.is_dead(slot));
         self.lowest.row_mut(slot as usize)[HEAD] |= DEAD;
     }
 
-    /// The highest level of all.
+    /// The highest level of the graph.
     pub(crate) fn top(&self) -> usize {
         self.entry.map_or(0, |entry| self.level(entry))
     }
 
-    /// How many links a node can have.
+    /// The maximum number of links of a node on a level.
     pub(crate) fn capacity(&self, level: usize) -> usize {
         if level == 0 { 3 * self.links } else { self.links }
     }
 
-    /// The row of a node on a level above the lowest, which it is on.
+    /// Returns the row of a node on a level above the lowest. The node must be on that level.
     #[inline]
     fn upper_row(&self, slot: u32, level: usize) -> usize {
         let mut row = self.lowest.row(slot as usize)[UP] as usize;
@@ -172,7 +174,7 @@ impl Graph {
         row
     }
 
-    /// The neighbours of a node on a level that it is on.
+    /// The neighbors of a node on one of its levels.
     #[inline]
     pub(crate) fn neighbours(&self, slot: u32, level: usize) -> Neighbours<'_> {
         if level > 0 {
@@ -195,7 +197,7 @@ impl Graph {
         self.neighbours(a, level).contains(b)
     }
 
-    /// Whether two nodes have a neighbour in common. O(M²) comparisons of numbers.
+    /// Whether two nodes share a neighbor. O(M²) comparisons of numbers.
     pub(crate) fn share_a_neighbour(&self, a: u32, b: u32, level: usize) -> bool {
         let of_b = self.neighbours(b, level);
         self.neighbours(a, level).iter().any(|neighbour| of_b.contains(neighbour))
@@ -207,7 +209,7 @@ impl Graph {
         *self.link_mut(from, level, count) = to;
     }
 
-    /// A link of a node, to be changed.
+    /// Returns a link of a node for writing.
     fn link_mut(&mut self, slot: u32, level: usize, at: usize) -> &mut u32 {
         if level > 0 {
             let row = self.upper_row(slot, level);
@@ -221,7 +223,7 @@ impl Graph {
         &mut self.more.row_mut(more)[MORE_LINKS + at - first]
     }
 
-    /// Makes room for so many links, or gives some back; those that come are not set.
+    /// Sets the number of links and allocates or frees space for them; new ones are not initialized.
     fn set_count(&mut self, slot: u32, level: usize, count: usize) {
         if level > 0 {
             let at = self.upper_row(slot, level);
@@ -243,7 +245,7 @@ impl Graph {
         *head = *head & !COUNT_MASK | count as u32;
     }
 
-    /// Removes a row of links that nothing refers to; the last one takes its place.
+    /// Removes an unreferenced row of `more` and moves the last one into its place.
     fn remove_more(&mut self, row: u32) {
         let last = (self.more.len() - 1) as u32;
         if row != last {
@@ -254,7 +256,7 @@ impl Graph {
         self.more.pop();
     }
 
-    /// Puts one link in the place of another one, in one direction.
+    /// Replaces one link by another, in one direction.
     fn replace(&mut self, slot: u32, level: usize, from: u32, to: u32) {
         let at = self.neighbours(slot, level).iter().position(|link| link == from);
         let at = at.expect("links are in both directions");
@@ -269,21 +271,20 @@ impl Graph {
         self.set_count(from, level, count);
     }
 
-    /// Links two nodes that are not linked; both have room.
+    /// Links two unlinked nodes, both of which have space.
     pub(crate) fn link(&mut self, a: u32, b: u32, level: usize) {
         debug_assert!(a != b && !self.are_linked(a, b, level));
         self.add(a, b, level);
         self.add(b, a, level);
     }
 
-    /// Ends the link of two nodes.
+    /// Removes the link between two nodes.
     pub(crate) fn unlink(&mut self, a: u32, b: u32, level: usize) {
         self.drop_link(a, b, level);
         self.drop_link(b, a, level);
     }
 
-    /// Replaces the links of a node by those that it says, without their counterparts: for graphs that are read, whose links
-    /// are looked at afterwards.
+    /// Sets the links of a node without their counterparts: for loaded graphs, whose links are checked afterwards.
     pub(crate) fn set_links(&mut self, slot: u32, level: usize, links: &[u32]) {
         self.set_count(slot, level, links.len());
         if level > 0 {
@@ -307,7 +308,7 @@ impl Graph {
         self.raise(slot as u32, level);
     }
 
-    /// Puts a node of the lowest level on the levels above it, up to `level`, without links there.
+    /// Adds a node of the lowest level to the levels above it, up to `level`, without links there.
     pub(crate) fn raise(&mut self, slot: u32, level: usize) {
         assert!(level <= LEVEL_MAX, "levels have a limit");
         let mut below = None;
@@ -325,7 +326,7 @@ impl Graph {
         *head = *head & COUNT_MASK | (level as u32) << COUNT_BITS;
     }
 
-    /// Takes a node without links off all levels but the lowest. It is neither pending nor dead any more.
+    /// Removes a node without links from all levels but the lowest, and clears its pending and dead marks.
     pub(crate) fn lower(&mut self, slot: u32) {
         for level in (1..=self.level(slot)).rev() {
             let row = self.upper_row(slot, level);
@@ -337,7 +338,7 @@ impl Graph {
         row[HEAD] &= COUNT_MASK;
     }
 
-    /// Removes an upper row that nothing above refers to; the last one takes its place.
+    /// Removes an upper row without references from above, and moves the last one into its place.
     fn remove_upper(&mut self, row: usize) {
         let last = self.upper.len() - 1;
         if row != last {
@@ -356,7 +357,7 @@ impl Graph {
         self.upper.pop();
     }
 
-    /// Removes a node without links, which is on no level but the lowest; the last node takes its place.
+    /// Removes a node without links, which is on the lowest level only, and moves the last node into its place.
     pub(crate) fn swap_remove(&mut self, slot: u32) {
         let last = (self.lowest.len() - 1) as u32;
         if slot != last {
@@ -380,14 +381,14 @@ impl Graph {
         self.lowest.pop();
     }
 
-    /// The nodes of a level that can be reached from one of its nodes, by a bit for each slot. O(nodes).
+    /// Returns which slots can be reached from a node on its level. O(nodes).
     pub(crate) fn reachable(&self, from: u32, level: usize) -> Vec<bool> {
         let mut seen = vec![false; self.len()];
         self.reach(from, level, &mut seen);
         seen
     }
 
-    /// Adds those that can be reached to those that are.
+    /// Adds the slots that can be reached to `seen`.
     pub(crate) fn reach(&self, from: u32, level: usize, seen: &mut [bool]) {
         let mut waiting = vec![from];
         seen[from as usize] = true;
@@ -400,10 +401,10 @@ impl Graph {
         }
     }
 
-    /// Checks what must always hold; for tests.
+    /// Checks the invariants; for tests.
     ///
     /// # Panics
-    /// If something does not.
+    /// If one is violated.
     pub(crate) fn check(&self) {
         let nodes = 0..self.len() as u32;
         let uppers: usize = nodes.clone().map(|slot| self.level(slot)).sum();

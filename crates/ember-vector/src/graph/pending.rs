@@ -1,33 +1,33 @@
-//! Vectors that are there but not linked yet: searches look at each of them.
+//! Vectors that are stored but not linked yet: searches compare each of them.
 
 use std::collections::VecDeque;
 
 use crate::arena::Account;
 
-/// Who plans links.
+/// A claim to plan links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
-    /// Given to nobody else.
+    /// A unique number.
     pub(crate) token: u64,
-    /// After which insertion it began.
+    /// The last insertion before it began.
     pub(crate) inserted: u64,
 }
 
-/// One of them.
+/// A pending vector.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
     pub(crate) slot: u32,
-    /// How many near vectors its neighbours are to be chosen from.
+    /// The number of near vectors from which its neighbors are chosen.
     pub(crate) width: u32,
-    /// The number of its insertion, which tells it from all others.
+    /// The number of its insertion, which is unique.
     pub(crate) number: u64,
-    /// Who plans its links, if anybody does.
+    /// The claim on it, if any.
     pub(crate) claim: Option<Claim>,
-    /// Plans that came too late.
+    /// The number of outdated plans.
     pub(crate) failures: u8,
 }
 
-/// Those that are not linked yet, the oldest first.
+/// Pending vectors, oldest first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pending(VecDeque<Waiting>);
 
@@ -43,7 +43,7 @@ impl Pending {
         }
     }
 
-    /// Those that came no later than this one, the number of an insertion.
+    /// Returns those inserted up to the insertion with this number.
     pub(crate) fn up_to(&self, number: u64) -> Pending {
         Pending(self.0.iter().take_while(|waiting| waiting.number <= number).copied().collect())
     }
@@ -53,7 +53,7 @@ impl Pending {
         self.0.push_back(Waiting { slot, width, number, claim: None, failures: 0 });
     }
 
-    /// Takes one out.
+    /// Removes the one at a position.
     pub(crate) fn take(&mut self, at: usize) -> Option<Waiting> {
         let taken = self.0.remove(at);
         if self.0.is_empty() {
@@ -62,21 +62,21 @@ impl Pending {
         taken
     }
 
-    /// Takes out that of a slot.
+    /// Removes that of a slot.
     pub(crate) fn remove(&mut self, slot: u32) -> Option<Waiting> {
-        // The newest are asked for most often.
+        // The newest are requested most often.
         let at = self.0.iter().rposition(|waiting| waiting.slot == slot)?;
         self.take(at)
     }
 
-    /// Notes that a vector has come to another slot.
+    /// Records that a vector has moved to another slot.
     pub(crate) fn rename(&mut self, from: u32, to: u32) {
         if let Some(waiting) = self.0.iter_mut().find(|waiting| waiting.slot == from) {
             waiting.slot = to;
         }
     }
 
-    /// Where that of an insertion is, if it is still claimed so.
+    /// The position of an insertion's vector, if it still has this claim.
     pub(crate) fn position(&self, number: u64, claim: Claim) -> Option<usize> {
         self.0.iter().position(|waiting| waiting.number == number && waiting.claim == Some(claim))
     }

@@ -1,11 +1,11 @@
-//! Distances of two stored vectors, by the instructions that the processor has.
+//! Distances between two stored vectors, computed with the best instructions of the processor.
 //!
-//! Every kernel takes two rows of bytes as they are stored. There is a portable version of each; which one is used is
-//! chosen once for an index ([`Kernel::choose`]). All are held to the portable ones by the tests at the foot of this file.
+//! Every kernel takes two rows of bytes as they are stored. Each has a portable version; the choice is made once per
+//! index ([`Kernel::choose`]). The tests at the end of this file compare all kernels with the portable ones.
 //!
-//! A scan compares a row with many that lie one behind the other. It waits for memory, not for sums, so it reads them in one
-//! sequence and has the beginning of what comes next fetched meanwhile. Four rows at a time were tried: 20 MB took two to
-//! three times as long, because the processor follows one sequence better than four.
+//! A scan compares a row with many contiguous ones. It is limited by memory, not by computation, so it reads them in
+//! one sequence and prefetches the beginning of the following rows meanwhile. Four rows at a time were tried: 20 MB
+//! took two to three times as long, because the processor follows one sequence better than four.
 #![allow(unsafe_code, reason = "instructions that only some processors have, on bytes of any alignment")]
 
 #[cfg(target_arch = "aarch64")]
@@ -16,38 +16,38 @@ mod x86;
 
 use crate::config::Scalar;
 
-/// What a kernel computes.
+/// The result of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Measure {
-    /// The sum of products; of bits, of which it is the number that differs.
+    /// The sum of products; for bits, the number of differing ones.
     Dot,
-    /// The sum of squared differences; of floats of 32 bits only.
+    /// The sum of squared differences; for floats of 32 bits only.
     SquaredL2,
 }
 
-/// A kernel: takes the beginnings of two rows and their bytes.
+/// A kernel, which takes pointers to two rows and their length in bytes.
 ///
 /// # Safety
-/// Both rows have so many readable bytes, a whole number of scalars (of 8 bytes for bits), and the processor has the
-/// instructions that the kernel is made of.
+/// Both rows have that many readable bytes, a whole number of scalars (of 8 bytes for bits), and the processor supports
+/// the kernel's instructions.
 type One = unsafe fn(*const u8, *const u8, usize) -> f32;
 
-/// Compares a row with others that lie one behind the other, all by the same kernel.
+/// Compares a row with contiguous others by one kernel.
 ///
 /// # Safety
 /// That of [`One`], for the first row and each of the others.
 type Scan = unsafe fn(*const u8, Rows<'_>, &mut [f32]);
 
-/// Rows that another one is compared with.
+/// Contiguous rows to compare with another one.
 #[derive(Clone, Copy)]
 struct Rows<'r> {
-    /// Where the first begins.
+    /// Pointer to the first row.
     first: *const u8,
-    /// Bytes of each that are compared.
+    /// Bytes of each row to compare.
     bytes: usize,
-    /// Bytes from the beginning of one to that of the next.
+    /// Bytes from the beginning of one row to that of the next.
     width: usize,
-    /// What is looked at next: as much of it is fetched as is looked at here.
+    /// The following rows: as many of their bytes are prefetched as are compared here.
     ahead: &'r [u8],
 }
 
@@ -58,7 +58,8 @@ struct Raw {
     scan: Scan,
 }
 
-/// The kernel whose function for one row this is; that for many is made of it, for the same features of the processor.
+/// Creates a kernel from its function for one row; the function for many rows is generated for the same processor
+/// features.
 macro_rules! raw {
     ($one:ident $(, $features:literal)?) => {{
         $(#[target_feature(enable = $features)])?
@@ -70,7 +71,7 @@ macro_rules! raw {
                     $crate::kernels::fetch(&rows.ahead[fetched]);
                     fetched += $crate::kernels::LINE_BYTES;
                 }
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 *found = unsafe { $one(a, rows.first.add(begin), rows.bytes) };
             }
         }
@@ -79,31 +80,31 @@ macro_rules! raw {
 }
 use raw;
 
-/// A kernel that this processor can run.
+/// A kernel that this processor supports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kernel {
     raw: Raw,
-    /// The bytes of a row are a multiple of this.
+    /// The length of a row must be a multiple of this.
     unit: usize,
 }
 
 impl Kernel {
-    /// The fastest kernel for rows of `scalar` that this processor can run.
+    /// Returns the fastest kernel for rows of `scalar` that this processor supports.
     pub(crate) fn choose(scalar: Scalar, measure: Measure) -> Kernel {
         let raw = fastest(scalar, measure).unwrap_or_else(|| portable::kernel(scalar, measure));
         Kernel { raw, unit: unit(scalar) }
     }
 
-    /// What it says of two rows of equal length.
+    /// Compares two rows of equal length.
     #[inline]
     pub(crate) fn of(self, a: &[u8], b: &[u8]) -> f32 {
         assert!(a.len() == b.len() && a.len().is_multiple_of(self.unit), "rows are of one index");
-        // SAFETY: the lengths were checked, and `choose` has looked for the instructions.
+        // SAFETY: the lengths were checked, and `choose` has checked the instructions.
         unsafe { (self.raw.one)(a.as_ptr(), b.as_ptr(), a.len()) }
     }
 
-    /// What it says of a row and as many bytes of each of those that lie one behind the other in `rows`, `width` bytes each:
-    /// as many as `found` has room for. As much of `ahead` is fetched meanwhile.
+    /// Compares `a` with as many bytes of each of the contiguous rows in `rows`, `width` bytes each; their number is
+    /// the length of `found`. Prefetches as much of `ahead` meanwhile.
     #[inline]
     pub(crate) fn of_rows(self, a: &[u8], rows: &[u8], width: usize, ahead: &[u8], found: &mut [f32]) {
         assert!(a.len() <= width && a.len().is_multiple_of(self.unit), "rows are of one index");
@@ -114,7 +115,7 @@ impl Kernel {
     }
 }
 
-/// The bytes that rows of a scalar are multiples of.
+/// The unit of row lengths of a scalar, in bytes.
 fn unit(scalar: Scalar) -> usize {
     match scalar {
         Scalar::F32 => 4,
@@ -136,16 +137,17 @@ fn fastest(scalar: Scalar, measure: Measure) -> Option<Raw> {
     }
 }
 
-/// Asks the processor to fetch a row: all lines of it, or as many as it takes the processor to see the sequence.
+/// Prefetches a row: all its cache lines, or as many as the processor needs to recognize the sequence.
 #[inline]
 pub(crate) fn prefetch<T>(row: &[T]) {
     #[cfg(target_arch = "x86_64")]
     {
         let begin = row.as_ptr().cast::<i8>();
         let bytes = size_of_val(row).min(PREFETCHED_LINES * LINE_BYTES);
-        // As many for all rows of a length, wherever they begin: so the processor knows beforehand when it ends.
+        // The same number for all rows of a length, wherever they begin, so that the processor predicts the end of the
+        // loop.
         for at in (0..bytes).step_by(LINE_BYTES).chain([bytes.saturating_sub(1)]) {
-            // SAFETY: a prefetch is a hint; it never faults and reads nothing the program can see.
+            // SAFETY: a prefetch is a hint; it never faults and has no visible effect on the program.
             unsafe {
                 std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(begin.wrapping_add(at));
             }
@@ -155,13 +157,13 @@ pub(crate) fn prefetch<T>(row: &[T]) {
     let _ = row;
 }
 
-/// Bytes of a line of the cache.
+/// Size of a cache line in bytes.
 pub(crate) const LINE_BYTES: usize = 64;
 
-/// Asks the processor to fetch a line, which is needed only after more than the nearest cache holds.
+/// Prefetches a line that is needed only after more data than the first-level cache holds.
 #[inline]
 fn fetch(byte: &u8) {
-    // SAFETY: a prefetch is a hint; it never faults and reads nothing the program can see.
+    // SAFETY: a prefetch is a hint; it never faults and has no visible effect on the program.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(
@@ -172,7 +174,7 @@ fn fetch(byte: &u8) {
     let _ = byte;
 }
 
-/// Lines of a row that are asked for at most.
+/// The maximum number of prefetched lines per row.
 #[cfg(target_arch = "x86_64")]
 const PREFETCHED_LINES: usize = 32;
 
@@ -184,7 +186,7 @@ mod tests {
 
     const SCALARS: [Scalar; 5] = [Scalar::F32, Scalar::F16, Scalar::Bf16, Scalar::Int8, Scalar::Binary];
 
-    /// Stored numbers of both signs, `dim` of them, not aligned to anything.
+    /// `dim` stored numbers of both signs, unaligned.
     fn row(scalar: Scalar, dim: usize, seed: u64) -> Vec<u8> {
         let number = |at: usize| (split_mix(seed + at as u64) % 2001) as f32 / 1000.0 - 1.0;
         let mut bytes = vec![0];
@@ -221,7 +223,7 @@ mod tests {
                     for raw in &kernels {
                         let kernel = Kernel { raw: *raw, unit: unit(scalar) };
                         let found = kernel.of(a, b);
-                        // Three rows with bytes behind each that are not compared.
+                        // Three rows, each followed by bytes that are not compared.
                         let rows = [b, a, b].map(|row| [row, &[7; 3]].concat()).concat();
                         let mut scanned = [0.0; 3];
                         kernel.of_rows(a, &rows, a.len() + 3, &rows[1..], &mut scanned);

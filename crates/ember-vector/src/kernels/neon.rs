@@ -1,4 +1,4 @@
-//! Kernels for AArch64, all of whose processors have NEON. What is not here the portable kernels do.
+//! Kernels for AArch64, all of whose processors have NEON. The portable kernels cover the rest.
 #![allow(unsafe_code, reason = "instructions on bytes of any alignment")]
 
 use std::arch::aarch64::*;
@@ -6,7 +6,7 @@ use std::arch::aarch64::*;
 use super::{Measure, Raw, raw};
 use crate::config::Scalar;
 
-/// The kernel of a scalar.
+/// Returns the kernel of a scalar.
 pub(super) fn kernel(scalar: Scalar, measure: Measure) -> Option<Raw> {
     match (scalar, measure) {
         (Scalar::F32, Measure::Dot) => Some(raw!(dot_f32, "neon")),
@@ -18,14 +18,14 @@ pub(super) fn kernel(scalar: Scalar, measure: Measure) -> Option<Raw> {
 }
 
 /// # Safety
-/// That of [`One`](super::One); so for all that follow.
+/// That of [`One`](super::One); the same holds for all following kernels.
 #[target_feature(enable = "neon")]
 #[inline]
 unsafe fn dot_f32(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let (a, b, count) = (a.cast::<f32>(), b.cast::<f32>(), bytes / 4);
     let mut sum = vdupq_n_f32(0.0);
     let whole = count / 4 * 4;
-    // SAFETY: all that is read is in front of `count`.
+    // SAFETY: all reads are below `count`.
     unsafe {
         for at in (0..whole).step_by(4) {
             sum = vfmaq_f32(sum, vld1q_f32(a.add(at)), vld1q_f32(b.add(at)));
@@ -41,7 +41,7 @@ unsafe fn l2_f32(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let (a, b, count) = (a.cast::<f32>(), b.cast::<f32>(), bytes / 4);
     let mut sum = vdupq_n_f32(0.0);
     let whole = count / 4 * 4;
-    // SAFETY: all that is read is in front of `count`.
+    // SAFETY: all reads are below `count`.
     unsafe {
         for at in (0..whole).step_by(4) {
             let x = vsubq_f32(vld1q_f32(a.add(at)), vld1q_f32(b.add(at)));
@@ -58,7 +58,7 @@ unsafe fn dot_i8(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let (a, b) = (a.cast::<i8>(), b.cast::<i8>());
     let mut sum = vdupq_n_s32(0);
     let whole = bytes / 16 * 16;
-    // SAFETY: all that is read is in front of `bytes`.
+    // SAFETY: all reads are below `bytes`.
     unsafe {
         for at in (0..whole).step_by(16) {
             let (x, y) = (vld1q_s8(a.add(at)), vld1q_s8(b.add(at)));
@@ -75,7 +75,7 @@ unsafe fn dot_i8(a: *const u8, b: *const u8, bytes: usize) -> f32 {
 unsafe fn bits(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let mut sum = vdupq_n_u64(0);
     let whole = bytes / 16 * 16;
-    // SAFETY: all that is read is in front of `bytes`; rows of bits are whole words.
+    // SAFETY: all reads are below `bytes`; rows of bits are whole words.
     unsafe {
         for at in (0..whole).step_by(16) {
             let ones = vcntq_u8(veorq_u8(vld1q_u8(a.add(at)), vld1q_u8(b.add(at))));

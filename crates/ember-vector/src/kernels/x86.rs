@@ -1,4 +1,4 @@
-//! Kernels for x86-64: AVX-512 where all of its parts that are used are there, else AVX2.
+//! Kernels for x86-64: AVX-512 if the processor has all extensions used here, otherwise AVX2.
 #![allow(unsafe_code, reason = "instructions that only some processors have, on bytes of any alignment")]
 
 use std::arch::x86_64::*;
@@ -6,12 +6,12 @@ use std::arch::x86_64::*;
 use super::{Measure, Raw, raw};
 use crate::config::Scalar;
 
-/// The fastest kernel of a scalar that this processor can run.
+/// Returns the fastest kernel of a scalar that this processor supports.
 pub(super) fn kernel(scalar: Scalar, measure: Measure) -> Option<Raw> {
     kernels(scalar, measure).first().copied()
 }
 
-/// All kernels of a scalar that this processor can run, the fastest first.
+/// Returns all kernels of a scalar that this processor supports, the fastest first.
 pub(super) fn kernels(scalar: Scalar, measure: Measure) -> Vec<Raw> {
     let mut kernels: Vec<Raw> = Vec::new();
     let has_avx512 = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
@@ -52,21 +52,21 @@ pub(super) fn kernels(scalar: Scalar, measure: Measure) -> Vec<Raw> {
     kernels
 }
 
-/// The lanes of the last vector of which only `left` of 16 are there.
+/// Returns the mask of the last vector, which has only `left` of 16 lanes.
 #[inline]
 fn mask16(left: usize) -> __mmask16 {
     ((1u32 << left) - 1) as __mmask16
 }
 
 /// # Safety
-/// That of [`One`](super::One); so for all that follow.
+/// That of [`One`](super::One); the same holds for all following kernels.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 unsafe fn dot_f32_512(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let (a, b, count) = (a.cast::<f32>(), b.cast::<f32>(), bytes / 4);
     let mut sums = [_mm512_setzero_ps(); 4];
     let mut at = 0;
-    // SAFETY: all that is loaded is in front of `count`; masked lanes are not.
+    // SAFETY: all loads are below `count`; masked lanes are not loaded.
     unsafe {
         while at + 64 <= count {
             for (lane, sum) in sums.iter_mut().enumerate() {
@@ -92,7 +92,7 @@ unsafe fn l2_f32_512(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let (a, b, count) = (a.cast::<f32>(), b.cast::<f32>(), bytes / 4);
     let mut sums = [_mm512_setzero_ps(); 2];
     let mut at = 0;
-    // SAFETY: all that is loaded is in front of `count`; masked lanes are not.
+    // SAFETY: all loads are below `count`; masked lanes are not loaded.
     unsafe {
         while at + 32 <= count {
             for (lane, sum) in sums.iter_mut().enumerate() {
@@ -119,7 +119,7 @@ unsafe fn dot_f16_512(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let mut sums = [_mm512_setzero_ps(); 2];
     let whole = bytes / 64 * 64;
     let mut at = 0;
-    // SAFETY: all that is loaded is in front of `bytes`.
+    // SAFETY: all loads are below `bytes`.
     unsafe {
         while at < whole {
             for (lane, sum) in sums.iter_mut().enumerate() {
@@ -140,14 +140,14 @@ unsafe fn dot_f16_512(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     _mm512_reduce_add_ps(_mm512_add_ps(sums[0], sums[1]))
 }
 
-/// The rest of a row with zeros behind it.
+/// Returns the rest of a row, padded with zeros.
 ///
 /// # Safety
-/// The row has `bytes` readable bytes, and fewer than 65 of them are behind `at`.
+/// The row has `bytes` readable bytes, and fewer than 65 of them are at or after `at`.
 #[inline]
 unsafe fn tail(row: *const u8, at: usize, bytes: usize) -> [u8; 64] {
     let mut rest = [0; 64];
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { std::ptr::copy_nonoverlapping(row.add(at), rest.as_mut_ptr(), bytes - at) };
     rest
 }
@@ -162,7 +162,7 @@ unsafe fn dot_bf16_512(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let mut sums = [_mm512_setzero_ps(); 2];
     let whole = bytes / 64 * 64;
     let mut at = 0;
-    // SAFETY: all that is loaded is in front of `bytes`.
+    // SAFETY: all loads are below `bytes`.
     unsafe {
         while at < whole {
             for (lane, sum) in sums.iter_mut().enumerate() {
@@ -183,14 +183,14 @@ unsafe fn dot_bf16_512(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     _mm512_reduce_add_ps(_mm512_add_ps(sums[0], sums[1]))
 }
 
-/// The instruction takes unsigned numbers on its left: `a` + 128 there, and 128 times the sum of `b` is taken off again.
+/// The instruction takes unsigned numbers on its left: `a` + 128 there, and 128 times the sum of `b` is subtracted.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 #[inline]
 unsafe fn dot_i8_512(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let offset = _mm512_set1_epi8(-128);
     let (mut products, mut corrections) = (_mm512_setzero_si512(), _mm512_setzero_si512());
     let mut at = 0;
-    // SAFETY: all that is loaded is in front of `bytes`; masked lanes are not.
+    // SAFETY: all loads are below `bytes`; masked lanes are not loaded.
     unsafe {
         while at < bytes {
             let left = bytes - at;
@@ -210,7 +210,7 @@ unsafe fn dot_i8_512(a: *const u8, b: *const u8, bytes: usize) -> f32 {
 unsafe fn bits_512(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let mut sum = _mm512_setzero_si512();
     let mut at = 0;
-    // SAFETY: all that is loaded is in front of `bytes`; masked lanes are not.
+    // SAFETY: all loads are below `bytes`; masked lanes are not loaded.
     unsafe {
         while at < bytes {
             let left = bytes - at;
@@ -237,7 +237,7 @@ unsafe fn dot_f32_256(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let mut sums = [_mm256_setzero_ps(); 2];
     let whole = bytes / 64 * 64;
     let mut at = 0;
-    // SAFETY: all that is loaded is in front of `bytes`.
+    // SAFETY: all loads are below `bytes`.
     unsafe {
         while at < whole {
             for (lane, sum) in sums.iter_mut().enumerate() {
@@ -262,7 +262,7 @@ unsafe fn l2_f32_256(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let mut sums = [_mm256_setzero_ps(); 2];
     let whole = bytes / 64 * 64;
     let mut at = 0;
-    // SAFETY: all that is loaded is in front of `bytes`.
+    // SAFETY: all loads are below `bytes`.
     unsafe {
         while at < whole {
             for (lane, sum) in sums.iter_mut().enumerate() {
@@ -288,7 +288,7 @@ unsafe fn dot_f16_256(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let mut sum = _mm256_setzero_ps();
     let whole = bytes / 16 * 16;
     let mut at = 0;
-    // SAFETY: all that is loaded is in front of `bytes`.
+    // SAFETY: all loads are below `bytes`.
     unsafe {
         while at < whole {
             let x = _mm256_cvtph_ps(_mm_loadu_si128(a.add(at).cast()));
@@ -312,7 +312,7 @@ unsafe fn dot_bf16_256(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let mut sum = _mm256_setzero_ps();
     let whole = bytes / 16 * 16;
     let mut at = 0;
-    // SAFETY: all that is loaded is in front of `bytes`.
+    // SAFETY: all loads are below `bytes`.
     unsafe {
         while at < whole {
             let x = widened(_mm_loadu_si128(a.add(at).cast()));
@@ -332,7 +332,7 @@ unsafe fn dot_i8_256(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     let mut sum = _mm256_setzero_si256();
     let whole = bytes / 16 * 16;
     let mut at = 0;
-    // SAFETY: all that is loaded is in front of `bytes`.
+    // SAFETY: all loads are below `bytes`.
     unsafe {
         while at < whole {
             let x = _mm256_cvtepi8_epi16(_mm_loadu_si128(a.add(at).cast()));

@@ -1,24 +1,25 @@
-//! Vectors in lists, each around a centre: a search looks at the lists whose centres are nearest.
+//! Vectors in lists, each around a centroid: a search scans the lists with the nearest centroids.
 //!
 //! ```text
 //! ends     row of a list + 1   its first and its last chunk; row 0 is that of vectors that are in no list yet
-//! chunks   row of a chunk      list + 1 | chunk before | chunk behind | count | slots, as many as there is room for
-//! rows     rows of a chunk     the vectors of its slots, one behind the other
-//! places   row of a slot       where in `rows` its vector is
+//! chunks   row of a chunk      list + 1 | previous chunk | next chunk | count | slots, up to the chunk's capacity
+//! rows     rows of a chunk     the vectors of its slots, contiguous
+//! places   row of a slot       the index of its vector in `rows`
 //! ```
 //!
-//! So a search reads the vectors of a list one behind the other. Those that are placed at once, by a training or from a
-//! file, are placed list by list, so that the chunks of a list are neighbours, too.
+//! So a search reads the vectors of a list contiguously. Vectors that are placed together, by a training or from a
+//! file, are placed list by list, so that the chunks of a list are adjacent, too.
 //!
-//! Only the last chunk of a list has room: what is removed elsewhere is replaced by its last slot. Chunks are without gaps:
-//! a removed one is filled by the last. So each change touches a few rows, however long a list is.
+//! Only the last chunk of a list has free space: a slot removed elsewhere is replaced by the last one of that chunk.
+//! Chunks have no gaps: the last one moves into the place of a removed one. So each change touches a few rows, however
+//! long a list is.
 //!
-//! Which list a vector is in is decided by the distance from the centres, in full floats; with [`Metric::Cosine`] vectors
-//! and centres are of length 1 for that. A search by inner product asks for the largest product with a centre, which is the
-//! mean of its vectors, so that of the product with these.
+//! The list of a vector is chosen by the distance from the centroids, in full floats; with [`Metric::Cosine`] vectors
+//! and centroids are normalized for that. A search by inner product selects centroids by the largest product, because a
+//! centroid is the mean of its vectors, so its product is the mean of theirs.
 //!
-//! Invariants ([`Lists::check`]): a slot is in one list or in none, and then it is pending; only last chunks have room, and
-//! no chunk is empty.
+//! Invariants ([`Lists::check`]): a slot is in one list, or in none while it is pending; only last chunks have free
+//! space, and no chunk is empty.
 
 pub(crate) mod training;
 
@@ -28,32 +29,33 @@ use crate::graph::NONE;
 use crate::kernels::{Kernel, Measure, prefetch};
 use crate::search::{SCANNED_AT_ONCE, key};
 
-/// Of the ends of a list.
+/// Fields of a list's ends.
 const FIRST: usize = 0;
 const LAST: usize = 1;
 
-/// Of a chunk.
+/// Fields of a chunk.
 const LIST: usize = 0;
 const BEFORE: usize = 1;
 const BEHIND: usize = 2;
 const COUNT: usize = 3;
 const SLOTS: usize = 4;
 
-/// Bytes of the vectors of a chunk, about, within the following bounds. Half a chunk of each list is empty.
+/// The approximate size of a chunk's vectors in bytes, within the bounds below. On average half a chunk of each list is
+/// empty.
 const CHUNK_BYTES: usize = 2 * 1024;
 const ROOM_MIN: usize = 8;
 const ROOM_MAX: usize = 16;
 
-/// Places without a vector that there are at most, and one number that is none.
+/// The maximum number of unused places, and one number reserved for "none".
 pub(crate) const PLACES_SPARE: usize = (LISTS_MAX + 2) * ROOM_MAX;
 
-/// Centres that are compared with a vector before the results are looked at.
+/// Centroids compared with a vector before the results are read.
 const COMPARED_AT_ONCE: usize = 64;
 
-/// Of slots without a list.
+/// The list number of slots without a list.
 const NOWHERE: u32 = 0;
 
-/// What lists are around.
+/// The centroids of the lists.
 #[derive(Clone, Debug)]
 struct Centres {
     rows: ByteRows,
@@ -79,12 +81,12 @@ impl Centres {
         self.count += 1;
     }
 
-    /// The squared distance of a vector from a centre.
+    /// The squared distance between a vector and a centroid.
     fn distance(&self, floats: &[u8], list: usize) -> f32 {
         self.squared_l2.of(floats, self.rows.row(list))
     }
 
-    /// Tells what a kernel says of a vector and each centre.
+    /// Passes the result of a kernel for a vector and each centroid to `tell`.
     fn compare(&self, kernel: Kernel, floats: &[u8], mut tell: impl FnMut(u32, f32)) {
         let mut found = [0.0; COMPARED_AT_ONCE];
         let mut first = 0;
@@ -97,7 +99,7 @@ impl Centres {
         }
     }
 
-    /// The nearest centre. There is one at least.
+    /// Returns the nearest centroid. There is at least one.
     fn nearest(&self, floats: &[u8]) -> u32 {
         let mut nearest = (0, f32::INFINITY);
         self.compare(self.squared_l2, floats, |list, distance| {
@@ -117,11 +119,11 @@ pub(crate) struct Lists {
     chunks: Rows<u32>,
     rows: ByteRows,
     places: Rows<u32>,
-    /// Slots of a chunk.
+    /// The capacity of a chunk in slots.
     room: usize,
-    /// Tells these lists from those of another training.
+    /// A number that distinguishes these lists from those of another training.
     pub(crate) generation: u64,
-    /// How many vectors there were at the training.
+    /// The number of vectors at the training.
     pub(crate) trained_len: usize,
 }
 
@@ -144,8 +146,8 @@ impl Lists {
         }
     }
 
-    /// Lists around these centres, rows of `dim` floats, without vectors; those will have rows of `width` bytes. `None` if
-    /// they are no rows.
+    /// Creates empty lists around these centroids, rows of `dim` floats, for vectors with rows of `width` bytes. `None`
+    /// if the centroids are invalid.
     pub(crate) fn around(
         centres: &[f32],
         (dim, width): (usize, usize),
@@ -170,12 +172,12 @@ impl Lists {
         self.ends.row_mut(self.centres.count).fill(NONE);
     }
 
-    /// How many lists there are.
+    /// The number of lists.
     pub(crate) fn count(&self) -> usize {
         self.centres.count
     }
 
-    /// The centres, row behind row.
+    /// The centroids, concatenated.
     pub(crate) fn centres(&self) -> Vec<f32> {
         let rows = (0..self.count()).flat_map(|list| self.centres.rows.row(list).as_chunks::<4>().0);
         rows.map(|bytes| f32::from_le_bytes(*bytes)).collect()
@@ -197,7 +199,7 @@ impl Lists {
             + self.places.recounted_bytes()
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     pub(crate) fn len(&self) -> usize {
         self.places.len()
     }
@@ -214,29 +216,29 @@ impl Lists {
         self.rows.row(self.places.row(slot as usize)[0] as usize)
     }
 
-    /// Where a slot is: a chunk and a place in it.
+    /// The place of a slot: a chunk and an index in it.
     fn place(&self, slot: u32) -> (u32, usize) {
         let place = self.places.row(slot as usize)[0] as usize;
         ((place / self.room) as u32, place % self.room)
     }
 
-    /// Where the vector of a place is.
+    /// The row number of a place.
     fn at(&self, chunk: u32, place: usize) -> usize {
         chunk as usize * self.room + place
     }
 
-    /// Notes that a slot is in a place.
+    /// Records that a slot is in a place.
     fn put(&mut self, slot: u32, chunk: u32, place: usize) {
         self.chunks.row_mut(chunk as usize)[SLOTS + place] = slot;
         self.places.row_mut(slot as usize)[0] = self.at(chunk, place) as u32;
     }
 
-    /// The list whose centre is nearest to a vector.
+    /// Returns the list whose centroid is nearest to a vector.
     pub(crate) fn nearest(&self, floats: &[u8]) -> u32 {
         self.centres.nearest(floats)
     }
 
-    /// All lists, by how promising they are for a query: the first `most` are in order.
+    /// Returns all lists with their rank for a query; the best `most` come first, in order.
     pub(crate) fn by_promise(&self, floats: &[u8], most: usize) -> Vec<u64> {
         let centres = &self.centres;
         let mut keys: Vec<u64> = Vec::with_capacity(self.count());
@@ -253,13 +255,13 @@ impl Lists {
         keys
     }
 
-    /// The vectors of a list, in parts: the first chunk of each, and the rows of it and the next ones, one behind the other.
-    /// [`Lists::slot_at`] tells whose they are.
+    /// The vectors of a list, in parts: the first chunk of each part, and the rows of this and the following adjacent
+    /// chunks. [`Lists::slot_at`] returns their slots.
     pub(crate) fn parts(&self, list: u32) -> impl Iterator<Item = (u32, &[u8])> + Clone {
         self.parts_from(self.ends.row(list as usize + 1)[FIRST])
     }
 
-    /// All vectors, in the same way.
+    /// All vectors, in the same form.
     pub(crate) fn all_parts(&self) -> impl Iterator<Item = (u32, &[u8])> + Clone {
         (0..self.ends.len()).flat_map(|ends| self.parts_from(self.ends.row(ends)[FIRST]))
     }
@@ -275,7 +277,7 @@ impl Lists {
                 let row = self.chunks.row(chunk as usize);
                 count += row[COUNT] as usize;
                 next = row[BEHIND];
-                // Chunks that are neighbours are one part.
+                // Adjacent chunks form one part.
                 let is_full = row[COUNT] as usize == self.room;
                 if !is_full || next != chunk + 1 || count + self.room > room {
                     break;
@@ -288,13 +290,13 @@ impl Lists {
         })
     }
 
-    /// The slot of a row of a part, told by its first chunk.
+    /// The slot of a row in a part that begins at chunk `first`.
     #[inline]
     pub(crate) fn slot_at(&self, first: u32, at: usize) -> u32 {
         self.chunks.row(first as usize + at / self.room)[SLOTS + at % self.room]
     }
 
-    /// Appends a slot with this row that is in no list.
+    /// Appends a slot with this row, in no list.
     pub(crate) fn push(&mut self, row: &[u8]) {
         self.places.push();
         let slot = self.places.len() - 1;
@@ -302,7 +304,7 @@ impl Lists {
         self.rows.set(at, row);
     }
 
-    /// Makes places for so many slots, which must all get rows ([`Lists::put_in`]).
+    /// Creates places for `slots` slots, each of which must then get a row ([`Lists::put_in`]).
     fn make_places(&mut self, slots: usize) {
         for slot in 0..slots {
             self.places.push();
@@ -310,7 +312,7 @@ impl Lists {
         }
     }
 
-    /// Puts a slot into a list: one that has a place but no row yet, or one that is in no list.
+    /// Puts a slot into a list: one with a place but no row yet, or one that is in no list.
     fn put_in(&mut self, slot: u32, list: u32, row: &[u8]) {
         if self.places.row(slot as usize)[0] == NONE {
             let at = self.append(slot, list + 1);
@@ -320,7 +322,7 @@ impl Lists {
         }
     }
 
-    /// Makes the vectors of `rows` those of slots in these lists, which have none yet.
+    /// Stores the vectors of `rows` as slots in these lists, which must be empty.
     pub(crate) fn fill(&mut self, rows: &ByteRows, list_of: &[u32]) {
         self.make_places(list_of.len());
         let mut slots: Vec<u32> = (0..list_of.len() as u32).collect();
@@ -330,7 +332,7 @@ impl Lists {
         }
     }
 
-    /// Gives a slot another row. It stays where it is.
+    /// Replaces the row of a slot, in place.
     pub(crate) fn set(&mut self, slot: u32, row: &[u8]) {
         self.rows.set(self.places.row(slot as usize)[0] as usize, row);
     }
@@ -340,7 +342,7 @@ impl Lists {
         self.move_to(slot, list + 1);
     }
 
-    /// Takes a slot out of its list; whether it was in one.
+    /// Removes a slot from its list; returns whether it was in one.
     pub(crate) fn take_out(&mut self, slot: u32) -> bool {
         let was_in_one = self.list_of(slot).is_some();
         if was_in_one {
@@ -356,7 +358,7 @@ impl Lists {
         self.vacate(chunk, place);
     }
 
-    /// Puts a slot into the last chunk of a list, and says where its row is to be.
+    /// Appends a slot to the last chunk of a list and returns the index for its row.
     fn append(&mut self, slot: u32, list: u32) -> usize {
         let last = self.ends.row(list as usize)[LAST];
         let has_room = last != NONE && (self.chunks.row(last as usize)[COUNT] as usize) < self.room;
@@ -378,7 +380,7 @@ impl Lists {
         self.at(chunk, place)
     }
 
-    /// Notes which chunk is behind one of a list; behind none, which is its first.
+    /// Sets the chunk after another one of a list; after `NONE` means the first chunk.
     fn set_behind(&mut self, list: u32, chunk: u32, behind: u32) {
         match chunk {
             NONE => self.ends.row_mut(list as usize)[FIRST] = behind,
@@ -386,7 +388,7 @@ impl Lists {
         }
     }
 
-    /// Fills a place whose slot is elsewhere now, or nowhere.
+    /// Fills the place of a slot that was moved or removed.
     fn vacate(&mut self, chunk: u32, place: usize) {
         let list = self.chunks.row(chunk as usize)[LIST];
         let last = self.ends.row(list as usize)[LAST];
@@ -405,7 +407,7 @@ impl Lists {
         }
     }
 
-    /// Removes a chunk that nothing refers to; the last of all takes its place.
+    /// Removes an unreferenced chunk; the last one moves into its place.
     fn remove_chunk(&mut self, chunk: u32) {
         let last = (self.chunks.len() - 1) as u32;
         if chunk != last {
@@ -437,10 +439,10 @@ impl Lists {
         self.places.pop();
     }
 
-    /// Checks what must always hold; for tests.
+    /// Checks the invariants; for tests.
     ///
     /// # Panics
-    /// If something does not.
+    /// If one is violated.
     pub(crate) fn check(&self) {
         assert_eq!(self.ends.len(), self.count() + 1);
         assert_eq!(self.rows.len(), self.chunks.len() * self.room);

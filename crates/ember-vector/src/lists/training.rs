@@ -1,14 +1,14 @@
-//! Centres of lists, found in steps beside the changes of an index.
+//! Training of list centroids, in steps during changes of an index.
 //!
 //! ```text
-//! begin     a view of the index                                                      short
-//! step      centres are chosen from a sample (k-means++), moved to the means of
-//!           what is nearest to them, and all vectors of the view are copied to lists  long
-//! advance   takes what has changed since; with much of it the lists catch up with
-//!           another view, with little they become those of the index                 short
+//! begin     takes a view of the index                                                 short
+//! step      chooses centroids from a sample (k-means++), moves them to the means of
+//!           their nearest vectors, and copies all vectors of the view to lists        long
+//! advance   collects the changes since; after many, the lists catch up with another
+//!           view; after few, they become those of the index                           short
 //! ```
 //!
-//! k-means++: Arthur and Vassilvitskii, 2007; the rest: Lloyd, 1982. With [`Metric::Cosine`] centres are of length 1.
+//! k-means++: Arthur and Vassilvitskii, 2007; the rest: Lloyd, 1982. With [`Metric::Cosine`] centroids are normalized.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,42 +20,43 @@ use crate::graph::pending::Pending;
 use crate::index::Index;
 use crate::random::split_mix;
 
-/// Vectors for each list, before there are lists at all: with fewer, centres follow single vectors.
+/// Vectors for each list required before lists are built: with fewer, centroids follow single vectors.
 pub const VECTORS_PER_LIST: usize = 39;
 
-/// Vectors for each list of which centres are the means; more of them hardly move these.
+/// Sampled vectors for each list from which centroids are computed; more would hardly change them.
 const SAMPLE_PER_LIST: usize = 128;
 
-/// How often centres are moved.
+/// The number of refinement rounds.
 const ROUNDS: usize = 12;
 
-/// With so many times the vectors of the training there is another one.
+/// The growth factor in vectors after which lists are trained again.
 const GROWTH: usize = 4;
 
-/// Vectors that may be pending when new lists are installed, and bytes of them: they are copied under a lock.
+/// The maximum number of pending vectors when new lists are installed, and of their bytes: they are copied under a
+/// lock.
 const LEFT_MAX: usize = 64;
 const LEFT_BYTES_MAX: usize = 512 * 1024;
 
-/// Insertions after which nobody waits for a training any more: who began it has lost the index out of sight.
+/// Insertions after which a training's claim expires: its owner has probably lost access to the index.
 const CLAIM_INSERTIONS: u64 = 100_000;
 
-/// Changes that are noted for a training; with more it is given up, too.
+/// The maximum number of changes recorded for a training; beyond that the training is abandoned, too.
 const CHANGES_MAX: usize = 65_536;
 
-/// A number that is given once.
+/// Returns a unique number.
 pub(super) fn next_token() -> u64 {
     static TOKENS: AtomicU64 = AtomicU64::new(0);
-    // Nothing but that it is another number hangs on it.
+    // Relaxed suffices: only uniqueness matters.
     TOKENS.fetch_add(1, Ordering::Relaxed)
 }
 
-/// What an index knows of its training.
+/// An index's record of its training.
 #[derive(Clone, Debug)]
 pub(crate) struct Claim {
     token: u64,
-    /// After which insertion it was last heard of.
+    /// The number of insertions when the training last advanced.
     inserted: u64,
-    /// Slots whose vectors are others since, or gone.
+    /// Slots whose vectors have been replaced or removed since then.
     changes: Vec<u32>,
 }
 
@@ -65,44 +66,44 @@ impl Claim {
     }
 }
 
-/// Lists that are being made for an index.
+/// Lists being built for an index.
 #[derive(Debug)]
 pub struct Training {
     token: u64,
     view: Index,
     lists: Lists,
     stage: Stage,
-    /// Slots that have changed since the view.
+    /// Slots changed since the view.
     changes: Vec<u32>,
     seed: u64,
-    /// Rows that were those of the index before they were in lists: it takes time to free them.
+    /// The former rows of the index before it had lists, kept here because freeing them takes time.
     replaced: Option<ByteRows>,
 }
 
 #[derive(Debug)]
 enum Stage {
-    /// Centres are chosen: each next one with a probability that grows with the squared distance from those before.
+    /// Centroids are chosen: the probability of each grows with the squared distance from those before.
     Seeding { sample: Vec<u32>, wanted: usize, nearest: Vec<f32>, at: usize },
-    /// They become the means of what is nearest to them.
+    /// Centroids move to the means of their nearest vectors.
     Refining { sample: Vec<u32>, round: usize, at: usize, means: Means },
-    /// The lists are those of an earlier view, of which these slots are others in this one.
+    /// The lists are those of an earlier view, which differs from this one in these slots.
     CatchingUp { changes: Vec<u32> },
     /// Lists are chosen for slots, the last first.
     Choosing { slots: Vec<u32>, chosen: Vec<(u32, u32)> },
-    /// Slots are put into the lists that were chosen, those of the last list first.
+    /// Slots are put into the chosen lists, those of the last list first.
     Placing { chosen: Vec<(u32, u32)> },
-    /// All of the view are.
+    /// All slots of the view are placed.
     Placed,
-    /// The lists are those of the index now.
+    /// The lists have become those of the index.
     Over,
 }
 
-/// Sums of what is nearest to each centre.
+/// Sums of the vectors nearest to each centroid.
 #[derive(Debug)]
 struct Means {
     sums: Vec<f32>,
     counts: Vec<u32>,
-    /// The centre of each vector of the sample.
+    /// The centroid of each sampled vector.
     nearest: Vec<u32>,
 }
 
@@ -113,7 +114,7 @@ impl Means {
 }
 
 impl Index {
-    /// Whether lists are to be made, for the first time or for a size that the index has grown to.
+    /// Whether lists should be built, for the first time or because the index has grown.
     pub fn is_training_due(&self) -> bool {
         let Kind::Ivf { lists } = self.config.kind else { return false };
         match &self.lists {
@@ -122,22 +123,23 @@ impl Index {
         }
     }
 
-    /// Whether lists are due or wanted, or somebody makes them.
+    /// Whether lists are due, requested, or being built.
     pub fn is_training_near(&self) -> bool {
         self.is_training_due() || self.is_training_wanted || self.training.is_some()
     }
 
-    /// How many lists there are; 0 before they are made.
+    /// The number of lists; 0 before they are built.
     pub fn lists(&self) -> usize {
         self.lists.as_ref().map_or(0, |lists| lists.count())
     }
 
-    /// Notes that lists are to be made even if it is not time, of the vectors that there are.
+    /// Requests that lists be built from the present vectors, although they are not due.
     pub fn want_training(&mut self) {
         self.is_training_wanted = matches!(self.config.kind, Kind::Ivf { .. }) && self.len > 0;
     }
 
-    /// Begins to make lists, if that is due or wanted and nobody does it. O(groups of blocks + vectors / 64).
+    /// Begins to build lists, if they are due or requested and no training is in progress. O(groups of blocks + vectors
+    /// / 64).
     pub fn begin_training(&mut self) -> Option<Training> {
         let is_claimed = self
             .training
@@ -155,13 +157,13 @@ impl Index {
         lists.trained_len = self.len;
         let wanted = wanted.min(self.len / VECTORS_PER_LIST).max(1);
         let view = self.clone();
-        // The rest is done where nobody waits for it.
+        // Further work happens outside the lock.
         let stage = Stage::Seeding { sample: Vec::new(), wanted, nearest: Vec::new(), at: 0 };
         let changes = Vec::new();
         Some(Training { token, view, lists, stage, changes, seed: self.inserted, replaced: None })
     }
 
-    /// Notes for a training that the vector of a slot is another one.
+    /// Records a changed slot for a training.
     pub(crate) fn note_change(&mut self, slot: u32) {
         if let Some(claim) = &mut self.training {
             claim.changes.push(slot);
@@ -171,8 +173,8 @@ impl Index {
         }
     }
 
-    /// Tells a training what has changed, and makes its lists those of the index if they are complete: whether it is to go
-    /// on. What it holds afterwards takes time to be freed. O(1) distances.
+    /// Passes changes to a training and installs its lists if they are complete; returns whether it must continue.
+    /// Dropping the training afterwards takes time. O(1) distances.
     pub fn advance_training(&mut self, training: &mut Training) -> bool {
         let Some(claim) = self.training.as_mut().filter(|claim| claim.token == training.token) else {
             return false;
@@ -192,10 +194,10 @@ impl Index {
         }
         let changes = std::mem::take(&mut training.changes);
         let left = catch_up(&mut training.lists, changes, self);
-        // What was pending is in the new lists, or it is left.
+        // Pending vectors are in the new lists, or in `left`.
         self.pending = Pending::default();
         for slot in left {
-            // Numbers of insertions to come are higher.
+            // The numbers of later insertions are higher.
             self.pending.push(slot, u64::from(slot), 1);
         }
         self.training = None;
@@ -210,7 +212,7 @@ impl Index {
         false
     }
 
-    /// Makes lists here and now, if that is due or wanted. O(n · lists) distances.
+    /// Builds lists immediately, if they are due or requested. O(n · lists) distances.
     pub fn train(&mut self) {
         let Some(mut training) = self.begin_training() else { return };
         loop {
@@ -223,7 +225,7 @@ impl Index {
 }
 
 impl Training {
-    /// Goes on for about so many distances; whether there is nothing to do but [`Index::advance_training`].
+    /// Works for about this many distances; returns whether only [`Index::advance_training`] remains to be called.
     pub fn step(&mut self, distances: usize) -> bool {
         let mut left = distances;
         while left > 0 {
@@ -252,13 +254,13 @@ impl Training {
         false
     }
 
-    /// A number below `end` that follows from those before.
+    /// Returns a pseudorandom number below `end`.
     fn random(&mut self, end: usize) -> usize {
         self.seed = split_mix(self.seed);
         (self.seed % end as u64) as usize
     }
 
-    /// Different slots, so many for each list.
+    /// Samples distinct slots, a fixed number for each list.
     fn sample(&mut self, lists: usize) -> Vec<u32> {
         let mut slots: Vec<u32> = (0..self.view.len as u32).collect();
         let count = slots.len().min(lists.saturating_mul(SAMPLE_PER_LIST));
@@ -302,12 +304,12 @@ impl Training {
         (Stage::Seeding { sample, wanted, nearest, at: 0 }, taken)
     }
 
-    /// One of them, the more probable the larger its weight is.
+    /// Picks an index with a probability proportional to its weight.
     fn by_weight(&mut self, weights: &[f32]) -> usize {
         let sum: f64 = weights.iter().map(|&weight| f64::from(weight)).sum();
         let any = self.random(weights.len());
         if sum.is_nan() || sum <= 0.0 {
-            // All vectors are centres already.
+            // All vectors are centroids already.
             return any;
         }
         self.seed = split_mix(self.seed);
@@ -352,7 +354,7 @@ impl Training {
         (Stage::Refining { sample, round: round + 1, at: 0, means }, taken)
     }
 
-    /// Moves each centre to its mean; one that has nothing goes into the midst of those that have most.
+    /// Moves each centroid to its mean; one without vectors moves to a sampled vector of the one with the most.
     fn move_centres(&mut self, sample: &[u32], mut means: Means) {
         let dim = self.view.config.dim;
         for list in 0..means.counts.len() {
@@ -406,8 +408,8 @@ impl Training {
     }
 }
 
-/// Makes the vectors of lists those of an index, in which these slots have others than they had, and returns the slots that
-/// are in no list.
+/// Updates the vectors in lists to those of an index that has changed in these slots, and returns the slots that are in
+/// no list.
 fn catch_up(lists: &mut Lists, mut changes: Vec<u32>, index: &Index) -> Vec<u32> {
     let (before, len) = (lists.len(), index.len);
     changes.sort_unstable();

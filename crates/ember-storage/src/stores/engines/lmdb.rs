@@ -1,14 +1,14 @@
 //! LMDB: a copy-on-write B-tree in a mapped file, written in C.
 //!
-//! The map is as large as the address space gives, not as the file is: growing it would need a moment without readers, and
-//! addresses cost nothing. A disk that fails under a mapped page ends the process with SIGBUS, so a file that was cut off
-//! is found before it is opened (`length.rs`). LMDB trusts the pages of its file: what it says of rows is checked above,
-//! what it says of itself is not.
+//! The map is as large as the address space allows, independent of the file's size: growing it would require a moment
+//! without readers, and addresses are free. A disk error under a mapped page ends the process with SIGBUS, so a
+//! truncated file is detected before it is opened (`length.rs`). LMDB trusts the pages of its file: ember checks the
+//! contents of rows above this layer, but not LMDB's own structures.
 //!
-//! LMDB describes a state in one of two pages, by turns. Who begins to read takes the number of the last state and then
-//! reads its page: when that thread stands still between the two for a commit, the next one writes that page anew, and it
-//! reads a state that does not count yet, or half of its description (mdb.c 0.9.70, `mdb_txn_renew0`). So a read begins
-//! again when a commit has begun meanwhile.
+//! LMDB describes a state in one of two pages, alternately. A reader takes the number of the last state and then reads
+//! its page. If its thread is descheduled in between for a whole commit, the next commit rewrites that page, and the
+//! reader gets a state that is not committed yet, or half of its description (mdb.c 0.9.70, `mdb_txn_renew0`). So a
+//! read is restarted if a commit has begun meanwhile.
 
 mod length;
 
@@ -25,11 +25,11 @@ use crate::stores::engine::{
     EachRow, Engine, EngineKind, Found, Read, Reading, Table, Write, Writing, behind_prefix, directory_bytes,
 };
 
-/// Tried one after the other, down to the least that is of use: a process may be allowed few addresses.
+/// Sizes to try, from the largest to the smallest useful one: the address space of a process may be limited.
 const MAP_BYTES_MAX: usize = 8 << 40;
 const MAP_BYTES_MIN: usize = 1 << 30;
 
-/// Threads that read at once.
+/// The maximum number of concurrent readers.
 const READERS_MAX: u32 = 512;
 
 type Rows = Database<'static, Bytes, Bytes>;
@@ -39,7 +39,7 @@ pub(super) struct LmdbEngine {
     env: Env<WithoutTls>,
     path: PathBuf,
     tables: [Rows; Table::ALL.len()],
-    /// Commits that have begun; counted by who may write.
+    /// Number of commits that have begun; incremented by the writer.
     commits: AtomicU64,
 }
 
@@ -59,7 +59,7 @@ impl LmdbEngine {
                 opened => break opened.map_err(error)?,
             }
         };
-        // Readers of a process that was killed would keep old pages for ever.
+        // Readers of a killed process would otherwise keep old pages forever.
         env.clear_stale_readers().map_err(error)?;
         let write = env.write_txn().map_err(error)?;
         let tables = env.create_databases_and_commit(write, |opener, write| {
@@ -80,10 +80,10 @@ impl LmdbEngine {
 fn open_env(path: &Path, map_bytes: usize) -> heed::Result<Env<WithoutTls>> {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options.map_size(map_bytes).max_dbs(Table::ALL.len() as u32).max_readers(READERS_MAX);
-    // SAFETY: NO_READ_AHEAD is an advice to the kernel; none of the flags that give up durability or locks is set.
+    // SAFETY: NO_READ_AHEAD is a hint to the kernel; none of the flags that give up durability or locks is set.
     unsafe { options.flags(EnvFlags::NO_READ_AHEAD) };
-    // SAFETY: the folder belongs to the store, whose directory the process has locked (`DirectoryLock`), so no one else
-    // changes the file under the map; LMDB's lock file keeps out those who do not heed that.
+    // SAFETY: the folder belongs to the store, whose directory the process has locked (`DirectoryLock`), so no other
+    // process changes the file under the map; LMDB's lock file excludes those that ignore that lock.
     unsafe { options.open(path) }
 }
 
@@ -119,7 +119,7 @@ impl Engine for LmdbEngine {
     }
 
     fn check(&self) -> Result<(), StoreError> {
-        // Its pages have no checksums: all that can be asked is whether all can be reached.
+        // Pages have no checksums: the only possible check is that all can be reached.
         self.read(&mut |reading| {
             for table in Table::ALL {
                 reading.scan(table, &[], &mut |_, _| ControlFlow::Continue(()))?;
@@ -143,7 +143,7 @@ impl<'e> LmdbReading<'e> {
         loop {
             let before = engine.commits.load(Ordering::SeqCst);
             let transaction = engine.env.read_txn().map_err(error)?;
-            // The description of its state was read before this.
+            // The state's description was read before this.
             fence(Ordering::SeqCst);
             if engine.commits.load(Ordering::SeqCst) == before {
                 return Ok(LmdbReading { engine, transaction });
@@ -162,7 +162,7 @@ impl Reading for LmdbReading<'_> {
     }
 
     fn scan(&self, table: Table, from: &[u8], each: &mut EachRow<'_>) -> Result<(), StoreError> {
-        // LMDB knows no empty key.
+        // LMDB has no empty keys.
         let from = if from.is_empty() { Bound::Unbounded } else { Bound::Included(from) };
         let range = (from, Bound::Unbounded);
         for row in self.engine.table(table).range(&self.transaction, &range).map_err(error)? {
@@ -234,7 +234,7 @@ mod tests {
         let (first, _) = read();
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            // More than there are cores, so that they stand still in every place.
+            // More threads than cores, so that they are descheduled at every possible point.
             for _ in 0..16 {
                 scope.spawn(|| {
                     while !is_over.load(Ordering::Relaxed) {

@@ -14,8 +14,8 @@ use super::engine::{Engine, EngineKind};
 use super::{StoreError, StoreOptions};
 use crate::files::{Disk, DiskError};
 
-/// Opens the engine's files in a directory that is there, or makes them: under another name, so that a process that is
-/// killed meanwhile leaves no half of a store.
+/// Opens the engine's files in an existing directory, or creates them under a temporary name first, so that a killed
+/// process leaves no incomplete store.
 pub(super) fn open(
     kind: EngineKind,
     disk: &Arc<dyn Disk>,
@@ -44,7 +44,7 @@ fn is_there(kind: EngineKind, disk: &dyn Disk, path: &Path) -> Result<bool, Stor
     on_disk(kind, disk, open, || path.try_exists())
 }
 
-/// Does something with an engine's files: redb's is behind the door to the disk, the others open theirs themselves.
+/// Runs an operation on an engine's files: redb's go through [`Disk`], the other engines access theirs directly.
 fn on_disk<T>(
     kind: EngineKind,
     disk: &dyn Disk,
@@ -59,7 +59,7 @@ fn on_disk<T>(
     }
 }
 
-/// Opens the engine's files at `path`, or makes them.
+/// Opens the engine's files at `path`, or creates them.
 #[cfg_attr(
     not(feature = "redb"),
     expect(unused_variables, reason = "only redb goes through the door to the disk")

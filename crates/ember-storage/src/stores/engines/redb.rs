@@ -1,8 +1,8 @@
-//! redb: a copy-on-write B-tree in one file, through the door to the disk.
+//! redb: a copy-on-write B-tree in one file, accessed through [`Disk`].
 //!
-//! Commits save the state of the allocator ("quick repair"), so that opening after a crash does not walk through the whole
-//! file. After an error of the disk redb refuses everything, and so does a handle whose sync has failed: the file is opened
-//! anew then.
+//! Commits save the state of the allocator ("quick repair"), so that opening after a crash does not scan the whole
+//! file. After a disk error redb refuses every operation, and so does a handle whose sync has failed: the file is then
+//! reopened.
 
 use std::io;
 use std::ops::{Bound, ControlFlow};
@@ -21,7 +21,7 @@ use crate::stores::engine::{
 };
 use crate::stores::{StoreError, StoreOptions};
 
-/// Where the file says how long it is.
+/// The offset of the field with the file's length.
 const HEADER_OFFSET: u64 = 0;
 
 type Definition = TableDefinition<'static, &'static [u8], &'static [u8]>;
@@ -30,25 +30,25 @@ fn definition(table: Table) -> Definition {
     TableDefinition::new(table.name())
 }
 
-/// What redb sees of a file.
+/// The file as redb accesses it.
 ///
-/// redb syncs a file that it has made longer before its header may say so, and keeps everybody from beginning to read
-/// meanwhile. Here that sync is made before a transaction is committed, when nobody waits for it. Of a file that becomes
-/// longer in the commit itself it is made when the header is written, which those wait for who read certain pages.
+/// redb syncs a file that has grown before its header may record the new length, and blocks new readers meanwhile. Here
+/// that sync runs before a transaction is committed, when no reader is blocked. If a file grows during the commit
+/// itself, the sync runs when the header is written, and readers of certain pages wait for it.
 #[derive(Clone, Debug)]
 struct Backend {
     file: Arc<dyn StoredFile>,
     growth: Arc<Mutex<Growth>>,
 }
 
-/// Whether the file is longer than is known to be on the disk.
+/// Whether the file is longer than its durable length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Growth {
     /// It is not.
     None,
-    /// It is, and nothing has been written since it became longer.
+    /// It is, and nothing has been written since it grew.
     New,
-    /// It is, and the header must not say so yet.
+    /// It is, and the header must not record the new length yet.
     Unsynced,
 }
 
@@ -57,7 +57,7 @@ impl Backend {
         Backend { file, growth: Arc::new(Mutex::new(Growth::None)) }
     }
 
-    /// Brings it to the disk that the file is longer, if it is.
+    /// Makes the file's new length durable, if it has grown.
     fn sync_growth(&self) -> Result<(), io::Error> {
         let growth = *self.growth.lock();
         if growth == Growth::None { Ok(()) } else { self.sync() }
@@ -124,7 +124,7 @@ pub(super) struct RedbEngine {
     disk: Arc<dyn Disk>,
     path: PathBuf,
     cache_bytes: usize,
-    /// None when it could not be opened again after an error.
+    /// None if it could not be reopened after an error.
     opened: RwLock<Option<Opened>>,
 }
 
@@ -146,10 +146,10 @@ impl RedbEngine {
         Ok(RedbEngine { disk: Arc::clone(disk), path, cache_bytes, opened })
     }
 
-    /// Opens the file anew if the database is of no use any more.
+    /// Reopens the file if the database is unusable.
     fn renew(&self) -> Result<(), StoreError> {
         let mut opened = self.opened.write();
-        // What is open must be closed before, or two would write to the file.
+        // The open database must be closed first, or two would write to the file.
         drop(opened.take());
         *opened = Some(open_database(&self.disk, &self.path, self.cache_bytes)?);
         Ok(())
@@ -163,7 +163,7 @@ impl RedbEngine {
         let result = work(opened.as_ref().ok_or_else(closed)?);
         drop(opened);
         if let Err(StoreError::Disk(_) | StoreError::Io { .. } | StoreError::Engine { .. }) = &result {
-            // The error that is told is the first one.
+            // The first error is the one that is reported.
             let _ = self.renew();
         }
         result
@@ -184,7 +184,7 @@ fn open_database(disk: &Arc<dyn Disk>, path: &Path, cache_bytes: usize) -> Resul
         }
         Err(error) => return Err(error.into()),
     };
-    // A new one is made under another name, so what has this one had something in it.
+    // A new file is created under another name, so an existing one had contents.
     if is_there && file.size()? == 0 {
         let message = "the file is empty: it was cut off".to_owned();
         return Err(StoreError::EngineDamaged { engine: EngineKind::Redb, message });
@@ -219,7 +219,7 @@ fn error(cause: impl Into<::redb::Error>) -> StoreError {
     match cause.into() {
         ::redb::Error::Io(cause) => match cause.downcast::<DiskError>() {
             Ok(error) => StoreError::Disk(error),
-            // What is shorter than it says of itself.
+            // A file that is shorter than its header says.
             Err(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => {
                 StoreError::EngineDamaged { engine, message: "its file is cut short".to_owned() }
             }
@@ -290,7 +290,7 @@ impl Reading for RedbReading {
 
 struct RedbWriting<'t> {
     transaction: &'t WriteTransaction,
-    /// Opened when they are needed: opening one for each row would cost as much as the row.
+    /// Opened on demand: opening a table for each row would cost as much as the row.
     tables: [Option<OpenTable<'t>>; Table::ALL.len()],
 }
 
@@ -337,7 +337,7 @@ impl Writing for RedbWriting<'_> {
         self.tables = Default::default();
         for table in [Table::Keys, Table::Values, Table::Parts] {
             self.transaction.delete_table(definition(table)).map_err(error)?;
-            // Readers expect all tables.
+            // Readers expect all tables to exist.
             self.table(table)?;
         }
         Ok(())

@@ -1,22 +1,22 @@
-//! Batches of fjall that readers see as a whole.
+//! Atomic visibility of fjall's batches.
 //!
-//! A snapshot of fjall is a number: it has what was written under smaller ones. A batch has one number, which its commit
-//! makes the limit of new snapshots when all its rows are in memory. But whoever writes a table or merges some takes a
-//! number too, and moves the limit behind that as soon as the table is there: over a batch of which only a part is in
-//! memory. A snapshot taken just then has that part, and soon the rest.
+//! A snapshot of fjall is a number: it contains what was written under smaller numbers. A batch has one number, and its
+//! commit makes that number the limit of new snapshots once all its rows are in memory. But a thread that writes or
+//! merges tables takes a number, too, and moves the limit past it as soon as the table exists, possibly past a batch of
+//! which only a part is in memory. A snapshot taken at that moment has that part, and soon the rest.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ::fjall::{Database, OwnedWriteBatch, Snapshot};
 use parking_lot::Mutex;
 
-/// What is between the batches and the snapshots of a database.
+/// Keeps the batches of a database apart from its snapshots.
 pub(super) struct Batches {
     /// Held while a batch is committed.
     committing: Mutex<()>,
-    /// Snapshots up to this number have nothing of the batch that is being committed.
+    /// Snapshots up to this number contain nothing of the batch that is being committed.
     undisturbed: AtomicU64,
-    /// How often several batches that are one change have begun or ended: odd while they are made.
+    /// Counts the begins and ends of changes that consist of several batches: odd during such a change.
     phases: AtomicU64,
 }
 
@@ -38,22 +38,22 @@ impl Batches {
         committed
     }
 
-    /// Batches follow that are one change. There is one such change at a time.
+    /// Begins a change of several batches. Only one can be active at a time.
     pub(super) fn begin_several(&self) {
         self.phases.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// They are made.
+    /// Ends the change of several batches.
     pub(super) fn end_several(&self) {
         self.phases.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// A snapshot that has all of each batch or nothing, and whether it may be one between several that are one change.
-    /// Waits only where fjall has moved its limit into a batch.
+    /// Returns a snapshot with all or nothing of each batch, and whether it may lie between the batches of one change.
+    /// Waits only if fjall has moved its limit into a batch.
     pub(super) fn snapshot(&self, database: &Database) -> (Snapshot, bool) {
         let before = self.phases.load(Ordering::SeqCst);
         let mut snapshot = database.snapshot();
-        // When the batch was committed before this look at it, the snapshot has come to have all of it.
+        // If the batch was committed before this check, the snapshot now has all of it.
         if snapshot.seqno() > self.undisturbed.load(Ordering::SeqCst) {
             let _committed = self.committing.lock();
             snapshot = database.snapshot();

@@ -1,14 +1,14 @@
-//! Keyspaces that are made and deleted so that a process may be killed at any moment.
+//! Creates and deletes keyspaces such that the process may be killed at any moment.
 //!
-//! fjall has the names and options of keyspaces in a tree of their own, and gives the number of one that was deleted to
-//! another. The rows there have sequence numbers from one counter for all trees, which starts behind the highest number
-//! in all *other* trees (seen in 3.1.13). What was given to names alone is given again after a crash: a name that was
-//! deleted then covers one that was made later, and the database does not open, or one keyspace has the options of
+//! fjall stores the names and options of keyspaces in a separate tree, and reuses the number of a deleted keyspace. The
+//! rows there have sequence numbers from one counter for all trees, which starts after the highest number in all
+//! *other* trees (seen in 3.1.13). Numbers used only for names are therefore reused after a crash: a name that was
+//! deleted then hides one that was created later, and the database does not open, or one keyspace has the options of
 //! another.
 //!
-//! So a row of `meta` is written before each change of names, and is on the disk: its number is above all that were given.
-//! Before the first change of a process it is written often, since the last change of the process before has none behind
-//! it.
+//! So a row of `meta` is written and synced before each change of names: its number exceeds all numbers used before.
+//! Before the first change of a process the row is written many times, because no row follows the last change of the
+//! previous process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,14 +16,14 @@ use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
 use super::batches::Batches;
 
-/// The row of `meta` that is written for its number.
+/// The row of `meta` that is written for its sequence number.
 const NUMBER: &[u8] = b"number";
 
-/// Numbers that are passed over before the first change of names: far more than such a change takes, with what is written
-/// and merged beside it.
+/// Sequence numbers skipped before the first change of names: far more than such a change uses, including concurrent
+/// writes and merges.
 const PASSED_OVER: u32 = 1024;
 
-/// What makes and deletes the keyspaces of a database.
+/// Creates and deletes the keyspaces of a database.
 pub(super) struct Keyspaces {
     database: Database,
     meta: Keyspace,
@@ -37,7 +37,7 @@ impl Keyspaces {
         Keyspaces { database: database.clone(), meta: meta.clone(), has_changed: AtomicBool::new(false) }
     }
 
-    /// Opens a keyspace, or makes it.
+    /// Opens a keyspace, or creates it.
     pub(super) fn open(
         &self,
         batches: &Batches,
@@ -56,16 +56,16 @@ impl Keyspaces {
         self.database.delete_keyspace(keyspace)
     }
 
-    /// Deletes the keyspace of that name, if there is one.
+    /// Deletes the keyspace of that name, if it exists.
     pub(super) fn delete_named(&self, batches: &Batches, name: &str) -> ::fjall::Result<()> {
         if self.database.keyspace_exists(name) {
-            // Its options are those it has.
+            // An existing keyspace keeps its own options.
             self.delete(batches, self.database.keyspace(name, KeyspaceCreateOptions::default)?)?;
         }
         Ok(())
     }
 
-    /// Writes a row whose number is above all that names have, and syncs it.
+    /// Writes and syncs a row whose number exceeds those of all names.
     fn number(&self, batches: &Batches) -> ::fjall::Result<()> {
         let passed_over = if self.has_changed.load(Ordering::Relaxed) { 0 } else { PASSED_OVER };
         for number in 0..=passed_over {
@@ -89,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    /// What a process that is killed now leaves.
+    /// Copies the files that a process killed now would leave.
     fn killed(from: &Path, to: &Path) {
         std::fs::create_dir_all(to).unwrap();
         for entry in std::fs::read_dir(from).unwrap() {
@@ -124,12 +124,12 @@ mod tests {
         drop(open(&path));
         for round in 0..8 {
             let (database, keyspaces) = open(&path);
-            // The numbers of some processes are high, those of others would be low.
+            // In some rounds numbers are high, in others they would be low.
             for _ in 0..10 * ((round + 1) % 2) {
                 drop(keyspaces.open(&batches, "other", KeyspaceCreateOptions::default).unwrap());
                 keyspaces.delete_named(&batches, "other").unwrap();
             }
-            // Made and deleted by processes of their own, each with a keyspace of another kind under the same number.
+            // Created and deleted by separate processes, each with a keyspace of another kind under the same number.
             match round % 4 {
                 0 => drop(keyspaces.open(&batches, "plain", KeyspaceCreateOptions::default).unwrap()),
                 1 => keyspaces.delete_named(&batches, "plain").unwrap(),

@@ -1,21 +1,21 @@
 //! fjall: a log-structured merge tree in a folder of files.
 //!
-//! Tables are keyspaces of fjall. To empty them, a commit names a new generation of them, which counts when the commit does;
-//! the old one is deleted behind it: fjall can empty a keyspace, but not in one step with other changes, and has had
-//! mistakes there. After an error of the disk fjall refuses all writes: it is opened anew then.
+//! Tables are keyspaces of fjall. To empty them, a commit names a new generation of tables, which becomes valid with
+//! the commit; the old one is deleted afterwards. fjall can empty a keyspace, but not atomically with other changes,
+//! and has had bugs there. After a disk error fjall refuses all writes, so it is reopened.
 //!
-//! A batch of fjall is in memory as a whole. What a commit has more than fits there is *staged*:
+//! fjall holds a whole batch in memory. Changes of a commit beyond the memory limit are *staged*:
 //!
 //! ```text
-//! stage    changes go to keyspaces of their own, some at a time; nobody reads those
-//! count    one batch, on the disk: the rows of `meta`, and one that says so. All that is staged counts from here on
-//! apply    what is staged is moved into the tables, some at a time; the last batch removes that row of `meta`
+//! stage    changes go to separate keyspaces, some at a time; no reader uses them yet
+//! count    one synced batch: the rows of `meta`, with a marker. All staged changes are valid from here on
+//! apply    staged changes are moved into the tables, some at a time; the last batch removes the marker
 //! ```
 //!
-//! Who reads between the last two steps reads what is staged over the tables. Who finds that row at the start goes on
-//! applying; without it what is staged is removed. Those keyspaces stay: fjall may
-//! give the number of one that was deleted to another, while its journal has changes under that number still. After
-//! [`Writing::clear`] nothing is staged: the next generation is nobody's yet, and takes the changes itself.
+//! Readers between the last two steps read staged rows over the tables. If the marker exists at startup, applying
+//! continues; otherwise staged changes are removed. The staging keyspaces are never deleted: fjall may give the number
+//! of a deleted one to another keyspace while its journal still has changes under that number. After [`Writing::clear`]
+//! nothing is staged: the next generation has no readers yet, and takes the changes directly.
 
 mod batches;
 mod keyspaces;
@@ -39,45 +39,45 @@ use crate::stores::engine::{
 };
 use crate::stores::{StoreError, StoreOptions};
 
-/// Values that are longer stand in files of their own, which compaction does not write again.
+/// Longer values are stored in separate files, which compaction does not rewrite.
 const SEPARATED_BYTES: u32 = 1024;
 
 /// The row of `meta` that names the generation.
 const GENERATION: &[u8] = b"generation";
 
-/// The row of `meta` that says that what is staged counts.
+/// The marker in `meta`: staged changes are valid.
 const STAGED: &[u8] = b"staged";
 
-/// What a staged row begins with.
+/// The first byte of a staged row.
 const STAGED_REMOVAL: u8 = 0;
 const STAGED_ROW: u8 = 1;
 
-/// About the bytes that a change in memory takes beside its row, and the row of a batch again.
+/// Approximate memory overhead of a change, beyond its row and the copy of the row in a batch, in bytes.
 const CHANGE_BYTES: usize = 128;
 
-/// Rows with a prefix that are removed at a time.
+/// Rows with a prefix that are removed per batch.
 const REMOVED_AT_ONCE: usize = 1024;
 
-/// The tables whose changes are staged; those of `meta` are few.
+/// The tables whose changes are staged; `meta` has few changes.
 const STAGED_TABLES: [Table; 3] = [Table::Keys, Table::Values, Table::Parts];
 
 /// An open keyspace of fjall.
 type Rows = ::fjall::Keyspace;
 
-/// What is staged, as [`STAGED_TABLES`].
+/// The staging keyspaces, in the order of [`STAGED_TABLES`].
 type Staged = [Rows; STAGED_TABLES.len()];
 
-/// What is staged for a table.
+/// Returns the staging keyspace of a table.
 fn staged_for(staged: &Staged, table: Table) -> Option<&Rows> {
     STAGED_TABLES.iter().position(|&other| other == table).map(|at| &staged[at])
 }
 
-/// The name of the keyspace that is a table.
+/// The name of a table's keyspace.
 fn name_of(table: Table, generation: u64) -> String {
     format!("{}-{generation}", table.name())
 }
 
-/// The row that a staged one is to become, if it is no removal.
+/// Returns the row that a staged one becomes, unless it is a removal.
 fn unstaged(staged: &[u8]) -> Option<&[u8]> {
     staged.split_first().filter(|(first, _)| **first == STAGED_ROW).map(|(_, row)| row)
 }
@@ -94,12 +94,12 @@ struct State {
 pub(super) struct FjallEngine {
     path: PathBuf,
     cache_bytes: u64,
-    /// Of a table in memory, and of changes that are not staged.
+    /// Memory limit of a table in memory, and of changes that are not staged.
     memtable_bytes: u64,
     batches: Batches,
-    /// Held by who commits.
+    /// Held during a commit.
     writer: Mutex<()>,
-    /// None when it could not be opened again after an error.
+    /// None if it could not be reopened after an error.
     state: RwLock<Option<State>>,
 }
 
@@ -125,7 +125,7 @@ impl FjallEngine {
 
     fn renew(&self) -> Result<(), StoreError> {
         let mut state = self.state.write();
-        // Its folder is locked as long as it is open.
+        // The folder is locked while the database is open.
         drop(state.take());
         *state = Some(self.open_state().map_err(error)?);
         Ok(())
@@ -147,10 +147,10 @@ impl FjallEngine {
         let staged = |table: Table| self.keyspace(&keyspaces, table, &format!("staged-{}", table.name()));
         let [keys, values, parts] = STAGED_TABLES;
         let staged = [staged(keys)?, staged(values)?, staged(parts)?];
-        // A crash, or an error, came before all of it was applied, or before it counted.
+        // A crash or an error occurred before all staged changes were applied, or before they were valid.
         let counts = tables[Table::Meta as usize].get(STAGED)?.is_some();
         self.empty_staged(&database, &staged, counts.then_some(&tables))?;
-        // What a crash has left of another generation.
+        // Keyspaces of another generation that a crash has left.
         for name in database.list_keyspace_names() {
             if !tables.iter().chain(&staged).any(|table| *table.name() == name) {
                 keyspaces.delete_named(&self.batches, &name)?;
@@ -163,7 +163,7 @@ impl FjallEngine {
         self.keyspace(keyspaces, table, &name_of(table, generation))
     }
 
-    /// Moves what is staged into the tables, or nowhere.
+    /// Moves staged changes into the tables, or discards them.
     fn empty_staged(
         &self,
         database: &Database,
@@ -173,13 +173,14 @@ impl FjallEngine {
         for (table, rows) in STAGED_TABLES.into_iter().zip(staged) {
             let table = tables.map(|tables| &tables[table as usize]);
             let mut from = Bound::Unbounded;
-            // One look at the rows at a time: fjall keeps all tables in memory that came to be while one lasts.
+            // Each scan covers few rows: fjall keeps all tables in memory that were created during a scan.
             while let Some(last) = self.move_staged(database, rows, table, from)? {
                 from = Bound::Excluded(last);
             }
         }
         if let Some(tables) = tables {
-            // Synced with all before it, which is in the same journal, or in one that was synced when it was full.
+            // This sync covers everything before it, which is in the same journal, or in one that was synced when it
+            // was full.
             let mut batch = database.batch().durability(Some(PersistMode::SyncAll));
             batch.remove(&tables[Table::Meta as usize], STAGED);
             self.batches.commit(database, batch)?;
@@ -187,7 +188,8 @@ impl FjallEngine {
         Ok(())
     }
 
-    /// As [`FjallEngine::empty_staged`], of some rows of one table; the key of the last one, if there may be more.
+    /// Like [`FjallEngine::empty_staged`] for some rows of one table; returns the key of the last one, if there may be
+    /// more.
     fn move_staged(
         &self,
         database: &Database,
@@ -237,13 +239,13 @@ impl FjallEngine {
         let result = work(state.as_ref().ok_or_else(|| error(::fjall::Error::Poisoned))?);
         drop(state);
         if let Err(StoreError::Io { .. } | StoreError::Engine { .. }) = &result {
-            // The error that is told is the first one.
+            // The first error is the one that is reported.
             let _ = self.renew();
         }
         result
     }
 
-    /// The tables are those of the next generation.
+    /// Switches to the tables of the next generation.
     fn begin_generation(&self, generation: u64, tables: [Rows; Table::ALL.len()]) -> Result<(), StoreError> {
         let mut state = self.state.write();
         let Some(state) = &mut *state else { return Ok(()) };
@@ -336,11 +338,11 @@ impl Engine for FjallEngine {
             Ok(begun) => {
                 begun.map_or(Ok(()), |(generation, tables)| self.begin_generation(generation, tables))
             }
-            // To open it is to apply the rest.
+            // Reopening applies the rest.
             Err(_) if counts => self.renew(),
             Err(error) => {
                 if is_spilled {
-                    // To open it is to forget that. The error that is told is the first one.
+                    // Reopening discards staged changes. The first error is the one that is reported.
                     let _ = self.renew();
                 }
                 Err(error)
@@ -353,7 +355,7 @@ impl Engine for FjallEngine {
     }
 
     fn check(&self) -> Result<(), StoreError> {
-        // A checksum of each block is compared when it is read.
+        // Reading a block checks its checksum.
         self.read(&mut |reading| {
             for table in Table::ALL {
                 reading.scan(table, &[], &mut |_, _| ControlFlow::Continue(()))?;
@@ -370,7 +372,7 @@ impl Engine for FjallEngine {
 struct FjallReading<'s> {
     snapshot: Snapshot,
     tables: &'s [Rows; Table::ALL.len()],
-    /// What is over the tables.
+    /// Staged rows that override the tables.
     staged: Option<&'s Staged>,
 }
 
@@ -428,16 +430,16 @@ impl Reading for FjallReading<'_> {
 struct FjallWriting<'s> {
     engine: &'s FjallEngine,
     state: &'s State,
-    /// The last change of each row, None for one that is removed: in a batch of fjall no change is later than another.
+    /// The last change of each row, None for a removal: the changes in a batch of fjall have no order.
     rows: [BTreeMap<Vec<u8>, Option<Vec<u8>>>; Table::ALL.len()],
-    /// About the bytes of those, at least.
+    /// A lower estimate of their memory, in bytes.
     rows_bytes: usize,
-    /// Those that count when the changes do.
+    /// The tables that are valid after the commit.
     tables: [Rows; Table::ALL.len()],
     is_cleared: bool,
     /// Whether changes before those in `rows` are staged.
     is_staged: bool,
-    /// Whether anything is in files already.
+    /// Whether any changes are in files already.
     is_spilled: &'s mut bool,
 }
 
@@ -448,7 +450,7 @@ impl FjallWriting<'_> {
         if self.rows_bytes as u64 >= self.engine.memtable_bytes { self.spill() } else { Ok(()) }
     }
 
-    /// Takes the changes out of memory.
+    /// Writes the changes in memory to files.
     fn spill(&mut self) -> Result<(), StoreError> {
         *self.is_spilled = true;
         self.is_staged = !self.is_cleared;
@@ -473,7 +475,7 @@ impl FjallWriting<'_> {
         self.engine.batches.commit(&self.state.database, batch).map_err(error)
     }
 
-    /// The keyspace that has what is staged for a table.
+    /// The keyspace with the staged rows of a table.
     fn staged(&self, table: Table) -> Option<&Rows> {
         staged_for(&self.state.staged, table).filter(|_| self.is_staged)
     }
@@ -511,7 +513,7 @@ impl Writing for FjallWriting<'_> {
         for rows in there.into_iter().flatten() {
             let mut from = Bound::Included(UserKey::from(prefix));
             loop {
-                // Some at a time, as in `move_staged`.
+                // In steps, as in `move_staged`.
                 let row_keys =
                     rows.range((from, Bound::Unbounded)).take(REMOVED_AT_ONCE).map(|row| row.key());
                 let row_keys: Vec<UserKey> = row_keys.collect::<::fjall::Result<_>>().map_err(error)?;
@@ -528,7 +530,7 @@ impl Writing for FjallWriting<'_> {
     }
 
     fn clear(&mut self) -> Result<(), StoreError> {
-        // What a commit that failed has left under these names must not come back.
+        // Rows that a failed commit has left under these names must not reappear.
         let next = self.state.generation + 1;
         if self.is_cleared {
             return STAGED_TABLES.into_iter().try_for_each(|table| self.remove_prefix(table, &[]));

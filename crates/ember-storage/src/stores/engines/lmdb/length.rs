@@ -1,5 +1,5 @@
-//! Whether LMDB's file has all pages that it refers to. LMDB reads pages through a map, and reading one past the end of the
-//! file ends the process by SIGBUS, so this is checked before the file is opened.
+//! Checks that LMDB's file has all pages that it refers to. LMDB reads pages through a map, and reading past the end of
+//! the file ends the process by SIGBUS, so this check precedes opening the file.
 //!
 //! ```text
 //! page 0, page 1   a state each: the page's head, magic, version, address, map size, two trees (free pages, tables), the
@@ -8,9 +8,9 @@
 //! leaf page        nodes: a key with its value, or with the pages that the value is in, or with a table's tree
 //! ```
 //!
-//! Numbers are in the byte order of the processor. A file as long as its state says is accepted without reading its pages. A
-//! shorter one may be whole: pages that were freed again before they were written need not be there. Then all pages that
-//! can be reached are looked up. O(1), or O(pages) for a shorter file.
+//! Numbers are in the processor's byte order. A file as long as its state requires is accepted without reading its
+//! pages. A shorter one may be complete, because pages that were freed before they were written may be missing. In that
+//! case all reachable pages are checked. O(1), or O(pages) for a shorter file.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -25,12 +25,12 @@ const FILE_NAME: &str = "data.mdb";
 
 const MAGIC: u64 = 0xBEEF_C0DE;
 
-/// Sizes that pages may have.
+/// The valid page sizes.
 const PAGE_BYTES_MIN: u64 = 256;
 const PAGE_BYTES_MAX: u64 = 65_536;
 
-/// A page begins with its number; at 10 are flags, at 12 the end of the offsets of its nodes, or the number of pages of a
-/// value.
+/// A page begins with its number; at offset 10 are flags, at 12 the end of the offsets of its nodes, or the number of
+/// pages of a value.
 const PAGE_HEAD_BYTES: usize = 16;
 const FLAGS_AT: usize = 10;
 const COUNT_AT: usize = 12;
@@ -38,7 +38,7 @@ const BRANCH: u64 = 0x01;
 const LEAF: u64 = 0x02;
 const LEAF_WITHOUT_VALUES: u64 = 0x20;
 
-/// A state, from the beginning of its page.
+/// Offsets of a state's fields, from the beginning of its page.
 const MAGIC_AT: usize = 16;
 const PAGE_BYTES_AT: usize = 40;
 const FREE_ROOT_AT: usize = 80;
@@ -54,14 +54,14 @@ const NODE_HEAD_BYTES: usize = 8;
 const IN_PAGES: u64 = 0x01;
 const TREE: u64 = 0x02;
 
-/// Where a tree says its root; an empty one has none.
+/// The offset of a tree's root; an empty tree has none.
 const ROOT_AT: usize = 40;
 const NO_PAGE: u64 = u64::MAX;
 
 /// Checks the file in the folder of a store; a folder without one is not a store yet.
 ///
 /// # Errors
-/// That the file is cut off, or cannot be read. What else may be wrong with it LMDB says.
+/// If the file is truncated, or cannot be read. Other problems are left for LMDB to report.
 pub(super) fn check(folder: &Path) -> Result<(), StoreError> {
     let io = |cause| StoreError::Io { engine: EngineKind::Lmdb, cause };
     let file = match File::open(folder.join(FILE_NAME)) {
@@ -83,9 +83,9 @@ fn damaged(message: String) -> StoreError {
 
 enum Problem {
     Io(io::Error),
-    /// A page that is referred to is past the end.
+    /// A referenced page is past the end of the file.
     CutOff,
-    /// A page says what none can.
+    /// A page has impossible contents.
     Strange,
 }
 
@@ -99,7 +99,7 @@ struct Pages {
 }
 
 impl Pages {
-    /// Those of a file of `len` bytes; none if it does not begin as LMDB's do.
+    /// The pages of a file of `len` bytes; None if it does not begin like LMDB's files.
     fn new(file: File, len: u64) -> Result<Option<Pages>, Problem> {
         let mut pages = Pages { file, len, page_bytes: 0, state: [0; STATE_BYTES] };
         let mut first = [0; STATE_BYTES];
@@ -124,14 +124,14 @@ impl Pages {
         }
     }
 
-    /// Whether all pages are there that count in the newer state.
+    /// Whether the file has all pages of the newer state.
     fn check(&self) -> Result<(), Problem> {
         if self.has(number(&self.state, LAST_PAGE_AT, 8)?) {
             return Ok(());
         }
         let mut next = vec![number(&self.state, FREE_ROOT_AT, 8)?, number(&self.state, TABLES_ROOT_AT, 8)?];
         let mut page = vec![0; self.page_bytes as usize];
-        // Each page is reached once, or the trees are none.
+        // Each page is reached once; otherwise the trees are invalid.
         let mut left = self.len / self.page_bytes;
         while let Some(at) = next.pop() {
             if at == NO_PAGE {
@@ -181,7 +181,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Whether all pages of a value are there, of which `first` is the first.
+    /// Whether the file has all pages of the value that begins with page `first`.
     fn check_value(&self, first: u64) -> Result<(), Problem> {
         if !self.has(first) {
             return Err(Problem::CutOff);
