@@ -499,7 +499,7 @@ impl ClientView {
         let blocks = listed.div_ceil(OUTPUT_BUFFER_BYTES);
         let before_user = format!(
             "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} \
-             watch={} qbuf={query_bytes} qbuf-free=0 argv-mem=0 multi-mem={multi_bytes} rbs=0 rbp=0 obl={buffered} \
+             qbuf={query_bytes} qbuf-free=0 argv-mem=0 multi-mem={multi_bytes} rbs=0 rbp=0 obl={buffered} \
              oll={blocks} omem={listed} tot-mem={} events=r cmd={command} user=",
             self.id,
             self.peer.remote(),
@@ -514,7 +514,6 @@ impl ClientView {
             self.patterns.load(Ordering::Relaxed),
             self.shard_channels.load(Ordering::Relaxed),
             self.queued.load(Ordering::Relaxed),
-            self.watched_keys.load(Ordering::Relaxed),
             self.memory_bytes(),
         );
         line.extend_from_slice(before_user.as_bytes());
@@ -524,7 +523,8 @@ impl ClientView {
         let Names { library_name, library_version, .. } = names;
         let after = format!(
             " redir={redirect} resp={resp} lib-name={library_name} lib-ver={library_version} \
-             tot-net-in={} tot-net-out={} tot-cmds={} queries={}",
+             watch={} tot-net-in={} tot-net-out={} tot-cmds={} queries={}",
+            self.watched_keys.load(Ordering::Relaxed),
             self.input_bytes.get(),
             self.sent_bytes.get(),
             self.commands.get(),

@@ -794,6 +794,25 @@ fn a_copy_for_a_replica_alone_is_of_the_data_of_now() {
 }
 
 #[test]
+fn a_client_that_sends_sync_receives_only_later_commands() {
+    for mode in MODES {
+        let server = start(mode, &[]);
+        let mut client = server.client();
+        client.run("SET before 1");
+        // The copy of this replica is kept for a while, and the stream after it.
+        Follower::with_copy(&server);
+        client.run("SET meanwhile 1");
+        let mut tool = server.client();
+        tool.send_command(&["SYNC"]).unwrap();
+        let copy = copy(&mut tool);
+        assert!(copy.windows(9).any(|part| part == b"meanwhile"), "{}", copy.escape_ascii());
+        client.run("SET after 1");
+        let mut follower = Follower { client: tool, id: String::new(), position: 0 };
+        follower.expect(&["SELECT 0", "SET after 1"]);
+    }
+}
+
+#[test]
 fn replicas_whose_links_break_early_share_one_copy() {
     const CUTS: usize = 6;
     for mode in MODES {

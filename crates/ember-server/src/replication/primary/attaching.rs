@@ -107,8 +107,9 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
         _ => {
             let form = Form::of(program, vocabulary.known.and(vocabulary.missed));
             // The copy must contain the commands that the replica missed. A replica that receives no stream must get
-            // the current data.
-            let takes_begun = vocabulary.missed == Words::NONE && !is_copied_only;
+            // the current data. A client that sent SYNC cannot be a replica that resumes: tools read its stream as what
+            // happens from then on.
+            let takes_begun = vocabulary.missed == Words::NONE && !is_copied_only && !is_old;
             Copy::join(server, &executor.config, &view, form, takes_begun)
         }
     };
