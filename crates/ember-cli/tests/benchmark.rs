@@ -1,4 +1,4 @@
-//! `ember-cli benchmark` does what its options say, and what it reports is what happened.
+//! The options of `ember-cli benchmark` take effect, and its reports agree with what the server has counted.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -21,7 +21,7 @@ fn server(arguments: &[&str]) -> Server {
     Server::builder(find_ember_server()).arguments(arguments).unix_socket().start()
 }
 
-/// How a run ended, and what it said.
+/// How a run ended, and its output.
 #[derive(Debug)]
 struct Run {
     code: i32,
@@ -50,7 +50,7 @@ fn run_at(port: u16, arguments: &[&str]) -> Run {
     run(&[&["-p", &port.to_string()], arguments].concat())
 }
 
-/// Runs without errors, and what it says as JSON.
+/// Runs without errors; returns the JSON report.
 fn measured(server: &Server, arguments: &[&str]) -> Json {
     let run = run_at(server.port(), &[&["--json"], arguments].concat());
     assert_eq!((run.code, run.err.as_str()), (0, ""), "{arguments:?}");
@@ -64,7 +64,7 @@ fn only(json: &Json) -> &Json {
     &tests[0]
 }
 
-/// How often a command was called, by the server's own count.
+/// How many calls of a command the server has counted.
 fn calls(client: &mut RawClient, name: &str) -> u64 {
     info(client, "commandstats", &format!("cmdstat_{name}:calls="))
 }
@@ -82,7 +82,7 @@ fn temporary(name: &str) -> PathBuf {
 }
 
 #[test]
-fn every_test_of_redis_benchmark_runs_and_is_counted() {
+fn every_test_of_redis_benchmark_runs_and_is_reported() {
     let server = server(&[]);
     let run = run_at(server.port(), &["-n", "1000", "-c", "7", "-P", "3", "-r", "100", "--csv"]);
     assert_eq!((run.code, run.err.as_str()), (0, ""));
@@ -107,14 +107,14 @@ fn every_test_of_redis_benchmark_runs_and_is_counted() {
     }
     assert_eq!(calls(&mut client, "lrange"), 4000);
     assert_eq!(calls(&mut client, "get"), 1000);
-    // Those that fill are among these.
+    // The calls that fill keys are counted here, too.
     for name in ["set", "sadd", "zadd", "lpush"] {
         assert!(calls(&mut client, name) >= 1000, "{name}");
     }
 }
 
 #[test]
-fn all_that_is_asked_for_is_there() {
+fn reads_find_every_filled_key() {
     let server = server(&[]);
     let tests = "get,lpop,rpop,spop,zpopmin,lrange_600";
     let json = measured(&server, &["-t", tests, "-n", "2000", "-r", "500", "-P", "16"]);
@@ -122,17 +122,17 @@ fn all_that_is_asked_for_is_there() {
         assert_eq!(test["hit_rate"], 1.0, "{test}");
     }
     assert_eq!((json["keys"].as_u64(), json["tests"].as_array().unwrap().len()), (Some(500), 6));
-    // What is not filled is missed, and that is said.
+    // Keys that are not filled are misses, and the report shows it.
     let missed = measured(&server, &["-n", "100", "GET", "nothing"]);
     assert_eq!(only(&missed)["hit_rate"], 0.0);
     let text = run_at(server.port(), &["-t", "get", "-n", "100"]).out;
     assert!(text.contains("  hit rate     100.00 %\n"), "{text}");
-    // What does not ask has no hit rate.
+    // Commands that do not read have no hit rate.
     assert_eq!(only(&measured(&server, &["-t", "set", "-n", "100"]))["hit_rate"], Json::Null);
 }
 
 #[test]
-fn requests_keys_values_and_databases_are_as_asked() {
+fn requests_keys_values_and_databases_are_as_requested() {
     let server = server(&[]);
     let mut client = server.client();
     let sequential = ["-n", "1000", "-r", "1000", "--key-pattern", "sequential", "-c", "8", "-P", "4"];
@@ -175,12 +175,12 @@ fn runs_repeat_unless_seeds_are_distinct() {
 }
 
 #[test]
-fn connections_and_threads_are_as_many_as_asked() {
+fn the_number_of_connections_and_threads_is_as_requested() {
     let server = server(&[]);
     let mut client = server.client();
     let before = info(&mut client, "stats", "total_connections_received:");
     let json = measured(&server, &["-t", "ping_mbulk", "-n", "1001", "-c", "30", "--threads", "3"]);
-    // One more asks the server about itself.
+    // One more connection queries the server's facts.
     assert_eq!(info(&mut client, "stats", "total_connections_received:") - before, 31);
     let test = only(&json);
     assert_eq!([&test["clients"], &test["threads"], &test["requests"]], [30, 3, 1001]);
@@ -188,13 +188,13 @@ fn connections_and_threads_are_as_many_as_asked() {
 }
 
 #[test]
-fn sets_and_gets_are_mixed_in_their_ratio() {
+fn sets_and_gets_are_mixed_in_the_given_ratio() {
     let server = server(&[]);
     let mut client = server.client();
     client.run("CONFIG RESETSTAT");
     let json = measured(&server, &["--ratio", "1:3", "-n", "4000", "-c", "1", "-P", "7", "-r", "10"]);
     assert_eq!(calls(&mut client, "get"), 3000);
-    // Ten of them fill.
+    // Ten of them fill the keys.
     assert_eq!(calls(&mut client, "set"), 1010);
     assert_eq!(
         (&only(&json)["test"], &only(&json)["hit_rate"]),
@@ -203,7 +203,7 @@ fn sets_and_gets_are_mixed_in_their_ratio() {
 }
 
 #[test]
-fn commands_of_ones_own_have_keys_and_values() {
+fn custom_commands_receive_keys_and_values() {
     let server = server(&[]);
     let mut client = server.client();
     let own = ["--command", "HSET __key__ 'a field' <__data__>", "-d", "4", "-n", "50", "-r", "5"];
@@ -221,7 +221,7 @@ fn commands_of_ones_own_have_keys_and_values() {
 }
 
 #[test]
-fn durations_and_warming_up_are_kept() {
+fn durations_and_warmup_are_obeyed() {
     let server = server(&[]);
     let mut client = server.client();
     let json = measured(&server, &["-t", "set", "--duration", "0.5"]);
@@ -236,7 +236,7 @@ fn durations_and_warming_up_are_kept() {
 }
 
 #[test]
-fn a_rate_is_kept() {
+fn a_rate_limit_is_obeyed() {
     let server = server(&[]);
     let json = measured(&server, &["-t", "ping_mbulk", "--rate", "1000", "-n", "500", "--threads", "2"]);
     let test = only(&json);
@@ -250,7 +250,7 @@ fn a_rate_is_kept() {
     assert!((999..=1001).contains(&due), "{test}");
 }
 
-/// A server that answers `+PONG` to everything. `before` is called with the number of the PING, from 0.
+/// A server that answers every PING with `+PONG`. `before` is called first, with the number of the PING from 0.
 fn strange_server(before: impl Fn(usize, &mut TcpStream) -> bool + Send + Sync + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -277,7 +277,7 @@ fn strange_server(before: impl Fn(usize, &mut TcpStream) -> bool + Send + Sync +
     port
 }
 
-/// Waits, for a server that is slow.
+/// Waits, to simulate a slow server.
 fn be_slow(time: Duration) {
     let (_sender, nothing) = mpsc::channel::<()>();
     assert!(nothing.recv_timeout(time).is_err());
@@ -304,13 +304,14 @@ fn a_pause_of_the_server_counts_for_all_requests_that_were_due() {
     // A closed loop sees one slow request of a thousand.
     let [_, p95, max] = percentiles(&[]);
     assert!(p95 < 250.0 && max >= 499.0, "{p95} {max}");
-    // At 1000 a second 500 were due in the pause, the last of them at its end: a tenth of all waited for 400 ms or more.
+    // At 1000 a second, 500 requests were due during the pause, the last of them at its end: a tenth of all waited for
+    // 400 ms or more.
     let [_, p95, max] = percentiles(&["--rate", "1000"]);
     assert!(p95 >= 400.0 && max >= 499.0, "{p95} {max}");
 }
 
 #[test]
-fn what_a_slow_server_never_got_is_said() {
+fn requests_never_sent_to_a_slow_server_are_reported() {
     let port = strange_server(|_, _| {
         be_slow(Duration::from_millis(50));
         true
@@ -328,7 +329,7 @@ fn what_a_slow_server_never_got_is_said() {
 }
 
 #[test]
-fn json_has_what_programs_need() {
+fn json_contains_the_fields_that_programs_read() {
     let server = server(&[]);
     let json =
         measured(&server, &["-t", "set,get", "-n", "20000", "-c", "3", "-P", "2", "-r", "9", "-d", "5"]);
@@ -358,7 +359,7 @@ fn json_has_what_programs_need() {
 }
 
 #[test]
-fn the_line_of_each_test_is_that_of_redis_benchmark() {
+fn each_test_prints_the_line_of_redis_benchmark() {
     let server = server(&[]);
     let run = run_at(server.port(), &["-t", "set,lrange_100", "-n", "100", "-q"]);
     let lines: Vec<&str> = run.out.lines().collect();
@@ -372,7 +373,7 @@ fn the_line_of_each_test_is_that_of_redis_benchmark() {
 }
 
 #[test]
-fn the_page_needs_nothing_from_outside() {
+fn the_html_page_loads_nothing_from_other_hosts() {
     let server = server(&[]);
     let file = temporary("report.html");
     let path = file.to_str().unwrap();
@@ -423,7 +424,7 @@ fn servers_are_compared_in_pairs() {
     for round in rounds {
         let rate = |name: &str| round[name]["rps"].as_f64().unwrap();
         assert!((round["ratio"].as_f64().unwrap() - rate("other") / rate("first")).abs() < 1e-9);
-        // Of two milliseconds a request, there are at most five hundred a second.
+        // At two milliseconds per request, there are at most five hundred a second.
         assert!(rate("other") <= 500.0, "{round}");
     }
     let ratios: Vec<f64> = rounds.iter().map(|round| round["ratio"].as_f64().unwrap()).collect();
@@ -444,7 +445,7 @@ fn servers_are_compared_in_pairs() {
 }
 
 #[test]
-fn the_matrix_is_that_of_kvbench() {
+fn the_matrix_equals_that_of_kvbench() {
     let server = server(&["--appendonly", "yes", "--appendfsync", "always"]);
     let run = run_at(server.port(), &["--matrix", "-n", "500"]);
     let rows: Vec<Vec<&str>> =
@@ -462,7 +463,7 @@ fn the_matrix_is_that_of_kvbench() {
 }
 
 #[test]
-fn the_matrix_of_stores_has_all_rows_of_kvbench() {
+fn the_store_matrix_has_all_rows_of_kvbench() {
     let folder = temporary("matrix");
     fs::create_dir_all(&folder).unwrap();
     let program = find_ember_server();
@@ -481,12 +482,12 @@ fn the_matrix_of_stores_has_all_rows_of_kvbench() {
         for row in own {
             assert!(row[6].parse::<u64>().unwrap() > 0 && row[7].parse::<u64>().unwrap() > 0, "{row:?}");
             assert_eq!(row[8], "100 %");
-            // What is in memory alone is not written.
+            // Stores in memory write no files.
             assert_eq!(row[9] == "0", row[4] == "no", "{row:?}");
         }
     }
     assert!(table.out.contains("(35855)") && table.out.contains("In brackets"), "{}", table.out);
-    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "servers and their folders are gone");
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "servers and their folders are removed");
     let csv = run(&[&common[..], &["--csv"]].concat());
     assert!(
         csv.out.lines().count() == rows.len() - 3 && csv.err.contains("In brackets"),
@@ -519,15 +520,15 @@ fn errors_are_counted_and_shown() {
 }
 
 #[test]
-fn servers_that_cannot_be_measured_are_told_of() {
+fn servers_that_cannot_be_measured_are_reported() {
     let failing = |port: u16, options: &[&str]| {
         let run = run_at(port, &[options, &["-t", "ping_mbulk", "-n", "100", "-c", "3"]].concat());
         assert_eq!(run.code, 1, "{run:?}");
         run.err
     };
-    let nobody = free_port();
-    let wanted = format!("Could not connect to the server at 127.0.0.1:{nobody}: Connection refused\n");
-    assert_eq!(failing(nobody, &[]), wanted);
+    let unused = free_port();
+    let wanted = format!("Could not connect to the server at 127.0.0.1:{unused}: Connection refused\n");
+    assert_eq!(failing(unused, &[]), wanted);
     let closing = strange_server(|number, _| number < 50);
     assert_eq!(failing(closing, &[]), format!("The server at 127.0.0.1:{closing} closed a connection\n"));
     let silent = strange_server(|number, _| {
@@ -549,7 +550,7 @@ fn servers_that_cannot_be_measured_are_told_of() {
 }
 
 #[test]
-fn whoever_may_not_is_told_so() {
+fn authentication_failures_are_reported() {
     let server = server(&["--requirepass", "secret"]);
     let port = server.port();
     let ping = ["-t", "ping_mbulk", "-n", "10", "-q"];
@@ -603,7 +604,7 @@ fn wrong_command_lines_exit_with_two() {
 }
 
 #[test]
-fn unix_sockets_and_tls_are_ways_too() {
+fn unix_sockets_and_tls_work() {
     let folder = temporary("tls");
     fs::create_dir_all(&folder).unwrap();
     certificates::certificates(&folder);
@@ -630,7 +631,7 @@ fn unix_sockets_and_tls_are_ways_too() {
 }
 
 #[test]
-fn a_terminal_shows_how_far_it_is() {
+fn a_terminal_shows_progress() {
     let server = server(&[]);
     let (pty, side) = pty_process::blocking::open().unwrap();
     pty.resize(pty_process::Size::new(24, 100)).unwrap();
@@ -652,7 +653,7 @@ fn a_terminal_shows_how_far_it_is() {
 }
 
 #[test]
-fn the_keys_of_a_command_of_your_own_are_filled_or_their_lack_is_told() {
+fn keys_of_custom_commands_are_filled_or_reported_as_missing() {
     let server = server(&[]);
     for command in ["GET session:__rand_int__", "MGET a:__rand_int__ __key__", "STRLEN s:__rand_int__"] {
         let json = measured(&server, &["--command", command, "-n", "500", "-r", "50"]);
@@ -671,7 +672,7 @@ fn the_keys_of_a_command_of_your_own_are_filled_or_their_lack_is_told() {
 }
 
 #[test]
-fn connections_are_made_again_or_say_nothing_when_they_are_told_to() {
+fn connections_reconnect_or_run_without_replies_on_request() {
     let server = server(&["--requirepass", "x"]);
     let connections = |server: &Server| {
         let mut client = server.client();
@@ -685,7 +686,7 @@ fn connections_are_made_again_or_say_nothing_when_they_are_told_to() {
     );
     assert_eq!((run.code, run.err.as_str()), (0, ""), "{run:?}");
     assert!(run.out.contains("pipeline 3, a connection for each"), "{run:?}");
-    // Each of a hundred batches, the one that fills or asks, and the test's own.
+    // One connection for each of a hundred batches, those that fill or query, and the test's own.
     assert!((100..=104).contains(&(connections(&server) - before)), "{before}");
     let mut child =
         command(&["-p", &server.port().to_string(), "--pass=x", "--no-auth-warning", "-I", "-c", "7"])
@@ -702,7 +703,7 @@ fn connections_are_made_again_or_say_nothing_when_they_are_told_to() {
 }
 
 #[test]
-fn connections_watch_keys_and_are_told_of_changes() {
+fn connections_watch_keys_and_receive_changes() {
     let server = server(&[]);
     let arguments = ["--watch", "40", "-c", "4", "-P", "3", "--rate", "50", "--duration", "0.5"];
     let run = run_at(server.port(), &arguments);
@@ -715,7 +716,7 @@ fn connections_watch_keys_and_are_told_of_changes() {
 }
 
 #[test]
-fn an_endless_run_goes_on() {
+fn an_endless_run_repeats() {
     let server = server(&[]);
     let mut child = command(&["-p", &server.port().to_string(), "-t", "set,get", "-n", "100", "-q", "-l"])
         .stdout(Stdio::piped())
@@ -730,7 +731,7 @@ fn an_endless_run_goes_on() {
 }
 
 #[test]
-fn reports_say_where_their_figures_come_from() {
+fn reports_name_the_origin_of_their_figures() {
     let server = server(&["--requirepass", "hunter2"]);
     let password = ["--no-auth-warning", "-a", "hunter2", "-t", "set", "-n", "100"];
     let json = measured(&server, &password);

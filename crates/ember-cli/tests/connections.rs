@@ -1,4 +1,4 @@
-//! Ways to a server: TLS, unix sockets, URIs, passwords; and what comes without end.
+//! Connections to a server by TLS, unix sockets, URIs and passwords; and endless modes.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -28,13 +28,13 @@ fn run(arguments: &[&str]) -> (bool, String) {
     said(&command(arguments).output().unwrap())
 }
 
-/// Whether it went well, and all that was said.
+/// Whether the program succeeded, and all its output.
 fn said(output: &Output) -> (bool, String) {
     let text = [output.stdout.as_slice(), &output.stderr].concat();
     (output.status.success(), String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The first lines of something that does not end by itself.
+/// The first lines of a program that does not end on its own.
 fn first_lines(arguments: &[&str], count: usize, after_first: impl FnOnce()) -> Vec<String> {
     let mut child = command(arguments).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -47,7 +47,7 @@ fn first_lines(arguments: &[&str], count: usize, after_first: impl FnOnce()) -> 
 }
 
 #[test]
-fn tls_trusts_whom_it_is_told_to() {
+fn tls_trusts_only_the_given_authorities() {
     let folder = std::env::temp_dir().join(format!("ember-cli-tls-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     certificates(&folder);
@@ -68,7 +68,7 @@ fn tls_trusts_whom_it_is_told_to() {
         [&["-u", &uri, "--cacert", &authority][..], &identity, &["--no-raw", "client", "info"]].concat();
     let (is_fine, text) = run(&by_uri);
     assert!(is_fine && text.contains(" db=1 "), "{text}");
-    // Large values go through, and many requests at once.
+    // Large values work, and many requests at once.
     let value = "x".repeat(3_000_000);
     let mut set = command(&[&tls[..], &identity, &["-x", "set", "large"]].concat());
     let mut child = set.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -90,7 +90,7 @@ fn tls_trusts_whom_it_is_told_to() {
         let (is_fine, text) = ping(&[wrong]);
         assert!(!is_fine && text.contains(why), "{wrong:?} {text}");
     }
-    // The server asks for a certificate, and for one whose authority it knows.
+    // The server requires a certificate, of an authority that it knows.
     let (is_fine, text) = ping(&[&tls]);
     assert!(!is_fine && text.contains("--cert FILE --key FILE"), "{text}");
     own_certificate(&folder, false, 4000);
@@ -115,8 +115,8 @@ fn tls_trusts_whom_it_is_told_to() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// A certificate that is vouched for by itself alone, `own.pem` with `own.key`, for the name `elsewhere`; whether it calls
-/// itself an authority, as those of `openssl req -x509` do, and until which year it is valid.
+/// A self-signed certificate, `own.pem` with `own.key`, for the name `elsewhere`. The arguments say whether it is
+/// marked as an authority, as those of `openssl req -x509` are, and until which year it is valid.
 fn own_certificate(folder: &Path, is_authority: bool, last_year: i32) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(vec!["elsewhere".to_owned()]).unwrap();
@@ -129,7 +129,7 @@ fn own_certificate(folder: &Path, is_authority: bool, last_year: i32) {
 }
 
 #[test]
-fn a_servers_own_certificate_is_trusted_when_it_is_named() {
+fn a_self_signed_certificate_is_trusted_when_named() {
     let folder = std::env::temp_dir().join(format!("ember-cli-own-{}", std::process::id()));
     let named = folder.join("authorities");
     fs::create_dir_all(&named).unwrap();
@@ -154,7 +154,7 @@ fn a_servers_own_certificate_is_trusted_when_it_is_named() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Answers every request with one text, and passes them on; until the test ends.
+/// Answers every request with one text and passes the requests on, until the test ends.
 fn answering(text: &'static [u8]) -> (u16, std::sync::mpsc::Receiver<Vec<u8>>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -172,7 +172,7 @@ fn answering(text: &'static [u8]) -> (u16, std::sync::mpsc::Receiver<Vec<u8>>) {
 }
 
 #[test]
-fn commands_follow_a_cluster_when_they_are_told_to() {
+fn commands_follow_cluster_redirections_on_request() {
     let server = server(&[]);
     server.client().run("SET key there");
     let leaked = |text: String| -> &'static [u8] { Box::leak(text.into_boxed_str()).as_bytes() };
@@ -185,23 +185,23 @@ fn commands_follow_a_cluster_when_they_are_told_to() {
         let mut lines = command(&["-c", "-p", &port, "--no-raw"]);
         let mut child = lines.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"get key\nget key\n").unwrap();
-        let told = format!("-> Redirected to slot [12539] located at {}\n", server.address());
-        assert_eq!(said(&child.wait_with_output().unwrap()).1, told + "\"there\"\n\"there\"\n");
+        let redirection = format!("-> Redirected to slot [12539] located at {}\n", server.address());
+        assert_eq!(said(&child.wait_with_output().unwrap()).1, redirection + "\"there\"\n\"there\"\n");
     }
-    // ASKING goes before the command that is asked for elsewhere.
+    // ASKING precedes the redirected command.
     let (node, requests) = answering(b"+OK\r\n");
     let (port, _) = answering(leaked(format!("-ASK 1 127.0.0.1:{node}\r\n")));
     assert_eq!(run(&["-c", "-p", &port.to_string(), "get", "key"]), (true, "OK\n".to_owned()));
     let sent: Vec<u8> = requests.try_iter().flatten().collect();
     assert_eq!(sent, b"*1\r\n$6\r\nASKING\r\n*2\r\n$3\r\nget\r\n$3\r\nkey\r\n");
-    // A circle is not followed for ever: the last redirection is the answer.
+    // A redirection loop is not followed forever: the last redirection is the answer.
     let (port, requests) = answering(b"-MOVED 1 :0\r\n");
     assert!(!run(&["-c", "-p", &port.to_string(), "get", "key"]).0);
     assert_eq!(requests.try_iter().count(), 1);
 }
 
 #[test]
-fn the_data_of_a_server_come_as_an_rdb_file() {
+fn the_data_of_a_server_are_received_as_an_rdb_file() {
     let server = server(&[]);
     let port = server.port().to_string();
     server.client().run("SET key value");
@@ -227,7 +227,7 @@ fn the_data_of_a_server_come_as_an_rdb_file() {
 }
 
 #[test]
-fn options_for_the_server_stand_before_a_tool_too() {
+fn server_options_may_precede_a_tool() {
     let server = server(&[]);
     let port = server.port().to_string();
     let (is_fine, text) = run(&["-p", &port, "benchmark", "-t", "set", "-n", "100", "-q"]);
@@ -240,7 +240,7 @@ fn options_for_the_server_stand_before_a_tool_too() {
 }
 
 #[test]
-fn a_machine_and_a_cache_are_measured() {
+fn intrinsic_latency_and_lru_tests_print_measurements() {
     let (is_fine, text) = run(&["--intrinsic-latency", "1"]);
     assert!(
         is_fine && text.starts_with("Max latency so far: ") && text.contains(" total runs (avg latency: "),
@@ -255,7 +255,7 @@ fn a_machine_and_a_cache_are_measured() {
 }
 
 #[test]
-fn a_unix_socket_is_a_way_too() {
+fn unix_sockets_work() {
     let server = server(&[]);
     let socket = server.unix_socket().unwrap().display().to_string();
     assert_eq!(run(&["-s", &socket, "ping"]), (true, "PONG\n".to_owned()));
@@ -286,12 +286,12 @@ fn passwords_come_from_the_environment_or_a_uri() {
 }
 
 #[test]
-fn messages_and_commands_of_others_are_printed_as_they_come() {
+fn messages_and_monitored_commands_are_printed_as_they_arrive() {
     let server = server(&[]);
     let port = server.port().to_string();
     let mut client = server.client();
     let lines = first_lines(&["-p", &port, "subscribe", "news"], 6, || {
-        // The first line is the confirmation's.
+        // The first line is the confirmation.
         client.run("PUBLISH news hello");
     });
     assert_eq!(lines, ["subscribe", "news", "1", "message", "news", "hello"]);
@@ -305,7 +305,7 @@ fn messages_and_commands_of_others_are_printed_as_they_come() {
 }
 
 #[test]
-fn what_is_repeated_for_ever_goes_on() {
+fn endless_repetition_continues() {
     let server = server(&[]);
     let port = server.port().to_string();
     let lines = first_lines(&["-p", &port, "-r", "-1", "incr", "n"], 100, || ());
@@ -335,7 +335,7 @@ fn a_measured_latency_is_one_line() {
 }
 
 #[test]
-fn wrong_options_exit_with_one_and_help_with_none() {
+fn wrong_options_exit_with_one_and_help_with_zero() {
     assert!(!run(&["--no-such-option"]).0);
     assert!(!run(&["-p"]).0);
     assert!(!run(&["-p", "66000", "ping"]).0);
@@ -347,7 +347,7 @@ fn wrong_options_exit_with_one_and_help_with_none() {
     let commit = rest.strip_prefix(" (commit ").and_then(|rest| rest.strip_suffix(')'));
     let is_commit = |text: &str| text.len() >= 7 && text.chars().all(|letter| letter.is_ascii_hexdigit());
     assert!(is_fine && (rest.is_empty() || commit.is_some_and(is_commit)), "{text:?}");
-    // Behind the command all words are its own.
+    // All words after the command are its arguments.
     let server = server(&[]);
     let port = server.port().to_string();
     let (is_fine, text) = run(&["-p", &port, "help", "set"]);
@@ -364,7 +364,7 @@ fn wrong_options_exit_with_one_and_help_with_none() {
 }
 
 #[test]
-fn states_of_live_queries_are_shown_until_they_end() {
+fn live_query_states_are_shown_until_they_end() {
     let server = server(&[]);
     let port = server.port().to_string();
     let set = |value: &str| {
@@ -376,17 +376,17 @@ fn states_of_live_queries_are_shown_until_they_end() {
     assert!(lines[0].contains("\"result\":\"10\""), "{lines:?}");
     assert!(lines[1].contains("\"result\":\"11\""), "{lines:?}");
     let version = lines[1].split("\"version\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
-    // What is known already is not shown again; the first line waits for a change.
+    // A known state is not shown again; the first line waits for a change.
     let arguments = ["-p", &port, "--watch", "--since", &version, "GET", "price"];
     let mut child = command(&arguments).stdout(Stdio::piped()).spawn().unwrap();
-    wait_until("it watches", || run(&["-p", &port, "CLIENT", "LIST"]).1.contains(" queries=1"));
+    wait_until("the client watches", || run(&["-p", &port, "CLIENT", "LIST"]).1.contains(" queries=1"));
     set("12");
     let mut shown = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert!(shown.next().unwrap().contains("Z "));
     assert_eq!(shown.next().unwrap(), "12");
     child.kill().unwrap();
     child.wait().unwrap();
-    // A server that is behind is asked again; each question counts as a moment here.
+    // A server that has not reached a version is asked again; each attempt counts as a moment here.
     let lines = first_lines(&["-p", &port, "--json", "--watch", "GET", "price"], 1, || ());
     let newest = lines[0].split("\"version\":\"").nth(1).unwrap().split('-').collect::<Vec<_>>();
     let ahead = format!("{}-{}-{}", newest[0], newest[1].parse::<u64>().unwrap() + 3, "0".repeat(32));

@@ -1,5 +1,5 @@
-//! Every command line that docs/cli.md and docs/benchmark-tool.md show is run, in order, beside a server and with the files
-//! it names.
+//! Runs every command line that docs/cli.md and docs/benchmark-tool.md show, in order, with a server and with the files
+//! that they name.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -21,7 +21,7 @@ mod support;
 
 use support::{begin_aof, sample, save};
 
-/// The files that the document speaks of.
+/// The files that the document names.
 fn prepare(folder: &Path) {
     fs::create_dir_all(folder).unwrap();
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
@@ -35,7 +35,7 @@ fn prepare(folder: &Path) {
     fs::set_permissions(&keys, fs::Permissions::from_mode(0o600)).unwrap();
 }
 
-/// Runs the command lines of a document in a folder of their own, in order, so many at a time; how many there are.
+/// Runs the command lines of a document in a separate folder, in order, `together` at a time; returns their number.
 fn run_document(name: &str, together: usize) -> usize {
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
     let document = fs::read_to_string(document).unwrap();
@@ -44,7 +44,7 @@ fn run_document(name: &str, together: usize) -> usize {
     let program = PathBuf::from(env!("CARGO_BIN_EXE_ember-cli"));
     let server = Server::start(find_ember_server(), &["--save", "", "--maxmemory-policy", "allkeys-lfu"]);
     let other = Server::start(find_ember_server(), &[]);
-    // The servers of the document are at other ports here.
+    // The servers of the document are at other ports in this test.
     let script = format!(
         "#!/bin/sh\ncase $1 in check|repair|convert) exec {0} \"$@\";; \
          benchmark) shift; exec {0} benchmark -p {1} \"$@\";; esac\nexec {0} -p {1} \"$@\"\n",
@@ -80,6 +80,6 @@ fn the_command_lines_of_the_command_line_work() {
 
 #[test]
 fn the_command_lines_of_the_benchmark_work() {
-    // None of them needs what another one leaves.
+    // No command line needs results of another one.
     assert!(run_document("benchmark-tool.md", 3) >= 10);
 }

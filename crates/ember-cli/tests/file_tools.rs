@@ -1,4 +1,4 @@
-//! check, repair and convert as they are typed: what they say, how they exit, and that no original is touched.
+//! Command lines of check, repair and convert: their output and exit codes, and that no original file is changed.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -23,7 +23,7 @@ use support::{assert_same, begin_aof, load_file, must, sample, seen, start, writ
 /// A directory for one test.
 struct Folder(PathBuf);
 
-/// What the program said and how it ended.
+/// What the program printed and how it ended.
 #[derive(Debug)]
 struct Run {
     code: i32,
@@ -150,7 +150,7 @@ fn flip_in_the_middle(path: &Path) {
 }
 
 #[test]
-fn whole_files_are_said_to_be_whole() {
+fn intact_files_are_reported_as_intact() {
     let folder = Folder::new();
     folder.snapshot("dump.rdb", &Encryption::off());
     folder.aof(&Encryption::off());
@@ -174,7 +174,7 @@ fn whole_files_are_said_to_be_whole() {
 }
 
 #[test]
-fn a_torn_end_is_found_and_cut() {
+fn a_torn_end_is_found_and_truncated() {
     let folder = Folder::new();
     folder.aof(&Encryption::off());
     change(&folder.increment(2), |bytes| bytes.truncate(bytes.len() - 10));
@@ -196,7 +196,7 @@ fn a_torn_end_is_found_and_cut() {
 }
 
 #[test]
-fn missing_bytes_are_found_and_what_is_before_them_kept() {
+fn missing_bytes_are_found_and_earlier_data_kept() {
     for encryption in [Encryption::off(), keyed(7)] {
         let folder = Folder::new();
         folder.aof(&encryption);
@@ -220,7 +220,7 @@ fn missing_bytes_are_found_and_what_is_before_them_kept() {
 }
 
 #[test]
-fn an_aof_that_a_server_writes_to_is_checked_but_not_copied() {
+fn an_aof_in_use_by_a_server_is_checked_but_not_copied() {
     let folder = Folder::new();
     folder.aof(&Encryption::off());
     fs::copy(folder.path("appendonlydir/appendonly.aof.1.base.rdb"), folder.path("dump.rdb")).unwrap();
@@ -240,7 +240,7 @@ fn an_aof_that_a_server_writes_to_is_checked_but_not_copied() {
 }
 
 #[test]
-fn damage_in_the_middle_is_found_and_what_is_before_it_kept() {
+fn damage_in_the_middle_is_found_and_earlier_data_kept() {
     for encryption in [Encryption::off(), keyed(7)] {
         let folder = Folder::new();
         folder.aof(&encryption);
@@ -273,7 +273,7 @@ fn damage_in_the_middle_is_found_and_what_is_before_it_kept() {
 }
 
 #[test]
-fn a_moment_can_be_gone_back_to() {
+fn an_aof_can_be_restored_to_a_point_in_time() {
     let folder = Folder::new();
     folder.aof(&Encryption::off());
     let run = folder.run(&["repair", "appendonlydir", "--output", "then", "--until", "1042"]);
@@ -305,12 +305,12 @@ fn a_truncated_snapshot_is_found_and_its_keys_kept() {
 }
 
 #[test]
-fn lost_keys_are_named() {
+fn lost_keys_are_listed() {
     let folder = Folder::new();
     let path = folder.snapshot("dump.rdb", &Encryption::off());
     change(&path, |bytes| {
         let at = bytes.windows(6).position(|window| window == b"intset").unwrap();
-        // The width of its elements.
+        // The width of the index's elements.
         bytes[at + 7] = 3;
     });
     let run = folder.run(&["repair", "dump.rdb", "-o", "new.rdb"]);
@@ -343,7 +343,7 @@ fn encrypted_files_need_their_key() {
 }
 
 #[test]
-fn files_are_converted_both_ways_and_to_another_key() {
+fn files_are_converted_both_ways_and_reencrypted_with_another_key() {
     let folder = Folder::new();
     let path = folder.snapshot("dump.rdb", &Encryption::off());
     folder.aof(&Encryption::off());
@@ -373,7 +373,7 @@ fn files_are_converted_both_ways_and_to_another_key() {
 }
 
 #[test]
-fn a_key_file_that_others_can_read_is_refused_as_by_the_server() {
+fn a_key_file_readable_by_others_is_refused_as_by_the_server() {
     let folder = Folder::new();
     let path = folder.snapshot("dump.rdb", &keyed(7));
     folder.write_keys("key", &hex(7));
@@ -394,7 +394,7 @@ fn a_key_file_that_others_can_read_is_refused_as_by_the_server() {
 }
 
 #[test]
-fn files_that_are_not_finished_are_passed_over() {
+fn unfinished_files_are_skipped() {
     let folder = Folder::new();
     folder.aof(&Encryption::off());
     let leftover = "temp-ember-1-0-appendonly.aof.manifest";
@@ -409,7 +409,7 @@ fn files_that_are_not_finished_are_passed_over() {
 }
 
 #[test]
-fn a_manifest_whose_files_are_gone_is_damage() {
+fn a_manifest_that_names_missing_files_is_damage() {
     let folder = Folder::new();
     folder.aof(&Encryption::off());
     fs::remove_file(folder.increment(1)).unwrap();
@@ -444,7 +444,7 @@ fn wrong_command_lines_and_missing_files_exit_with_two() {
     }
 }
 
-/// Makes a store with 300 keys in a directory of its own.
+/// Creates a store with 300 keys in a separate directory.
 fn fill_store(kind: EngineKind, directory: &Path, encryption: &Encryption) {
     let options =
         StoreOptions { cache_bytes: 4 << 20, write_buffer_bytes: 4 << 20, encryption: encryption.clone() };
@@ -487,7 +487,7 @@ fn all_files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn whole_stores_are_said_to_be_whole() {
+fn intact_stores_are_reported_as_intact() {
     for kind in EngineKind::ALL {
         let folder = Folder::new();
         fill_store(kind, &folder.path("data"), &Encryption::off());
@@ -500,7 +500,7 @@ fn whole_stores_are_said_to_be_whole() {
             let facts = format!(": store of {kind}, 300 keys, ");
             assert!(run.out.contains(&facts) && run.out.ends_with("with increment 7\n"), "{run:?}");
         }
-        assert!(all_files(&folder.0) == before, "{kind}: the original is only read, and nothing is left");
+        assert!(all_files(&folder.0) == before, "{kind}: the original is only read, and no file is left");
         folder.snapshot("data/dump.rdb", &Encryption::off());
         let run = folder.run(&["check", "data"]);
         assert_eq!((run.code, run.out.lines().count()), (0, 2), "{run:?}");
@@ -527,19 +527,19 @@ fn encrypted_stores_need_their_key() {
         folder.write_keys("keys", &hex(5));
         let run = folder.run(&["check", "data", "--encryption-key-file", "keys"]);
         assert_eq!(run.code, 0, "{run:?}");
-        // A key for other files is no mistake.
+        // A key for other files is no error.
         fill_store(kind, &folder.path("plain"), &Encryption::off());
         assert_eq!(folder.run_with_key(&["check", "plain"], Some(&hex(5))).code, 0);
     }
 }
 
 #[test]
-fn damage_of_stores_is_found_wherever_it_is() {
+fn damage_anywhere_in_a_store_is_found() {
     for kind in EngineKind::ALL {
         let folder = Folder::new();
         fill_store(kind, &folder.path("data"), &Encryption::off());
         let files = all_files(&folder.path("data"));
-        // Where something is: most of the rest is nobody's.
+        // Non-zero bytes are in use: most others are unused space.
         let is_used = |bytes: &[u8], at: usize| bytes[at] != 0;
         let places: Vec<(usize, usize)> = (0..files.len())
             .filter(|&file| !files[file].0.ends_with("lock.mdb"))
@@ -556,7 +556,7 @@ fn damage_of_stores_is_found_wherever_it_is() {
             assert_eq!(run.code == 0, run.err.is_empty(), "{run:?}");
             found += u32::from(run.code > 0);
             if run.code == 0 {
-                // What the byte said counts no more, or never did; fjall may take an end for one that was being written.
+                // The byte was not in use any more; or fjall takes it for a torn end of its log.
                 let is_all = run.out.contains("300 keys");
                 assert!(is_all || run.out.contains("all is in its log"), "{run:?}");
             }

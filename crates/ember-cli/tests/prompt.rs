@@ -1,4 +1,5 @@
-//! The prompt, driven in a terminal: what is shown, completed, hinted, remembered and never remembered.
+//! The prompt, driven in a terminal: what it shows, completes and hints, and what the history contains and never
+//! contains.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -16,8 +17,8 @@ use rustix::termios::{LocalModes, tcgetattr};
 /// How long something may take to appear.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Lines and columns of the terminal. There are enough lines for a whole test: what is typed before the prompt is there is
-/// shown twice, and answers are counted, so none may be scrolled away.
+/// Lines and columns of the terminal. The lines suffice for a whole test: input typed before the prompt appears is
+/// shown twice, and answers are counted, so none may be scrolled out of view.
 const LINES: u16 = 200;
 const COLUMNS: u16 = 120;
 
@@ -85,7 +86,7 @@ impl Terminal {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Types a line and waits for the answer: it is on the screen once more than before.
+    /// Types a line and waits until the answer is on the screen once more than before.
     fn run(&mut self, line: &str, answer: &str) {
         let count = |screen: &vt100::Screen| screen.contents().matches(answer).count();
         let before = count(self.screen.screen());
@@ -93,13 +94,13 @@ impl Terminal {
         self.wait_until(answer, |screen| count(screen) > before);
     }
 
-    /// Waits until some text is on the screen.
+    /// Waits until a text is on the screen.
     fn wait_for(&mut self, text: &str) {
         self.wait_until(text, |screen| screen.contents().contains(text));
     }
 
-    /// Waits until the line of the cursor is `line`, blanks at its end left out. With hints behind what is typed, it is
-    /// as much of them as `line` has behind a bracket.
+    /// Waits until the line of the cursor is `line`, without blanks at its end. If hints follow the input, `line`
+    /// contains as much of them as it has after a bracket.
     fn wait_for_line(&mut self, line: &str) {
         self.wait_until(line, |screen| {
             let (row, _) = screen.cursor_position();
@@ -109,11 +110,11 @@ impl Terminal {
         });
     }
 
-    /// Waits until what is typed is not shown any more.
+    /// Waits until input is not echoed any more.
     fn wait_for_silence(&self) {
         let deadline = Instant::now() + PATIENCE;
         while tcgetattr(&self.keys).unwrap().local_modes.contains(LocalModes::ECHO) {
-            assert!(Instant::now() < deadline, "what is typed is shown");
+            assert!(Instant::now() < deadline, "input is still echoed");
             std::thread::yield_now();
         }
     }
@@ -158,7 +159,7 @@ fn connect(server: &Server) -> (Terminal, String) {
 }
 
 #[test]
-fn commands_are_answered_and_the_prompt_tells_the_state() {
+fn commands_are_answered_and_the_prompt_shows_the_state() {
     let server = server(&[]);
     let (mut terminal, address) = connect(&server);
     terminal.run("set greeting hello", "OK");
@@ -179,7 +180,7 @@ fn commands_are_answered_and_the_prompt_tells_the_state() {
 }
 
 #[test]
-fn values_have_the_colours_of_their_kinds() {
+fn values_are_colored_by_type() {
     let server = server(&[]);
     let (mut terminal, _) = connect(&server);
     terminal.run("incr n", "(integer) 1");
@@ -218,7 +219,7 @@ fn names_are_completed_and_arguments_hinted() {
 }
 
 #[test]
-fn lines_are_remembered_but_no_secret() {
+fn lines_are_stored_in_the_history_but_no_secrets() {
     let server = server(&[]);
     let (mut terminal, address) = connect(&server);
     terminal.run("acl setuser alice on >hunter1 ~* +@all", "OK");
@@ -230,13 +231,13 @@ fn lines_are_remembered_but_no_secret() {
     terminal.run("set remembered yes", "OK");
     terminal.type_keys("clear\r");
     terminal.wait_for_line(&format!("{address}>"));
-    // Up: the last line that is remembered but for this one.
+    // Up: the last line in the history before this one.
     terminal.type_keys("\x1b[A\x1b[A");
     terminal.wait_for_line(&format!("{address}> set remembered yes [NX"));
     terminal.type_keys("\x15");
     let (folder, history) = terminal.quit();
     assert!(history.contains("set remembered yes") && !history.contains("hunter"), "{history}");
-    // The next session knows it.
+    // The history is there in the next session.
     let port = server.port().to_string();
     let mut next =
         Terminal::start_in(Rc::clone(&folder), &["-p", &port, "--no-auth-warning", "-a", "hunter2"]);
@@ -264,7 +265,7 @@ fn messages_are_shown_until_a_key_is_pressed() {
     terminal.run("punsubscribe", &format!("{address}> "));
     terminal.run("echo back", "\"back\"");
     terminal.run("subscribe again", "Reading messages...");
-    // Ctrl-C ends it with the connection.
+    // Ctrl-C ends the subscription with the connection.
     terminal.type_keys("\x03");
     terminal.wait_for_line(&format!("{address}>"));
     terminal.run("echo again", "\"again\"");
@@ -293,7 +294,7 @@ fn states_are_shown_until_a_key_is_pressed() {
 }
 
 #[test]
-fn what_others_do_is_shown_until_control_c() {
+fn monitored_commands_are_shown_until_control_c() {
     let server = server(&[]);
     let (mut terminal, address) = connect(&server);
     let mut other = server.client();
@@ -332,7 +333,7 @@ fn keys_parameters_and_tokens_are_completed() {
     completes("config set maxmemory-s", "config set maxmemory-samples");
     completes("client se", "client setinfo");
     completes("set k v kee", "set k v keepttl");
-    // Nothing that Tab asks is queued.
+    // The commands that completion sends are not queued.
     terminal.run("multi", "OK");
     terminal.type_keys("get ses\t");
     terminal.wait_for_line(&format!("{address}(TX)> get ses"));
@@ -341,7 +342,7 @@ fn keys_parameters_and_tokens_are_completed() {
 }
 
 #[test]
-fn what_is_typed_has_colours_unless_the_settings_say_no() {
+fn input_is_colored_unless_the_settings_disable_it() {
     let server = server(&[]);
     let (mut terminal, address) = connect(&server);
     let prompt = u16::try_from(address.len() + 2).unwrap();
@@ -367,7 +368,7 @@ fn what_is_typed_has_colours_unless_the_settings_say_no() {
 }
 
 #[test]
-fn a_lost_connection_is_made_again_and_nobody_there_is_said() {
+fn a_lost_connection_is_reopened_and_an_absent_server_reported() {
     let server = server(&[]);
     let (mut terminal, address) = connect(&server);
     terminal.run("client id", "(integer)");
@@ -384,7 +385,7 @@ fn a_lost_connection_is_made_again_and_nobody_there_is_said() {
 }
 
 #[test]
-fn a_password_is_asked_for_and_not_shown() {
+fn a_password_is_prompted_for_and_not_shown() {
     let server = server(&["--requirepass", "hunter2"]);
     let mut terminal = Terminal::start(&["-p", &server.port().to_string(), "--askpass"]);
     terminal.wait_for("Please input password: ");
@@ -397,7 +398,7 @@ fn a_password_is_asked_for_and_not_shown() {
 }
 
 #[test]
-fn hints_come_with_the_password() {
+fn hints_appear_after_the_password_is_given() {
     let server = server(&["--requirepass", "hunter2"]);
     let (mut terminal, address) = connect(&server);
     terminal.run("get x", "NOAUTH");
@@ -409,7 +410,7 @@ fn hints_come_with_the_password() {
 }
 
 #[test]
-fn the_file_of_the_history_is_for_its_owner_alone() {
+fn the_history_file_is_readable_only_by_its_owner() {
     use std::os::unix::fs::PermissionsExt;
     let server = server(&[]);
     let (mut terminal, _) = connect(&server);
@@ -420,7 +421,7 @@ fn the_file_of_the_history_is_for_its_owner_alone() {
 }
 
 #[test]
-fn the_history_goes_where_it_is_told_to() {
+fn the_history_is_written_to_the_configured_file() {
     let server = server(&[]);
     let port = server.port().to_string();
     let folder = Rc::new(Directory::new("prompt-history"));

@@ -1,5 +1,5 @@
-//! The keyspace without a network: batches of GET and SET over a million keys, beside a bare hash table, on one and on
-//! two threads, and on one hot key.
+//! The keyspace without a network: batches of GET and SET on a million keys, compared with a bare hash table, on one
+//! and on two threads, and on one hot key.
 //!
 //! `cargo bench -p emberkv-core`. Each figure is for one command; a batch is 64 commands, prepared as the server does:
 //! hash all, fetch table lines, fetch entries, run.
@@ -19,7 +19,7 @@ use emberkv_core::turn::{Random, Turn};
 
 const KEYS: u64 = 1_000_000;
 const BATCH: usize = 64;
-/// Different batches, so that keys differ from one to the next and the batches themselves stay in the cache.
+/// Different batches, so that keys differ from one batch to the next while the batches themselves stay in the cache.
 const BATCHES: usize = 4096;
 const VALUE: [u8; 64] = [b'v'; 64];
 
@@ -29,7 +29,7 @@ fn key(number: u64) -> Vec<u8> {
 
 fn command(name: &str) -> &'static DataCommand {
     let mut all = FAMILIES.iter().copied().flatten().copied().flatten();
-    all.find(|command| command.spec.name == name).expect("the command is there")
+    all.find(|command| command.spec.name == name).expect("the command exists")
 }
 
 fn keyspace() -> Keyspace {
@@ -37,7 +37,7 @@ fn keyspace() -> Keyspace {
     Keyspace::new(&options).expect("the system gives random bytes")
 }
 
-/// Batches of `name` on keys that `choose` gives.
+/// Batches of `name` on keys that `choose` returns.
 fn batches(name: &[u8], mut choose: impl FnMut() -> u64) -> Vec<OwnedBatch> {
     let batch = |_| {
         let mut batch = OwnedBatch::new();
@@ -98,7 +98,7 @@ fn fill(keyspace: &Keyspace) {
     }
 }
 
-/// The time that `threads` threads take to run `rounds` batches each.
+/// The time that `threads` threads need for `rounds` batches each.
 fn together(keyspace: &Keyspace, command: &DataCommand, work: &[Vec<OwnedBatch>], rounds: u64) -> Duration {
     let barrier = Barrier::new(work.len() + 1);
     std::thread::scope(|scope| {

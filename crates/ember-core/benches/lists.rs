@@ -58,7 +58,7 @@ impl Work {
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
         let mut commands = FAMILIES.iter().copied().flatten().copied().flatten();
         let command = commands.find(|command| words[0] == command.spec.name.as_bytes());
-        self.commands.push(command.expect("the command is there"));
+        self.commands.push(command.expect("the command exists"));
         self.batch.push(&words);
     }
 }

@@ -1,9 +1,9 @@
-//! How long calls that change a vector set hold the lock of its shard, while a thread links what they add.
+//! How long calls that change a vector set hold the lock of its shard, while a thread links the elements that they add.
 //!
-//! `cargo bench -p emberkv-core --bench vectors`. `VECTORS`, `DIMENSIONS` and `CALLS` choose how many elements the set has,
-//! their dimensions, and how many calls of each kind are measured. A lock is measured from when it is taken until it is
-//! given back; what a call does before is not counted, and neither is that who waits is woken. The last two lines are of
-//! the thread that links: they count what it waits, too.
+//! `cargo bench -p emberkv-core --bench vectors`. `VECTORS`, `DIMENSIONS` and `CALLS` set the number of elements of the
+//! set, their dimensions, and the number of measured calls of each kind. A lock is measured from when it is taken until
+//! it is released; the work of a call before that, and waking waiters after it, are not counted. The last two lines are
+//! of the linking thread, whose waiting time is included.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark ends where something is wrong")]
 
@@ -23,8 +23,8 @@ use emberkv_core::turn::{Random, Turn};
 
 const KEY: &[u8] = b"vectors";
 
-/// So many vectors may wait to be linked while a set is filled, and while calls are measured: few, so that calls come as
-/// fast as they are linked, not in bursts that find all in the caches.
+/// The number of vectors that may wait to be linked while a set is filled and while calls are measured. It is low so
+/// that calls arrive at the rate of linking, not in bursts that find all data in the caches.
 const PENDING: usize = 512;
 const PENDING_MEASURED: usize = 8;
 
@@ -34,7 +34,7 @@ fn number(name: &str, default: usize) -> usize {
 
 fn command(name: &[u8]) -> &'static DataCommand {
     let mut all = FAMILIES.iter().copied().flatten().copied().flatten();
-    all.find(|command| command.spec.name.as_bytes().eq_ignore_ascii_case(name)).expect("the command is there")
+    all.find(|command| command.spec.name.as_bytes().eq_ignore_ascii_case(name)).expect("the command exists")
 }
 
 /// A worker that runs one call after the other.
@@ -76,14 +76,14 @@ impl<'k> Worker<'k> {
         }
         .unwrap();
         let held = start.elapsed();
-        // Others are woken here, once it is free.
+        // Waiters are woken here, after the lock is released.
         guards.release(keyspace, turn);
         turn.notices.errands.clear();
         keyspace.publish_bytes(std::mem::take(&mut turn.growth_bytes));
         held
     }
 
-    /// How many vectors wait to be linked.
+    /// The number of vectors that wait to be linked.
     fn pending(&mut self) -> usize {
         self.run(&[b"VECTOR.INFO", KEY]);
         let reply = String::from_utf8(self.reply.to_vec()).unwrap();
@@ -92,10 +92,10 @@ impl<'k> Worker<'k> {
     }
 }
 
-/// What links, as the threads of a server do.
+/// Links vectors as the threads of a server do.
 struct Linker<'k> {
     keyspace: &'k Keyspace,
-    /// Slots of removed vectors that wait to be given back.
+    /// Slots of removed vectors that wait to be freed.
     dead: AtomicUsize,
     is_over: AtomicBool,
     begun: Mutex<Vec<Duration>>,
@@ -165,7 +165,7 @@ fn measure(option: &str, (vectors, dim, calls): (usize, usize, usize)) {
             let blob = blob(dim, &mut random);
             let held = words(&mut worker, &name(at), &blob, option.as_bytes());
             calls_made += 1;
-            // Calls that are measured come as fast as they are linked, not in bursts that find all in the caches.
+            // Measured calls arrive at the rate of linking, not in bursts that find all data in the caches.
             while worker.pending() + linker.dead()
                 > if calls_made > vectors { PENDING_MEASURED } else { PENDING }
             {
@@ -190,11 +190,11 @@ fn measure(option: &str, (vectors, dim, calls): (usize, usize, usize)) {
         linker.is_over.store(true, Ordering::Relaxed);
     });
     print("a view is taken", linker.begun.into_inner().unwrap());
-    print("links are made", linker.committed.into_inner().unwrap());
+    print("links are built", linker.committed.into_inner().unwrap());
 }
 
 fn main() {
-    // Cargo runs benchmarks as tests too; those are to be short.
+    // Cargo also runs benchmarks as tests, which should be short.
     let is_test = !env::args().any(|argument| argument == "--bench");
     let (vectors, calls) = if is_test { (200, 100) } else { (10_000, 2000) };
     let sizes = (number("VECTORS", vectors), number("DIMENSIONS", 384), number("CALLS", calls));

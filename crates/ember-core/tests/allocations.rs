@@ -1,5 +1,5 @@
-//! No allocation for a GET, nor for a SET or INCR that fits the entry: from the request's bytes to the reply's. And what is
-//! accounted for a value is what the allocator hands out for it.
+//! A GET, and a SET or INCR that fits the entry, allocates nothing between the request's bytes and the reply's. The
+//! memory accounted for a value is what the allocator returns for it.
 
 #![allow(unsafe_code, reason = "an allocator that counts")]
 #![allow(clippy::unwrap_used, reason = "the whole file is a test")]
@@ -16,16 +16,16 @@ use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
 use emberkv_core::memory::size_class;
 use emberkv_core::turn::Turn;
 
-/// Counts the allocations of each thread and their bytes by itself, so that tests may run beside each other.
+/// Counts the allocations of each thread and their bytes separately, so that tests may run at the same time.
 struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-    /// What jemalloc would have handed out for what is allocated now.
+    /// What jemalloc would have allocated for the present allocations.
     static BYTES: Cell<i64> = const { Cell::new(0) };
 }
 
-// A thread that ends has nothing to measure any more.
+// A thread that is ending measures nothing any more.
 fn count() {
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
@@ -35,13 +35,13 @@ fn count_bytes(got: usize, given_back: usize) {
     let _ = BYTES.try_with(|bytes| bytes.set(bytes.get() + class(got) - class(given_back)));
 }
 
-// SAFETY: everything is passed to the system's allocator as it came; the counter allocates nothing, being constant
-// and without a destructor.
+// SAFETY: every call is passed to the system's allocator unchanged; the counter allocates nothing, because it is
+// constant and has no destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
         count_bytes(layout.size(), 0);
-        // SAFETY: the caller's promise is the one asked for.
+        // SAFETY: the caller's promise is the one that the system's allocator requires.
         unsafe { System.alloc(layout) }
     }
 
@@ -62,7 +62,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// A worker in small: buffers that are used again, and a keyspace.
+/// A small worker: a keyspace, and buffers that are reused.
 struct Bench {
     keyspace: Keyspace,
     turn: Turn,
@@ -84,7 +84,7 @@ impl Bench {
         }
     }
 
-    /// Parses and runs a pipeline; the replies are left in `reply`.
+    /// Parses and runs a pipeline; the replies are in `reply` afterwards.
     fn run(&mut self, input: &[u8]) {
         self.reply.clear();
         let mut guards = Guards::None;
@@ -134,7 +134,7 @@ fn find(name: &[u8]) -> &'static DataCommand {
     commands.find(|command| name.eq_ignore_ascii_case(command.spec.name.as_bytes())).unwrap()
 }
 
-/// A thousand calls on keys of all shards; `#` in a word stands for the number of the call.
+/// A thousand calls on keys of all shards; `#` in a word is replaced by the number of the call.
 fn pipeline(words: &str) -> Vec<u8> {
     pipeline_of(1000, words)
 }
@@ -183,7 +183,7 @@ fn reading_and_overwriting_small_strings_allocates_nothing() {
 
 #[test]
 fn reading_lists_allocates_nothing_and_pushing_only_for_nodes() {
-    /// A node of 8 KiB grows in some thirty steps and holds some 700 elements of this size.
+    /// A node of 8 KiB grows in about thirty steps and holds about 700 elements of this size.
     const ALLOCATIONS_FOR_NODES_MAX: u64 = 100;
     let mut bench = Bench::new();
     for end in ["LPUSH", "RPUSH"] {
@@ -204,9 +204,9 @@ fn reading_lists_allocates_nothing_and_pushing_only_for_nodes() {
 }
 
 #[test]
-fn reading_a_value_of_its_own_allocation_allocates_nothing() {
+fn reading_a_value_with_a_separate_allocation_allocates_nothing() {
     let mut bench = Bench::new();
-    // A thousand replies fit the buffer that is kept.
+    // A thousand replies fit the buffer that is reused.
     for length in [100, 900] {
         let value = "v".repeat(length);
         bench.run(&pipeline(&format!("SET big# {value}")));
@@ -215,7 +215,7 @@ fn reading_a_value_of_its_own_allocation_allocates_nothing() {
 }
 
 #[test]
-fn what_is_accounted_is_what_is_allocated_at_all_sizes() {
+fn accounted_memory_equals_allocated_memory_at_all_sizes() {
     const LENGTH_MAX: usize = 70_000;
     let lengths = || (1..3000).chain((3000..LENGTH_MAX).step_by(97));
     for words in
@@ -223,7 +223,7 @@ fn what_is_accounted_is_what_is_allocated_at_all_sizes() {
     {
         let mut bench = Bench::new();
         let mut unaccounted = None;
-        // The buffers have grown when the longest have been there.
+        // The buffers have their final size after the longest values.
         for length in [LENGTH_MAX, 1].into_iter().chain(lengths()).chain([1]) {
             bench.run(&pipeline_of(1, &words.replace("{}", &"v".repeat(length))));
             if length == LENGTH_MAX {

@@ -1,8 +1,8 @@
-//! RDB files and AOFs without a disk: how long it takes to write a key, to find its end, to load it on several threads, and
-//! to append to an AOF.
+//! RDB files and AOFs without a disk: the time to write a key, to find its end, to load it on several threads, and to
+//! append to an AOF.
 //!
-//! `cargo bench -p ember-persistence --bench files`. The figures are for 200,000 keys with values of 64 bytes that do not
-//! get shorter when they are packed, and 20,000 sorted sets of ten members.
+//! `cargo bench -p ember-persistence --bench files`. The figures are for 200,000 keys with incompressible values of 64
+//! bytes, and 20,000 sorted sets of ten members.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark")]
 
@@ -26,7 +26,7 @@ const STRINGS: u64 = 200_000;
 const SETS: u64 = 20_000;
 const LIMITS: EncodingLimits = EncodingLimits::DEFAULT;
 
-/// Digits without pattern (splitmix64).
+/// Digits without a pattern (splitmix64).
 fn digits(number: u64) -> String {
     let mixed = |number: u64| {
         let mixed = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -90,14 +90,14 @@ fn rdb(criterion: &mut Criterion) {
         });
     });
     for threads in 0..=2 {
-        group.bench_function(format!("load on {threads} threads beside the reading one"), |bencher| {
+        group.bench_function(format!("load on {threads} threads and a reading one"), |bencher| {
             bencher.iter_with_large_drop(|| loaded(&bytes, threads));
         });
     }
     group.finish();
 }
 
-/// A disk that takes everything at once.
+/// A disk that accepts everything at once.
 #[derive(Debug)]
 struct Nowhere;
 
@@ -198,7 +198,7 @@ fn aof(criterion: &mut Criterion) {
         });
     }
     group.finish();
-    // What an empty sink costs, for comparison.
+    // The cost of an empty sink, for comparison.
     criterion.bench_function("aof/encoding alone", |bencher| {
         let mut batch = AofBatch::new();
         bencher.iter(|| {

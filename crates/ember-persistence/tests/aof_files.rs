@@ -1,4 +1,4 @@
-//! AOF files: what was synced outlives every power cut, a torn end is told from damage, and Redis's files are read.
+//! AOF files: synced data survive every power cut, a torn end is distinguished from damage, and Redis's files are read.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -60,7 +60,7 @@ fn numbered(batch: &mut Batch, number: usize) {
     batch.command(&[b"RPUSH", b"log", number.to_string().as_bytes()]);
 }
 
-/// A plain increment with numbered batches, each synced; and where each begins.
+/// A plain increment with numbered batches, each synced; and the offsets at which they begin.
 fn increment(count: usize) -> (Vec<u8>, Vec<usize>) {
     let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::new(1));
     let mut writer = AofWriter::create(&disk, Path::new("d/a"), &Encryption::off()).unwrap();
@@ -77,7 +77,7 @@ fn increment(count: usize) -> (Vec<u8>, Vec<usize>) {
 }
 
 #[test]
-fn units_come_back_with_transactions_as_one() {
+fn units_are_read_back_with_transactions_as_one() {
     for encryption in encryptions() {
         let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::new(1));
         let path = Path::new("d/a");
@@ -108,7 +108,7 @@ fn units_come_back_with_transactions_as_one() {
 }
 
 #[test]
-fn a_file_says_where_its_data_stand() {
+fn a_file_records_its_position_in_the_stream() {
     let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::new(1));
     let path = Path::new("d/a");
     let mut writer = AofWriter::create(&disk, path, &Encryption::off()).unwrap();
@@ -145,17 +145,17 @@ fn a_file_cut_anywhere_is_valid_up_to_the_batch_before() {
 }
 
 #[test]
-fn damage_before_what_was_durable_is_named_and_behind_it_is_torn() {
+fn damage_before_the_durable_position_is_an_error_and_after_it_a_torn_end() {
     let (bytes, begins) = increment(6);
     for at in 0..bytes.len() {
         let mut damaged = bytes.clone();
         damaged[at] ^= 0x10;
         let result = read(&damaged, Ending::MayBeTorn);
-        // The last batch says that all before it is durable; nothing says it of the last one.
+        // The last batch declares all before it durable; nothing declares the last one durable.
         if at < begins[5] {
             let Err(AofError::Damaged { offset, .. }) = result else { panic!("{at}: {result:?}") };
             let begin = begins.iter().rev().find(|&&begin| begin <= at).copied().unwrap_or(0);
-            // What is wrong with the first line may show at the first batch.
+            // Damage to the first line may be detected at the first batch.
             let is_right = offset == begin as u64 || at < begins[0] && offset == begins[0] as u64;
             assert!(is_right, "{at}: {offset}");
         } else {
@@ -168,8 +168,7 @@ fn damage_before_what_was_durable_is_named_and_behind_it_is_torn() {
     assert!(message.to_string().contains("`ember-cli repair x.aof --output NEW_FILE`"), "{message}");
 }
 
-/// An increment of batches that each set a key, as it is stored, of which nothing was synced or everything; and where each
-/// batch begins.
+/// A stored increment of batches that each set a key, either all synced or none; and the offsets at which they begin.
 fn keys(count: usize, is_synced: bool, encryption: &Encryption) -> (Vec<u8>, Vec<usize>) {
     let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::new(1));
     let mut writer = AofWriter::create(&disk, Path::new("d/a"), encryption).unwrap();
@@ -188,7 +187,7 @@ fn keys(count: usize, is_synced: bool, encryption: &Encryption) -> (Vec<u8>, Vec
     (read_whole(disk.as_ref(), Path::new("d/a"), 1 << 20).unwrap(), begins)
 }
 
-/// How many units a stored increment has, if it is not refused.
+/// The number of units of a stored increment, if it is not refused.
 fn units_stored(bytes: &[u8], encryption: &Encryption) -> Result<usize, String> {
     let (disk, path) = (SimulatedDisk::new(1), Path::new("d/a"));
     disk.create(path).unwrap().write_at(0, bytes).unwrap();
@@ -198,8 +197,8 @@ fn units_stored(bytes: &[u8], encryption: &Encryption) -> Result<usize, String> 
     Ok(units_of(&mut reader).map_err(|error| error.to_string())?.len())
 }
 
-/// Damages files of 80 keys. `damage` changes the bytes and says which of the old ones it has touched. The file is refused
-/// then, or it has all batches before that place, and there was none behind it.
+/// Damages files of 80 keys. `damage` changes the bytes and returns the range of old ones that it has touched. Then the
+/// file is refused, or it has all batches before that range, and none followed it.
 fn damaged_files_are_refused_or_whole(damage: impl Fn(&mut Vec<u8>, &mut Random) -> Range<usize>) {
     for encryption in encryptions() {
         for is_synced in [false, true] {
@@ -228,7 +227,7 @@ fn place(bytes: &[u8], random: &mut Random) -> usize {
 }
 
 #[test]
-fn missing_bytes_never_cut_off_the_batches_behind_them() {
+fn missing_bytes_never_cut_off_later_batches() {
     damaged_files_are_refused_or_whole(|bytes, random| {
         let at = place(bytes, random);
         let count = if random.chance(50) { 1 + random.below(8) } else { 1 + random.below(1000) };
@@ -239,7 +238,7 @@ fn missing_bytes_never_cut_off_the_batches_behind_them() {
 }
 
 #[test]
-fn inserted_bytes_never_cut_off_the_batches_behind_them() {
+fn inserted_bytes_never_cut_off_later_batches() {
     damaged_files_are_refused_or_whole(|bytes, random| {
         let at = place(bytes, random);
         let count = if random.chance(50) { 1 + random.below(8) } else { 1 + random.below(2000) };
@@ -250,12 +249,12 @@ fn inserted_bytes_never_cut_off_the_batches_behind_them() {
 }
 
 #[test]
-fn altered_bytes_never_cut_off_the_batches_behind_them() {
+fn altered_bytes_never_cut_off_later_batches() {
     damaged_files_are_refused_or_whole(|bytes, random| {
         let at = place(bytes, random);
         let end = bytes.len().min(at + 1 + random.below(3));
         for byte in &mut bytes[at..end] {
-            // Digits stay digits now and then.
+            // Some digits remain digits.
             *byte ^= if random.chance(50) { 1 } else { 1 + random.below(255) as u8 };
         }
         at..end
@@ -263,7 +262,7 @@ fn altered_bytes_never_cut_off_the_batches_behind_them() {
 }
 
 #[test]
-fn a_block_that_is_there_twice_never_cuts_off_the_batches_behind_it() {
+fn a_duplicated_block_never_cuts_off_later_batches() {
     damaged_files_are_refused_or_whole(|bytes, random| {
         let (one, other) = (place(bytes, random), place(bytes, random));
         let block = bytes[one.min(other)..one.max(other)].to_vec();
@@ -274,7 +273,7 @@ fn a_block_that_is_there_twice_never_cuts_off_the_batches_behind_it() {
 }
 
 #[test]
-fn blocks_that_were_exchanged_are_noticed() {
+fn exchanged_blocks_are_detected() {
     for encryption in encryptions() {
         let mut random = Random::new(1);
         let (bytes, begins) = keys(80, false, &encryption);
@@ -291,7 +290,7 @@ fn blocks_that_were_exchanged_are_noticed() {
 }
 
 #[test]
-fn a_lost_sector_is_told_from_damage_by_its_zeros() {
+fn a_lost_sector_is_distinguished_from_damage_by_its_zeros() {
     let (bytes, begins) = keys(80, false, &Encryption::off());
     let mut torn = 0;
     for sector in (0..bytes.len()).step_by(512) {
@@ -301,17 +300,17 @@ fn a_lost_sector_is_told_from_damage_by_its_zeros() {
         let first = begins[1..].iter().filter(|&&end| end <= sector.max(begins[0])).count();
         assert_eq!(units_stored(&damaged, &Encryption::off()), Ok(first));
         torn += 1;
-        // Bytes were inserted besides: no power cut does that.
+        // Inserted bytes, too: no power cut causes that.
         damaged.insert(end, b'x');
         let has_more = begins[..80].iter().any(|&begin| begin >= end);
         assert!(!has_more || units_stored(&damaged, &Encryption::off()).is_err());
     }
     assert!(torn > 20);
-    // What a batch behind calls durable is not torn, whatever is left of it.
+    // Data that a later batch declares durable are not torn, whatever remains of them.
     let (mut bytes, begins) = keys(80, true, &Encryption::off());
     bytes[begins[40]..begins[50]].fill(0);
     assert!(units_stored(&bytes, &Encryption::off()).is_err());
-    // A file system that lengthens files before it writes them.
+    // A file system that extends files before it writes them.
     for count in [1, 100, 1000, 100_000] {
         let (mut bytes, begins) = keys(80, false, &Encryption::off());
         bytes.truncate(begins[79] + 20);
@@ -353,24 +352,24 @@ fn a_torn_value_that_holds_batches_is_a_torn_end() {
 }
 
 #[test]
-fn commands_of_redis_behind_a_damaged_batch_are_not_cut_off() {
+fn commands_of_redis_after_a_damaged_batch_are_not_cut_off() {
     let (bytes, begins) = increment(3);
     let text = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\nb\r\n";
     let both = [&bytes[..], text, text].concat();
     assert_eq!(read(&both, Ending::MayBeTorn).unwrap().0.len(), 5);
     for at in begins[2] + BATCH_LINE_BYTES..both.len() - 1 {
         if at == bytes.len() {
-            // Nothing says any more that a command began here, and not a batch.
+            // Nothing shows any more that a command began here, and not a batch.
             continue;
         }
         let mut altered = both.clone();
         altered[at] ^= 0x80;
         let result = read(&altered, Ending::MayBeTorn).map(|(units, _)| units.len());
-        // Redis does not notice what is wrong inside a word.
+        // Redis does not detect damage inside a word.
         let is_word = at >= bytes.len() && both[at].is_ascii_alphabetic();
         assert!(if is_word { matches!(result, Ok(5)) } else { result.is_err() }, "{at}: {result:?}");
     }
-    // Its torn ends are cut off.
+    // Torn ends of its files are cut off.
     let (units, torn) = read(&both[..both.len() - 5], Ending::MayBeTorn).unwrap();
     assert_eq!((units.len(), torn.unwrap().valid_to), (4, (bytes.len() + text.len()) as u64));
 }
@@ -383,7 +382,7 @@ fn files_of_redis_are_read_as_redis_reads_them() {
     let (units, torn) = read(text, Ending::Whole).unwrap();
     assert_eq!(units, [unit(&["SELECT", "0"]), unit(&["SET", "a", "b"]), unit(&["INCR", "n"])]);
     assert_eq!(torn, None);
-    // An end that is missing is torn; in a transaction from its beginning on.
+    // A missing end is torn; in a transaction, from its beginning on.
     let multi =
         text.len() - b"*1\r\n$5\r\nMULTI\r\n*2\r\n$4\r\nINCR\r\n$1\r\nn\r\n*1\r\n$4\r\nEXEC\r\n".len();
     for len in multi + 1..text.len() {
@@ -391,7 +390,7 @@ fn files_of_redis_are_read_as_redis_reads_them() {
         assert_eq!((units.len(), torn.unwrap().valid_to), (2, multi as u64), "{len}");
         assert!(read(&text[..len], Ending::Whole).is_err());
     }
-    // Without checksums nothing else is taken for torn.
+    // Without checksums nothing else counts as torn.
     for end in [
         &b"\0\0\0\0\r\n"[..],
         b"*x\r\n",
@@ -404,17 +403,17 @@ fn files_of_redis_are_read_as_redis_reads_them() {
         let error = read(&[text, end].concat(), Ending::MayBeTorn).unwrap_err();
         assert!(matches!(error, AofError::Damaged { offset, .. } if offset == text.len() as u64), "{error}");
     }
-    // A file of ours that has lost its first line is not taken for one of Redis.
+    // A file of ember that has lost its first line is not taken for one of Redis.
     let (bytes, begins) = increment(2);
     assert!(matches!(read(&bytes[begins[0]..], Ending::MayBeTorn), Err(AofError::Damaged { offset: 0, .. })));
-    // Redis may have gone on with a file of ours.
+    // Redis may have continued a file of ember.
     let text = String::from_utf8_lossy(text).replace("#other\r\n", "");
     let both = [&bytes[..], text.as_bytes()].concat();
     assert_eq!(read(&both, Ending::Whole).unwrap().0.len(), 5);
 }
 
 #[test]
-fn a_base_of_commands_is_loaded_as_it_was_and_damage_in_it_is_found() {
+fn a_base_of_commands_is_loaded_and_damage_in_it_is_found() {
     for encryption in encryptions() {
         let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::new(3));
         let mut aof = AofDirectory::open(&disk, Path::new(DIRECTORY), "appendonly.aof", &encryption).unwrap();
@@ -450,13 +449,14 @@ fn a_base_of_commands_is_loaded_as_it_was_and_damage_in_it_is_found() {
     }
 }
 
-/// Without what no command says: the times at which consumers were seen, and how tables and blocks came to be.
+/// Without facts that no command restores: the times at which consumers were seen, and the history of tables and
+/// blocks.
 fn without_seen_times(mut seen: support::Seen) -> support::Seen {
     seen.retain(|(_, name), _| name != b"stream");
     seen
 }
 
-/// How many numbers the log has; they must be 0, 1, 2, ….
+/// The length of the log, whose numbers must be 0, 1, 2, ….
 fn log_len(local: &mut Local) -> usize {
     let log = must(local, "LRANGE log 0 -1");
     let log = log.elements().unwrap();
@@ -468,7 +468,7 @@ fn log_len(local: &mut Local) -> usize {
 
 const DIRECTORY: &str = "data/appendonlydir";
 
-/// A server's life with an AOF: what it has done, and what it has promised.
+/// A server's life with an AOF: its writes, and the durability it has promised.
 struct Life {
     disk: SimulatedDisk,
     encryption: Encryption,
@@ -501,7 +501,7 @@ impl Life {
         let mut batch = Batch::new();
         numbered(&mut batch, self.appended);
         if self.appended % 7 == 3 {
-            // One that spans several sectors.
+            // A record that spans several sectors.
             batch.command(&[b"SET", b"filler", &vec![b'f'; 3000]]);
         }
         if self.writer.append(&mut batch).is_ok() {
@@ -524,7 +524,7 @@ impl Life {
             self.aof.rotate(&mut self.writer)?;
             self.durable = self.appended;
             let rewrite = self.aof.begin_rewrite();
-            // Both forms in turn.
+            // Both formats in turn.
             let form = if self.appended.is_multiple_of(2) { RDB } else { KeyForm::Commands };
             let base = self.aof.begin_base(form)?;
             self.aof.write_base(&base, |writer| write_keys(&self.local, writer))?;
@@ -536,7 +536,7 @@ impl Life {
         assert!(result.is_ok() || self.may_fail);
     }
 
-    /// Whatever a power cut leaves has all that was durable, and nothing that was not appended.
+    /// Whatever a power cut leaves has all durable data, and nothing that was not appended.
     fn check(&self, seed: u64) {
         let left: Arc<dyn Disk> = Arc::new(self.disk.after_power_cut(seed));
         let (mut local, _) =
@@ -551,7 +551,7 @@ impl Life {
     }
 }
 
-/// How many lives are lived: CRASH_SEEDS, or a few.
+/// The number of lives: CRASH_SEEDS, or a few.
 fn lives() -> u64 {
     std::env::var("CRASH_SEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(60)
 }
@@ -581,7 +581,7 @@ fn live(seed: u64, encryption: &Encryption, faults: Option<Faults>) {
 }
 
 #[test]
-fn what_was_synced_outlives_every_power_cut() {
+fn synced_data_survive_every_power_cut() {
     for encryption in encryptions() {
         for seed in 0..lives() {
             live(seed, &encryption, None);
@@ -590,7 +590,7 @@ fn what_was_synced_outlives_every_power_cut() {
 }
 
 #[test]
-fn what_was_synced_outlives_failing_writes_and_syncs_and_a_power_cut() {
+fn synced_data_survive_failing_writes_and_syncs_and_a_power_cut() {
     let faults = Faults {
         write_error_percent: 30,
         sync_error_percent: 30,
@@ -604,7 +604,7 @@ fn what_was_synced_outlives_failing_writes_and_syncs_and_a_power_cut() {
     }
 }
 
-/// A writer and its disk; and numbered batches from 0 that have been appended.
+/// A writer and its disk; numbered batches from 0 have been appended.
 fn writer(encryption: &Encryption) -> (SimulatedDisk, AofWriter) {
     let disk = SimulatedDisk::new(5);
     let shared: Arc<dyn Disk> = Arc::new(disk.clone());
@@ -630,7 +630,7 @@ fn units_on(disk: &SimulatedDisk, encryption: &Encryption) -> usize {
 }
 
 #[test]
-fn a_sync_covers_what_was_appended_before_it_while_others_go_on() {
+fn a_sync_covers_earlier_appends_while_others_continue() {
     for encryption in encryptions() {
         let (disk, mut writer) = writer(&encryption);
         let mut random = Random::new(11);
@@ -640,7 +640,7 @@ fn a_sync_covers_what_was_appended_before_it_while_others_go_on() {
             match under_way.take() {
                 None if random.chance(50) => under_way = Some((writer.sync_task(), appended)),
                 Some((task, upto)) if random.chance(30) => {
-                    // On another thread, as the server does.
+                    // On another thread, as in the server.
                     let outcome = std::thread::spawn(|| task.run()).join().unwrap();
                     writer.finish_sync(outcome).unwrap();
                     durable = upto;
@@ -679,7 +679,7 @@ fn many_writers_share_one_sync_of_a_slow_disk() {
     let task = writer.sync_task();
     let syncing = std::thread::spawn(|| task.run());
     wait_entered.recv().unwrap();
-    // The disk is busy, and appending goes on.
+    // While the disk is busy, appending continues.
     for number in 100..200 {
         append(&mut writer, number).unwrap();
     }
@@ -694,7 +694,7 @@ fn many_writers_share_one_sync_of_a_slow_disk() {
 }
 
 #[test]
-fn a_full_disk_refuses_batches_and_takes_them_when_there_is_room() {
+fn a_full_disk_refuses_batches_until_it_has_space() {
     for encryption in encryptions() {
         let (disk, mut writer) = writer(&encryption);
         append(&mut writer, 0).unwrap();
@@ -702,7 +702,9 @@ fn a_full_disk_refuses_batches_and_takes_them_when_there_is_room() {
         for capacity_bytes in [size, size + 20, size + 90] {
             disk.set_faults(Faults { capacity_bytes: Some(capacity_bytes), ..Faults::default() });
             for _ in 0..2 {
-                let Err(AofError::Disk(error)) = append(&mut writer, 1) else { panic!("it does not fit") };
+                let Err(AofError::Disk(error)) = append(&mut writer, 1) else {
+                    panic!("the batch does not fit")
+                };
                 assert!(error.is_full() && error.to_string().contains("d/a"));
                 assert_eq!((writer.size(), units_on(&disk, &encryption)), (size, 1));
             }
@@ -717,7 +719,7 @@ fn a_full_disk_refuses_batches_and_takes_them_when_there_is_room() {
 }
 
 #[test]
-fn after_a_failed_sync_nothing_counts_before_all_is_written_again() {
+fn after_a_failed_sync_nothing_is_durable_until_all_is_rewritten() {
     for encryption in encryptions() {
         let (disk, mut writer) = writer(&encryption);
         for number in 0..40 {
@@ -727,12 +729,12 @@ fn after_a_failed_sync_nothing_counts_before_all_is_written_again() {
         disk.set_faults(Faults { sync_error_percent: 100, ..Faults::default() });
         assert!(matches!(writer.sync(), Err(AofError::Disk(_))));
         assert!(writer.needs_recovery());
-        assert!(writer.recover().is_err(), "the disk is still ill");
+        assert!(writer.recover().is_err(), "the disk still fails");
         assert!(append(&mut writer, 40).is_err());
         disk.set_faults(Faults::default());
         writer.recover().unwrap();
         assert_eq!(units_on(&disk.after_power_cut(3), &encryption), 40);
-        // A sync of the old handle says nothing about the new one.
+        // A sync of the old handle proves nothing about the new one.
         let outcome = stale.run();
         writer.finish_sync(outcome).unwrap();
         assert!(!writer.needs_recovery());
@@ -744,7 +746,7 @@ fn after_a_failed_sync_nothing_counts_before_all_is_written_again() {
 }
 
 #[test]
-fn what_was_too_much_to_be_kept_needs_a_rewrite_and_gets_one() {
+fn records_beyond_the_retention_limit_cause_a_rewrite() {
     for encryption in encryptions() {
         let disk = SimulatedDisk::new(5);
         let mut life = Life::begin(&disk, &encryption);
@@ -775,7 +777,7 @@ fn what_was_too_much_to_be_kept_needs_a_rewrite_and_gets_one() {
 }
 
 #[test]
-fn after_too_much_is_kept_what_comes_behind_the_next_sync() {
+fn records_after_the_next_sync_are_retained_again() {
     for encryption in encryptions() {
         let disk = SimulatedDisk::new(6);
         let mut life = Life::begin(&disk, &encryption);
@@ -797,7 +799,7 @@ fn after_too_much_is_kept_what_comes_behind_the_next_sync() {
 }
 
 #[test]
-fn an_old_single_file_is_adopted_whatever_the_moment_of_a_power_cut() {
+fn an_old_single_file_is_adopted_despite_a_power_cut_at_any_time() {
     for seed in 0..40 {
         for faulty in [false, true] {
             let disk = SimulatedDisk::new(seed);
@@ -826,7 +828,7 @@ fn an_old_single_file_is_adopted_whatever_the_moment_of_a_power_cut() {
 }
 
 #[test]
-fn an_aof_without_its_manifest_or_a_file_is_not_taken_for_none() {
+fn an_aof_without_its_manifest_or_a_file_is_not_treated_as_absent() {
     let disk = SimulatedDisk::new(1);
     let mut life = Life::begin(&disk, &Encryption::off());
     life.append();

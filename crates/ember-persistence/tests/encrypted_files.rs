@@ -1,4 +1,4 @@
-//! Encrypted files: they come back, and whatever was done to them is named.
+//! Encrypted files: they are read back, and any tampering is reported.
 
 #![cfg(feature = "encryption")]
 #![allow(clippy::unwrap_used, reason = "a test")]
@@ -64,7 +64,7 @@ fn problem(disk: &Arc<dyn Disk>, bytes: &[u8]) -> EncryptionProblem {
     read(disk, &encryption(1), Ending::Whole).unwrap_err().problem
 }
 
-/// The places where the chunks of a file begin, and its end.
+/// The offsets at which the chunks of a file begin, and its end.
 fn chunks(bytes: &[u8]) -> Vec<usize> {
     let mut begins = vec![HEAD];
     while let Some(len) = bytes.get(begins[begins.len() - 1] + 4..).and_then(|rest| rest.first_chunk::<4>()) {
@@ -75,7 +75,7 @@ fn chunks(bytes: &[u8]) -> Vec<usize> {
 }
 
 #[test]
-fn files_of_every_size_come_back_and_do_not_show_what_they_say() {
+fn files_of_every_size_are_read_back_and_contain_no_plaintext() {
     let disk = disk();
     for len in [0, 1, 65_535, 65_536, 65_537, 300_000] {
         let plain = b"secret! ".repeat(len / 8 + 1)[..len].to_vec();
@@ -85,14 +85,14 @@ fn files_of_every_size_come_back_and_do_not_show_what_they_say() {
         assert!(!stored.windows(6).any(|window| window == b"secret"));
         assert!(is_encrypted(disk.open_to_read(Path::new("d/x")).unwrap().as_ref()).unwrap());
         write(&disk, &encryption(1), &plain);
-        assert_ne!(get(&disk)[HEAD - 32..], stored[HEAD - 32..], "each file has a key of its own");
+        assert_ne!(get(&disk)[HEAD - 32..], stored[HEAD - 32..], "each file has a separate key");
     }
     write(&disk, &Encryption::off(), b"plain");
     assert_eq!(read(&disk, &encryption(1), Ending::Whole).unwrap(), b"plain");
 }
 
 #[test]
-fn the_key_must_be_one_of_those_that_are_known() {
+fn the_key_must_be_known() {
     let disk = disk();
     write(&disk, &encryption(1), b"something");
     let error = read(&disk, &encryption(2), Ending::Whole).unwrap_err();
@@ -109,7 +109,7 @@ fn the_key_must_be_one_of_those_that_are_known() {
 }
 
 #[test]
-fn every_change_of_a_bit_is_noticed() {
+fn every_flipped_bit_is_detected() {
     let disk = disk();
     write(&disk, &encryption(1), b"0123456789");
     let stored = get(&disk);
@@ -119,7 +119,7 @@ fn every_change_of_a_bit_is_noticed() {
             changed[at] ^= 1 << bit;
             put(&disk, &changed);
             match read(&disk, &encryption(1), Ending::Whole) {
-                // Without its magic it is a plain file, which then says nothing that anybody would take.
+                // Without its magic it is a plain file, whose contents no reader would accept.
                 Ok(plain) => assert!(at < 8 && plain == changed),
                 Err(error) => assert!(at >= 8, "{error}"),
             }
@@ -134,7 +134,7 @@ fn every_change_of_a_bit_is_noticed() {
 }
 
 #[test]
-fn cutting_moving_and_exchanging_is_noticed_and_named() {
+fn truncated_moved_and_exchanged_blocks_are_reported() {
     let disk = disk();
     let plain: Vec<u8> = (0..200_000u32).map(|number| number as u8).collect();
     write(&disk, &encryption(1), &plain);
@@ -174,7 +174,7 @@ fn an_encrypted_rdb_file_is_loaded_like_a_plain_one() {
     let mut reader = RdbReader::new(opened, path, EncodingLimits::DEFAULT).unwrap();
     let (mut loaded, _) = support::load(&mut reader, 2).unwrap();
     assert_same(&seen(&mut loaded), &seen(&mut local));
-    // An error of the encryption is told as it is.
+    // An error of the encryption is reported unchanged.
     let mut stored = read_whole(disk.as_ref(), path, 1 << 30).unwrap();
     let middle = stored.len() / 2;
     stored[middle] ^= 1;
@@ -185,7 +185,7 @@ fn an_encrypted_rdb_file_is_loaded_like_a_plain_one() {
     assert!(error.contains("it has been altered"), "{error}");
 }
 
-/// Units of an increment, whatever of it is torn; or what is wrong with it.
+/// The number of units of an increment without its torn end, or the error.
 fn units(disk: &Arc<dyn Disk>, path: &Path, ending: Ending) -> Result<usize, String> {
     let opened = encryption(1).open(disk.open_to_read(path).unwrap(), ending);
     let opened = opened.map_err(|error| error.to_string())?;
@@ -201,7 +201,7 @@ fn units(disk: &Arc<dyn Disk>, path: &Path, ending: Ending) -> Result<usize, Str
 }
 
 #[test]
-fn a_torn_end_of_an_increment_is_told_from_damage() {
+fn a_torn_end_of_an_increment_is_distinguished_from_damage() {
     let (disk, path) = (disk(), Path::new("d/x"));
     let mut writer = AofWriter::create(&disk, path, &encryption(1)).unwrap();
     let mut batch = Batch::new();
@@ -215,14 +215,14 @@ fn a_torn_end_of_an_increment_is_told_from_damage() {
     }
     let stored = get(&disk);
     let begins = chunks(&stored);
-    // The first line and six batches. The last two know of four that are durable.
+    // The first line and six batches. The last two declare four of them durable.
     assert_eq!(begins.len(), 8);
     for at in HEAD..stored.len() {
         let mut changed = stored.clone();
         changed[at] ^= 1;
         put(&disk, &changed);
         let result = units(&disk, path, Ending::MayBeTorn);
-        // With a whole chunk behind it nothing is torn.
+        // Followed by a whole chunk, nothing is torn.
         if at < begins[6] {
             let error = result.unwrap_err();
             let is_named =
@@ -233,7 +233,7 @@ fn a_torn_end_of_an_increment_is_told_from_damage() {
         }
         assert!(units(&disk, path, Ending::Whole).is_err());
     }
-    // Unless a sector of it never came to the disk.
+    // Unless a sector of it never reached the disk.
     for (lost, expected) in [(begins[5]..begins[6], Some(4)), (begins[4]..begins[5], None)] {
         let mut changed = stored.clone();
         changed[lost].fill(0);

@@ -1,4 +1,4 @@
-//! Checking, repairing and converting: what is good is kept, what was lost is told, and no original is touched.
+//! Checking, repairing and converting: good data are kept, losses are reported, and no original is changed.
 
 #![cfg(feature = "encryption")]
 #![allow(clippy::unwrap_used, reason = "a test")]
@@ -44,7 +44,7 @@ fn cutting() -> Plan {
     Plan { cuts_damage: true, ..Plan::default() }
 }
 
-/// An AOF with a base and two increments of 100 units each, one a second; what is in it.
+/// Writes an AOF with a base and two increments of 100 units each, one a second; returns its contents.
 fn aof(disk: &Arc<dyn Disk>, encryption: &Encryption) -> Local {
     let mut aof =
         AofDirectory::open(disk, Path::new("d/appendonlydir"), "appendonly.aof", encryption).unwrap();
@@ -81,7 +81,7 @@ fn log_of(disk: &Arc<dyn Disk>, directory: &str, encryption: &Encryption) -> i64
 }
 
 #[test]
-fn a_report_says_what_is_in_a_file() {
+fn a_report_describes_the_contents_of_a_file() {
     for encryption in [Encryption::off(), encrypted()] {
         let disk = disk();
         aof(&disk, &encryption);
@@ -121,7 +121,7 @@ fn files_are_converted_both_ways() {
     let mut local = aof(&disk, &off);
     convert_aof(&disk, Path::new(MANIFEST), Path::new("d/sealed"), &off, &encrypted()).unwrap();
     let (mut loaded, _) = start(&disk, "d/sealed", &encrypted()).unwrap();
-    // A base is of a version that does not say when consumers were active.
+    // A base has a version that does not store when consumers were active.
     let (mut found, mut expected) = (seen(&mut loaded), seen(&mut local));
     for seen in [&mut found, &mut expected] {
         seen.remove(&(0, b"stream".to_vec()));
@@ -133,7 +133,7 @@ fn files_are_converted_both_ways() {
     assert_eq!(bytes(&disk, Path::new("d/plain/appendonly.aof.2.incr.aof")), bytes(&disk, &increment(2)));
 }
 
-/// Without the stream: files of Redis 7.0 do not say when consumers were active.
+/// Without the stream: files of Redis 7.0 do not store when consumers were active.
 fn seen_without_stream(local: &mut Local) -> support::Seen {
     let mut seen = seen(local);
     seen.remove(&(0, b"stream".to_vec()));
@@ -189,12 +189,12 @@ fn an_aof_is_converted_for_another_server_with_its_increments() {
     let base = bytes(&disk, Path::new("d/valkey/appendonly.aof.1.base.rdb"));
     assert!(base.starts_with(b"VALKEY080"));
     let increment = bytes(&disk, Path::new("d/valkey/appendonly.aof.2.incr.aof"));
-    assert!(increment.windows(6).any(|bytes| bytes == b"#TS:11"), "times stay");
+    assert!(increment.windows(6).any(|bytes| bytes == b"#TS:11"), "timestamps are kept");
     assert!(convert("d/old", Target::Redis72).is_err());
 }
 
 #[test]
-fn a_damaged_rdb_file_gives_the_keys_before_the_damage() {
+fn keys_before_the_damage_of_an_rdb_file_are_recovered() {
     let (disk, off) = (disk(), Encryption::off());
     let (path, target) = (Path::new("d/a.rdb"), Path::new("d/a.repaired.rdb"));
     let local = sample(false);
@@ -208,12 +208,12 @@ fn a_damaged_rdb_file_gives_the_keys_before_the_damage() {
     assert_eq!(bytes(&disk, path), before);
     let report = check_file(disk.as_ref(), target, &off, Ending::Whole).unwrap();
     assert_eq!(report.rdb.unwrap().keys, repaired.kept_keys);
-    // One damaged value, and the checksum with it: the other keys stay.
+    // One value and the checksum are damaged: the other keys are kept.
     let unpacked = SaveOptions { is_packed: false, ..support::options(10) };
     ember_persistence::rdb_file::save(&disk, path, &unpacked, |writer| write_keys(&local, writer)).unwrap();
     change(&disk, path, |bytes| {
         let at = bytes.windows(6).position(|window| window == b"intset").unwrap();
-        // The width of its elements.
+        // The width of the index's elements.
         bytes[at + 7] = 3;
     });
     let other = Path::new("d/b.repaired.rdb");
@@ -256,7 +256,7 @@ fn a_damaged_aof_is_kept_up_to_the_damage() {
 }
 
 #[test]
-fn a_closed_file_that_has_lost_whole_batches_is_reported_and_kept_up_to_there() {
+fn a_closed_file_that_lost_whole_batches_is_reported_and_kept_up_to_the_gap() {
     for encryption in [Encryption::off(), encrypted()] {
         let disk = disk();
         aof(&disk, &encryption);
@@ -288,7 +288,7 @@ fn a_closed_file_that_has_lost_whole_batches_is_reported_and_kept_up_to_there() 
 }
 
 #[test]
-fn a_torn_end_is_cut_and_a_moment_can_be_gone_back_to() {
+fn a_torn_end_is_truncated_and_a_point_in_time_restored() {
     for encryption in [Encryption::off(), encrypted()] {
         let disk = disk();
         aof(&disk, &encryption);

@@ -1,8 +1,8 @@
-//! A log and its store on one disk whose power is cut: what a server with `--store` does with both, in the same steps.
+//! A log and its store on one disk whose power is cut: the steps of a server with `--store`.
 //!
-//! What was synced to the log outlives a power cut at whatever moment: while a checkpoint is written, before the log has
-//! been told of it, while its older files are removed, and while a new store takes over the AOF that is there. Power is cut
-//! after each step, and in each sync of a file before it has had any effect.
+//! Data synced to the log survive a power cut at any time: while a checkpoint is written, before the log records it,
+//! while older files of the log are removed, and while a new store imports an existing AOF. Power is cut after each
+//! step, and in each sync of a file before it has had any effect.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -29,22 +29,22 @@ use support::{RDB, must, play, write_keys};
 const DATA: &str = "data";
 const LOG: &str = "data/appendonlydir";
 
-/// Keys that are written, by turns.
+/// Keys that are written in turn.
 const KEYS: u64 = 17;
 
-/// How many lives are lived: CRASH_SEEDS, or a few.
+/// The number of lives: CRASH_SEEDS, or a few.
 fn lives() -> u64 {
     std::env::var("CRASH_SEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(25)
 }
 
-/// What record `number` does: it sets a key, or removes it.
+/// The change of record `number`: it sets a key, or removes it.
 fn change(number: u64) -> (String, Option<String>) {
     let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
     let value = (!mixed.is_multiple_of(5)).then(|| format!("{number}{}", "v".repeat(mixed as usize % 900)));
     (format!("key:{}", mixed % KEYS), value)
 }
 
-/// All keys after so many records.
+/// All keys after this number of records.
 fn keys_after(records: u64) -> BTreeMap<String, String> {
     let mut keys = BTreeMap::new();
     for (key, value) in (0..records).map(change) {
@@ -75,7 +75,7 @@ fn apply(local: &mut Local, number: u64) {
     must(local, "INCR records");
 }
 
-/// The number of records that a keyspace has, which has nothing else.
+/// The number of records that a keyspace has, which must contain nothing else.
 #[track_caller]
 fn records_of(local: &mut Local) -> u64 {
     let count = must(local, "GET records").text().parse().unwrap_or(0);
@@ -98,12 +98,12 @@ struct Life {
     encryption: Encryption,
     store: Store,
     log: AofDirectory,
-    /// Records that the store has been told of.
-    told: u64,
+    /// Records that the store has received.
+    stored: u64,
     written: Written,
 }
 
-/// What it has written to its log, and what it has promised.
+/// The records written to its log, and those it has promised.
 struct Written {
     writer: AofWriter,
     local: Local,
@@ -136,22 +136,22 @@ fn open_log(disk: &Arc<dyn Disk>, encryption: &Encryption) -> AofDirectory {
     log
 }
 
-/// Tells a store of all that records from `told` to `until` have changed.
-fn tell(
+/// Passes the keys that records from `stored` to `until` have changed to a store.
+fn store_changes(
     store: &Store,
-    (told, until): (u64, u64),
+    (stored, until): (u64, u64),
     (increment, import): (u64, Import),
     meanwhile: &mut dyn FnMut(),
 ) -> Result<(), StoreError> {
     let position = Position { number: until, increment, import, notes: until.to_le_bytes().to_vec() };
     let keys = keys_after(until);
     store.checkpoint(&position, &mut |checkpoint| {
-        if import == Import::UnderWay && told == 0 {
+        if import == Import::UnderWay && stored == 0 {
             checkpoint.clear()?;
         }
         put(checkpoint, "records", &until.to_string())?;
         meanwhile();
-        for (key, _) in (told..until).map(change) {
+        for (key, _) in (stored..until).map(change) {
             match keys.get(&key) {
                 Some(value) => put(checkpoint, &key, value)?,
                 None => checkpoint.remove(0, key.as_bytes())?,
@@ -175,7 +175,7 @@ fn put(checkpoint: &mut Checkpoint<'_>, key: &str, value: &str) -> Result<(), St
     checkpoint.put(&facts, value.as_bytes())
 }
 
-/// A new store takes over the AOF that is there, in two parts.
+/// A new store imports an existing AOF, in two parts.
 fn import(
     disk: &Arc<dyn Disk>,
     store: &Store,
@@ -187,9 +187,9 @@ fn import(
     store.checkpoint(&mark, &mut |checkpoint| checkpoint.clear()).unwrap();
     play(disk, log, encryption, local).unwrap();
     let records = records_of(local);
-    tell(store, (0, records / 2), (0, Import::UnderWay), &mut || ()).unwrap();
+    store_changes(store, (0, records / 2), (0, Import::UnderWay), &mut || ()).unwrap();
     let (writer, rewrite) = log.begin_anew().unwrap();
-    tell(store, (records / 2, records), (rewrite.first(), Import::Done), &mut || ()).unwrap();
+    store_changes(store, (records / 2, records), (rewrite.first(), Import::Done), &mut || ()).unwrap();
     log.finish_without_base(rewrite).unwrap();
     writer
 }
@@ -203,7 +203,7 @@ impl Life {
         let position = store.position();
         let is_under_way = position.as_ref().is_some_and(|position| position.import == Import::UnderWay);
         let may_import = (position.is_none() || is_under_way) && log.manifest().base.is_some();
-        assert!(may_import || !is_under_way, "what is imported is there until it is");
+        assert!(may_import || !is_under_way, "the files of an import stay until it is complete");
         let writer = if may_import {
             import(&shared, &store, &mut log, encryption, &mut local)
         } else {
@@ -221,39 +221,39 @@ impl Life {
                 assert_eq!(store.read(0, name.as_bytes(), &mut value).unwrap(), Some(0));
                 must(&mut local, &format!("SET {name} {}", std::str::from_utf8(&value).unwrap()));
             }
-            let told = position.map_or(0, |position| position.number);
-            assert_eq!(records_of(&mut local), told, "what the store has is that of its checkpoint");
+            let stored = position.map_or(0, |position| position.number);
+            assert_eq!(records_of(&mut local), stored, "the store has the data of its checkpoint");
             play(&shared, &log, encryption, &mut local).unwrap();
             log.begin_increment().unwrap()
         };
-        let told = store.position().map_or(0, |position| position.number);
+        let stored = store.position().map_or(0, |position| position.number);
         let appended = records_of(&mut local);
         let (disk, encryption) = (disk.clone(), encryption.clone());
         let written = Written { writer, local, appended, durable: appended };
-        Life { disk, encryption, store, log, told, written }
+        Life { disk, encryption, store, log, stored, written }
     }
 
-    /// A checkpoint, with records that come while it is written.
+    /// A checkpoint, with records that arrive while it is written.
     fn checkpoint(&mut self, random: &mut Random) {
-        let Life { store, log, told, written, .. } = self;
+        let Life { store, log, stored, written, .. } = self;
         log.rotate(&mut written.writer).unwrap();
         written.durable = written.appended;
         let rewrite = log.begin_rewrite();
-        let records = (*told, written.appended);
+        let records = (*stored, written.appended);
         let meanwhile = random.below(4);
         let mut come = || {
             (0..meanwhile).for_each(|_| written.append());
             written.sync();
         };
-        tell(store, records, (rewrite.first(), Import::None), &mut come).unwrap();
-        *told = records.1;
-        // The log may not be told before the next start.
+        store_changes(store, records, (rewrite.first(), Import::None), &mut come).unwrap();
+        *stored = records.1;
+        // The log may not record it before the next start.
         if random.chance(70) {
             log.finish_without_base(rewrite).unwrap();
         }
     }
 
-    /// Whatever a power cut leaves has all that was durable, and nothing that was not appended.
+    /// Whatever a power cut leaves has all durable data, and nothing that was not appended.
     fn check(&self, left: &SimulatedDisk, durable: u64) {
         let life = Life::begin(left, &self.encryption);
         let (found, appended) = (life.written.appended, self.written.appended);
@@ -261,7 +261,7 @@ impl Life {
     }
 }
 
-/// Cuts the power of a disk in each sync of a file, before it has any effect; what is left each time.
+/// Cuts the power of a disk in each sync of a file, before it has any effect; returns what remains each time.
 fn cut_in_syncs(disk: &SimulatedDisk, seed: u64) -> Arc<Mutex<Vec<SimulatedDisk>>> {
     let cuts = Arc::new(Mutex::new(Vec::new()));
     let (stuck, found) = (disk.clone(), Arc::clone(&cuts));
@@ -284,7 +284,7 @@ fn live(seed: u64, encryption: &Encryption) {
     for _ in 0..3 {
         let cuts = cut_in_syncs(&disk, random.next_u64() >> 1);
         let mut life = Life::begin(&disk, encryption);
-        // The first one may import.
+        // The first start may import.
         let promised = durable.unwrap_or(life.written.appended);
         cuts.lock().drain(..).for_each(|left| life.check(&left, promised));
         for _ in 0..random.below(14) {
@@ -305,7 +305,7 @@ fn live(seed: u64, encryption: &Encryption) {
     }
 }
 
-/// The AOF of a server without a store: a base and an increment.
+/// Writes the AOF of a server without a store: a base and an increment.
 fn make_aof(disk: &SimulatedDisk, encryption: &Encryption, records: u64) {
     let shared: Arc<dyn Disk> = Arc::new(disk.clone());
     let mut log = open_log(&shared, encryption);
@@ -326,14 +326,14 @@ fn make_aof(disk: &SimulatedDisk, encryption: &Encryption, records: u64) {
 }
 
 #[test]
-fn what_was_synced_outlives_power_cuts_of_log_and_store() {
+fn synced_data_survive_power_cuts_of_log_and_store() {
     for seed in 0..lives() {
         live(seed, &Encryption::off());
     }
 }
 
 #[test]
-fn what_was_synced_outlives_power_cuts_of_an_encrypted_log_and_store() {
+fn synced_data_survive_power_cuts_of_an_encrypted_log_and_store() {
     let encryption = Encryption::with(KeyRing::new(Key::new([7; 32])));
     for seed in 0..lives() {
         live(seed, &encryption);

@@ -1,4 +1,4 @@
-//! RDB files: what is written is read, what older servers wrote is read, and what is damaged is named.
+//! RDB files: written files are read, files of older servers are read, and damage is reported.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -34,12 +34,12 @@ fn file(version: u16, body: &[u8]) -> Vec<u8> {
 }
 
 fn problem(bytes: &[u8]) -> (u64, RdbProblem) {
-    let error = read(bytes).err().expect("this is no file");
+    let error = read(bytes).err().expect("this is no valid file");
     (error.offset, error.problem)
 }
 
 #[test]
-fn every_type_and_encoding_comes_back_on_any_number_of_threads() {
+fn every_type_and_encoding_is_loaded_on_any_number_of_threads() {
     let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::new(1));
     let path = Path::new("data/dump.rdb");
     let mut local = sample(true);
@@ -57,7 +57,7 @@ fn every_type_and_encoding_comes_back_on_any_number_of_threads() {
 }
 
 #[test]
-fn without_expiries_of_fields_a_file_has_the_version_that_redis_7_0_reads() {
+fn without_field_expiries_a_file_has_the_version_that_redis_7_0_reads() {
     let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::new(1));
     let path = Path::new("data/dump.rdb");
     let mut local = sample(false);
@@ -66,7 +66,7 @@ fn without_expiries_of_fields_a_file_has_the_version_that_redis_7_0_reads() {
     let bytes = read_whole(disk.as_ref(), path, 1 << 30).unwrap();
     assert_eq!(bytes.len() as u64, written.size);
     let (mut loaded, _) = read(&bytes).unwrap();
-    // Version 10 does not say when consumers were active.
+    // Version 10 does not store when consumers were active.
     let (mut expected, mut found) = (seen(&mut local), seen(&mut loaded));
     let has_fields = save(&sample(true), &disk, path, FILE_VERSION);
     assert_eq!(&has_fields.header, b"REDIS0012");
@@ -77,7 +77,7 @@ fn without_expiries_of_fields_a_file_has_the_version_that_redis_7_0_reads() {
 }
 
 #[test]
-fn what_is_said_of_keys_comes_back() {
+fn metadata_of_keys_is_read_back() {
     let mut local = Local::new(Protocol::Resp2);
     must(&mut local, "SET key value");
     let mut writer = RdbWriter::new(Vec::new(), 11, false).unwrap();
@@ -127,12 +127,12 @@ fn a_value_too_long_for_a_batch_is_built_while_it_is_read() {
         let (mut loaded, _) = load(&mut reader, threads).unwrap();
         assert_same(&seen(&mut loaded), &seen(&mut local));
     }
-    // Cut short in the long list.
+    // Truncated in the long list.
     let (_, problem) = problem(&bytes[..2 * VALUE_BYTES_MAX]);
     assert!(matches!(problem, RdbProblem::Truncated), "{problem:?}");
 }
 
-/// A file of string keys with these names, each of which is its own value.
+/// A file of string keys with these names, whose values equal their names.
 fn file_of(names: impl Iterator<Item = String>) -> Vec<u8> {
     let mut writer = RdbWriter::new(Vec::new(), 10, true).unwrap();
     for name in names {
@@ -143,7 +143,7 @@ fn file_of(names: impl Iterator<Item = String>) -> Vec<u8> {
 }
 
 #[test]
-fn many_batches_are_inserted_once_each_and_a_key_that_is_there_twice_is_found() {
+fn many_batches_are_inserted_once_each_and_duplicate_keys_are_found() {
     let names = || (0..50_000).map(|number| format!("key:{number}"));
     for threads in [0, 1, 3] {
         let bytes = file_of(names());
@@ -162,7 +162,7 @@ fn many_batches_are_inserted_once_each_and_a_key_that_is_there_twice_is_found() 
 }
 
 #[test]
-fn keys_are_inserted_with_what_the_file_says_of_them_unless_their_time_has_come() {
+fn keys_are_inserted_with_their_metadata_unless_expired() {
     let now_ms = 1_000_000;
     let facts = |at_ms| KeyFacts { expire_at_ms: at_ms, ..KeyFacts::default() };
     let all = [
@@ -191,7 +191,7 @@ fn keys_are_inserted_with_what_the_file_says_of_them_unless_their_time_has_come(
     };
     assert_eq!(of(0, "over", &|_| 0), None);
     assert_eq!(of(0, "later", &|entry| entry.expire_at_ms().unwrap_or(0)), Some(now_ms + 1));
-    // No more than a new entry with this name and value.
+    // No more memory than a new entry with this name and value.
     let new = Slot::new(0, b"elsewhere", NewValue::from_bytes(&[b'v'; 100]), None, 0);
     let footprint = new.entry().footprint_bytes() as i64;
     assert_eq!(of(3, "elsewhere", &|entry| entry.footprint_bytes() as i64), Some(footprint));
@@ -226,7 +226,7 @@ fn files_of_old_servers_are_read() {
         assert_eq!(must(&mut local, "ZSCORE z b").text(), "-inf");
         assert_eq!(must(&mut local, "HGET h f").text(), "v");
     }
-    // Of version 6 and before: packed forms that are no longer written.
+    // Of version 6 and before: packed formats that are no longer written.
     let ziplist = b"\x13\x00\x00\x00\x0D\x00\x00\x00\x02\x00\x00\x01f\x03\xFE\x07\xFF";
     let ziplist = [&[ziplist.len() as u8][..], &[ziplist.len() as u8], &ziplist[1..]].concat();
     let body = [
@@ -249,7 +249,7 @@ fn files_of_old_servers_are_read() {
     assert_eq!(must(&mut local, "ZSCORE z f").text(), "7");
     assert_eq!(must(&mut local, "HGET m f").text(), "abc");
     assert_eq!(must(&mut local, "SISMEMBER i 5").integer(), Some(1));
-    // Sizes of a cluster's slot say nothing about keys.
+    // The sizes of a cluster slot say nothing about keys.
     read(&file(12, b"\xF4\x01\x02\x03\xFE\x00\x00\x01a\x01b")).unwrap();
 }
 
@@ -277,7 +277,7 @@ fn files_of_valkey_are_read() {
         expiries.elements().unwrap().iter().map(|value| value.integer().unwrap()).collect();
     assert_eq!(expiries, [4_000_000_000_000, -1]);
     assert_eq!(must(&mut local, "SISMEMBER t a").integer(), Some(1));
-    // What only Redis has is none of theirs, and the other way round.
+    // Valkey does not have the kinds of Redis, and vice versa.
     assert!(matches!(problem(&valkey_file(80, b"\xFE\x00\x18\x01k")), (11, RdbProblem::UnknownKind(24))));
     assert!(matches!(problem(&valkey_file(80, b"\xF3\x01k")), (9, RdbProblem::Refused(_))));
     assert!(matches!(problem(&valkey_file(81, b"")), (0, RdbProblem::Version(81))));
@@ -293,7 +293,7 @@ fn files_of_valkey_are_read() {
 }
 
 #[test]
-fn files_for_valkey_have_the_expiry_of_fields_in_its_form() {
+fn files_for_valkey_have_field_expiries_in_its_format() {
     let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::new(1));
     let path = Path::new("data/dump.rdb");
     let mut local = sample(true);
@@ -304,7 +304,7 @@ fn files_for_valkey_have_the_expiry_of_fields_in_its_form() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_by_name() {
+fn unreadable_contents_are_refused_by_name() {
     let id = 0x9A2B_C3D4_E5F6_0000_u64 | 1;
     let module = [b"\x81", &id.to_be_bytes()[..]].concat();
     let (_, named) = problem(&file(9, &[b"\xF7", &module[..]].concat()));
@@ -340,7 +340,7 @@ fn a_key_without_elements_is_skipped() {
 }
 
 #[test]
-fn a_wrong_checksum_is_an_error_and_none_is_not() {
+fn a_wrong_checksum_is_an_error_and_an_absent_one_is_not() {
     let mut writer = RdbWriter::new(Vec::new(), 10, true).unwrap();
     write_keys(&sample(false), &mut writer).unwrap();
     let (mut bytes, _) = writer.finish().unwrap();
@@ -355,7 +355,7 @@ fn a_wrong_checksum_is_an_error_and_none_is_not() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_leaves_the_old_one() {
+fn a_failed_write_leaves_the_old_file() {
     let simulated = SimulatedDisk::new(7);
     let disk: Arc<dyn Disk> = Arc::new(simulated.clone());
     let path = Path::new("data/dump.rdb");
@@ -380,7 +380,7 @@ fn a_file_that_cannot_be_written_leaves_the_old_one() {
         let after = simulated.after_power_cut(seed);
         assert_eq!(read_whole(&after, path, 1 << 30).unwrap(), before);
     }
-    // Cut at any moment of a save: the old file or the new one, whole.
+    // Power is cut at any time of a save: the old file or the new one is complete.
     for seed in 0..20 {
         let after = simulated.clone();
         let smaller = Local::new(Protocol::Resp2);
@@ -445,7 +445,7 @@ proptest! {
         let is_same = bytes == original;
         let result = read(&bytes);
         if keeps_checksum && !is_same {
-            // Eight bytes of zero are no checksum; nothing else gets past it.
+            // Eight bytes of zero mean that there is no checksum; no other damage is accepted.
             prop_assert!(result.is_err() || bytes[bytes.len() - 8..] == [0; 8] || original[..] == bytes[..]);
         }
     }

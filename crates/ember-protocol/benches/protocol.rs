@@ -1,4 +1,4 @@
-//! What one command costs in the parser and one reply in the writer.
+//! The cost of one command in the parser and of one reply in the writer.
 
 use std::hint::black_box;
 

@@ -126,7 +126,7 @@ fn protocol_errors_have_the_texts_of_redis() {
 }
 
 #[test]
-fn hello_switches_the_protocol_in_the_middle() {
+fn hello_switches_the_protocol_within_a_reply() {
     let mut reply = Reply::default();
     reply.null();
     reply.set_protocol(Protocol::Resp3);
@@ -136,7 +136,7 @@ fn hello_switches_the_protocol_in_the_middle() {
 }
 
 #[test]
-fn a_head_is_inserted_when_the_count_is_known() {
+fn a_header_is_inserted_when_the_count_is_known() {
     gives(
         |reply| {
             reply.ok();
@@ -158,7 +158,7 @@ fn a_head_is_inserted_when_the_count_is_known() {
 }
 
 #[test]
-fn large_values_are_shared_and_stay_in_their_place() {
+fn large_values_are_shared_and_keep_their_position() {
     let (first, second) = (large(b'a'), large(b'b'));
     let mut reply = Reply::default();
     reply.bulk_shared(&first);
@@ -177,7 +177,7 @@ fn large_values_are_shared_and_stay_in_their_place() {
     assert_eq!(reply.to_vec(), expected.as_bytes());
     let pieces: Vec<_> = reply.slices(0).collect();
     assert_eq!(pieces.len(), 5);
-    assert_eq!(pieces[1].as_ptr(), first.as_ptr(), "the value itself is handed out");
+    assert_eq!(pieces[1].as_ptr(), first.as_ptr(), "the value itself is returned");
 
     for from in
         [0, 1, head.len(), head.len() + 5, head.len() + SHARED_LEN_MIN, expected.len() - 1, expected.len()]
@@ -198,7 +198,7 @@ fn large_values_are_shared_and_stay_in_their_place() {
 }
 
 #[test]
-fn a_reply_that_only_ends_in_a_shared_segment_is_taken_back_whole() {
+fn a_reply_that_ends_in_a_shared_segment_is_undone_completely() {
     let value = large(b'v');
     let mut reply = Reply::default();
     reply.ok();
@@ -241,7 +241,7 @@ fn a_forwarded_part_keeps_its_segments() {
 }
 
 #[test]
-fn clear_gives_back_unusual_memory() {
+fn clear_frees_excess_memory() {
     let mut reply = Reply::default();
     reply.raw(&vec![0; 4 << 20]);
     reply.clear();
@@ -249,7 +249,7 @@ fn clear_gives_back_unusual_memory() {
 }
 
 #[test]
-fn long_replies_are_appended_in_their_place() {
+fn long_replies_are_appended_in_order() {
     let long = vec![b'x'; 100_000];
     for shares in [false, true] {
         let mut other = Reply::new(Protocol::Resp2);

@@ -1,5 +1,5 @@
-//! Requests through the public door: whatever the splits, discards and large arguments, the commands are those a
-//! slow reading of the whole input gives.
+//! Requests through the public interface: for all splits, discards and large arguments, the commands equal those of a
+//! slow reading of the whole input.
 
 mod reference;
 
@@ -9,7 +9,7 @@ use ember_protocol::{
 use proptest::prelude::*;
 use reference::Reading;
 
-/// Small bounds, so that short inputs reach all of them.
+/// Low limits, so that short inputs reach all of them.
 fn small_limits() -> Limits {
     Limits {
         bulk_len_max: 300,
@@ -21,7 +21,7 @@ fn small_limits() -> Limits {
     }
 }
 
-/// How a caller feeds its parser: one piece of the input after the other, with the choices `choose` makes.
+/// Feeds a parser as a caller does: one piece of the input after the other, with the choices of `choose`.
 fn feed(input: &[u8], limits: &Limits, mut choose: impl FnMut(usize) -> usize) -> Reading {
     let mut parser = Parser::new();
     let mut batch = Batch::new();
@@ -79,9 +79,9 @@ fn feed(input: &[u8], limits: &Limits, mut choose: impl FnMut(usize) -> usize) -
         buffer.drain(..discarded);
         parser.discard(discarded);
         if rest.is_empty() && parser.large_mut().is_none_or(|target| target.missing() > 0) {
-            // One last look, in case the large argument has just become complete.
+            // One last call, in case the large argument has just become complete.
             if let ParseStatus::Full | ParseStatus::Err(_) = parser.parse(&buffer, &mut batch, limits) {
-                panic!("nothing was left to parse");
+                panic!("the parser had no input left");
             }
             assert!(batch.is_empty());
             return reading;
@@ -92,7 +92,7 @@ fn feed(input: &[u8], limits: &Limits, mut choose: impl FnMut(usize) -> usize) -
     }
 }
 
-/// Reads some of `rest` into the large argument as a socket read would; returns what is left.
+/// Reads some of `rest` into the large argument as a socket read would; returns the remainder.
 fn read_large<'a>(
     parser: &mut Parser,
     mut rest: &'a [u8],
@@ -181,7 +181,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(2000), ..ProptestConfig::default() })]
 
     #[test]
-    fn any_split_gives_the_commands_of_the_whole(
+    fn any_split_parses_to_the_same_commands(
         requests in prop::collection::vec(arb_request(), 0..20),
         cut in 0usize..40,
         seed: u64,
@@ -197,7 +197,7 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_are_read_as_the_reference_reads_them(
+    fn random_bytes_are_parsed_as_by_the_reference(
         input in prop::collection::vec(
             prop_oneof![prop::sample::select(b"*$\r\n0123456789-\"' ".to_vec()), any::<u8>()],
             0..200,
@@ -209,9 +209,9 @@ proptest! {
     }
 }
 
-/// A fuzz run that needs no fuzzer: the same 200,000 mutated inputs each time.
+/// A fuzz run without a fuzzer: the same 200,000 mutated inputs each time.
 #[test]
-fn mutated_requests_are_read_as_the_reference_reads_them() {
+fn mutated_requests_are_parsed_as_by_the_reference() {
     let seeds: Vec<Vec<u8>> = vec![
         b"*1\r\n$4\r\nPING\r\n*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$5\r\nvalue\r\n*2\r\n$3\r\nGET\r\n$3\r\nkey\r\n".to_vec(),
         b"PING\r\nSET \"a b\" 'c\\'d'\nGET x\r\n\r\n*1\r\n$4\r\nQUIT\r\n".to_vec(),
@@ -257,7 +257,7 @@ fn mutated_requests_are_read_as_the_reference_reads_them() {
 }
 
 #[test]
-fn a_pipeline_is_parsed_whole() {
+fn a_pipeline_is_parsed_completely() {
     parses_to(
         b"*1\r\n$4\r\nPING\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$12\r\nhello world!\r\nGET \"k\"\r\n*0\r\n\r\n*-1\r\n*2\r\n$3\r\nGE",
         &Limits::default(),
@@ -267,13 +267,13 @@ fn a_pipeline_is_parsed_whole() {
 }
 
 #[test]
-fn line_ends_are_not_looked_at_where_redis_does_not() {
+fn line_ends_that_redis_ignores_are_ignored() {
     let expected: &[&[&[u8]]] = &[&[b"PING"], &[b"PING"]];
     parses_to(b"*1\r\n$4\r\nPINGXX*1\rX$4\rXPING\r\n", &Limits::default(), expected, None);
 }
 
 #[test]
-fn lengths_must_be_canonical_numbers_in_their_bounds() {
+fn lengths_must_be_canonical_numbers_within_their_limits() {
     for line in [
         "*x",
         "*",
@@ -305,7 +305,7 @@ fn an_argument_must_begin_with_a_dollar() {
 }
 
 #[test]
-fn lines_may_not_go_on_for_ever() {
+fn lines_have_a_maximum_length() {
     let one_piece = |input: &[u8]| feed(input, &Limits::default(), |bound| bound - 1).error;
     let ones = |head: &str, count: usize| [head.as_bytes(), &vec![b'1'; count]].concat();
     assert_eq!(one_piece(&ones("*", 65535)), None);
@@ -319,7 +319,7 @@ fn lines_may_not_go_on_for_ever() {
 }
 
 #[test]
-fn a_stranger_gets_little_and_one_command_at_a_time() {
+fn unauthenticated_requests_are_short_and_parsed_one_at_a_time() {
     let limits = Limits::unauthenticated();
     parses_to(b"*11\r\n", &limits, &[], Some(ProtocolError::UnauthenticatedMultibulkLength));
     parses_to(b"*1\r\n$16385\r\n", &limits, &[], Some(ProtocolError::UnauthenticatedBulkLength));
@@ -361,7 +361,7 @@ fn a_batch_is_full_at_its_capacity() {
 }
 
 #[test]
-fn announced_sizes_allocate_nothing_to_speak_of() {
+fn announced_sizes_allocate_almost_nothing() {
     let limits = Limits { bulk_len_max: i64::MAX as u64, ..Limits::default() };
     let mut batch = Batch::new();
     for input in ["*2147483647\r\n$3\r\nGET\r\n", "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$9223372036854775807\r\nab"]
@@ -377,7 +377,7 @@ fn announced_sizes_allocate_nothing_to_speak_of() {
 }
 
 #[test]
-fn a_large_argument_goes_straight_into_its_own_buffer() {
+fn a_large_argument_is_received_into_a_separate_buffer() {
     let len = 5_000_000;
     let head = format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n${len}\r\n");
     let mut input = head.clone().into_bytes();
@@ -401,7 +401,7 @@ fn a_large_argument_goes_straight_into_its_own_buffer() {
         growths += 1;
     }
     assert_eq!(received, len);
-    // It doubles from 64 KiB.
+    // The buffer doubles from 64 KiB.
     assert!(growths <= 8, "{growths}");
     assert!(parser.retained_bytes() >= len);
     assert_eq!(parser.parse(&input, &mut batch, &limits), ParseStatus::NeedMore);
@@ -420,7 +420,7 @@ fn a_large_argument_goes_straight_into_its_own_buffer() {
 }
 
 #[test]
-fn a_large_argument_that_is_all_there_needs_no_second_call() {
+fn a_completely_received_large_argument_needs_no_second_call() {
     let command = [b"SET".to_vec(), b"k".to_vec(), vec![b'v'; LARGE_ARGUMENT_MIN as usize]];
     let input = encode(&command).repeat(3);
     let mut parser = Parser::new();

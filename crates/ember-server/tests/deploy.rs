@@ -1,5 +1,6 @@
-//! What is in `deploy/` fits the server: metrics that are named exist, the unit starts it, its files are read. So does the
-//! Dockerfile: what it builds and copies is there, and the server takes what it is told.
+//! The files of `deploy/` match the server: metrics that they name exist, the unit starts the server, and the server
+//! reads its files. So does the Dockerfile: the files that it builds and copies exist, and the server accepts its
+//! arguments.
 
 #![allow(clippy::unwrap_used, reason = "the whole file is a test")]
 
@@ -13,7 +14,7 @@ use std::time::Duration;
 use ember_testkit::{RawClient, Server, http_get, split_arguments};
 use serde_json::Value as Json;
 
-/// Labels that Prometheus adds, and that of the bounds of a histogram.
+/// Labels that Prometheus adds, and the label of histogram bounds.
 const GIVEN_LABELS: [&str; 3] = ["instance", "job", "le"];
 
 fn root() -> PathBuf {
@@ -28,11 +29,11 @@ fn program() -> PathBuf {
     std::env::var_os("EMBER_SERVER").map_or_else(|| env!("CARGO_BIN_EXE_ember-server").into(), PathBuf::from)
 }
 
-/// The names of all samples a server may have, with the labels of those it has.
+/// The names of all samples that a server may have, with the labels of those it has.
 fn metrics() -> BTreeMap<String, BTreeSet<String>> {
     let server = Server::builder(program()).metrics().start();
     let mut client = server.client();
-    // Something of each metric whose samples come into being by what happens.
+    // One event for each metric whose samples are created by events.
     client.run("GET");
     let text = http_get(server.metrics_address(), "/metrics").unwrap().body;
     let mut metrics: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -66,7 +67,7 @@ fn labels(expression: &str) -> BTreeSet<&str> {
     labels
 }
 
-/// Asserts that an expression names metrics that there are, and their labels.
+/// Asserts that an expression names existing metrics and labels.
 #[track_caller]
 fn assert_exists(expression: &str, metrics: &BTreeMap<String, BTreeSet<String>>) {
     let is_metric = |word: &&str| word.starts_with("ember_") || word.starts_with("process_");
@@ -82,7 +83,7 @@ fn assert_exists(expression: &str, metrics: &BTreeMap<String, BTreeSet<String>>)
 }
 
 #[test]
-fn the_dashboard_shows_metrics_that_there_are() {
+fn the_dashboard_shows_existing_metrics() {
     let metrics = metrics();
     let dashboard: Json = serde_json::from_slice(&fs::read(deploy("grafana/ember.json")).unwrap()).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();
@@ -93,7 +94,10 @@ fn the_dashboard_shows_metrics_that_there_are() {
         let of = |name: &str| panel["gridPos"][name].as_u64().unwrap();
         for x in of("x")..of("x") + of("w") {
             for y in of("y")..of("y") + of("h") {
-                assert!(x < 24 && taken.insert((x, y)), "{title} lies on another panel, or beside the page");
+                assert!(
+                    x < 24 && taken.insert((x, y)),
+                    "{title} overlaps another panel, or is outside the page"
+                );
             }
         }
         let targets = panel["targets"].as_array().cloned().unwrap_or_default();
@@ -112,7 +116,7 @@ fn the_dashboard_shows_metrics_that_there_are() {
 }
 
 #[test]
-fn alerts_are_about_metrics_that_there_are() {
+fn alerts_use_existing_metrics() {
     let metrics = metrics();
     let text = fs::read_to_string(deploy("prometheus/alerts.yml")).unwrap();
     let rules: Vec<&str> = text.split("      - alert: ").skip(1).collect();
@@ -122,7 +126,7 @@ fn alerts_are_about_metrics_that_there_are() {
         let (name, rest) = rule.split_once('\n').unwrap();
         assert!(name.starts_with("Ember") && names.insert(name), "{name}");
         let expression: String = rest.split("expr: ").nth(1).unwrap().trim_start_matches(">-").to_owned();
-        // What follows an expression begins at the column of `expr`.
+        // Text after an expression begins at the column of `expr`.
         let expression = expression
             .lines()
             .enumerate()
@@ -138,7 +142,7 @@ fn alerts_are_about_metrics_that_there_are() {
 }
 
 #[test]
-fn systemd_starts_the_server_and_is_told() {
+fn systemd_starts_the_server_and_is_notified() {
     let unit = fs::read_to_string(deploy("systemd/ember.service")).unwrap();
     let of = |name: &str| unit.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
     assert_eq!((of("Type"), of("NotifyAccess")), (Some("notify"), Some("main")));
@@ -199,7 +203,7 @@ fn instructions(dockerfile: &str) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn the_image_is_built_from_what_is_there() {
+fn the_image_is_built_from_existing_files() {
     let dockerfile = fs::read_to_string(root().join("Dockerfile")).unwrap();
     let instructions = instructions(&dockerfile);
     let of = |name: &str| -> Vec<&str> {
@@ -210,7 +214,7 @@ fn the_image_is_built_from_what_is_there() {
     let stages = of("FROM");
     let (_, debian) =
         stages[0].strip_suffix(" AS build").unwrap().split_once(&format!("rust:{version}-")).unwrap();
-    // The C library of the one stage is that of the other.
+    // Both stages have the same C library.
     assert_eq!(stages[1..], [format!("debian:{debian}-slim")]);
     let build = of("RUN")[0];
     assert!(build.starts_with("cargo build --release --locked -p "), "{build}");
@@ -228,7 +232,7 @@ fn the_image_is_built_from_what_is_there() {
     assert_eq!(of("RUN")[1], "scripts/strip-binaries.sh target/release dist");
     assert!(root().join("scripts/strip-binaries.sh").is_file());
     assert_eq!((words[0], *target, &copied), ("--from=build", "/usr/local/bin/", &built));
-    // What is left out of the build is not needed by it.
+    // Files excluded from the build context are not needed by the build.
     let ignored = fs::read_to_string(root().join(".dockerignore")).unwrap();
     for line in ignored.lines() {
         assert!(["target", ".git", "data", "bench/results", "**/node_modules"].contains(&line), "{line}");
@@ -236,7 +240,7 @@ fn the_image_is_built_from_what_is_there() {
 }
 
 #[test]
-fn the_image_runs_the_server_without_rights() {
+fn the_image_runs_the_server_unprivileged() {
     let dockerfile = fs::read_to_string(root().join("Dockerfile")).unwrap();
     let instructions = instructions(&dockerfile);
     let of = |name: &str| instructions.iter().find(|(found, _)| *found == name).unwrap().1;
@@ -244,8 +248,8 @@ fn the_image_runs_the_server_without_rights() {
     assert!(user.parse::<u32>().unwrap() > 0 && dockerfile.contains(&format!("--uid {user} ")), "{user}");
     assert_eq!(of("VOLUME"), "/data");
     assert!(dockerfile.ends_with(&format!("ENTRYPOINT [\"ember-server\"]\nCMD {}\n", of("CMD"))));
-    // It is reached from outside, and nobody from there is served before there is a password. That is asked of the server
-    // itself, but not by listening: a test listens on no interface of others.
+    // The server is reachable from outside, and refuses clients from there until it has a password. The test queries
+    // the parameters instead of listening, because a test does not listen on external interfaces.
     let arguments: Vec<String> = serde_json::from_str(of("CMD")).unwrap();
     let variables = instructions.iter().filter(|(found, _)| *found == "ENV");
     let (name, value) = variables.filter_map(|(_, variable)| variable.split_once('=')).next_back().unwrap();
@@ -258,14 +262,14 @@ fn the_image_runs_the_server_without_rights() {
     for (name, value) in [("protected-mode", "yes"), ("requirepass", "")] {
         assert_eq!(client.run(&format!("CONFIG GET {name}")).elements().unwrap()[1].text(), value);
     }
-    // The documents tell to run it with what it has.
+    // The documents run it with its own volumes and ports.
     let document = fs::read_to_string(root().join("docs/operations.md")).unwrap();
     let runs: Vec<&str> = document.lines().filter(|line| line.starts_with("docker run ")).collect();
     assert!(!runs.is_empty());
     for line in runs {
         assert!(line.ends_with(" ember"), "{line}");
         assert!(line.contains(&format!(":{} ", of("VOLUME"))), "{line}");
-        assert!(line.contains(" --env EMBER_REQUIREPASS "), "nobody could use it: {line}");
+        assert!(line.contains(" --env EMBER_REQUIREPASS "), "no client could use it: {line}");
         let port = line.split("--publish 127.0.0.1:6379:").nth(1).unwrap().split(' ').next().unwrap();
         assert!(of("EXPOSE").split(' ').any(|exposed| exposed == port), "{line}");
     }

@@ -1,4 +1,4 @@
-//! What README.md and docs/ show is true: sessions are run and their replies compared, shell commands exist.
+//! The examples of README.md and docs/ are correct: sessions are run and their replies compared, shell commands exist.
 
 #![allow(clippy::unwrap_used, reason = "the whole file is a test")]
 
@@ -10,7 +10,7 @@ use ember_testkit::{Block, Server, code_blocks, run_session, session_exchanges, 
 use emberkv_core::call::{DataCommand, Run};
 use emberkv_core::commands::FAMILIES;
 
-/// Words a shell command in a document may begin with, besides our own scripts and the server.
+/// Words with which a shell command in a document may begin, in addition to the repository's scripts and the server.
 const PROGRAMS: [&str; 14] = [
     "cargo",
     "make",
@@ -28,14 +28,14 @@ const PROGRAMS: [&str; 14] = [
     "python3",
 ];
 
-/// Documents that `crates/ember-peers/tests/walks` follows from the first line to the last: what they show needs what
-/// they have done before.
+/// Documents that `crates/ember-peers/tests/walks` runs from the first line to the last: their commands need the
+/// results of earlier ones.
 const WALKED: [&str; 2] = ["docs/getting-started.md", "docs/migration.md"];
 
-/// The key file that flags shown may name, in the directory the server is started in, and its one key.
+/// The key file that shown flags may name, in the directory where the server is started, and its one key.
 const KEY_FILE: (&str, &str) = ("keys", "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f");
 
-/// Flags that would move the server to a place where the test does not look for it; their value goes with them.
+/// Flags that would move the server to another place than the test expects; they are omitted with their values.
 const PLACE_FLAGS: [&str; 7] =
     ["--port", "-p", "--bind", "--host", "--unixsocket", "--dir", "--metrics-port"];
 
@@ -47,7 +47,7 @@ fn server_program() -> PathBuf {
     std::env::var_os("EMBER_SERVER").map_or_else(|| env!("CARGO_BIN_EXE_ember-server").into(), PathBuf::from)
 }
 
-/// The blocks of all user documents in one language, but those that are walked, with the file they are in.
+/// The blocks of all user documents in one language, except the walked ones, with their files.
 fn blocks(language: &str) -> Vec<(String, Vec<Block>)> {
     let mut paths: Vec<PathBuf> = fs::read_dir(root())
         .unwrap()
@@ -66,15 +66,15 @@ fn blocks(language: &str) -> Vec<(String, Vec<Block>)> {
 }
 
 #[test]
-fn sessions_in_documents_print_what_they_show() {
+fn sessions_in_documents_print_the_output_shown() {
     let mut differences = Vec::new();
     let mut commands = 0;
     for (path, blocks) in blocks("session") {
         if blocks.is_empty() {
             continue;
         }
-        // A document is one story: its sessions go to one server, in order, each on a connection of its own, until one is
-        // of a server with other arguments.
+        // The sessions of a document are one story: they use one server, in order, each on a separate connection, until
+        // a session has a server with other arguments.
         let mut server = Server::start(server_program(), &["--save", ""]);
         for block in blocks {
             if !block.arguments.is_empty() {
@@ -160,7 +160,7 @@ fn is_package(name: &str) -> bool {
         .any(|text| text.lines().any(|line| line == wanted))
 }
 
-/// Starts the server with the flags shown, at a place of the test's own; it must answer.
+/// Starts the server with the shown flags, at a place chosen by the test; it must answer.
 fn check_server_starts(arguments: &[&str]) -> Result<(), String> {
     if arguments.contains(&"--help") || arguments.contains(&"--version") {
         return Ok(());
@@ -171,7 +171,7 @@ fn check_server_starts(arguments: &[&str]) -> Result<(), String> {
         if PLACE_FLAGS.contains(argument) {
             rest.next().ok_or_else(|| format!("{argument} without a value"))?;
         } else {
-            // The server of the test works in another folder than the reader.
+            // The server of the test runs in another folder than the reader's.
             let path = root().join(argument);
             kept.push(if path.is_file() { path.display().to_string() } else { (*argument).to_owned() });
         }
@@ -190,7 +190,7 @@ fn check_server_starts(arguments: &[&str]) -> Result<(), String> {
     result
 }
 
-/// The names of all commands on data, with how each runs; of a subcommand with its container's.
+/// The names of all data commands, with how each runs; those of subcommands include their container's.
 fn data_commands() -> Vec<(String, Run)> {
     let mut all = Vec::new();
     for command in FAMILIES.iter().copied().flatten().copied().flatten() {
@@ -202,7 +202,7 @@ fn data_commands() -> Vec<(String, Run)> {
     all
 }
 
-/// The rows of the table in a document whose head begins with these words, as cells.
+/// The rows of the table in a document whose header begins with these words, as cells.
 fn table_rows(text: &str, head: &str) -> Vec<Vec<String>> {
     let lines = text.lines().skip_while(|line| !line.starts_with(head)).skip(2);
     let rows = lines.take_while(|line| line.starts_with('|'));
@@ -215,7 +215,7 @@ fn names_in(cell: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_table_of_long_commands_has_all_that_run_on_a_thread_and_reasons_for_others() {
+fn the_table_of_long_commands_is_complete_and_gives_reasons() {
     let text = fs::read_to_string(root().join("docs/execution-modes.md")).unwrap();
     let commands = data_commands();
     let run_of = |name: &str| commands.iter().find(|(known, _)| known == name).map(|(_, run)| *run);
@@ -229,9 +229,9 @@ fn the_table_of_long_commands_has_all_that_run_on_a_thread_and_reasons_for_other
         }
     }
     for (name, run) in &commands {
-        // Those that wait need not be long ever.
+        // Blocking commands need never be long.
         let is_long = run.may_be_long() && !matches!(run, Run::Blocking(_));
-        assert!(!is_long || listed.contains(name), "{name} may run on a thread, and the table lacks it");
+        assert!(!is_long || listed.contains(name), "{name} may run on a thread, and is not in the table");
     }
     let reasons = table_rows(&text, "| commands | reason |");
     assert!(reasons.len() >= 4, "{reasons:?}");

@@ -1,12 +1,12 @@
-//! What the engines of stores give by themselves on a disk, and what a store makes of them:
+//! The speed of the stores' engines alone on a disk, and of a store on top of them:
 //!
 //! ```text
 //! cargo bench -p ember-storage --bench engines -- [FOLDER [KEYS [VALUE_BYTES [THREADS]]]]
 //! ```
 //!
-//! FOLDER is on the disk that is measured (default: the folder for temporary files), with 200000 keys of 16 bytes, values of
-//! 64 bytes and 2 threads. *Bare* is the engine's own API with one table; *store* is `ember_storage::stores`, with its two
-//! rows for each key and their checksums. Beside them stands what the disk does by itself.
+//! FOLDER is on the disk that is measured (default: the folder for temporary files), with 200000 keys of 16 bytes,
+//! values of 64 bytes and 2 threads. *Bare* is the engine's own API with one table; *store* is `ember_storage::stores`,
+//! with its two rows for each key and their checksums. The figures of the disk itself are printed with them.
 
 #![allow(clippy::unwrap_used, reason = "a tool for measurements: it ends with what went wrong")]
 
@@ -23,7 +23,7 @@ use ember_storage::stores::{Checkpoint, EngineKind, Facts, Position, Store, Stor
 use heed::types::Bytes;
 use redb::ReadableDatabase;
 
-/// How long each rate is measured at most.
+/// The longest measurement of each rate.
 const TIME: Duration = Duration::from_secs(3);
 
 const BATCH: u64 = 1000;
@@ -39,7 +39,7 @@ struct Plan {
     threads: u64,
 }
 
-/// Random numbers that are the same in every run (splitmix64).
+/// Pseudorandom numbers that are the same in every run (splitmix64).
 fn mixed(number: u64) -> u64 {
     let mut mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -53,14 +53,14 @@ impl Plan {
         std::array::from_fn(|index| text.as_bytes()[index])
     }
 
-    /// The key of a number in order, so that all are there.
+    /// The key of a number in order, so that all exist.
     fn nth(number: u64) -> [u8; 16] {
         let text = format!("key:{number:012}");
         std::array::from_fn(|index| text.as_bytes()[index])
     }
 }
 
-/// How often a second `work` can be done, with `count` things each time.
+/// How often per second `work` can be done, with `count` items each time.
 fn rate(count: u64, mut work: impl FnMut(u64)) -> f64 {
     let begin = Instant::now();
     let mut done = 0;
@@ -71,7 +71,7 @@ fn rate(count: u64, mut work: impl FnMut(u64)) -> f64 {
     (done * count) as f64 / begin.elapsed().as_secs_f64()
 }
 
-/// The sum of what each of several threads does.
+/// The sum of the rates of several threads.
 fn rate_of_threads(plan: &Plan, work: impl Fn(u64) + Sync) -> f64 {
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..plan.threads)
@@ -173,9 +173,9 @@ fn lmdb_env(path: &Path, flags: heed::EnvFlags) -> heed::Env<heed::WithoutTls> {
     fs::create_dir_all(path).unwrap();
     let mut options = heed::EnvOpenOptions::new().read_txn_without_tls();
     options.map_size(64 << 30).max_dbs(1);
-    // SAFETY: what a crash would leave of the file is of no use to anybody.
+    // SAFETY: the file after a crash is never used.
     unsafe { options.flags(flags) };
-    // SAFETY: nobody else opens the folder, which was made for this.
+    // SAFETY: no other process opens the folder, which was created for this.
     unsafe { options.open(path) }.unwrap()
 }
 

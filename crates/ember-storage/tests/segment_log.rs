@@ -1,4 +1,4 @@
-//! The log of values that are away from memory, against a map: appending, reading, failing, reclaiming.
+//! The log of cold values, compared with a map: appending, reading, failing, reclaiming.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
@@ -31,7 +31,7 @@ fn head(key: &[u8]) -> RecordHead<'_> {
     RecordHead { database: 3, kind: 14, key }
 }
 
-/// Appends, and writes buffers when they are full.
+/// Appends a record, and writes full buffers.
 fn put(log: &SegmentLog, key: &[u8], value: &[u8], room: Room) -> Location {
     loop {
         match log.append(&head(key), value, room) {
@@ -62,7 +62,7 @@ fn value_of(number: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Moves what a model points to out of the segment that has least of it; whether there was one.
+/// Moves the model's records out of the segment with the smallest live share; returns whether there was one.
 fn reclaim(log: &SegmentLog, model: &mut HashMap<Vec<u8>, (Location, Vec<u8>)>, percent: u64) -> bool {
     let Some(segment) = log.choose(percent) else { return false };
     let mut moved = Vec::new();
@@ -78,7 +78,7 @@ fn reclaim(log: &SegmentLog, model: &mut HashMap<Vec<u8>, (Location, Vec<u8>)>, 
         model.insert(key, (to, value));
         log.live().discount(from);
     }
-    assert_eq!(log.live().of(segment), 0, "what was moved is all that was live");
+    assert_eq!(log.live().of(segment), 0, "all live records were moved");
     log.remove(segment).unwrap();
     true
 }
@@ -148,7 +148,7 @@ fn follow(steps: Vec<Step>, encrypted: bool) {
             }
         }
         let figures = log.statistics();
-        // A record larger than a buffer has one of its size.
+        // A record larger than a buffer has a buffer of its size.
         assert!(figures.buffer_bytes <= 2 * (BUFFERS_MAX * BUFFER_BYTES) as u64);
         assert!(figures.live_bytes <= figures.stored_bytes);
         let stored: u64 = log.segments().iter().map(|segment| segment.stored_bytes).sum();
@@ -169,7 +169,7 @@ fn follow(steps: Vec<Step>, encrypted: bool) {
 }
 
 proptest! {
-    // 12 of 256: each writes many megabytes. `PROPTEST_CASES` makes more of them.
+    // 12 of 256 cases: each writes many megabytes. `PROPTEST_CASES` sets another number.
     #![proptest_config(ProptestConfig {
         cases: ProptestConfig::default().cases.div_ceil(22),
         failure_persistence: None,
@@ -177,12 +177,12 @@ proptest! {
     })]
 
     #[test]
-    fn a_log_holds_what_a_map_holds(steps in prop::collection::vec(step(), 1..150)) {
+    fn a_log_equals_a_map(steps in prop::collection::vec(step(), 1..150)) {
         follow(steps, false);
     }
 
     #[test]
-    fn an_encrypted_log_holds_what_a_map_holds(steps in prop::collection::vec(step(), 1..100)) {
+    fn an_encrypted_log_equals_a_map(steps in prop::collection::vec(step(), 1..100)) {
         follow(steps, true);
     }
 }
@@ -214,17 +214,17 @@ fn a_record_is_read_from_its_buffer_and_from_the_file() {
 }
 
 #[test]
-fn a_record_is_ready_when_nobody_has_to_wait_for_it() {
+fn a_record_is_ready_when_reading_it_does_not_block() {
     let disk = SimulatedDisk::new(1);
     let log = open(&disk, false);
     let places: Vec<Location> =
         (0..4_u64).map(|number| put(&log, b"key", &value_of(number, 3000), Room::Demoted)).collect();
     let is_ready = |at: &Location| log.read_ready(*at, &mut Vec::new()).unwrap().is_some();
-    assert!(places.iter().all(is_ready), "they are in a buffer");
+    assert!(places.iter().all(is_ready), "the records are in a buffer");
     log.write_buffers(Which::All).unwrap();
-    // The simulated disk has every second page in memory: two of them are on one of those alone.
+    // The simulated disk caches every second page: two of the records lie completely on cached pages.
     assert_eq!(places.iter().map(is_ready).collect::<Vec<_>>(), [true, false, false, true]);
-    // A file that was closed is opened by who can wait.
+    // A closed file is opened again by a blocking read.
     let mut buffer = Vec::new();
     for number in 0..300 {
         log.seal();
@@ -238,14 +238,14 @@ fn a_record_is_ready_when_nobody_has_to_wait_for_it() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn what_the_system_has_in_memory_is_ready() {
+fn records_in_the_page_cache_are_ready() {
     let directory = std::env::temp_dir().join(format!("ember-ready-{}", std::process::id()));
     let options = LogOptions { directory: directory.clone(), ..options(true) };
     let log = SegmentLog::open(Arc::new(OsDisk), options).unwrap();
     let at = put(&log, b"key", b"value", Room::Demoted);
     log.write_buffers(Which::All).unwrap();
     let mut buffer = Vec::new();
-    // The pages were written just now. A file system that cannot tell says that one has to wait.
+    // The pages were written just now. A file system that does not know reports that the read would block.
     if let Some(record) = log.read_ready(at, &mut buffer).unwrap() {
         assert_eq!((record.head.key, record.value), (&b"key"[..], &b"value"[..]));
     }
@@ -255,7 +255,7 @@ fn what_the_system_has_in_memory_is_ready() {
 }
 
 #[test]
-fn opening_removes_what_another_process_has_left() {
+fn opening_removes_files_left_by_another_process() {
     let disk = SimulatedDisk::new(1);
     let log = open(&disk, false);
     put(&log, b"key", b"value", Room::Demoted);
@@ -274,20 +274,20 @@ fn opening_removes_what_another_process_has_left() {
 }
 
 #[test]
-fn values_larger_than_a_segment_have_one_of_their_own() {
+fn values_larger_than_a_segment_get_a_separate_segment() {
     for encrypted in [false, true] {
         let disk = SimulatedDisk::new(1);
         let log = open(&disk, encrypted);
         let small = put(&log, b"small", b"value", Room::Demoted);
         let value = value_of(1, SEGMENT_BYTES as usize + 5);
         let large = put(&log, b"large", &value, Room::Demoted);
-        let behind = put(&log, b"behind", b"value", Room::Demoted);
+        let next = put(&log, b"behind", b"value", Room::Demoted);
         assert_ne!(small.segment(), large.segment());
-        assert_ne!(behind.segment(), large.segment());
+        assert_ne!(next.segment(), large.segment());
         for _ in 0..2 {
             assert_reads(&log, small, b"small", b"value");
             assert_reads(&log, large, b"large", &value);
-            assert_reads(&log, behind, b"behind", b"value");
+            assert_reads(&log, next, b"behind", b"value");
             log.write_buffers(Which::All).unwrap();
         }
         let mut records = log.records(large.segment()).unwrap();
@@ -304,7 +304,7 @@ fn values_larger_than_a_segment_have_one_of_their_own() {
 }
 
 #[test]
-fn buffers_are_few_and_writing_makes_room() {
+fn the_number_of_buffers_is_limited_and_writing_frees_them() {
     let log = open(&SimulatedDisk::new(1), false);
     let value = value_of(1, 1 << 20);
     let mut places = Vec::new();
@@ -325,7 +325,7 @@ fn buffers_are_few_and_writing_makes_room() {
 }
 
 #[test]
-fn at_the_limit_only_moving_goes_on() {
+fn at_the_limit_only_moved_records_are_accepted() {
     let log = open(&SimulatedDisk::new(1), false);
     log.set_limit(10 << 20);
     let value = value_of(1, 1 << 20);
@@ -361,7 +361,7 @@ fn a_write_that_fails_loses_nothing() {
             log.write_buffers(Which::All).unwrap();
             let values: Vec<Vec<u8>> = (0..200).map(|number| value_of(number, 64 << 10)).collect();
             let mut places = Vec::new();
-            // Some segments have their files, and the next ones have none yet.
+            // Some segments have files, and the next ones have none yet.
             for value in &values[..50] {
                 places.push(put(&log, b"key", value, Room::Demoted));
             }
@@ -419,7 +419,7 @@ fn a_write_that_fails_loses_nothing() {
 }
 
 #[test]
-fn a_read_that_fails_is_an_error_and_the_next_one_may_not_be() {
+fn a_failed_read_is_an_error_and_may_be_retried() {
     let disk = SimulatedDisk::new(1);
     let log = open(&disk, false);
     let at = put(&log, b"key", b"value", Room::Demoted);
@@ -432,7 +432,7 @@ fn a_read_that_fails_is_an_error_and_the_next_one_may_not_be() {
     assert_reads(&log, at, b"key", b"value");
 }
 
-/// A log with records of some sizes in one file; the file, and what was put where.
+/// A log with records of some sizes in one file; returns the file and the records, too.
 fn written(encrypted: bool) -> (SimulatedDisk, SegmentLog, Vec<(Location, Vec<u8>)>) {
     let disk = SimulatedDisk::new(1);
     let log = open(&disk, encrypted);
@@ -447,7 +447,7 @@ fn written(encrypted: bool) -> (SimulatedDisk, SegmentLog, Vec<(Location, Vec<u8
 }
 
 #[test]
-fn damage_at_any_byte_is_an_error_of_that_record_alone() {
+fn a_damaged_byte_is_an_error_of_its_record_alone() {
     for encrypted in [false, true] {
         let (disk, log, records) = written(encrypted);
         let file = disk.open(Path::new("tier/segment-0.tier")).unwrap();
@@ -471,7 +471,7 @@ fn damage_at_any_byte_is_an_error_of_that_record_alone() {
                     Err(error) => panic!("{error}"),
                 }
             }
-            assert!(wrong <= 1, "only what fills up is not looked at");
+            assert!(wrong <= 1, "only padding is not checked");
             let mut found = Vec::new();
             let mut errors = 0;
             let mut scan = log.records(records[0].0.segment()).unwrap();
@@ -493,7 +493,7 @@ fn damage_at_any_byte_is_an_error_of_that_record_alone() {
 }
 
 #[test]
-fn a_file_that_was_cut_is_an_error_of_what_is_missing() {
+fn a_truncated_file_is_an_error_of_missing_records_alone() {
     for encrypted in [false, true] {
         let (disk, log, records) = written(encrypted);
         let file = disk.open(Path::new("tier/segment-0.tier")).unwrap();
@@ -518,14 +518,14 @@ fn a_file_that_was_cut_is_an_error_of_what_is_missing() {
 }
 
 #[test]
-fn no_bits_of_a_location_give_another_record_or_a_panic() {
+fn altered_locations_yield_an_error_or_a_record_with_its_key() {
     let (_disk, log, records) = written(false);
     let mut buffer = Vec::new();
     let (at, _) = records[3];
     for bit in 0..64 {
         let wrong = Location::from_bits(at.to_bits() ^ (1 << bit));
         if let Ok(record) = log.read(wrong, &mut buffer) {
-            // A length that is too long shows the same record, and another offset one that is there, whose key tells so.
+            // A wrong length returns the same record, and another offset the record there, whose key shows it.
             let is_there = records.iter().position(|(there, _)| there.offset() == wrong.offset()).unwrap();
             assert_eq!(record.head.key, format!("key {is_there}").as_bytes());
         }
@@ -536,7 +536,7 @@ fn no_bits_of_a_location_give_another_record_or_a_panic() {
 }
 
 #[test]
-fn what_is_removed_is_gone_and_a_file_that_stays_is_tried_again() {
+fn removed_segments_are_deleted_and_failed_deletions_retried() {
     let disk = SimulatedDisk::new(1);
     let log = open(&disk, false);
     let files = || disk.list(Path::new("tier")).unwrap().len();
@@ -551,14 +551,14 @@ fn what_is_removed_is_gone_and_a_file_that_stays_is_tried_again() {
     assert_reads(&log, second, b"second", b"value");
     disk.set_faults(Faults { name_error_percent: 100, ..Faults::default() });
     assert!(log.clear().is_err());
-    assert!(log.remove_empty().is_err(), "a file that cannot be removed is tried again");
+    assert!(log.remove_empty().is_err(), "a file that cannot be removed is retried");
     disk.set_faults(Faults::default());
     log.remove_empty().unwrap();
     assert_eq!((files(), log.statistics().stored_bytes), (0, 0));
 }
 
 #[test]
-fn more_segments_than_open_files_are_read() {
+fn more_segments_than_open_files_can_be_read() {
     let disk = SimulatedDisk::new(1);
     let log = open(&disk, false);
     let mut places = Vec::new();

@@ -1,4 +1,4 @@
-//! The repository keeps its habits: what a reviewer would have to look for by hand is looked for here.
+//! Conventions of the repository: checks that a reviewer would otherwise make by hand.
 
 #![allow(clippy::unwrap_used, reason = "the whole file is a test")]
 
@@ -6,17 +6,17 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders that are not ours to check: build output, version control, installed modules, fuzzing finds, figures.
+/// Folders that are not checked: build output, version control, installed modules, fuzzing finds, figures.
 const SKIPPED_FOLDERS: [&str; 8] =
     ["target", ".git", "node_modules", "__pycache__", "corpus", "artifacts", "classes", "results"];
 
-/// What a server that was started in the repository keeps, at its root.
+/// The folder of a server that was started in the repository, at its root.
 const DATA_FOLDER: &str = "data";
 
 /// Files written by tools.
 const GENERATED_FILES: [&str; 3] = ["Cargo.lock", "package-lock.json", "go.sum"];
 
-/// Folders of texts written by tools, whose lines are as long as those make them.
+/// Folders of texts written by tools, which determine the length of lines.
 const GENERATED_FOLDERS: [&str; 2] = ["deploy/completions/", "deploy/man/"];
 
 const LINE_CHARACTERS_MAX: usize = 125;
@@ -26,20 +26,23 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
     ("crates/ember-core/src/entries/entry.rs", "the layout of an entry, by hand"),
     ("crates/ember-core/src/entries/entry/editing.rs", "values changed inside that layout"),
     ("crates/ember-core/src/entries/entry/moving.rs", "entries moved to other allocations"),
-    ("crates/ember-core/src/memory/mod.rs", "a prefetch, and another owner of bytes behind a shared pointer"),
+    (
+        "crates/ember-core/src/memory/mod.rs",
+        "a prefetch, and another owner of bytes that a shared pointer refers to",
+    ),
     (
         "crates/ember-core/src/types/sorted_set/indexed.rs",
         "the order of a sorted set refers to entries that its table of members owns",
     ),
     ("crates/ember-core/tests/allocations.rs", "the allocator that counts"),
-    ("crates/ember-lua/src/lib.rs", "what ember adds to Lua is written in C"),
-    ("crates/ember-scripting/src/stack.rs", "what scripts pass and get, on Lua's own stack"),
+    ("crates/ember-lua/src/lib.rs", "ember's additions to Lua are written in C"),
+    ("crates/ember-scripting/src/stack.rs", "arguments and results of scripts, on Lua's own stack"),
     (
         "crates/ember-server/src/system/allocator.rs",
-        "what is very large is mapped by itself; pages are collapsed; the symbol jemalloc reads its options from",
+        "very large allocations are mapped separately; pages are collapsed; the symbol jemalloc reads its options from",
     ),
     ("crates/ember-server/src/system/time_slice.rs", "calls of the system that no library has"),
-    ("crates/ember-storage/benches/engines.rs", "LMDB by itself, to be measured"),
+    ("crates/ember-storage/benches/engines.rs", "LMDB alone, to be measured"),
     ("crates/ember-storage/src/stores/engines/lmdb.rs", "the file is mapped"),
     ("crates/ember-vector/src/arena.rs", "bytes in cache lines are seen as bytes"),
     ("crates/ember-vector/src/kernels/mod.rs", "kernels are called through pointers"),
@@ -50,34 +53,28 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
 
 /// Files whose tests or tools may sleep, each with its reason.
 const SLEEPING_FILES: &[(&str, &str)] = &[
-    ("crates/ember-storage/src/files/lock.rs", "a lock that somebody holds to look at it is asked for again"),
-    ("crates/ember-cli/src/pause.rs", "to pause is what `-i` asks for"),
+    ("crates/ember-storage/src/files/lock.rs", "a lock that another process holds briefly is retried"),
+    ("crates/ember-cli/src/pause.rs", "`-i` is a pause"),
     ("crates/ember-peers/src/walk.rs", "a server that a document starts gives no signal when it listens"),
-    ("crates/ember-server/src/commands/server/debug/mod.rs", "to sleep is what DEBUG SLEEP is for"),
-    (
-        "crates/ember-server/src/snapshot/delay.rs",
-        "to wait is what rdb-key-save-delay and key-load-delay ask for",
-    ),
-    ("crates/ember-server/src/aof/loading.rs", "other workers publish at times that nobody is told of"),
-    ("crates/ember-server/src/aof/subscriber.rs", "to sleep is what DEBUG AOF-FLUSH-SLEEP is for"),
-    ("crates/ember-server/src/aof/rewriting.rs", "other workers publish at times that nobody is told of"),
-    (
-        "crates/ember-server/src/system/huge_pages.rs",
-        "the kernel tells nobody which pages have come into use",
-    ),
-    ("crates/ember-testkit/src/pace.rs", "to be slow is what it is for"),
+    ("crates/ember-server/src/commands/server/debug/mod.rs", "DEBUG SLEEP sleeps"),
+    ("crates/ember-server/src/snapshot/delay.rs", "rdb-key-save-delay and key-load-delay are delays"),
+    ("crates/ember-server/src/aof/loading.rs", "other workers publish without a notification"),
+    ("crates/ember-server/src/aof/subscriber.rs", "DEBUG AOF-FLUSH-SLEEP sleeps"),
+    ("crates/ember-server/src/aof/rewriting.rs", "other workers publish without a notification"),
+    ("crates/ember-server/src/system/huge_pages.rs", "the kernel does not notify of newly used pages"),
+    ("crates/ember-testkit/src/pace.rs", "its purpose is to be slow"),
     ("crates/ember-testkit/src/server.rs", "a process that starts or stops gives no signal to wait for"),
-    ("crates/ember-testkit/src/waiting.rs", "what is waited for is asked for again after a pause"),
+    ("crates/ember-testkit/src/waiting.rs", "a condition is checked again after a pause"),
 ];
 
 /// Library files that may print, each with its reason.
 const PRINTING_FILES: &[(&str, &str)] = &[
-    ("crates/ember-benchmark/src/lib.rs", "a tool of the command line, whose figures are printed"),
+    ("crates/ember-benchmark/src/lib.rs", "a command-line tool that prints its figures"),
     (
         "crates/ember-benchmark/src/matrix/stores.rs",
-        "a store that is left out is named, and what figures mean that are read by programs",
+        "names stores that are left out, and explains figures that programs read",
     ),
-    ("crates/ember-client/src/address.rs", "who types a password is warned that others see it"),
+    ("crates/ember-client/src/address.rs", "warns users that a typed password is visible to others"),
     ("crates/ember-testkit/src/random.rs", "a failing test prints its seed"),
     ("crates/ember-peers/src/driver.rs", "differences are shown as they are found"),
 ];
@@ -132,7 +129,7 @@ fn sources() -> Vec<Source> {
     sources
 }
 
-/// Runs a check on every line of the files it is for; `check` returns what is wrong with a line.
+/// Runs a check on every line of the files to which it applies; `check` returns the problem of a line.
 fn check_lines(applies: impl Fn(&Source) -> bool, check: impl Fn(&Source, &str) -> Option<String>) {
     let mut wrong = Vec::new();
     for source in sources().iter().filter(|source| applies(source)) {
@@ -151,12 +148,12 @@ fn listed(list: &[(&str, &str)], path: &str) -> bool {
     list.iter().any(|(listed, _)| *listed == path)
 }
 
-/// A line of Rust without its comment. (A `//` inside a string cuts too much, never too little of a comment.)
+/// A line of Rust without its comment. (A `//` inside a string removes too much, never too little.)
 fn code(line: &str) -> &str {
     line.split("//").next().unwrap_or_default()
 }
 
-/// A file that is a test or a tool for tests as a whole.
+/// Whether a file is a test or a tool for tests as a whole.
 fn is_test(path: &str) -> bool {
     path.contains("/tests/")
         || path.ends_with("tests.rs")
@@ -170,18 +167,19 @@ fn before_tests(text: &str) -> &str {
     text.find("#[cfg(test)]\nmod ").map_or(text, |index| &text[..index])
 }
 
-/// Whether a file's first line says something: at least a name, as a sentence.
-fn is_said(line: &str) -> bool {
+/// Whether a file's first line describes it: at least a name, as a sentence.
+fn is_described(line: &str) -> bool {
     line.len() >= "//! GET.".len()
 }
 
 #[test]
-fn every_rust_file_begins_by_saying_what_it_is() {
+fn every_rust_file_begins_with_a_description() {
     let wrong: Vec<String> = sources()
         .iter()
         .filter(|source| source.is_rust())
         .filter(|source| {
-            !source.text.starts_with("//! ") || source.text.lines().next().is_some_and(|line| !is_said(line))
+            !source.text.starts_with("//! ")
+                || source.text.lines().next().is_some_and(|line| !is_described(line))
         })
         .map(|source| format!("{} does not begin with a //! sentence", source.path))
         .collect();
@@ -211,7 +209,7 @@ fn every_rust_file_is_part_of_a_crate() {
             continue;
         }
         let source =
-            sources.iter().find(|source| source.path == path).expect("only files that exist are opened");
+            sources.iter().find(|source| source.path == path).expect("only existing files are opened");
         for candidate in modules(source) {
             if rust.contains(candidate.as_str()) {
                 open.push(candidate);
@@ -232,7 +230,7 @@ fn modules(source: &Source) -> Vec<String> {
     let stem = file.trim_end_matches(".rs");
     let mut candidates = Vec::new();
     let mut explicit: Option<String> = None;
-    // A module written in place: what it declares is in a folder of its name.
+    // An inline module: the modules that it declares are in a folder of its name.
     let in_place = |line: &str| Some(line.strip_suffix(" {")?.rsplit_once("mod ")?.1.to_owned());
     let in_place: Vec<String> = source.text.lines().filter_map(in_place).collect();
     for line in source.text.lines().map(str::trim) {
@@ -258,7 +256,7 @@ fn modules(source: &Source) -> Vec<String> {
 }
 
 #[test]
-fn nothing_is_left_for_later() {
+fn no_todo_is_left() {
     let words: Vec<String> = ["TO-DO", "FIX-ME", "XX-X", "to-do!(", "unimple-mented!("]
         .iter()
         .map(|word| word.replace('-', ""))
@@ -276,13 +274,13 @@ fn nothing_is_left_for_later() {
     );
 }
 
-/// Whether `word` stands in a line with no letter or digit before or behind it.
+/// Whether a line contains `word` without a letter or digit before or after it.
 fn has_word(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(index, _)| {
         let before = line[..index].chars().next_back();
-        let behind = line[index + word.len()..].chars().next();
+        let after = line[index + word.len()..].chars().next();
         let part_of_word = |letter: char| letter.is_alphanumeric() || letter == '_';
-        !before.is_some_and(part_of_word) && (word.ends_with('(') || !behind.is_some_and(part_of_word))
+        !before.is_some_and(part_of_word) && (word.ends_with('(') || !after.is_some_and(part_of_word))
     })
 }
 
@@ -330,7 +328,7 @@ fn libraries_do_not_print() {
 }
 
 #[test]
-fn nothing_sleeps_to_wait_for_something() {
+fn no_code_sleeps_as_synchronization() {
     check_lines(
         |source| {
             source.is_rust()
@@ -357,18 +355,18 @@ fn unsafe_code_is_only_where_it_is_listed() {
 }
 
 #[test]
-fn the_lists_of_this_test_name_files_that_exist() {
+fn the_lists_of_this_test_name_existing_files() {
     let wrong: Vec<String> = [UNSAFE_FILES, SLEEPING_FILES, PRINTING_FILES]
         .concat()
         .iter()
         .filter(|(path, reason)| !root().join(path).is_file() || reason.is_empty())
-        .map(|(path, _)| format!("{path} is listed without a reason, or is gone"))
+        .map(|(path, _)| format!("{path} is listed without a reason, or does not exist"))
         .collect();
     assert_none(&wrong);
 }
 
 #[test]
-fn no_path_of_somebodys_machine_is_in_the_tree() {
+fn no_path_of_a_personal_machine_is_in_the_tree() {
     let prefixes = ["/ho-me/", "/ro-ot/", "/wo-rk/", "/Us-ers/"].map(|prefix| prefix.replace('-', ""));
     check_lines(
         |_| true,
@@ -384,7 +382,7 @@ fn no_path_of_somebodys_machine_is_in_the_tree() {
     );
 }
 
-/// The documents that describe the code, and so name its files and methods.
+/// The documents that describe the code, and thus name its files and methods.
 fn describes_code(path: &str) -> bool {
     path == "ARCHITECTURE.md" || path.starts_with("docs/internals/") || path.starts_with("docs/decisions/")
 }
@@ -413,7 +411,7 @@ fn member(text: &str) -> Option<(&str, &str)> {
 }
 
 #[test]
-fn documents_of_the_code_name_files_and_members_that_exist() {
+fn documents_of_the_code_name_existing_files_and_members() {
     let sources = sources();
     let has_path = |name: &str| {
         let inner = format!("/{name}");
@@ -451,7 +449,7 @@ fn documents_of_the_code_name_files_and_members_that_exist() {
     assert_none(&wrong);
 }
 
-/// A map that is read in a quarter of an hour; what is longer belongs into `docs/internals` or `docs/decisions`.
+/// A map that can be read in a quarter of an hour; longer texts belong in `docs/internals` or `docs/decisions`.
 const ARCHITECTURE_BYTES_MAX: usize = 16 << 10;
 
 #[test]
@@ -468,7 +466,7 @@ fn lines_are_short_and_end_cleanly() {
             let tabs_belong = source.has_extension(&["go", "mod"]) || source.path.ends_with("Makefile");
             let is_generated = GENERATED_FOLDERS.iter().any(|folder| source.path.starts_with(folder));
             let may_be_long = is_generated || source.has_extension(&["svg", "json", "xml"])
-                // A string is not broken in two for its length.
+                // Strings are not split because of their length.
                 || (source.is_rust() && line.contains('"'))
                 || (source.has_extension(&["md"]) && (line.starts_with('|') || line.contains("://")));
             if line.ends_with([' ', '\t']) {
@@ -495,7 +493,7 @@ fn lines_are_short_and_end_cleanly() {
 }
 
 #[test]
-fn links_between_documents_lead_somewhere() {
+fn links_between_documents_resolve() {
     let root = root();
     let mut wrong = Vec::new();
     for source in sources().iter().filter(|source| source.has_extension(&["md"])) {
@@ -520,7 +518,7 @@ fn every_page_is_in_the_list_of_pages() {
         |path: &&str| path.starts_with("docs/") && path.ends_with(".md") && *path != "docs/README.md";
     let mut wrong = Vec::new();
     for page in sources.iter().map(|source| source.path.as_str()).filter(is_page) {
-        // A folder with a list of its own lists its pages; that list is a page of docs/README.md.
+        // A folder with its own list lists its pages; that list is a page of docs/README.md.
         let folder = page.rsplit_once('/').map_or("", |(folder, _)| folder);
         let own = format!("{folder}/README.md");
         let has_own = page != own && sources.iter().any(|source| source.path == own);

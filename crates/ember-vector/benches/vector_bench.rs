@@ -1,11 +1,11 @@
-//! What an index costs: distances, insertions, searches and how much they find, memory, removals.
+//! The cost of an index: distances, insertions, searches and their recall, memory, removals.
 //!
-//! `VECTORS`, `DIMENSIONS` and `FILE` (rows of 32-bit floats, little-endian; the last thousand are the queries) choose the
-//! data; else they are generated. With `CURVE` it prints one line for each kind of index, with tabs: `curve`, a name,
-//! microseconds to add a vector, bytes for each, and recall and searches a second for each width. Then it prints what
-//! filters cost that take a share of all vectors, by chance: `filter`, a name, the share, recall and searches a second at a
-//! width of 100 (16 lists). Each query counts with the fastest of [`ROUNDS`] rounds. `ONLY` chooses the kinds whose names
-//! have this part.
+//! `VECTORS`, `DIMENSIONS` and `FILE` (rows of 32-bit floats, little-endian; the last thousand are the queries) set the
+//! data; else they are generated. With `CURVE` it prints one line for each kind of index, separated by tabs: `curve`, a
+//! name, microseconds to add a vector, bytes for each, and recall and searches per second for each width. Then it
+//! prints the cost of filters that pass a random share of all vectors: `filter`, a name, the share, recall and searches
+//! per second at a width of 100 (16 lists). Each query counts with the fastest of [`ROUNDS`] rounds. `ONLY` selects the
+//! kinds whose names contain it.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark ends where something is wrong")]
 
@@ -23,7 +23,7 @@ const QUERIES: usize = 1000;
 const LINKS: usize = 16;
 const BUILD_WIDTH: usize = 200;
 const NEAREST: usize = 10;
-/// Of each search of a curve.
+/// Rounds of each search of a curve.
 const ROUNDS: usize = 6;
 
 fn number(name: &str, default: usize) -> usize {
@@ -36,7 +36,7 @@ fn each(duration: Duration, count: usize) -> f64 {
 
 fn main() {
     let dim = number("DIMENSIONS", 384);
-    // Cargo runs benchmarks as tests too; those are to be short.
+    // Cargo also runs benchmarks as tests, which should be short.
     let is_test = !env::args().any(|argument| argument == "--bench");
     let count = number("VECTORS", if is_test { 500 } else { 20_000 });
     let all: Vec<Vec<f32>> = match env::var("FILE") {
@@ -76,7 +76,7 @@ fn main() {
     }
 }
 
-/// For each query the slots of all vectors, the nearest by the floats as they were given first, as far as filters need them.
+/// For each query the slots of all vectors, in the order of their exact distance, as far as filters need them.
 fn all_nearest(vectors: &[Vec<f32>], queries: &[Vec<f32>], dim: usize) -> Vec<Vec<u32>> {
     const METRIC: Metric = Metric::Cosine;
     let (scalar, kind, account) = (Scalar::F32, Kind::Flat, |bytes| bytes);
@@ -92,12 +92,12 @@ fn all_nearest(vectors: &[Vec<f32>], queries: &[Vec<f32>], dim: usize) -> Vec<Ve
     queries.iter().map(nearest).collect()
 }
 
-/// Whether a filter that takes a share of all vectors takes that of a slot.
+/// Whether a filter that passes a share of all vectors passes that of a slot.
 fn is_taken(slot: u32, share: f64) -> bool {
     f64::from(slot.wrapping_mul(2_654_435_761)) < share * f64::from(u32::MAX)
 }
 
-/// The share of what is nearest that a search finds, and searches a second.
+/// The share of the nearest vectors that a search finds, and searches per second.
 fn recall_and_rate(
     queries: &[Prepared],
     exact: &[Vec<u32>],

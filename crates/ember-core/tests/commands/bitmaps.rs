@@ -12,7 +12,7 @@ const BAD_TYPE: &str =
 const SYNTAX: &str = "-ERR syntax error";
 
 #[test]
-fn a_bit_is_what_it_was_set_to() {
+fn getbit_returns_the_bit_that_was_set() {
     check(&[
         ("SETBIT k 7 1", ":0"),
         ("GET k", "$1 \\x01"),
@@ -58,7 +58,7 @@ fn bits_and_offsets_out_of_range_are_refused() {
 }
 
 #[test]
-fn a_bit_that_stays_as_it_is_changes_nothing() {
+fn setting_a_bit_to_its_own_value_changes_nothing() {
     let mut script = Script::new(Protocol::Resp2);
     script.run("SETBIT k 7 1");
     let before = script.local.turn.counters.changes;
@@ -82,7 +82,7 @@ fn a_bit_that_stays_as_it_is_changes_nothing() {
         script.run(line);
         assert_eq!(script.local.turn.counters.changes - before, u64::from(counts), "{line}");
     }
-    // But the string is one that is edited from then on.
+    // But the string has the encoding of an edited string from then on.
     check(&[("SET k A", "+OK"), ("ENTRY k", "embstr"), ("SETBIT k 7 1", ":1"), ("ENTRY k", "raw")]);
 }
 
@@ -183,7 +183,7 @@ fn bitop_combines_strings_of_any_length() {
 }
 
 #[test]
-fn bitop_tells_the_first_source_from_the_others() {
+fn bitop_distinguishes_the_first_source_from_the_others() {
     check(&[
         ("MSET a \"\\xf0\\xff\" b \"\\x30\" c \"\\x11\\x01\\x02\"", "+OK"),
         ("BITOP DIFF d a b c", ":3"),
@@ -241,7 +241,7 @@ fn bitfield_reads_and_writes_integers() {
 }
 
 #[test]
-fn bitfield_deals_with_overflow_as_told() {
+fn bitfield_handles_overflow_as_specified() {
     check(&[
         ("BITFIELD k SET u8 0 250", "*1 :0"),
         ("BITFIELD k INCRBY u8 0 10", "*1 :4"),
@@ -261,7 +261,7 @@ fn bitfield_deals_with_overflow_as_told() {
 }
 
 #[test]
-fn bitfield_refuses_what_it_does_not_understand() {
+fn bitfield_refuses_invalid_arguments() {
     check(&[
         ("BITFIELD k GET u64 0", BAD_TYPE),
         ("BITFIELD k GET i65 0", BAD_TYPE),

@@ -1,4 +1,4 @@
-//! The command table: every specification is complete, agrees with itself, and its example is true.
+//! The command table: every specification is complete and consistent, and its example gives the documented reply.
 
 use std::collections::HashSet;
 
@@ -35,17 +35,17 @@ fn names_are_unique_and_in_lower_case() {
     let mut seen = HashSet::new();
     for (name, _) in all_commands() {
         assert_eq!(name, name.to_ascii_lowercase());
-        assert!(seen.insert(name.clone()), "{name} is there twice");
+        assert!(seen.insert(name.clone()), "{name} is in the table twice");
     }
 }
 
 #[test]
-fn keys_stand_inside_the_smallest_call() {
+fn key_positions_lie_within_the_smallest_call() {
     for (name, command) in all_commands() {
         for (number, keys) in command.spec.keys.iter().enumerate() {
             let Begin::Index(first) = keys.begin else { continue };
             let argc = argc_min(&command.spec);
-            // Only PFMERGE's further keys may be missing.
+            // Only further keys of PFMERGE may be missing.
             let end = argc + usize::from(number > 0);
             assert!((1..end).contains(&first), "{name}: {keys:?}");
             if let Find::Range { step, .. } | Find::Counted { step, .. } = keys.find {
@@ -83,15 +83,15 @@ fn a_call_that_counts_more_keys_than_it_has_is_refused() {
 }
 
 #[test]
-fn what_a_command_does_to_keys_agrees_with_its_flags() {
+fn key_access_of_each_command_agrees_with_its_flags() {
     let changing = KeyFlags::RW | KeyFlags::OW | KeyFlags::RM;
     for (name, command) in all_commands() {
         let spec = &command.spec;
         let changes = spec.keys.iter().any(|keys| keys.flags.intersects(changing));
-        // PFCOUNT keeps what it has computed, which it has a remark for.
+        // PFCOUNT caches its result, which a remark mentions.
         let remarks =
             spec.flags.contains(Flags::READONLY) && spec.keys.iter().all(|keys| keys.notes.is_some());
-        // XREADGROUP writes what its group knows, and leaves the entries alone.
+        // XREADGROUP changes the state of its group, not the entries.
         let is_aside = name == "xreadgroup";
         if !spec.keys.is_empty() && !remarks && !is_aside {
             assert_eq!(changes, spec.flags.contains(Flags::WRITE), "{name}");
@@ -104,7 +104,7 @@ fn what_a_command_does_to_keys_agrees_with_its_flags() {
 
 /// The check of rights depends on it.
 #[test]
-fn commands_that_name_databases_say_where() {
+fn commands_that_name_databases_declare_the_position() {
     for (name, command) in all_commands() {
         let mut words = command.spec.syntax.split(' ').map(|word| word.trim_matches(['[', ']']));
         let names_one = words.any(|word| ["destination-db", "db", "index1"].contains(&word));
@@ -148,41 +148,41 @@ fn every_command_is_documented() {
 }
 
 #[test]
-fn every_example_is_true() {
+fn every_example_gives_its_documented_reply() {
     examples_are_true(false, Residency::Here);
 }
 
 #[test]
-fn every_example_is_true_of_calls_on_what_their_keys_lend_them() {
+fn every_example_holds_on_borrowed_values() {
     examples_are_true(true, Residency::Here);
 }
 
 #[test]
-fn every_example_is_true_of_values_that_are_away() {
+fn every_example_holds_with_cold_values() {
     examples_are_true(false, Residency::Away);
 }
 
 #[test]
-fn every_example_is_true_of_values_that_are_being_read() {
+fn every_example_holds_while_values_are_fetched() {
     examples_are_true(false, Residency::InFlight);
 }
 
 #[test]
-fn every_example_is_true_of_calls_on_what_keys_lend_whose_values_were_away() {
+fn every_example_holds_on_borrowed_values_that_were_cold() {
     examples_are_true(true, Residency::Away);
 }
 
-/// Where the values are that an example finds.
+/// Where the values are that an example uses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Residency {
     Here,
     Away,
-    /// Asked for by somebody else, and not here yet.
+    /// Requested by another client, and not resident yet.
     InFlight,
 }
 
-/// Sends all values away that may go; asks for them, if they are to be in flight.
-fn send_all_away(local: &mut Local, residency: Residency) -> Vec<FetchOrder> {
+/// Demotes all values that may be demoted, and requests them for values in flight.
+fn demote_all(local: &mut Local, residency: Residency) -> Vec<FetchOrder> {
     let mut orders = Vec::new();
     if residency == Residency::Here {
         return orders;
@@ -215,7 +215,7 @@ fn examples_are_true(lends: bool, residency: Residency) {
             let reply = run(&mut local, given);
             assert!(!reply.starts_with("(error)"), "{name}: {given}: {reply}");
         }
-        for order in send_all_away(&mut local, residency) {
+        for order in demote_all(&mut local, residency) {
             local.expect_arrival(order);
         }
         let reply = run(&mut local, example.call);
@@ -228,12 +228,12 @@ fn examples_are_true(lends: bool, residency: Residency) {
     }
 }
 
-/// What `COMMAND INFO` of Redis 7.0.15 says: name, arity, flags, the legacy key range, ACL categories, the flags of each key
+/// `COMMAND INFO` of Redis 7.0.15: name, arity, flags, the legacy key range, ACL categories, the flags of each key
 /// specification, tips. Redis lists categories in another order, so they are compared as sets.
 type Golden = (&'static str, i32, &'static str, (i64, i64, i64), &'static str, &'static str, &'static str);
 
 #[test]
-fn facts_are_those_of_redis() {
+fn command_facts_equal_those_of_redis() {
     let all = all_commands();
     for (name, arity, flags, key_range, categories, key_flags, tips) in GOLDEN {
         let (_, command) = all.iter().find(|(found, _)| found == name).expect(name);
@@ -251,7 +251,7 @@ fn facts_are_those_of_redis() {
     }
 }
 
-/// The flags of the keys of commands that move an element of a list.
+/// The key flags of commands that move an element of a list.
 const MOVES: &str = "RW access delete / RW insert";
 
 const GOLDEN: &[Golden] = &[
@@ -358,7 +358,7 @@ fn run(local: &mut Local, line: &str) -> String {
     text
 }
 
-/// Takes one reply off `rest` and shows it as redis-cli does; further lines are indented by `indent`.
+/// Removes one reply from `rest` and shows it as redis-cli does; further lines are indented by `indent`.
 fn render(rest: &mut &[u8], indent: usize) -> String {
     let line = take_line(rest);
     let number = || line[1..].parse::<i64>().expect("a length or an integer");

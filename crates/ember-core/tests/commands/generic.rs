@@ -17,7 +17,7 @@ fn run(local: &mut Local, command: &str) -> String {
     String::from_utf8(local.run(&words)).unwrap()
 }
 
-/// Runs command after command on an empty keyspace and compares replies; `+`, `-`, `:` lines are written without their
+/// Runs the commands on an empty keyspace and compares their replies; `+`, `-`, `:` lines are written without their
 /// line end, other replies with `\r\n` as `/`.
 fn check(protocol: Protocol, steps: &[(&str, &str)]) -> Local {
     let mut local = Local::new(protocol);
@@ -176,7 +176,7 @@ fn expire_sets_conditions_and_deletes_as_redis_does() {
 }
 
 #[test]
-fn expired_keys_are_there_for_no_command() {
+fn expired_keys_are_invisible_to_every_command() {
     for command in
         ["EXISTS k", "TOUCH k", "DEL k", "UNLINK k", "EXPIRE k 10", "PERSIST k", "MOVE k 1", "COPY k other"]
     {
@@ -260,7 +260,7 @@ fn rename_keeps_value_expiry_and_encoding() {
 }
 
 #[test]
-fn object_tells_encoding_references_and_use() {
+fn object_reports_encoding_references_and_use() {
     let mut local = check(
         Protocol::Resp2,
         &[
@@ -287,7 +287,7 @@ fn object_tells_encoding_references_and_use() {
     assert_eq!(run(&mut local, "OBJECT IDLETIME n"), ":61\r\n");
     assert_eq!(run(&mut local, "TYPE n"), "+string\r\n");
     assert_eq!(run(&mut local, "TTL n"), ":-1\r\n");
-    assert_eq!(run(&mut local, "OBJECT IDLETIME n"), ":61\r\n", "looking is no use");
+    assert_eq!(run(&mut local, "OBJECT IDLETIME n"), ":61\r\n", "reading its facts is no access");
     local.turn.no_touch = true;
     run(&mut local, "GET n");
     assert_eq!(run(&mut local, "OBJECT IDLETIME n"), ":61\r\n");
@@ -341,7 +341,7 @@ fn randomkey_gives_every_key_the_same_chance() {
         let reply = run(&mut local, "RANDOMKEY");
         seen[reply.split("\r\n").nth(1).unwrap().parse::<usize>().unwrap()] += 1;
     }
-    // Expected 200 each, standard deviation 14: six of them either way.
+    // Expected 200 each, with a standard deviation of 14: six of them either way.
     assert!(seen.iter().all(|&count| (115..=285).contains(&count)), "{seen:?}");
 }
 
@@ -359,7 +359,7 @@ fn randomkey_finds_the_one_key_that_has_not_expired() {
 }
 
 #[test]
-fn scan_reads_cursors_and_options_as_redis_does() {
+fn scan_parses_cursors_and_options_as_redis_does() {
     let nothing = "*2/$1/0/*0/";
     check_both(&[
         ("SCAN 0", nothing),
@@ -394,7 +394,7 @@ fn scan_reads_cursors_and_options_as_redis_does() {
 }
 
 #[test]
-fn flush_and_swapdb_concern_whole_databases() {
+fn flush_and_swapdb_affect_whole_databases() {
     let mut local = check(
         Protocol::Resp2,
         &[
@@ -456,7 +456,7 @@ fn a_flushed_keyspace_takes_no_memory_even_for_deleted_keys_that_had_an_expiry()
 }
 
 #[test]
-fn reads_count_as_hits_and_misses_and_writes_as_changes() {
+fn reads_count_hits_and_misses_and_writes_count_changes() {
     let local = check(
         Protocol::Resp2,
         &[
@@ -554,7 +554,7 @@ fn sort_stores_a_list_or_removes_the_key() {
 }
 
 #[test]
-fn a_condition_on_the_value_is_held_against_it() {
+fn a_condition_is_compared_with_the_value() {
     check(
         Protocol::Resp2,
         &[
@@ -580,7 +580,7 @@ fn a_condition_on_the_value_is_held_against_it() {
 }
 
 #[test]
-fn scan_and_copy_know_every_type() {
+fn scan_and_copy_support_every_type() {
     let mut local = Local::new(Protocol::Resp2);
     let values = [
         ("list", "RPUSH list a", "LRANGE copy 0 -1", "*1/$1/a/"),
@@ -603,7 +603,7 @@ fn scan_and_copy_know_every_type() {
     local.keyspace.check_invariants();
 }
 
-/// The keys that SCAN finds of a type.
+/// The keys that SCAN returns for a type.
 fn keys_of_type(local: &mut Local, name: &str) -> Vec<String> {
     let reply = run(local, &format!("SCAN 0 COUNT 100000 TYPE {name}"));
     reply.split("\r\n").skip(4).skip(1).step_by(2).filter(|key| !key.is_empty()).map(String::from).collect()

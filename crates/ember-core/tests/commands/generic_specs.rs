@@ -181,7 +181,7 @@ fn sorted(words: impl IntoIterator<Item = &'static str>) -> Vec<&'static str> {
 }
 
 #[test]
-fn every_specification_states_the_facts_that_redis_states() {
+fn every_specification_states_the_facts_of_redis() {
     for &(name, arity, flags, range, categories, tips, keys) in FACTS {
         let spec = find(name).unwrap_or_else(|| panic!("{name} is missing")).spec;
         // KEYS takes a limit here.

@@ -33,7 +33,7 @@ fn check_in(protocol: Protocol, steps: &[(&str, &str)]) {
     }
 }
 
-/// Runs a script on Sicily in RESP2.
+/// Runs a script on the key Sicily in RESP2.
 fn check(steps: &[(&str, &str)]) {
     check_in(Protocol::Resp2, steps);
 }
@@ -57,7 +57,7 @@ fn positions_are_scores_of_a_sorted_set() {
 }
 
 #[test]
-fn positions_and_hashes_are_told() {
+fn geopos_and_geohash_return_positions_and_hashes() {
     check(&[
         ("GEOPOS Sicily Palermo nobody", "*2 *2 13.36138933897018433 38.11555639549629859 *-1"),
         ("GEOPOS missing a", "*1 *-1"),
@@ -81,7 +81,7 @@ fn positions_and_hashes_are_told() {
 }
 
 #[test]
-fn a_search_finds_what_its_shape_covers() {
+fn a_search_finds_the_members_inside_its_shape() {
     check(&[
         ("GEOSEARCH Sicily FROMLONLAT 15 37 BYRADIUS 200 km ASC", "*2 Catania Palermo"),
         ("GEOSEARCH Sicily FROMLONLAT 15 37 BYRADIUS 200 km DESC", "*2 Palermo Catania"),
@@ -178,7 +178,7 @@ fn results_are_stored_as_positions_or_distances() {
         ("ZSCORE t Palermo", "0"),
         ("GEORADIUS Sicily 15 37 200 km STORE a STOREDIST b", ":2"),
         ("EXISTS a b", ":1"),
-        // Words of options may be keys.
+        // Keys may be named like options.
         ("GEORADIUS Sicily 15 37 200 km STOREDIST STORE STORE c", ":2"),
         ("EXISTS STORE c", ":1"),
         ("GEORADIUS missing 15 37 200 km STORE c", ":0"),
@@ -194,7 +194,7 @@ fn a_polygon_is_searched_around_the_middle_of_its_vertices() {
         ("GEOSEARCH Sicily bypolygon 4 12 37 17.5 37 17.5 40 12 40 asc", "*4 Catania Palermo edge1 edge2"),
         ("GEOSEARCH Sicily BYPOLYGON 4 12 37 17.5 37 17.5 40 12 40 DESC COUNT 1", "*1 edge2"),
         ("GEOSEARCH Sicily BYPOLYGON 3 13 38 13 39 15 38 WITHDIST", "*1 *2 Palermo 36510.9513"),
-        // The notch leaves Catania out.
+        // The notch of the polygon excludes Catania.
         ("GEOSEARCH Sicily BYPOLYGON 5 12 37 15 38 17.5 37 17.5 40 12 40 ASC", "*3 Palermo edge1 edge2"),
         ("GEOSEARCHSTORE t Sicily BYPOLYGON 3 12 38 12 40 14 38 STOREDIST", ":2"),
         ("ZRANGE t 0 -1", "*2 edge1 Palermo"),
@@ -219,7 +219,7 @@ fn a_polygon_is_searched_around_the_middle_of_its_vertices() {
 }
 
 #[test]
-fn older_commands_search_as_well() {
+fn older_commands_search_too() {
     check(&[
         ("GEORADIUS Sicily 15 37 200 km ASC", "*2 Catania Palermo"),
         ("GEORADIUS_RO Sicily 15 37 200 km WITHDIST DESC", "*2 *2 Palermo 190.4424 *2 Catania 56.4413"),
@@ -232,7 +232,7 @@ fn older_commands_search_as_well() {
 }
 
 #[test]
-fn changes_are_told_as_events() {
+fn changes_are_published_as_events() {
     for (line, expected) in [
         ("GEOADD Sicily 1 1 a", "zadd"),
         ("GEOSEARCHSTORE t Sicily FROMLONLAT 15 37 BYRADIUS 200 km", "geosearchstore"),

@@ -1,4 +1,4 @@
-//! Expiries of the fields of hashes: commands, what is seen of them, and how expired fields leave.
+//! Expiries of hash fields: the commands, what clients see of expired fields, and how they are removed.
 
 use ember_protocol::Protocol;
 use emberkv_core::events::EventClass;
@@ -17,7 +17,7 @@ const NO_MATCH: &str = "-ERR The `numfields` parameter must match the number of 
 const NEGATIVE: &str = "-ERR invalid expire time, must be >= 0";
 
 #[test]
-fn a_field_is_gone_when_its_time_has_come() {
+fn a_field_is_removed_when_it_expires() {
     check_encodings(&[
         ("HSET h a 1 b 2 c 3", ":3"),
         ("HEXPIRE h 10 FIELDS 2 a missing", "*2 :1 :-2"),
@@ -41,7 +41,7 @@ fn a_field_is_gone_when_its_time_has_come() {
 }
 
 #[test]
-fn every_command_passes_over_expired_fields() {
+fn every_command_skips_expired_fields() {
     let lines = [
         ("HGET h a", "$-1"),
         ("HMGET h a b", "*2 $-1 $1 2"),
@@ -80,14 +80,14 @@ fn every_command_passes_over_expired_fields() {
 }
 
 #[test]
-fn a_hash_whose_fields_have_all_expired_is_gone_at_the_next_access() {
+fn a_hash_whose_fields_have_all_expired_is_removed_at_the_next_access() {
     for line in
         ["HGET h a", "HLEN h", "HRANDFIELD h", "HDEL h a", "HTTL h FIELDS 1 a", "HGETDEL h FIELDS 1 a"]
     {
         let mut script = Script::new(Protocol::Resp2);
         script.run("HSETEX h PX 5 FIELDS 2 a 1 b 2");
         script.step("PASS 5");
-        assert_eq!(script.run("EXISTS h"), ":1", "nobody has looked at the fields");
+        assert_eq!(script.run("EXISTS h"), ":1", "no command has accessed the fields");
         script.run(line);
         assert_eq!(script.run("EXISTS h"), ":0", "{line}");
         script.local.keyspace.check_invariants();
@@ -143,7 +143,7 @@ fn an_expiry_in_the_past_removes_the_field() {
 }
 
 #[test]
-fn expiries_are_checked_as_redis_does() {
+fn expiries_are_validated_as_in_redis() {
     check_encodings(&[
         ("HSET h a 1", ":1"),
         ("HEXPIRE h x FIELDS 1 a", NOT_INTEGER),
@@ -178,7 +178,7 @@ fn expiries_are_checked_as_redis_does() {
 }
 
 #[test]
-fn hpersist_takes_expiries_off() {
+fn hpersist_removes_expiries() {
     check_encodings(&[
         ("HSETEX h PX 10 FIELDS 2 a 1 b 2", ":1"),
         ("HSET h c 3", ":1"),
@@ -205,7 +205,7 @@ fn a_set_field_loses_its_expiry_and_an_increased_one_keeps_it() {
 }
 
 #[test]
-fn hgetdel_returns_what_it_removes() {
+fn hgetdel_returns_the_values_it_removes() {
     check_encodings(&[
         ("HSET h a 1 b 2 c 3", ":3"),
         ("HGETDEL h FIELDS 3 a missing a", "*3 $1 1 $-1 $-1"),
@@ -288,7 +288,7 @@ fn hsetex_sets_fields_with_an_expiry() {
 }
 
 #[test]
-fn hsetex_refuses_what_redis_refuses() {
+fn hsetex_refuses_the_same_calls_as_redis() {
     const EXPIRY: &str = "-ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified";
     const CONDITION: &str = "-ERR Only one of FXX or FNX arguments can be specified";
     const ARITY: &str = "-ERR wrong number of arguments for 'hsetex' command";
@@ -321,13 +321,13 @@ fn hsetex_refuses_what_redis_refuses() {
     ]);
 }
 
-/// Lets active expiry look at everything, up to `budget` looks, and returns how many it took.
+/// Runs active expiry on all shards with a budget of `budget` visits; returns how many it used.
 fn expire(local: &mut Local, budget: usize) -> usize {
     local.keyspace.expire_due(0..SHARDS, &mut local.turn, budget).1
 }
 
 #[test]
-fn expired_fields_leave_although_nobody_looks_at_them() {
+fn expired_fields_are_removed_without_any_access() {
     for limits in [EncodingLimits::DEFAULT, TABLES] {
         let mut script = Script::new(Protocol::Resp2);
         script.local.turn.settings.encoding = limits;
@@ -338,7 +338,7 @@ fn expired_fields_leave_although_nobody_looks_at_them() {
         }
         let before = script.local.keyspace.used_bytes();
         expire(&mut script.local, usize::MAX);
-        assert_eq!(script.local.keyspace.len(0), 200, "nothing leaves early");
+        assert_eq!(script.local.keyspace.len(0), 200, "no field is removed early");
         script.local.turn.now_ms += 1300;
         script.local.turn.notices.classes = EventClass::ALL;
         expire(&mut script.local, usize::MAX);
@@ -356,7 +356,7 @@ fn expired_fields_leave_although_nobody_looks_at_them() {
 }
 
 #[test]
-fn many_fields_that_expire_at_once_leave_in_bounded_steps() {
+fn many_fields_that_expire_at_once_are_removed_in_bounded_steps() {
     const FIELDS: usize = 200_000;
     const BUDGET: usize = 1000;
     let mut local = Local::new(Protocol::Resp2);
@@ -366,7 +366,7 @@ fn many_fields_that_expire_at_once_leave_in_bounded_steps() {
     }
     local.run(&[b"HSET", b"h", b"kept", b"v"]);
     local.turn.now_ms += 200;
-    // A look at the hash removes some, sees none of the others, and does not wait for them.
+    // An access to the hash removes some expired fields, returns none of the others, and does not wait for them.
     assert_eq!(local.run(&[b"HGET", b"h", b"7"]), b"$-1\r\n");
     let left = |local: &mut Local| -> usize {
         String::from_utf8(local.run(&[b"HLEN", b"h"])).unwrap()[1..].trim_end().parse().unwrap()
@@ -388,7 +388,7 @@ fn many_fields_that_expire_at_once_leave_in_bounded_steps() {
 }
 
 #[test]
-fn expiries_of_fields_go_where_the_hash_goes() {
+fn expiries_of_fields_move_and_copy_with_the_hash() {
     for entries in ["512", "0"] {
         let mut script = Script::new(Protocol::Resp2);
         script.local.turn.settings.encoding.hash_max_listpack_entries = entries.parse().unwrap();
@@ -414,13 +414,13 @@ fn expiries_of_fields_go_where_the_hash_goes() {
 fn stale_references_to_fields_stay_bounded() {
     type Step = fn(u64) -> String;
     let steps: [(&str, Step); 5] = [
-        ("an expiry that moves away", |n| format!("HPEXPIRE h {} FIELDS 1 a", 1_000_000 + n)),
-        ("an expiry that comes nearer", |n| format!("HPEXPIRE h {} FIELDS 1 a", 100_000_000 - n)),
-        ("one that comes and goes", |n| match n % 2 {
+        ("an expiry that moves later", |n| format!("HPEXPIRE h {} FIELDS 1 a", 1_000_000 + n)),
+        ("an expiry that moves earlier", |n| format!("HPEXPIRE h {} FIELDS 1 a", 100_000_000 - n)),
+        ("an expiry that is set and removed", |n| match n % 2 {
             0 => "HPEXPIRE h 5000 FIELDS 1 a".into(),
             _ => "HPERSIST h FIELDS 1 a".into(),
         }),
-        ("fields that come and go", |n| match n % 2 {
+        ("fields that are added and removed", |n| match n % 2 {
             0 => format!("HSETEX h PX 60000 FIELDS 1 f{} 1", n / 2 % 50),
             _ => format!("HDEL h f{}", n / 2 % 50),
         }),

@@ -15,7 +15,7 @@ const NOT_INTEGER: &str = "-ERR value is not an integer or out of range";
 const SYNTAX: &str = "-ERR syntax error";
 
 #[test]
-fn hget_returns_what_hset_stored() {
+fn hget_returns_the_value_that_hset_stored() {
     check_encodings(&[
         ("HSET h name Ann age 30", ":2"),
         ("HGET h name", "$3 Ann"),
@@ -53,7 +53,7 @@ fn hmset_replies_ok() {
 }
 
 #[test]
-fn hsetnx_sets_only_what_is_not_there() {
+fn hsetnx_sets_only_absent_fields() {
     check_encodings(&[
         ("HSETNX h a 1", ":1"),
         ("HSETNX h a 2", ":0"),
@@ -174,7 +174,7 @@ fn pairs_are_maps_and_arrays_of_two_in_resp3() {
 }
 
 #[test]
-fn options_are_checked_as_redis_does() {
+fn options_are_validated_as_in_redis() {
     let range = "-ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807";
     check_encodings(&[
         ("HSET h a 1 b 2", ":2"),
@@ -243,7 +243,7 @@ fn other_types_are_refused() {
 /// The events of the last line of a script, as `hset h`.
 fn events_of(lines: &[&str]) -> Vec<String> {
     let mut script = Script::new(Protocol::Resp2);
-    let (last, before) = lines.split_last().expect("there is a line");
+    let (last, before) = lines.split_last().expect("the script has a line");
     before.iter().for_each(|line| drop(script.step(line)));
     script.local.turn.notices.classes = EventClass::ALL;
     script.step(last);
@@ -252,7 +252,7 @@ fn events_of(lines: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn changes_are_told_as_events() {
+fn changes_are_published_as_events() {
     let cases: [(&[&str], &[&str]); 41] = [
         (&["HSET h a 1 b 2"], &["hset h"]),
         (&["HMSET h a 1"], &["hset h"]),
@@ -302,7 +302,7 @@ fn changes_are_told_as_events() {
 }
 
 #[test]
-fn the_encoding_follows_the_limits() {
+fn the_encoding_depends_on_the_limits() {
     let long = "x".repeat(65);
     let fits = "y".repeat(64);
     let mut script = Script::new(Protocol::Resp2);
@@ -344,7 +344,7 @@ fn a_large_value_is_shared_and_not_copied() {
     local.keyspace.check_invariants();
 }
 
-/// A hash of `len` fields `0`, `1`, … with their own names as values.
+/// A hash of `len` fields `0`, `1`, … whose values equal their names.
 fn numbered(len: usize) -> Local {
     let mut local = Local::new(Protocol::Resp2);
     for number in 0..len {
@@ -373,7 +373,7 @@ fn hrandfield_returns_different_fields_up_to_all() {
             assert_eq!((fields.len(), different.len()), (count.min(len), count.min(len)), "{count} of {len}");
             let pairs = bulks(&local.run(&[b"HRANDFIELD", b"h", count_text.as_bytes(), b"WITHVALUES"]));
             assert_eq!(pairs.len(), 2 * count.min(len));
-            assert!(pairs.chunks(2).all(|pair| pair[0] == pair[1]), "values stand behind their fields");
+            assert!(pairs.chunks(2).all(|pair| pair[0] == pair[1]), "each value follows its field");
         }
         let many = bulks(&local.run(&[b"HRANDFIELD", b"h", b"-3000"]));
         assert_eq!(many.len(), 3000);
@@ -381,7 +381,7 @@ fn hrandfield_returns_different_fields_up_to_all() {
 }
 
 #[test]
-fn hrandfield_chooses_every_field_with_the_same_chance() {
+fn hrandfield_returns_every_field_with_equal_probability() {
     for len in [10, 600] {
         let mut local = numbered(len);
         for count in ["-30000", "3"] {
@@ -401,7 +401,7 @@ fn hrandfield_chooses_every_field_with_the_same_chance() {
 }
 
 #[test]
-fn no_count_makes_a_reply_without_bound() {
+fn replies_are_bounded_for_any_count() {
     let mut local = numbered(10);
     let too_long = b"-ERR the reply would be longer than proto-max-bulk-len\r\n";
     assert_eq!(local.run(&[b"HRANDFIELD", b"h", b"-9223372036854775807"]), too_long);
@@ -412,7 +412,7 @@ fn no_count_makes_a_reply_without_bound() {
 }
 
 #[test]
-fn hscan_returns_every_field_that_stays() {
+fn hscan_returns_every_field_present_throughout() {
     for len in [5, 400, 5000] {
         let mut local = numbered(len);
         let (mut cursor, mut seen, mut calls) = (String::from("0"), HashSet::new(), 0);
@@ -424,7 +424,7 @@ fn hscan_returns_every_field_that_stays() {
             if cursor == "0" {
                 break;
             }
-            // Fields that come and go must not hide those that stay.
+            // Fields that are added and removed must not hide those that stay.
             let coming = format!("new{calls}");
             local.run(&[b"HSET", b"h", coming.as_bytes(), b"1"]);
             local.run(&[b"HDEL", b"h", format!("new{}", calls / 2).as_bytes()]);

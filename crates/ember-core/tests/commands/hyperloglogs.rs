@@ -5,7 +5,7 @@ use ember_protocol::Protocol;
 use crate::support::script::{Script, check};
 
 #[test]
-fn pfadd_says_whether_the_estimate_may_change() {
+fn pfadd_reports_whether_the_estimate_may_change() {
     check(&[
         ("PFADD h a b c", ":1"),
         ("PFADD h a b", ":0"),
@@ -22,7 +22,7 @@ fn pfadd_says_whether_the_estimate_may_change() {
 }
 
 #[test]
-fn pfcount_keeps_the_estimate_with_the_registers() {
+fn pfcount_caches_the_estimate_with_the_registers() {
     check(&[
         ("PFADD h a b c d e f g", ":1"),
         ("GETRANGE h 8 15", "$8 \\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x80"),
@@ -36,7 +36,7 @@ fn pfcount_keeps_the_estimate_with_the_registers() {
 }
 
 #[test]
-fn pfmerge_joins_what_was_added() {
+fn pfmerge_unites_the_added_elements() {
     check(&[
         ("PFADD h1 foo bar zap a", ":1"),
         ("PFADD h2 a b c foo", ":1"),
@@ -56,7 +56,7 @@ fn pfmerge_joins_what_was_added() {
 }
 
 #[test]
-fn the_bytes_are_those_of_redis() {
+fn the_bytes_equal_those_of_redis() {
     check(&[
         ("PFADD h a b c", ":1"),
         (
@@ -79,7 +79,7 @@ fn the_bytes_are_those_of_redis() {
 }
 
 #[test]
-fn what_is_no_hyperloglog_is_refused() {
+fn values_that_are_no_hyperloglogs_are_refused() {
     check(&[
         ("SET k \"HYLL\"", "+OK"),
         ("PFCOUNT k", "-WRONGTYPE Key is not a valid HyperLogLog string value."),
@@ -120,7 +120,7 @@ fn corrupt_registers_are_an_error() {
     ]);
 }
 
-/// Adds the elements `0` to `count - 1`; the estimate, and how the registers are kept.
+/// Adds the elements `0` to `count - 1`; returns the estimate and the encoding of the registers.
 fn estimate(count: u64) -> (String, String) {
     let mut script = Script::new(Protocol::Resp2);
     for first in (0..count).step_by(100) {
@@ -133,7 +133,7 @@ fn estimate(count: u64) -> (String, String) {
 }
 
 #[test]
-fn estimates_are_those_of_redis() {
+fn estimates_equal_those_of_redis() {
     for (count, reply, encoding) in [
         (1, ":1", "+sparse"),
         (10, ":10", "+sparse"),
@@ -162,7 +162,7 @@ fn a_hyperloglog_is_sparse_up_to_the_configured_size() {
 }
 
 #[test]
-fn an_expiry_survives_what_is_added() {
+fn an_expiry_survives_added_elements() {
     check(&[
         ("PFADD h a", ":1"),
         ("PEXPIRE h 1500", ":1"),

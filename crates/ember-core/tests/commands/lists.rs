@@ -10,7 +10,7 @@ const NOT_POSITIVE: &str = "-ERR value is out of range, must be positive";
 const SYNTAX: &str = "-ERR syntax error";
 const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
 
-/// Runs a script with lists as listpacks, and with nodes of two elements, compressed or not. All forms answer alike.
+/// Runs a script with lists as listpacks, and with nodes of two elements, compressed or not. The replies are equal.
 fn check_both_forms(steps: &[(&str, &str)]) {
     for (list_max_listpack_size, list_compress_depth) in [(-2, 0), (2, 0), (2, 1)] {
         for protocol in [Protocol::Resp2, Protocol::Resp3] {
@@ -37,13 +37,13 @@ fn check_encodings(list_max_listpack_size: i64, steps: &[(&str, &str)]) {
     script.local.keyspace.check_invariants();
 }
 
-/// The events that a line tells, as `name key`.
+/// The events that a line publishes, as `name key`.
 fn events_of(script: &mut Script, line: &str) -> Vec<String> {
     script.local.turn.notices.classes = EventClass::ALL | EventClass::NEW;
     script.local.turn.notices.events.clear();
     script.run(line);
-    let told = script.local.turn.notices.events.drain(..);
-    told.map(|notice| format!("{} {}", notice.event.name, notice.key.escape_ascii())).collect()
+    let published = script.local.turn.notices.events.drain(..);
+    published.map(|notice| format!("{} {}", notice.event.name, notice.key.escape_ascii())).collect()
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn elements_are_pushed_one_after_the_other() {
 }
 
 #[test]
-fn elements_of_any_bytes_come_back_as_they_were() {
+fn elements_of_any_bytes_are_returned_unchanged() {
     check_both_forms(&[
         ("RPUSH l \"\" \"\\x00\\xff\" \"a\\r\\nb\" 007 -0 -5 9223372036854775808 -9223372036854775808", ":8"),
         (
@@ -81,7 +81,7 @@ fn elements_of_any_bytes_come_back_as_they_were() {
 }
 
 #[test]
-fn commands_on_a_key_of_another_type_say_so() {
+fn commands_on_a_key_of_another_type_fail_with_wrongtype() {
     let mut steps = vec![("SET k string", "+OK"), ("RPUSH l a", ":1")];
     steps.extend(
         [
@@ -179,7 +179,7 @@ fn lindex_and_lset_count_from_either_end() {
 }
 
 #[test]
-fn lrange_cuts_off_what_lies_outside() {
+fn lrange_ignores_indexes_out_of_range() {
     check_both_forms(&[
         ("RPUSH l a b c d e", ":5"),
         ("LRANGE l 1 3", "*3 $1 b $1 c $1 d"),
@@ -214,7 +214,7 @@ fn ltrim_keeps_a_range() {
 }
 
 #[test]
-fn lrem_removes_from_the_end_that_the_count_says() {
+fn lrem_removes_from_the_end_given_by_the_sign_of_the_count() {
     check_both_forms(&[
         ("RPUSH l x a x b x c x", ":7"),
         ("LREM l 2 x", ":2"),
@@ -326,7 +326,7 @@ fn lmove_moves_between_ends_and_lists() {
 }
 
 #[test]
-fn lmpop_takes_from_the_first_list_that_there_is() {
+fn lmpop_pops_from_the_first_list_that_exists() {
     check_both_forms(&[
         ("RPUSH l a b c d e", ":5"),
         ("LMPOP 2 none l LEFT", "*2 $1 l *1 $1 a"),
@@ -350,7 +350,7 @@ fn lmpop_takes_from_the_first_list_that_there_is() {
 }
 
 #[test]
-fn commands_that_may_wait_do_not_where_there_is_something() {
+fn blocking_commands_do_not_wait_when_an_element_exists() {
     check_both_forms(&[
         ("RPUSH l a b c d e f g", ":7"),
         ("BLPOP none l 0", "*2 $1 l $1 a"),
@@ -365,7 +365,7 @@ fn commands_that_may_wait_do_not_where_there_is_something() {
 }
 
 #[test]
-fn a_call_that_may_not_wait_gets_null_at_once() {
+fn a_call_that_may_not_wait_returns_null_at_once() {
     let mut script = Script::new(Protocol::Resp2);
     for line in ["BLPOP l 1", "BRPOP l m 0", "BLMPOP 1 1 l LEFT", "BLPOP l 0.0000000001"] {
         assert_eq!(script.run(line), "*-1", "{line}");
@@ -473,7 +473,7 @@ fn a_list_becomes_a_quicklist_when_it_would_exceed_a_node() {
 }
 
 #[test]
-fn integers_are_measured_as_text_when_room_is_made() {
+fn integers_are_measured_as_text_when_a_list_grows() {
     let numbers = "1 ".repeat(3000);
     check_encodings(
         -1,
@@ -487,7 +487,7 @@ fn integers_are_measured_as_text_when_room_is_made() {
 }
 
 #[test]
-fn a_copy_of_a_list_is_its_own() {
+fn a_copy_of_a_list_is_independent() {
     check_both_forms(&[
         ("RPUSH l a b c d e", ":5"),
         ("COPY l m", ":1"),
@@ -519,7 +519,7 @@ fn changes_keep_the_expiry_and_a_new_list_has_none() {
 }
 
 #[test]
-fn changes_are_told_as_redis_tells_them() {
+fn changes_are_published_as_in_redis() {
     let mut script = Script::new(Protocol::Resp2);
     let steps: &[(&str, &[&str])] = &[
         ("RPUSH l a b c", &["new l", "rpush l"]),
@@ -583,7 +583,7 @@ fn a_failed_command_changes_nothing() {
 }
 
 #[test]
-fn reads_count_as_hits_and_writes_do_not() {
+fn only_reads_count_as_hits() {
     let mut script = Script::new(Protocol::Resp2);
     script.run("RPUSH l a b");
     for line in ["LLEN l", "LINDEX l 0", "LRANGE l 0 -1", "LPOS l a", "LLEN none", "LPOP none", "LPOP l"] {
@@ -594,7 +594,7 @@ fn reads_count_as_hits_and_writes_do_not() {
 }
 
 #[test]
-fn large_elements_come_back_whole() {
+fn large_elements_are_returned_whole() {
     let large = "x".repeat(100_000);
     let mut script = Script::new(Protocol::Resp2);
     script.run(&format!("RPUSH l a {large} b"));

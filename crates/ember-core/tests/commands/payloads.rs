@@ -1,4 +1,5 @@
-//! DUMP and RESTORE: every type in every encoding comes back, foreign and old forms are read, hostile bytes are refused.
+//! DUMP and RESTORE: every type and encoding is restored, formats of other servers and older versions are read, hostile
+//! bytes are refused.
 
 use crate::support::words::words_of;
 use ember_protocol::Protocol;
@@ -23,7 +24,7 @@ fn dump(local: &mut Local, key: &str) -> Vec<u8> {
     reply[start..reply.len() - 2].to_vec()
 }
 
-/// A payload of a value in any form, with the footer it needs.
+/// A payload of a value in any format, with its footer.
 fn payload(value: &[u8]) -> Vec<u8> {
     let mut bytes = [value, b"\x0B\x00"].concat();
     let checksum = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Redis, &bytes);
@@ -35,7 +36,7 @@ fn numbers(command: &str, count: usize, element: impl Fn(usize) -> String) -> St
     (0..count).fold(command.to_owned(), |line, number| line + " " + &element(number))
 }
 
-/// Lines that make the key `k`, the encoding it has then, and a line that shows all of it in a fixed order.
+/// Lines that create the key `k`, its encoding afterwards, and a line that shows its whole contents in a fixed order.
 fn values() -> Vec<(Vec<String>, &'static str, &'static str)> {
     let one = |line: &str| vec![line.to_owned()];
     let large = "x".repeat(40_000);
@@ -103,8 +104,8 @@ fn values() -> Vec<(Vec<String>, &'static str, &'static str)> {
     ]
 }
 
-/// What distinguishes a value from others, and shows that it is whole.
-fn look(local: &mut Local, key: &str, encoding: &str, show: &str) -> String {
+/// What distinguishes a value from others, and shows that it is complete.
+fn fingerprint(local: &mut Local, key: &str, encoding: &str, show: &str) -> String {
     let show = show.replace(" k", &format!(" {key}"));
     assert_eq!(
         run(local, &format!("OBJECT ENCODING {key}")),
@@ -112,7 +113,7 @@ fn look(local: &mut Local, key: &str, encoding: &str, show: &str) -> String {
         "{key}"
     );
     if show.starts_with("SORT") {
-        // Too many elements for a fixed order; the digest of what is there says as much.
+        // Too many elements for a fixed order; the digest is equivalent.
         let kind = run(local, &format!("TYPE {key}"));
         let command = if kind == "+hash" { "HGETALL" } else { "SMEMBERS" };
         let all = run(local, &format!("{command} {key}"));
@@ -124,27 +125,27 @@ fn look(local: &mut Local, key: &str, encoding: &str, show: &str) -> String {
 }
 
 #[test]
-fn every_type_and_encoding_comes_back() {
+fn every_type_and_encoding_is_restored() {
     for (lines, encoding, show) in values() {
         let mut local = Local::new(Protocol::Resp3);
         for line in &lines {
             let answer = run(&mut local, line);
             assert!(!answer.starts_with('-'), "{line}: {answer}");
         }
-        let expected = look(&mut local, "k", encoding, show);
+        let expected = fingerprint(&mut local, "k", encoding, show);
         let bytes = dump(&mut local, "k");
         assert_eq!(reply(&mut local, &[b"RESTORE", b"copy", b"0", &bytes]), "+OK", "{encoding}");
-        assert!(look(&mut local, "copy", encoding, show) == expected, "{encoding}");
+        assert!(fingerprint(&mut local, "copy", encoding, show) == expected, "{encoding}");
         assert_eq!(run(&mut local, "TYPE copy"), run(&mut local, "TYPE k"));
         local.keyspace.check_invariants();
-        // Tables have no order, and a list is given new nodes.
+        // Tables have no order, and a list receives new nodes.
         let is_same = dump(&mut local, "copy") == bytes;
         assert!(is_same || ["hashtable", "quicklist"].contains(&encoding), "{encoding}");
     }
 }
 
 #[test]
-fn the_version_is_the_lowest_that_has_the_form() {
+fn a_payload_has_the_lowest_version_that_supports_its_format() {
     for (line, version) in [
         ("SET k hello", 6),
         ("RPUSH k a", 10),
@@ -194,7 +195,7 @@ fn restore_gives_the_encoding_of_the_configuration() {
 }
 
 #[test]
-fn options_of_restore_do_what_they_say() {
+fn options_of_restore_take_effect() {
     let mut local = Local::new(Protocol::Resp2);
     run(&mut local, "SET k v");
     let bytes = dump(&mut local, "k");
@@ -246,8 +247,8 @@ fn a_hash_whose_fields_have_all_expired_is_not_restored() {
 }
 
 #[test]
-fn forms_of_older_versions_are_read() {
-    // The last entry stands at offset 13.
+fn formats_of_older_versions_are_read() {
+    // The last entry is at offset 13.
     let ziplist = |entries: &[u8], count: u8| {
         let total = 11 + entries.len() as u8;
         [&[total, 0, 0, 0, 13, 0, 0, 0, count, 0], entries, &[0xFF]].concat()
@@ -258,7 +259,7 @@ fn forms_of_older_versions_are_read() {
         let mut local = Local::new(Protocol::Resp2);
         run(&mut local, "XADD k 1-2 f v");
         let bytes = dump(&mut local, "k");
-        // Kind 21 up to the number of entries, which stands before the IDs.
+        // Kind 21 up to the number of entries, which precedes the IDs.
         let end = bytes.len() - 10 - 9;
         bytes[1..end].to_vec()
     };
@@ -342,7 +343,7 @@ fn a_wrong_footer_is_refused() {
     }
 }
 
-/// A payload of a value that says it is of this version.
+/// A payload of a value that declares this version.
 fn payload_of(version: u16, value: &[u8]) -> Vec<u8> {
     let mut bytes = [value, &version.to_le_bytes()].concat();
     let checksum = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Redis, &bytes);
@@ -357,7 +358,7 @@ fn hash_of_valkey() -> Vec<u8> {
 }
 
 #[test]
-fn payloads_of_valkey_are_read_with_its_kinds_and_unknown_versions_if_they_may_be() {
+fn payloads_of_valkey_are_read_and_unknown_versions_if_allowed() {
     let restore = |local: &mut Local, version: u16, value: &[u8]| {
         reply(local, &[b"RESTORE", b"k", b"0", &payload_of(version, value), b"REPLACE"])
     };
@@ -377,7 +378,7 @@ fn payloads_of_valkey_are_read_with_its_kinds_and_unknown_versions_if_they_may_b
     }
     assert_eq!(restore(&mut local, 80, &hash), "+OK");
     assert_eq!(run(&mut local, "HPEXPIRETIME k FIELDS 2 f g"), "*2 :4000000000000 :-1");
-    // The kinds that Redis has for such hashes are none of Valkey.
+    // Valkey does not have the kinds that Redis has for such hashes.
     assert_eq!(restore(&mut local, 80, b"\x18\0\0\0\0\0\0\0\x01\x01\x01\x01f\x01v"), "-ERR Bad data format");
     local.turn.settings.payload_checks.version_max = u16::MAX;
     for (version, of_hash) in
@@ -389,7 +390,7 @@ fn payloads_of_valkey_are_read_with_its_kinds_and_unknown_versions_if_they_may_b
 }
 
 #[test]
-fn a_payload_is_in_the_form_of_the_server_it_is_for() {
+fn a_payload_has_the_format_of_its_target_server() {
     for (target, version, kind) in [
         (Target::Redis, 12, 25),
         (Target::Redis72, 12, 25),
@@ -404,16 +405,16 @@ fn a_payload_is_in_the_form_of_the_server_it_is_for() {
         assert_eq!((footer, dumped[0]), (version, kind), "{target:?}");
         assert_eq!(reply(&mut local, &[b"RESTORE", b"copy", b"0", &dumped]), "+OK");
         assert_eq!(run(&mut local, "HPEXPIRETIME copy FIELDS 2 f g"), "*2 :4000000000000 :-1");
-        // What all servers know is of the lowest version that has it.
+        // Values that all servers support have the lowest version that supports them.
         run(&mut local, "SET s v");
         let dumped = dump(&mut local, "s");
         assert_eq!(dumped[dumped.len() - 10], 6);
     }
 }
 
-/// Payloads with changed bytes and right checksums: they are refused, or what they make keeps all its promises.
+/// Altered payloads with correct checksums are refused, or the restored values keep all invariants.
 #[test]
-fn no_change_of_a_payload_does_harm() {
+fn altered_payloads_do_no_harm() {
     let mut random = Random::seeded(20_261_121);
     for (lines, ..) in values() {
         let mut local = Local::new(Protocol::Resp2);
@@ -443,7 +444,7 @@ fn no_change_of_a_payload_does_harm() {
     }
 }
 
-/// Commands that walk over, change and remove parts of the value of key `n`, whatever its type.
+/// Commands that read, change and remove parts of the value of key `n`, of any type.
 fn use_value(local: &mut Local) {
     local.keyspace.check_invariants();
     let kind = run(local, "TYPE n");
@@ -469,9 +470,9 @@ fn use_value(local: &mut Local) {
     run(local, "DUMP n");
 }
 
-/// Trimming has left a block whose entries are all deleted, and the one behind it is not.
+/// Trimming leaves a block whose entries are all deleted, followed by one that has entries.
 #[test]
-fn a_stream_with_a_block_without_entries_comes_back() {
+fn a_stream_with_a_block_without_entries_is_restored() {
     let mut local = Local::new(Protocol::Resp2);
     for line in [
         "XADD s 1-0 n 1",

@@ -13,7 +13,7 @@ const NOT_INTEGER: &str = "-ERR value is not an integer or out of range";
 const NOT_POSITIVE: &str = "-ERR value is out of range, must be positive";
 const SYNTAX: &str = "-ERR syntax error";
 
-/// [`check`], with RESP3's sets written as RESP2 has them.
+/// [`check`], with sets of RESP3 written as in RESP2.
 fn check_sets(steps: &[(&str, &str)]) {
     for protocol in [Protocol::Resp2, Protocol::Resp3] {
         let mut script = Script::new(protocol);
@@ -43,7 +43,7 @@ fn add_range(script: &mut Script, key: &str, range: std::ops::Range<usize>) {
 }
 
 #[test]
-fn members_are_added_once_and_the_key_goes_with_the_last() {
+fn members_are_added_once_and_the_key_is_removed_with_the_last() {
     check_sets(&[
         ("SADD s a b a", ":2"),
         ("SADD s b c", ":1"),
@@ -69,7 +69,7 @@ fn members_are_added_once_and_the_key_goes_with_the_last() {
 }
 
 #[test]
-fn integers_come_in_order_and_others_as_they_were_added() {
+fn integers_are_returned_sorted_and_other_members_in_insertion_order() {
     check_sets(&[
         ("SADD n 5 -3 70000 1 5 9223372036854775807", ":5"),
         ("SMEMBERS n", "*5 $2 -3 $1 1 $1 5 $5 70000 $19 9223372036854775807"),
@@ -88,7 +88,7 @@ fn integers_come_in_order_and_others_as_they_were_added() {
 }
 
 #[test]
-fn the_encoding_follows_number_and_length_of_the_members() {
+fn the_encoding_depends_on_number_and_length_of_members() {
     let mut script = Script::new(Protocol::Resp2);
     for number in 0..512 {
         script.run(&format!("SADD ints {number}"));
@@ -109,7 +109,7 @@ fn the_encoding_follows_number_and_length_of_the_members() {
     (0..129).for_each(|number| drop(script.run(&format!("SADD more {number}"))));
     script.run("SADD more word");
     assert_eq!(script.entry("more"), "hashtable");
-    // The number of arguments counts, not that of different members.
+    // The number of arguments counts, not the number of different members.
     script.run(&format!("SADD hinted{}", " a".repeat(129)));
     assert_eq!((script.run("SCARD hinted"), script.entry("hinted")), (":1".into(), "hashtable".into()));
     script.run(&format!("SADD ints2{}", " 7".repeat(512)));
@@ -123,7 +123,7 @@ fn the_encoding_follows_number_and_length_of_the_members() {
 }
 
 #[test]
-fn limits_are_those_of_the_configuration() {
+fn limits_are_configurable() {
     let mut script = Script::new(Protocol::Resp2);
     script.local.turn.settings.encoding.set_max_listpack_value = 3;
     script.run("SADD k 1000");
@@ -174,7 +174,7 @@ fn keys_of_other_types_are_refused() {
 }
 
 #[test]
-fn smove_moves_what_is_there() {
+fn smove_moves_a_member_that_exists() {
     check(&[
         ("SADD from a b", ":2"),
         ("SMOVE from to a", ":1"),
@@ -195,7 +195,7 @@ fn smove_moves_what_is_there() {
 }
 
 #[test]
-fn spop_removes_what_it_returns() {
+fn spop_removes_the_members_it_returns() {
     check_sets(&[
         ("SADD s a", ":1"),
         ("SPOP s", "$1 a"),
@@ -215,7 +215,7 @@ fn spop_removes_what_it_returns() {
     ]);
 }
 
-/// Sets in all encodings, as commands that make them.
+/// Sets in all encodings, as the commands that create them.
 fn make_sets(script: &mut Script) -> [(&'static str, usize); 4] {
     (0..300).for_each(|number| drop(script.run(&format!("SADD ints {number}"))));
     add_range(script, "words", 0..100);
@@ -225,7 +225,7 @@ fn make_sets(script: &mut Script) -> [(&'static str, usize); 4] {
 }
 
 #[test]
-fn spop_with_a_count_returns_different_members_whatever_the_share() {
+fn spop_with_a_count_returns_different_members_for_any_share_of_the_set() {
     let mut script = Script::new(Protocol::Resp2);
     for (key, len) in make_sets(&mut script) {
         let all: BTreeSet<String> = members(&script.run(&format!("SMEMBERS {key}"))).into_iter().collect();
@@ -234,7 +234,7 @@ fn spop_with_a_count_returns_different_members_whatever_the_share() {
             let count = left.len() / share;
             let popped = members(&script.run(&format!("SPOP {key} {count}")));
             assert_eq!(popped.len(), count);
-            assert!(popped.iter().all(|member| left.remove(member)), "all were there, once");
+            assert!(popped.iter().all(|member| left.remove(member)), "every member is popped once");
         }
         let last = left.len() - 3;
         let popped = members(&script.run(&format!("SPOP {key} {last}")));
@@ -243,7 +243,7 @@ fn spop_with_a_count_returns_different_members_whatever_the_share() {
         assert_eq!((rest.len(), &rest), (3, &left), "of {len}");
         script.local.keyspace.check_invariants();
     }
-    // What little is left of many members is a set made anew.
+    // The few remaining members are in a rebuilt set.
     assert_eq!((script.entry("many"), script.entry("ints")), ("listpack".into(), "intset".into()));
 }
 
@@ -289,7 +289,7 @@ fn srandmember_with_a_count_returns_different_members_of_all_encodings() {
 }
 
 #[test]
-fn members_are_drawn_equally_often_in_every_encoding_and_way() {
+fn members_are_drawn_with_equal_probability_in_every_encoding() {
     let mut script = Script::new(Protocol::Resp2);
     (0..40).for_each(|number| drop(script.run(&format!("SADD ints {number}"))));
     add_range(&mut script, "words", 0..40);
@@ -305,14 +305,15 @@ fn members_are_drawn_equally_often_in_every_encoding_and_way() {
             }
             let expected = drawn.values().sum::<f64>() / 40.0;
             let chi_square: f64 = drawn.values().map(|count| (count - expected).powi(2) / expected).sum();
-            // 39 degrees of freedom: beyond 100 by chance once in ten million runs. Different members in one call vary less.
+            // 39 degrees of freedom: exceeds 100 by chance once in ten million runs. Different members in one call vary
+            // less.
             assert!(drawn.len() == 40 && chi_square < 100.0, "{key} {count}: {chi_square}");
         }
     }
 }
 
 #[test]
-fn intersections_unions_and_differences() {
+fn intersections_unions_and_differences_are_computed() {
     check_sets(&[
         ("SADD a 1 2 3 x", ":4"),
         ("SADD b 2 3 4", ":3"),
@@ -349,7 +350,7 @@ fn intersections_unions_and_differences() {
 }
 
 #[test]
-fn results_are_stored_in_the_place_of_anything() {
+fn results_replace_a_key_of_any_type() {
     check_sets(&[
         ("SADD a 1 2 3 x", ":4"),
         ("SADD b 2 3 4", ":3"),
@@ -373,13 +374,13 @@ fn results_are_stored_in_the_place_of_anything() {
 }
 
 #[test]
-fn the_encoding_of_a_stored_result_depends_on_the_way_it_was_made() {
+fn the_encoding_of_a_stored_result_depends_on_the_algorithm() {
     let mut script = Script::new(Protocol::Resp2);
     add_range(&mut script, "big", 0..200);
     add_range(&mut script, "few", 0..190);
     (0..600).for_each(|number| drop(script.run(&format!("SADD numbers {number}"))));
     (0..50).for_each(|number| drop(script.run(&format!("SADD ints {number}"))));
-    // An intersection begins as a listpack, and integers alone become an intset.
+    // An intersection begins as a listpack, and a result of integers only becomes an intset.
     assert_eq!((script.run("SINTERSTORE r big few"), script.entry("r")), (":190".into(), "hashtable".into()));
     assert_eq!(
         (script.run("SINTERSTORE r numbers ints"), script.entry("r")),
@@ -390,7 +391,7 @@ fn the_encoding_of_a_stored_result_depends_on_the_way_it_was_made() {
         (script.run("SINTERSTORE r n2 numbers"), script.entry("r")),
         (":600".into(), "hashtable".into())
     );
-    // A difference by look-ups holds no more than the result; one by taking away held all at first.
+    // A difference by look-ups holds no more than the result; one by removal begins with all members.
     assert_eq!((script.run("SDIFFSTORE r big few"), script.entry("r")), (":10".into(), "listpack".into()));
     add_range(&mut script, "one", 0..1);
     add_range(&mut script, "two", 0..2);
@@ -400,7 +401,7 @@ fn the_encoding_of_a_stored_result_depends_on_the_way_it_was_made() {
 }
 
 #[test]
-fn sscan_gives_compact_sets_at_once_and_tables_piece_by_piece() {
+fn sscan_returns_compact_sets_at_once_and_tables_in_steps() {
     check(&[
         ("SSCAN missing 0", "*2 $1 0 *0"),
         ("SSCAN missing 0 FOO", "*2 $1 0 *0"),
@@ -427,7 +428,8 @@ fn sscan_gives_compact_sets_at_once_and_tables_piece_by_piece() {
         cursor = words.next().unwrap().to_string();
         let page = members(words.next().unwrap());
         assert!(page.len() < 150);
-        page.into_iter().for_each(|member| assert!(seen.insert(member), "at rest each comes once"));
+        page.into_iter()
+            .for_each(|member| assert!(seen.insert(member), "a set at rest returns each member once"));
         if cursor == "0" {
             break;
         }
@@ -453,7 +455,7 @@ fn replies_that_are_sets_are_sets_in_resp3() {
 }
 
 #[test]
-fn events_are_told_as_redis_tells_them() {
+fn events_are_published_as_in_redis() {
     let steps = [
         ("SADD s a b c", "sadd s"),
         ("SADD s a", ""),
@@ -479,17 +481,17 @@ fn events_are_told_as_redis_tells_them() {
     script.local.turn.notices.classes = EventClass::ALL;
     for (line, expected) in steps {
         script.run(line);
-        let told = std::mem::take(&mut script.local.turn.notices.events);
-        let told: Vec<String> = told
+        let published = std::mem::take(&mut script.local.turn.notices.events);
+        let published: Vec<String> = published
             .iter()
             .map(|notice| format!("{} {}", notice.event.name, String::from_utf8_lossy(&notice.key)))
             .collect();
-        assert_eq!(told.join(", "), expected, "{line}");
+        assert_eq!(published.join(", "), expected, "{line}");
     }
 }
 
 #[test]
-fn a_copy_is_a_set_of_its_own() {
+fn a_copy_of_a_set_is_independent() {
     let mut script = Script::new(Protocol::Resp2);
     for (key, len) in make_sets(&mut script) {
         assert_eq!(script.run(&format!("COPY {key} copy REPLACE")), ":1");
@@ -537,7 +539,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What an operation makes of the model's sets.
+/// The result of an operation on the model's sets.
 fn operate(model: &Model, operation: &str, keys: &[usize]) -> BTreeSet<String> {
     let mut sets = keys.iter().map(|&key| model.get(KEYS[key]).cloned().unwrap_or_default());
     let first = sets.next().unwrap_or_default();
@@ -598,7 +600,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.div_ceil(8) * 5))]
 
     #[test]
-    fn sets_hold_what_a_model_holds_in_any_encoding(
+    fn sets_equal_a_model_in_every_encoding(
         steps in prop::collection::vec(step(), 1..80),
         intset_entries in 0usize..30,
         listpack_entries in 0usize..30,

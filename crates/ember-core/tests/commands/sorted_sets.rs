@@ -74,7 +74,7 @@ fn zadd_adds_members_or_changes_their_scores() {
 }
 
 #[test]
-fn zadd_with_incr_answers_the_score_or_null() {
+fn zadd_with_incr_returns_the_score_or_null() {
     check(&[
         ("ZADD z INCR 5 a", "5"),
         ("ZADD z INCR 1.5 a", "6.5"),
@@ -96,7 +96,7 @@ fn zadd_with_incr_answers_the_score_or_null() {
 }
 
 #[test]
-fn options_that_contradict_are_refused_before_anything_changes() {
+fn contradictory_options_are_refused_before_anything_changes() {
     check(&[
         ("ZADD z NX XX 1 a", "-ERR XX and NX options at the same time are not compatible"),
         ("ZADD z GT LT 1 a", "-ERR GT, LT, and/or NX options at the same time are not compatible"),
@@ -117,7 +117,7 @@ fn negative_zeros_keep_their_sign_in_a_set_that_one_command_makes_large() {
     let mut script = script_with(Protocol::Resp2, 128);
     script.step(&format!("ZADD large{members}"));
     assert_eq!(plain(&script.step("ZSCORE large m7")), "-0");
-    // A listpack has no sign of a zero, nor has the set that it becomes.
+    // A listpack stores no sign of a zero, nor does the set that it becomes.
     for member in 0..200 {
         script.step(&format!("ZADD grown -0 m{member}"));
     }
@@ -126,7 +126,7 @@ fn negative_zeros_keep_their_sign_in_a_set_that_one_command_makes_large() {
 }
 
 #[test]
-fn scores_are_numbers_of_all_kinds() {
+fn scores_may_be_any_number() {
     check(&[
         ("ZADD z inf a -inf b 0x10 c 1e3 d 3.0 e 1e-5 f .5 g", ":7"),
         ("ZRANGE z 0 -1 WITHSCORES", "*14 b -inf f 0.00001 g 0.5 e 3 c 16 d 1000 a inf"),
@@ -134,7 +134,7 @@ fn scores_are_numbers_of_all_kinds() {
         ("ZRANGE n 0 -1 WITHSCORES", "*6 c 2251799813685249.5 a 100000000000000000 b 123456789012345680"),
         ("ZADD n 1e400 x", NOT_FLOAT),
     ]);
-    // A listpack has no place for the sign of a zero.
+    // A listpack stores no sign of a zero.
     for (entries, zero) in [(128, "0"), (0, "-0")] {
         let mut script = script_with(Protocol::Resp2, entries);
         assert_eq!(script.run("ZADD z -0 a"), ":1");
@@ -143,7 +143,7 @@ fn scores_are_numbers_of_all_kinds() {
 }
 
 #[test]
-fn members_of_one_score_are_in_the_order_of_their_bytes() {
+fn members_with_equal_scores_are_ordered_by_bytes() {
     check(&[
         ("ZADD z 1 b 1 a 1 \"\" 1 10 1 9 1 \"\\xff\" 1 aa 0 z", ":8"),
         ("ZRANGE z 0 -1", "*8 z  10 9 a aa b \\xff"),
@@ -161,7 +161,7 @@ fn members_of_one_score_are_in_the_order_of_their_bytes() {
 }
 
 #[test]
-fn zrange_by_place_counts_from_either_end() {
+fn zrange_by_rank_counts_from_either_end() {
     check(&[
         ("ZADD z 1 a 2 b 3 c 4 d", ":4"),
         ("ZRANGE z 1 2", "*2 b c"),
@@ -215,7 +215,7 @@ fn zrange_by_score_takes_exclusive_and_infinite_ends_and_a_limit() {
 }
 
 #[test]
-fn zrange_by_lex_takes_members_of_one_score() {
+fn zrange_by_lex_orders_members_of_equal_score() {
     check(&[
         ("ZADD z 0 a 0 b 0 c 0 d 0 10", ":5"),
         ("ZRANGE z - + BYLEX", "*5 10 a b c d"),
@@ -240,7 +240,7 @@ fn zrange_by_lex_takes_members_of_one_score() {
 }
 
 #[test]
-fn in_a_listpack_of_different_scores_a_lex_range_is_looked_for_from_its_end() {
+fn a_lex_range_over_different_scores_is_searched_from_its_end_in_a_listpack() {
     let mut script = Script::new(Protocol::Resp2);
     script.run("ZADD z 1 c 2 a 3 d 4 b");
     for (line, expected) in [
@@ -274,7 +274,7 @@ fn zrangestore_replaces_the_target() {
 }
 
 #[test]
-fn members_are_removed_by_name_place_and_score() {
+fn members_are_removed_by_name_rank_and_score() {
     check(&[
         ("ZADD z 1 a 2 b 3 c 4 d 5 e 6 f", ":6"),
         ("ZREM z a nobody a", ":1"),
@@ -334,7 +334,7 @@ fn zmpop_pops_from_the_first_key_that_has_members() {
 }
 
 #[test]
-fn waiting_pops_answer_at_once_if_they_can() {
+fn blocking_pops_answer_at_once_if_they_can() {
     check(&[
         ("ZADD z 1 a 2 b 3 c 4 d", ":4"),
         ("BZPOPMIN missing z 0", "*3 z a 1"),
@@ -397,7 +397,7 @@ fn infinities_that_meet_become_zero() {
 }
 
 #[test]
-fn intersections_have_what_all_sets_have() {
+fn intersections_contain_the_members_of_all_sets() {
     check(&[
         ("ZADD one 1 a 2 b 3 c", ":3"),
         ("ZADD two 10 b 20 c 30 d", ":3"),
@@ -418,7 +418,7 @@ fn intersections_have_what_all_sets_have() {
 }
 
 #[test]
-fn differences_have_what_the_first_set_alone_has() {
+fn differences_contain_the_members_of_the_first_set_alone() {
     check(&[
         ("ZADD one 1 a 2 b 3 c", ":3"),
         ("ZADD two 10 b", ":1"),
@@ -428,7 +428,7 @@ fn differences_have_what_the_first_set_alone_has() {
         ("ZDIFF 2 missing one", "*0"),
         ("ZDIFF 2 one missing", "*3 a b c"),
         ("ZDIFF 2 one one", "*0"),
-        // Many others: what they have is removed instead of looked for.
+        // Many other sets: their members are removed instead of looked up.
         ("ZDIFF 9 one set set set set set set two two WITHSCORES", "*2 a 1"),
         ("ZDIFFSTORE t 3 one two set", ":1"),
         ("ZRANGE t 0 -1 WITHSCORES", "*2 a 1"),
@@ -513,7 +513,7 @@ fn a_set_that_grows_over_the_limits_leaves_the_listpack_for_good() {
     assert_eq!(script.entry("z"), "skiplist");
     script.run("ZREMRANGEBYRANK z 0 100");
     assert_eq!(script.entry("z"), "skiplist");
-    // A result is made anew.
+    // A result is built from scratch.
     script.run("ZUNIONSTORE t 1 z");
     assert_eq!(script.entry("t"), "listpack");
     script.run("ZRANGESTORE t z 0 -1");
@@ -573,7 +573,7 @@ fn another_type_is_refused() {
 }
 
 #[test]
-fn changes_are_told_as_events() {
+fn changes_are_published_as_events() {
     for (line, expected) in [
         ("ZADD z 9 new", "zadd"),
         ("ZADD z 1 a", ""),

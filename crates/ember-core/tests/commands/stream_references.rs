@@ -26,7 +26,7 @@ fn check_given(steps: &[(&str, &str)]) {
 }
 
 #[test]
-fn keepref_leaves_what_is_pending() {
+fn keepref_keeps_pending_entries() {
     check_given(&[
         ("XTRIM s MAXLEN 2 KEEPREF", ":4"),
         ("XPENDING s g", "*4 :2 $3 2-0 $3 5-0 *1 *2 $1 c $1 2"),
@@ -37,7 +37,7 @@ fn keepref_leaves_what_is_pending() {
 }
 
 #[test]
-fn delref_forgets_what_is_trimmed_in_all_groups() {
+fn delref_removes_trimmed_entries_from_all_groups() {
     check_given(&[
         ("XGROUP CREATE s h 0", "+OK"),
         ("XREADGROUP GROUP h c COUNT 1 STREAMS s >", "*1 *2 $1 s *1 *2 $3 1-0 *2 $1 n $1 1"),
@@ -51,7 +51,7 @@ fn delref_forgets_what_is_trimmed_in_all_groups() {
 }
 
 #[test]
-fn delref_forgets_what_was_deleted_before_in_the_trimmed_range() {
+fn delref_removes_references_to_deleted_entries_in_the_trimmed_range() {
     const ONE_LEFT: &str = "*4 :1 $3 5-0 $3 5-0 *1 *2 $1 c $1 1";
     check_given(&[
         ("XDEL s 2-0", ":1"),
@@ -60,14 +60,14 @@ fn delref_forgets_what_was_deleted_before_in_the_trimmed_range() {
         ("XTRIM s MAXLEN 1 DELREF", ":4"),
         ("XPENDING s g", "*4 :0 $-1 $-1 *-1"),
     ]);
-    // Nothing but deleted entries is in the range.
+    // The range contains only deleted entries.
     check_given(&[("XDEL s 1-0 2-0", ":2"), ("XTRIM s MINID 3 DELREF", ":0"), ("XPENDING s g", ONE_LEFT)]);
     check_given(&[
         ("XDEL s 2-0", ":1"),
         ("XADD s DELREF MINID 3 7-0 n 7", "$3 7-0"),
         ("XPENDING s g", ONE_LEFT),
     ]);
-    // What was trimmed before counts as deleted while others of its block are there, as in Redis.
+    // Entries that were trimmed before count as deleted while their block has others, as in Redis.
     check_given(&[
         ("XTRIM s MAXLEN 3 KEEPREF", ":3"),
         ("XTRIM s MAXLEN 1 DELREF", ":2"),
@@ -76,7 +76,7 @@ fn delref_forgets_what_was_deleted_before_in_the_trimmed_range() {
 }
 
 #[test]
-fn acked_trims_what_no_group_needs_and_leaves_the_others() {
+fn acked_trims_only_entries_that_no_group_needs() {
     check_given(&[
         ("XTRIM s MAXLEN 4 ACKED", ":2"),
         (
@@ -97,7 +97,7 @@ fn acked_trims_what_no_group_needs_and_leaves_the_others() {
 }
 
 #[test]
-fn approximately_a_block_with_a_needed_entry_ends_the_trimming() {
+fn approximate_trimming_stops_at_a_block_with_a_needed_entry() {
     let mut steps = vec![("XGROUP CREATE s g 0 MKSTREAM".to_owned(), "+OK".to_owned())];
     for number in 1..=300 {
         steps.push((format!("XADD s {number} n v"), format!("${} {number}-0", number.to_string().len() + 2)));
@@ -121,7 +121,7 @@ fn approximately_a_block_with_a_needed_entry_ends_the_trimming() {
 }
 
 #[test]
-fn only_one_of_the_words_is_taken() {
+fn only_one_reference_option_is_accepted() {
     check(&[
         ("XADD s 1 n v", "$3 1-0"),
         ("XTRIM s MAXLEN 1 ACKED DELREF", "-ERR syntax error"),
@@ -136,7 +136,7 @@ fn only_one_of_the_words_is_taken() {
 }
 
 #[test]
-fn a_plus_reads_the_last_entry() {
+fn xread_with_plus_returns_the_last_entry() {
     check_in(
         Protocol::Resp2,
         &[

@@ -5,7 +5,7 @@ use emberkv_core::events::EventClass;
 
 use crate::support::script::{Script, check, check_in};
 
-/// As [`check`] in RESP2 alone, where maps and missing arrays look otherwise.
+/// Like [`check`], in RESP2 only, where maps and missing arrays have another form.
 fn check_resp2(steps: &[(&str, &str)]) {
     check_in(Protocol::Resp2, steps);
 }
@@ -23,7 +23,7 @@ fn check_given(steps: &[(&str, &str)]) {
 }
 
 #[test]
-fn xadd_gives_ids_that_ascend() {
+fn xadd_assigns_ascending_ids() {
     check(&[
         ("XADD s 5-1 a 1", "$3 5-1"),
         (
@@ -53,7 +53,7 @@ fn xadd_gives_ids_that_ascend() {
 }
 
 #[test]
-fn xadd_refuses_what_is_no_id_or_no_pairs() {
+fn xadd_refuses_invalid_ids_and_incomplete_pairs() {
     check(&[
         ("XADD s 0-0 a 1", "-ERR The ID specified in XADD must be greater than 0-0"),
         ("XADD s 0 a 1", "-ERR The ID specified in XADD must be greater than 0-0"),
@@ -72,7 +72,7 @@ fn xadd_refuses_what_is_no_id_or_no_pairs() {
 }
 
 #[test]
-fn xadd_with_nomkstream_makes_no_key() {
+fn xadd_with_nomkstream_creates_no_key() {
     check(&[
         ("XADD s NOMKSTREAM 1-1 a 1", "$-1"),
         ("EXISTS s", ":0"),
@@ -82,7 +82,7 @@ fn xadd_with_nomkstream_makes_no_key() {
 }
 
 #[test]
-fn xadd_trims_behind_the_new_entry() {
+fn xadd_trims_after_adding_the_entry() {
     check(&[
         ("XADD s 1-1 a 1", "$3 1-1"),
         ("XADD s 2-1 a 1", "$3 2-1"),
@@ -101,7 +101,7 @@ fn xadd_trims_behind_the_new_entry() {
 }
 
 #[test]
-fn trimming_options_that_make_no_sense_are_errors() {
+fn invalid_trimming_options_are_errors() {
     check(&[
         ("XADD s MAXLEN -1 1-1 a 1", "-ERR The MAXLEN argument must be >= 0."),
         ("XADD s MAXLEN x 1-1 a 1", "-ERR value is not an integer or out of range"),
@@ -130,7 +130,7 @@ fn trimming_options_that_make_no_sense_are_errors() {
 }
 
 #[test]
-fn xtrim_counts_what_it_removes() {
+fn xtrim_returns_the_number_of_removed_entries() {
     check(&[
         ("XTRIM none MAXLEN 5", ":0"),
         ("XADD s 1-1 a 1", "$3 1-1"),
@@ -208,7 +208,7 @@ fn ranges_are_bounded_by_ids_open_or_closed() {
 }
 
 #[test]
-fn entries_keep_their_fields_as_they_were_given() {
+fn entries_keep_their_fields_unchanged() {
     check(&[
         ("XADD s 1-1 name 1 name 2", "$3 1-1"),
         ("XADD s 2-1 name 3 name 4", "$3 2-1"),
@@ -223,7 +223,7 @@ fn entries_keep_their_fields_as_they_were_given() {
 }
 
 #[test]
-fn xread_returns_what_follows() {
+fn xread_returns_later_entries() {
     check_resp2(&[
         ("XADD a 1-1 n 1", "$3 1-1"),
         ("XADD a 2-1 n 2", "$3 2-1"),
@@ -244,7 +244,7 @@ fn xread_returns_what_follows() {
 }
 
 #[test]
-fn xread_refuses_what_it_does_not_know() {
+fn xread_refuses_unknown_options() {
     check_resp2(&[
         (
             "XREAD STREAMS a >",
@@ -271,7 +271,7 @@ fn xread_refuses_what_it_does_not_know() {
 }
 
 #[test]
-fn xgroup_makes_and_removes_groups() {
+fn xgroup_creates_and_removes_groups() {
     check(&[
         (
             "XGROUP CREATE s g 0",
@@ -353,7 +353,7 @@ fn xreadgroup_delivers_each_entry_once_and_again_until_it_is_acknowledged() {
 }
 
 #[test]
-fn xreadgroup_refuses_what_it_does_not_know() {
+fn xreadgroup_refuses_unknown_options() {
     check_resp2(&[
         ("XADD s 1-1 n 1", "$3 1-1"),
         (
@@ -377,7 +377,7 @@ fn xreadgroup_refuses_what_it_does_not_know() {
 }
 
 #[test]
-fn xpending_tells_who_has_yet_to_acknowledge_what() {
+fn xpending_lists_unacknowledged_entries_by_consumer() {
     check_resp2(&[
         ("XADD s 1-1 n 1", "$3 1-1"),
         ("XADD s 2-1 n 2", "$3 2-1"),
@@ -433,7 +433,7 @@ fn xclaim_moves_pending_entries() {
 }
 
 #[test]
-fn xautoclaim_goes_on_where_it_is_told() {
+fn xautoclaim_continues_at_the_given_id() {
     check_resp2(&[
         ("XADD s 1-1 n 1", "$3 1-1"),
         ("XADD s 2-1 n 2", "$3 2-1"),
@@ -458,7 +458,7 @@ fn xautoclaim_goes_on_where_it_is_told() {
 }
 
 #[test]
-fn xsetid_sets_what_replication_needs() {
+fn xsetid_sets_the_last_id_and_counters() {
     check_resp2(&[
         ("XSETID s 5-0", "-ERR no such key"),
         ("XADD s 3-0 n 1", "$3 3-0"),
@@ -489,7 +489,7 @@ fn xsetid_sets_what_replication_needs() {
 }
 
 #[test]
-fn xinfo_tells_about_groups() {
+fn xinfo_describes_groups() {
     check_resp2(&[
         ("XADD s 1-1 n 1", "$3 1-1"),
         ("XADD s 2-1 n 2", "$3 2-1"),
@@ -515,7 +515,7 @@ fn xinfo_tells_about_groups() {
 }
 
 #[test]
-fn streams_are_no_strings_and_strings_no_streams() {
+fn commands_on_a_key_that_is_no_stream_fail_with_wrongtype() {
     check_resp2(&[
         ("XADD s 1-1 n 1", "$3 1-1"),
         ("GET s", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
@@ -537,7 +537,7 @@ fn streams_are_no_strings_and_strings_no_streams() {
 }
 
 #[test]
-fn the_clock_gives_an_id_and_never_goes_back() {
+fn automatic_ids_follow_the_clock_and_never_decrease() {
     check(&[
         ("XADD s * a 1", "$15 1000000000000-0"),
         ("XADD s * a 1", "$15 1000000000000-1"),
@@ -566,7 +566,7 @@ fn pending_entries_are_as_old_as_their_last_delivery() {
 }
 
 #[test]
-fn a_claim_sets_time_and_count_of_delivery() {
+fn a_claim_sets_delivery_time_and_count() {
     check_given(&[
         ("XREADGROUP GROUP g c COUNT 1 STREAMS s >", "*1 *2 $1 s *1 *2 $3 1-1 *2 $1 n $1 1"),
         ("PASS 100", ""),
@@ -601,7 +601,7 @@ fn an_entry_read_again_after_setid_is_pending_for_its_last_reader_only() {
 }
 
 #[test]
-fn a_consumer_is_made_by_its_first_try_and_active_by_its_first_entry() {
+fn a_consumer_is_created_by_its_first_attempt_and_active_from_its_first_entry() {
     check_resp2(&[
         ("XGROUP CREATE s g $ MKSTREAM", "+OK"),
         ("XREADGROUP GROUP g c STREAMS s >", "*-1"),
@@ -618,7 +618,7 @@ fn a_consumer_is_made_by_its_first_try_and_active_by_its_first_entry() {
 }
 
 #[test]
-fn a_stream_is_told_in_full() {
+fn xinfo_stream_full_describes_a_whole_stream() {
     check_given(&[
         (
             "XREADGROUP GROUP g c COUNT 2 STREAMS s >",
@@ -668,7 +668,7 @@ fn replies_are_maps_in_resp3() {
 }
 
 #[test]
-fn a_call_that_may_wait_and_finds_nothing_answers_null_where_it_may_not() {
+fn a_blocking_read_that_finds_nothing_returns_null_where_it_may_not_wait() {
     check_resp2(&[
         ("XADD s 1-1 n 1", "$3 1-1"),
         ("XREAD BLOCK 0 STREAMS s $", "*-1"),
@@ -689,7 +689,7 @@ fn a_call_that_may_wait_and_finds_nothing_answers_null_where_it_may_not() {
 }
 
 #[test]
-fn xsetid_does_not_go_below_what_was_deleted() {
+fn xsetid_does_not_go_below_the_highest_deleted_id() {
     check(&[
         ("XADD s 5-0 n 1", "$3 5-0"),
         ("XDEL s 5-0", ":1"),
@@ -699,7 +699,7 @@ fn xsetid_does_not_go_below_what_was_deleted() {
 }
 
 #[test]
-fn xdelex_says_what_becomes_of_each_entry() {
+fn xdelex_reports_the_outcome_for_each_entry() {
     check_given(&[
         (
             "XREADGROUP GROUP g c COUNT 2 STREAMS s >",
@@ -719,7 +719,7 @@ fn xdelex_says_what_becomes_of_each_entry() {
 }
 
 #[test]
-fn without_groups_nothing_keeps_xdelex_from_deleting() {
+fn without_groups_xdelex_deletes_every_entry() {
     check(&[
         ("XADD s 1-1 n 1", "$3 1-1"),
         ("XDELEX s ACKED IDS 1 1-1", "*1 :1"),
@@ -737,7 +737,7 @@ fn without_groups_nothing_keeps_xdelex_from_deleting() {
 }
 
 #[test]
-fn xackdel_acknowledges_and_deletes_what_nobody_else_needs() {
+fn xackdel_acknowledges_and_deletes_entries_that_no_other_group_needs() {
     check_given(&[
         ("XGROUP CREATE s h 0", "+OK"),
         (
@@ -762,10 +762,10 @@ fn xackdel_acknowledges_and_deletes_what_nobody_else_needs() {
 }
 
 #[test]
-fn events_tell_what_was_done_and_reading_tells_nothing() {
+fn changes_publish_events_and_reads_publish_none() {
     let mut script = Script::new(Protocol::Resp2);
     script.local.turn.notices.classes = EventClass::STREAM;
-    let mut told = |line: &str| {
+    let mut events_of = |line: &str| {
         script.run(line);
         let notices = std::mem::take(&mut script.local.turn.notices.events);
         notices.iter().map(|notice| notice.event.name).collect::<Vec<_>>().join(" ")
@@ -793,12 +793,12 @@ fn events_tell_what_was_done_and_reading_tells_nothing() {
         ("XGROUP DESTROY s g", "xgroup-destroy"),
         ("XGROUP DESTROY s g", ""),
     ] {
-        assert_eq!(told(line), events, "{line}");
+        assert_eq!(events_of(line), events, "{line}");
     }
 }
 
 #[test]
-fn changes_are_counted_as_redis_counts_them() {
+fn changes_are_counted_as_in_redis() {
     let mut script = Script::new(Protocol::Resp2);
     let mut changes = |line: &str| {
         let before = script.local.turn.counters.changes;

@@ -12,7 +12,7 @@ const SYNTAX: &str = "-ERR syntax error";
 const TOO_LONG: &str = "-ERR string exceeds maximum allowed size (proto-max-bulk-len)";
 
 #[test]
-fn get_returns_what_set_stored() {
+fn get_returns_the_value_that_set_stored() {
     check(&[
         ("SET hello world", "+OK"),
         ("GET hello", "$5 world"),
@@ -26,7 +26,7 @@ fn get_returns_what_set_stored() {
 }
 
 #[test]
-fn the_encoding_follows_the_bytes() {
+fn the_encoding_depends_on_the_bytes() {
     check(&[
         ("SET k 123", "+OK"),
         ("ENTRY k", "int"),
@@ -53,7 +53,7 @@ fn the_encoding_follows_the_bytes() {
 }
 
 #[test]
-fn set_clears_the_expiry_unless_told_to_keep_it() {
+fn set_clears_the_expiry_without_keepttl() {
     check(&[
         ("SET k 1 EX 10", "+OK"),
         ("ENTRY k", "int 10000"),
@@ -153,7 +153,7 @@ fn setex_and_psetex_set_an_expiry() {
 }
 
 #[test]
-fn setnx_sets_only_what_is_missing() {
+fn setnx_sets_only_absent_keys() {
     check(&[
         ("SETNX k 1", ":1"),
         ("SETNX k 2", ":0"),
@@ -242,7 +242,7 @@ fn a_value_may_grow_from_nothing_to_large_byte_by_byte() {
 }
 
 #[test]
-fn a_reply_keeps_its_bytes_when_the_large_value_behind_it_changes() {
+fn a_reply_keeps_its_bytes_when_the_large_value_it_refers_to_changes() {
     let mut script = Script::new(Protocol::Resp2);
     let value = vec![b'v'; 50_000];
     script.local.run(&[b"SET", b"k", &value]);
@@ -289,7 +289,7 @@ fn strings_end_at_the_configured_length() {
 }
 
 #[test]
-fn getrange_cuts_what_lies_outside() {
+fn getrange_ignores_offsets_out_of_range() {
     check(&[
         ("SET k \"This is a string\"", "+OK"),
         ("GETRANGE k 0 3", "$4 This"),
@@ -449,7 +449,7 @@ const LEADING_ZEROS: &str =
 const NO_DIGEST: &str = "-ERR a digest must be exactly 16 hexadecimal characters";
 
 #[test]
-fn a_digest_is_that_of_the_bytes_however_they_are_kept() {
+fn a_digest_depends_only_on_the_bytes() {
     check(&[
         ("DIGEST missing", "$-1"),
         ("SET k \"Hello world\"", "+OK"),
@@ -552,7 +552,7 @@ fn lcs_finds_the_longest_common_subsequence() {
 }
 
 #[test]
-fn lcs_tells_the_matches_as_a_map() {
+fn lcs_returns_the_matches_as_a_map() {
     for (protocol, head) in [(Protocol::Resp2, "*4"), (Protocol::Resp3, "%2")] {
         let mut script = Script::new(protocol);
         script.run("MSET key1 ohmytext key2 mynewtext");
@@ -593,5 +593,5 @@ fn lookups_are_counted() {
     for line in ["INCR a", "APPEND b x", "SETRANGE b 0 y", "GETDEL missing", "MSETNX a 1", "SET a 1 NX"] {
         script.run(line);
     }
-    assert_eq!(script.local.turn.counters.changes, 5, "what changes nothing does not count");
+    assert_eq!(script.local.turn.counters.changes, 5, "calls that change nothing do not count");
 }

@@ -1,4 +1,4 @@
-//! Commands on indexes of vectors, and the forms of vector sets that Redis does not have, by their reply bytes.
+//! Commands on vector indexes, and the forms of vector set commands that Redis does not have, by their reply bytes.
 
 use ember_protocol::Protocol;
 use emberkv_core::local::Local;
@@ -46,7 +46,7 @@ fn indexes_are_created_listed_and_dropped() {
 }
 
 #[test]
-fn elements_come_in_any_form_and_go() {
+fn elements_are_added_in_any_format_and_removed() {
     check(&[
         ("VECTOR.ADD films alien [1,0]", "-ERR no such index"),
         ("VECTOR.CREATE films DIM 2", "+OK"),
@@ -89,7 +89,7 @@ fn elements_come_in_any_form_and_go() {
 }
 
 #[test]
-fn searches_return_what_is_asked_for() {
+fn searches_return_the_requested_results() {
     for kind in ["HNSW", "IVF", "IVF NLIST 1", "FLAT"] {
         let mut local = Local::new(Protocol::Resp2);
         run(&mut local, &format!("VECTOR.CREATE films DIM 2 TYPE {kind}"));
@@ -126,7 +126,7 @@ fn searches_return_what_is_asked_for() {
         ] {
             assert_eq!(run(&mut local, line), expected, "{kind}: {line}");
         }
-        // An option of another kind of index is a mistake.
+        // An option of another kind of index is an error.
         for (line, of, expected) in [
             ("VECTOR.SEARCH films VALUES 1 0 LIMIT 2 EF 9", "HNSW", "*2 $5 alien $4 cube"),
             ("VECTOR.MSEARCH films VECTORS [1,0] K 1 EF 9", "HNSW", "*1 $5 alien"),
@@ -142,8 +142,8 @@ fn searches_return_what_is_asked_for() {
     }
 }
 
-/// What VECTOR.INFO says under a name.
-fn told(local: &mut Local, index: &str, name: &str) -> String {
+/// The value of a field of VECTOR.INFO.
+fn info_field(local: &mut Local, index: &str, name: &str) -> String {
     let info = run(local, &format!("VECTOR.INFO {index}"));
     info.split_once(&format!(" {name} ")).unwrap().1.split(' ').next().unwrap().to_owned()
 }
@@ -155,16 +155,16 @@ fn point(of: usize, all: usize) -> String {
 }
 
 #[test]
-fn lists_are_made_when_there_is_enough_for_them() {
+fn lists_are_built_when_there_are_enough_vectors() {
     let mut local = Local::new(Protocol::Resp2);
     assert_eq!(run(&mut local, "VECTOR.CREATE points DIM 2 TYPE IVF NLIST 8 NPROBE 2 QUANT F16"), "+OK");
     for id in 0..39 * 8 {
-        assert_eq!(told(&mut local, "points", "is_trained"), ":0");
+        assert_eq!(info_field(&mut local, "points", "is_trained"), ":0");
         run(&mut local, &format!("VECTOR.ADD points p{id} {}", point(id, 39 * 8)));
     }
-    assert_eq!(told(&mut local, "points", "is_trained"), ":1");
-    assert_eq!(told(&mut local, "points", "nlist"), ":8");
-    assert_eq!(told(&mut local, "points", "nprobe"), ":2");
+    assert_eq!(info_field(&mut local, "points", "is_trained"), ":1");
+    assert_eq!(info_field(&mut local, "points", "nlist"), ":8");
+    assert_eq!(info_field(&mut local, "points", "nprobe"), ":2");
     for line in ["REMOVE", "VECTOR.REINDEX points", "VECTOR.REINDEX points BACKGROUND"] {
         if line == "REMOVE" {
             (100..200).for_each(|id| _ = run(&mut local, &format!("VECTOR.DEL points p{id}")));
@@ -182,12 +182,12 @@ fn lists_are_made_when_there_is_enough_for_them() {
         local.keyspace.check_invariants();
     }
     assert_eq!(run(&mut local, "VECTOR.SEARCH points [1,0] K 300 NPROBE 1").split(' ').next(), Some("*212"));
-    // The lists go through a payload.
+    // The lists are dumped and restored.
     let payload = local.run(&[b"DUMP", b"points"]);
     let start = payload.windows(2).position(|pair| pair == b"\r\n").unwrap() + 2;
     let payload = payload[start..payload.len() - 2].to_vec();
     assert_eq!(local.run(&[b"RESTORE", b"copy", b"0", &payload]), b"+OK\r\n");
-    assert_eq!(told(&mut local, "copy", "is_trained"), ":1");
+    assert_eq!(info_field(&mut local, "copy", "is_trained"), ":1");
     for query in ["[1,0] K 9 NPROBE 1", "[0.3,-0.9] K 30 NPROBE 2 WITHSCORES WITHVECTORS"] {
         let of = |local: &mut Local, index| run(local, &format!("VECTOR.SEARCH {index} {query}"));
         assert_eq!(of(&mut local, "copy"), of(&mut local, "points"));
@@ -212,7 +212,7 @@ fn lists_are_made_when_there_is_enough_for_them() {
 }
 
 #[test]
-fn scores_are_those_of_the_metric() {
+fn scores_follow_the_metric() {
     check(&[
         ("VECTOR.CREATE l2 DIM 2 DISTANCE L2", "+OK"),
         ("VECTOR.ADD l2 a [3,4]", ":1"),
@@ -227,7 +227,7 @@ fn scores_are_those_of_the_metric() {
 }
 
 #[test]
-fn the_original_forms_of_vector_sets_are_taken() {
+fn the_original_forms_of_vector_sets_are_accepted() {
     check(&[
         ("VADD k a 1 0 METRIC L2", ":1"),
         ("VADD k b 3 4 QUANT F32", ":1"),
@@ -252,7 +252,7 @@ fn the_original_forms_of_vector_sets_are_taken() {
 }
 
 #[test]
-fn an_index_goes_through_a_payload_and_comes_back() {
+fn an_index_is_dumped_and_restored() {
     let mut local = Local::new(Protocol::Resp2);
     for line in [
         "VECTOR.CREATE films DIM 2 DISTANCE L2 QUANT BF16 M 7 EF_CONSTRUCTION 31 EF_SEARCH 17",
@@ -348,7 +348,7 @@ fn any_arguments_are_answered() {
     let mut local = Local::new(Protocol::Resp3);
     for step in 0..60_000 {
         let mut words = vec![CALLS[random.below(CALLS.len())].as_bytes()];
-        // Half of the calls begin well.
+        // Half of the calls begin correctly.
         match (words[0], random.below(4)) {
             (b"VADD", 0) => words.extend([&b"k"[..], b"VALUES", b"2", b"1", b"2"]),
             (b"VADD", 1) => words.extend([&b"l"[..], b"a", b"1", b"2"]),
@@ -370,7 +370,7 @@ fn any_arguments_are_answered() {
 }
 
 #[test]
-fn fields_are_returned_each_by_its_name_however_often() {
+fn requested_fields_are_returned_by_name_even_if_repeated() {
     let path = vec!["a"; 17].join(".");
     let long = "-ERR a field has more than 16 names with dots between them";
     check(&[

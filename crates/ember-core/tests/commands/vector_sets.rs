@@ -1,4 +1,5 @@
-//! Commands on vector sets, by their reply bytes, which are those of Redis 8.0.6 but for the scores' last digits.
+//! Commands on vector sets, by their reply bytes, which equal those of Redis 8.0.6 except for the last digits of
+//! scores.
 
 use ember_protocol::Protocol;
 use emberkv_core::linking::{self, Next};
@@ -7,7 +8,7 @@ use emberkv_core::local::Local;
 use crate::support::vectors::{check, reply, run};
 
 #[test]
-fn elements_come_and_go() {
+fn elements_are_added_and_removed() {
     check(&[
         ("VADD k VALUES 2 1 0 a", ":1"),
         ("VADD k VALUES 2 0 1 b SETATTR {\"n\":1}", ":1"),
@@ -39,7 +40,7 @@ fn elements_come_and_go() {
 }
 
 #[test]
-fn what_is_removed_is_gone_before_its_slot_is() {
+fn removed_elements_are_invisible_before_their_slot_is_freed() {
     let mut local = Local::new(Protocol::Resp2);
     local.turn.settings.links_vectors_later = true;
     for id in 0..300 {
@@ -62,7 +63,7 @@ fn what_is_removed_is_gone_before_its_slot_is() {
         assert_eq!(run(&mut local, "VCARD k"), ":200", "{round}");
         assert_eq!(run(&mut local, "VREM k e001"), ":0");
         assert_eq!(run(&mut local, "VSIM k ELE e001"), "-ERR element not found in set");
-        assert_eq!(run(&mut local, "VGETATTR k e002"), "$1 2", "a new vector leaves attributes");
+        assert_eq!(run(&mut local, "VGETATTR k e002"), "$1 2", "a new vector keeps the attributes");
         let names = (0..300).filter(|id| id % 2 == 0 || *id > 200);
         let names: Vec<String> = names.map(|id| format!("$4 e{id:03}")).collect();
         let all = format!("*200 {}", names.join(" "));
@@ -84,7 +85,7 @@ fn what_is_removed_is_gone_before_its_slot_is() {
             };
             assert!(links.contains("$4") && linked.all(is_other), "{own}: {links}");
         }
-        // What is saved has no trace of them.
+        // The payload has no trace of them.
         let payload = dump(&mut local, "k");
         assert_eq!(reply(&mut local, &[b"RESTORE", b"copy", b"0", &payload, b"REPLACE"]), "+OK");
         assert_eq!(run(&mut local, "VRANGE copy - +"), all);
@@ -99,7 +100,7 @@ fn what_is_removed_is_gone_before_its_slot_is() {
 }
 
 #[test]
-fn a_call_links_nothing_itself_however_many_elements_it_adds_or_removes() {
+fn a_call_links_no_elements_itself() {
     const COUNT: usize = 5000;
     let mut local = Local::new(Protocol::Resp2);
     local.turn.settings.links_vectors_later = true;
@@ -107,11 +108,11 @@ fn a_call_links_nothing_itself_however_many_elements_it_adds_or_removes() {
     let batch = format!("VADD_BATCH k DIM 2{}", elements.concat());
     assert_eq!(run(&mut local, &batch), format!(":{COUNT}"));
     assert_eq!(linking::left(&local.keyspace, 0, b"k"), COUNT);
-    assert_eq!(local.turn.notices.errands.len(), 1, "who links is told");
-    // What was answered is found.
+    assert_eq!(local.turn.notices.errands.len(), 1, "the linking thread is notified");
+    // Acknowledged elements are found.
     assert_eq!(run(&mut local, "VSIM k 70 1 COUNT 1"), "*1 $5 e1206");
     assert_eq!(run(&mut local, &batch), ":0");
-    assert_eq!(linking::left(&local.keyspace, 0, b"k"), 2 * COUNT, "replaced ones leave slots behind");
+    assert_eq!(linking::left(&local.keyspace, 0, b"k"), 2 * COUNT, "replaced elements leave unused slots");
     let names: Vec<String> = (0..COUNT - 1).map(|id| format!(" e{id}")).collect();
     assert_eq!(run(&mut local, &format!("VECTOR.DEL k{}", names.concat())), format!(":{}", COUNT - 1));
     assert_eq!(linking::left(&local.keyspace, 0, b"k"), 2 * COUNT);
@@ -123,7 +124,7 @@ fn a_call_links_nothing_itself_however_many_elements_it_adds_or_removes() {
     local.keyspace.check_invariants();
 }
 
-/// Does what threads do beside commands.
+/// Does the work of the linking threads.
 fn link_all(local: &Local, key: &[u8]) {
     while linking::bury(&local.keyspace, 0, key) > 0 {}
     while let Next::Linking(batch) = linking::begin(&local.keyspace, 0, key) {
@@ -149,7 +150,7 @@ fn attributes_are_kept_until_they_are_removed() {
 }
 
 #[test]
-fn vectors_are_stored_as_redis_stores_them() {
+fn vectors_are_stored_as_in_redis() {
     check(&[
         ("VADD q VALUES 3 3 -4 0 a", ":1"),
         ("VEMB q a RAW", "*4 +int8 $3 _\\x81\\x00 $1 5 $17 0.800000011920929"),
@@ -173,7 +174,7 @@ fn vectors_are_stored_as_redis_stores_them() {
 }
 
 #[test]
-fn errors_are_those_of_redis_in_its_order() {
+fn errors_equal_those_of_redis_in_the_same_order() {
     let invalid = "-ERR invalid vector specification";
     check(&[
         ("VADD k VALUES 2 1 0 a", ":1"),
@@ -241,7 +242,7 @@ fn errors_are_those_of_redis_in_its_order() {
 }
 
 #[test]
-fn filters_and_reductions_are_bounded_with_errors_that_say_by_what() {
+fn filters_and_reductions_beyond_their_limit_fail_with_the_limit() {
     let search = |filter: String| format!("VSIM k ELE a FILTER \"{filter}\"");
     let ones = " 1".repeat(65_536);
     let reduced = |dim: usize| format!("VADD r{dim} REDUCE {dim} VALUES 65536{ones} a");
@@ -257,7 +258,7 @@ fn filters_and_reductions_are_bounded_with_errors_that_say_by_what() {
 }
 
 #[test]
-fn searches_give_what_is_asked_for() {
+fn searches_return_the_requested_elements() {
     check(&[
         ("VADD k VALUES 2 1 0 a SETATTR {\"n\":1}", ":1"),
         ("VADD k VALUES 2 0 1 b", ":1"),
@@ -317,7 +318,7 @@ fn replies_of_resp3_are_maps_booleans_and_doubles() {
     assert!(facts.ends_with("+hnsw-max-node-uid :3"), "{facts}");
 }
 
-/// What DUMP of Redis 8.0.6 gives after `VADD k VALUES 3 3 -4 0 first SETATTR {"year":1984}`, `… 1 2 2 second` and
+/// DUMP of Redis 8.0.6 after `VADD k VALUES 3 3 -4 0 first SETATTR {"year":1984}`, `… 1 2 2 second` and
 /// `… -0.5 0.25 8 third SETATTR {"year":1990}`.
 const INT8_OF_REDIS: &str = "\
     0781bde72da2bb1eb40002030203025001020205057468697264050d7b2279656172223a313939307d0503f8047f020b02030280010000\
@@ -343,7 +344,7 @@ fn dump(local: &mut Local, key: &str) -> Vec<u8> {
 }
 
 #[test]
-fn payloads_of_redis_are_read_with_their_graph() {
+fn payloads_of_redis_are_loaded_with_their_graph() {
     let mut local = Local::new(Protocol::Resp2);
     assert_eq!(reply(&mut local, &[b"RESTORE", b"k", b"0", &bytes_of(INT8_OF_REDIS)]), "+OK");
     assert_eq!(reply(&mut local, &[b"RESTORE", b"r", b"0", &bytes_of(REDUCED_OF_REDIS)]), "+OK");
@@ -364,14 +365,14 @@ fn payloads_of_redis_are_read_with_their_graph() {
     }
     assert!(run(&mut local, "VINFO r").contains("projection-input-dim :4 +size :3"));
     local.keyspace.check_invariants();
-    // What is written of it is read again.
+    // A payload written by this server is read again.
     let bytes = dump(&mut local, "r");
     assert_eq!(reply(&mut local, &[b"RESTORE", b"copy", b"0", &bytes]), "+OK");
     assert_eq!(dump(&mut local, "copy"), bytes);
 }
 
 #[test]
-fn a_damaged_payload_is_refused_or_read_but_never_believed() {
+fn a_damaged_payload_is_refused_or_loaded_safely() {
     let mut local = Local::new(Protocol::Resp2);
     for line in ["VADD k VALUES 3 3 -4 0 a SETATTR {}", "VADD k VALUES 3 1 1 1 b", "VADD k VALUES 3 0 1 1 c"]
     {
@@ -397,11 +398,11 @@ fn a_damaged_payload_is_refused_or_read_but_never_believed() {
             }
         }
     }
-    assert!(read > 0, "damaged links are mended, damaged names are other names");
+    assert!(read > 0, "damaged links are repaired, damaged names are other names");
 }
 
 #[test]
-fn a_large_set_is_whole_in_every_form() {
+fn a_large_set_is_complete_in_every_encoding() {
     let mut local = Local::new(Protocol::Resp2);
     let mut state = 1u64;
     let mut number = move || {
@@ -425,7 +426,7 @@ fn a_large_set_is_whole_in_every_form() {
         answers
     };
     let expected = ask(&mut local, "k");
-    assert!(expected.contains("*30 "), "all that match are found");
+    assert!(expected.contains("*30 "), "all matches are found");
     let bytes = dump(&mut local, "k");
     assert_eq!(reply(&mut local, &[b"RESTORE", b"restored", b"0", &bytes]), "+OK");
     assert_eq!(run(&mut local, "COPY k copy"), ":1");
@@ -438,7 +439,7 @@ fn a_large_set_is_whole_in_every_form() {
 }
 
 #[test]
-fn filters_that_come_again_know_what_has_changed() {
+fn repeated_filters_see_changed_attributes() {
     const ELEMENTS: usize = 3000;
     let mut local = Local::new(Protocol::Resp2);
     let mut random = 1_u64;
@@ -446,7 +447,7 @@ fn filters_that_come_again_know_what_has_changed() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (random >> 33) % bound
     };
-    // Attributes by the number of the element; more vectors than are scanned in any case.
+    // Attributes by the number of the element; more vectors than any search scans exactly.
     let mut model: Vec<Option<u64>> = Vec::new();
     let add = |local: &mut Local, number: usize, attribute: u64| {
         let state = (number as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);

@@ -1,4 +1,4 @@
-//! Defragmentation: whatever is moved, and whenever, all data and the bytes counted are what they were.
+//! Defragmentation: all data and the accounted bytes stay the same, whatever is moved, and whenever.
 
 use std::sync::Arc;
 use std::thread;
@@ -11,21 +11,21 @@ use emberkv_core::turn::Random;
 
 use crate::support::commands::{contents, draw, run};
 
-/// The most elements of values that are moved whole.
+/// The most elements of a value that is moved as a whole.
 const ELEMENTS_MAX: usize = 20;
 
 fn bytes_of(keyspace: &Keyspace) -> usize {
     (0..SHARDS).map(|shard| keyspace.lock(shard).bytes()).sum()
 }
 
-/// One walk that moves what `is_worth_it` says.
+/// One walk that moves the allocations for which `is_worth_it` is true.
 fn defragment(keyspace: &Keyspace, is_worth_it: &mut dyn FnMut(*const u8) -> bool) -> Defragmentation {
     let mut walk = Defragmentation::new();
     while walk.step(keyspace, ELEMENTS_MAX, is_worth_it) {}
     walk
 }
 
-/// A value of the type that its name says, with more elements than are moved in one step.
+/// A value of the type in its name, with more elements than are moved in one step.
 fn add_large(local: &mut Local, random: &mut Random) {
     let (key, count) = (random.below(4), 1 + random.below(700));
     for number in 0..count {
@@ -42,7 +42,7 @@ fn add_large(local: &mut Local, random: &mut Random) {
 }
 
 #[test]
-fn data_and_accounts_stay_whatever_is_moved_between_random_commands() {
+fn defragmentation_between_random_commands_keeps_data_and_accounts() {
     for seed in 0..6 {
         let mut random = Random::seeded(seed);
         let mut chance = Random::seeded(seed + 100);
@@ -61,7 +61,7 @@ fn data_and_accounts_stay_whatever_is_moved_between_random_commands() {
                     _ => _ = run(&mut local, &draw(&mut random, &ids)),
                 }
                 local.database = [0, 1][random.below(2)];
-                // A walk goes on while everything changes.
+                // A walk continues while everything changes.
                 for _ in 0..random.below(60) {
                     if !walk.step(&keyspace, ELEMENTS_MAX, &mut |_| chance.below(2) == 0) {
                         moved += walk.moved;
@@ -71,7 +71,7 @@ fn data_and_accounts_stay_whatever_is_moved_between_random_commands() {
             }
             keyspace.check_invariants();
             local.database = 0;
-            // Asking removes what has expired.
+            // Reading removes expired keys.
             drop(contents(&mut local));
             let (before, bytes) = (contents(&mut local), bytes_of(&keyspace));
             let all = defragment(&keyspace, &mut |_| true);
@@ -86,7 +86,7 @@ fn data_and_accounts_stay_whatever_is_moved_between_random_commands() {
             assert_eq!((none.moved, none.keys.moved), (0, 0));
         }
         assert!(moved > 1000, "seed {seed}: {moved}");
-        // A round may end just behind FLUSHDB.
+        // A round may end right after FLUSHDB.
         assert!(moved_at_once > 1200 && keys_moved_at_once > 12, "seed {seed}: {moved_at_once}");
     }
 }
@@ -118,18 +118,18 @@ fn all_elements_of_large_values_are_moved_in_steps() {
         }
     }
     assert!(steps > SHARDS && longest < 400, "{steps} steps, {longest} looks");
-    // Each member, and fields with names and values apart from each other.
+    // Each member, and fields with separate names and values.
     assert!((30_000..42_000).contains(&walk.moved), "{}", walk.moved);
     assert_eq!(walk.keys.moved, 4);
     places.sort_unstable();
     places.dedup();
-    assert!(places.len() > 30_000, "it comes by everything once");
+    assert!(places.len() > 30_000, "the walk visits every allocation once");
     keyspace.check_invariants();
     assert!(contents(&mut local) == before);
 }
 
 #[test]
-fn others_read_and_write_while_entries_are_moved() {
+fn threads_read_and_write_while_entries_are_moved() {
     let mut local = Local::new(Protocol::Resp2);
     let keyspace = Arc::clone(&local.keyspace);
     for number in 0..5000 {

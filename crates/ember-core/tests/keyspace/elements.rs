@@ -1,4 +1,4 @@
-//! Elements at their real size: many buckets, accounts that stay exact, scans and draws over all of them.
+//! Elements at their real size: many buckets, exact accounts, scans and random draws over all of them.
 
 use std::collections::HashSet;
 
@@ -24,7 +24,7 @@ fn clear(elements: &mut Elements, range: std::ops::Range<usize>) {
 }
 
 #[test]
-fn two_hundred_thousand_members_are_found_and_nothing_else() {
+fn exactly_two_hundred_thousand_members_are_found() {
     let mut elements = Elements::new();
     fill(&mut elements, 0..200_000);
     elements.check_invariants();
@@ -44,14 +44,14 @@ fn a_member_takes_little_more_than_its_entry() {
     let mut elements = Elements::new();
     for count in [1000, 10_000, 100_000, 300_000] {
         fill(&mut elements, 0..count);
-        // Entries of 8 bytes and up to 13 of name are served with 32; slots are 8 bytes at a load of 45 to 90 %.
+        // Entries of 8 bytes and up to 13 of name need 32; slots are 8 bytes at a load of 45 to 90 %.
         let bytes_per_member = elements.memory_bytes() as f64 / count as f64;
         assert!(bytes_per_member < 32.0 + 17.0, "{bytes_per_member} for each of {count}");
     }
 }
 
 #[test]
-fn what_is_left_of_many_takes_memory_for_what_is_left() {
+fn removed_members_return_their_memory() {
     let mut elements = Elements::new();
     fill(&mut elements, 0..100_000);
     clear(&mut elements, 100..100_000);
@@ -66,14 +66,14 @@ fn draws_reach_every_bucket_equally() {
     let mut drawn = vec![0f64; 20_000];
     const DRAWS_PER_MEMBER: usize = 50;
     for _ in 0..20_000 * DRAWS_PER_MEMBER {
-        let entry = elements.random(&mut random).expect("there are members");
+        let entry = elements.random(&mut random).expect("the set has members");
         let number = std::str::from_utf8(&entry.key()[b"member:".len()..]).expect("names are text");
         drawn[number.parse::<usize>().expect("names end with a number")] += 1.0;
     }
     let expected = DRAWS_PER_MEMBER as f64;
     let chi_square: f64 = drawn.iter().map(|count| (count - expected).powi(2) / expected).sum();
     let freedom = drawn.len() as f64 - 1.0;
-    // Its distribution has this mean and twice this variance; five standard deviations are never met by chance.
+    // Its distribution has this mean and twice this variance; chance does not exceed five standard deviations.
     assert!((chi_square - freedom).abs() < 5.0 * (2.0 * freedom).sqrt(), "{chi_square} of {freedom}");
 }
 
@@ -81,7 +81,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.div_ceil(22)))]
 
     #[test]
-    fn a_scan_returns_what_stays_while_buckets_are_divided_and_united(
+    fn a_scan_returns_present_members_while_buckets_split_and_merge(
         stays in 0usize..8000,
         count in 50usize..3000,
         bulks in prop::collection::vec((0usize..40_000, any::<bool>()), 1..8),

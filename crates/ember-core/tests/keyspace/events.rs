@@ -1,4 +1,4 @@
-//! Keyspace events of commands: which, of which class, for which key of which database, in which order.
+//! Keyspace events of commands: name, class, key, database and order.
 
 use ember_protocol::Protocol;
 use emberkv_core::events::EventClass;
@@ -21,8 +21,8 @@ const LETTERS: [(EventClass, char); 11] = [
     (EventClass::NEW, 'n'),
 ];
 
-/// Runs each line and compares the events it tells, as `class:name key` one after the other; those in other databases than 0
-/// have `@number` behind them. `PASS ms` lets time pass.
+/// Runs each line and compares its events, as `class:name key`; those in databases other than 0 are followed by
+/// `@number`. `PASS ms` advances the clock.
 fn check(steps: &[(&str, &str)]) {
     let mut local = Local::new(Protocol::Resp2);
     local.turn.notices.classes = EventClass::all();
@@ -35,7 +35,7 @@ fn check(steps: &[(&str, &str)]) {
         let reply = local.run(&words.iter().map(Vec::as_slice).collect::<Vec<_>>());
         assert!(!reply.starts_with(b"-ERR unknown"), "{line}");
         let notices = std::mem::take(&mut local.turn.notices.events);
-        let told: Vec<String> = notices
+        let published: Vec<String> = notices
             .iter()
             .map(|notice| {
                 let letter = LETTERS.iter().find(|(class, _)| *class == notice.event.class);
@@ -46,12 +46,12 @@ fn check(steps: &[(&str, &str)]) {
                 format!("{letter}:{} {key}{database}", notice.event.name)
             })
             .collect();
-        assert_eq!(told.join(", "), *expected, "{line}");
+        assert_eq!(published.join(", "), *expected, "{line}");
     }
 }
 
 #[test]
-fn commands_on_strings_tell_what_they_do() {
+fn commands_on_strings_publish_events() {
     check(&[
         ("SET k v", "n:new k, $:set k"),
         ("SET k v", "$:set k"),
@@ -101,7 +101,7 @@ fn commands_on_strings_tell_what_they_do() {
 }
 
 #[test]
-fn commands_on_bits_tell_what_they_do() {
+fn commands_on_bits_publish_events() {
     check(&[
         ("SETBIT bits 7 1", "n:new bits, $:setbit bits"),
         ("SETBIT bits 7 1", ""),
@@ -124,7 +124,7 @@ fn commands_on_bits_tell_what_they_do() {
 }
 
 #[test]
-fn commands_on_any_type_tell_what_they_do() {
+fn commands_on_any_type_publish_events() {
     check(&[
         ("MSET a 1 b 2 c 3", "n:new a, $:set a, n:new b, $:set b, n:new c, $:set c"),
         ("EXPIRE a 100", "g:expire a"),
@@ -169,7 +169,7 @@ fn commands_on_any_type_tell_what_they_do() {
 }
 
 #[test]
-fn a_key_whose_time_has_come_expires_before_all_else() {
+fn a_due_key_expires_before_any_other_event() {
     check(&[
         ("SET k v PX 10", "n:new k, $:set k, g:expire k"),
         ("PASS 10", ""),
@@ -180,8 +180,8 @@ fn a_key_whose_time_has_come_expires_before_all_else() {
     ]);
 }
 
-/// Calls that put something at the key `d`, each with what is there afterwards: a call that replaces a value of any type, or
-/// one that changes a value of the same type only.
+/// Calls that store a value at the key `d`, each with whether it replaces a value of any type; the others change only a
+/// value of the same type.
 const STORING: [(&str, bool); 34] = [
     ("SET d v", true),
     ("SET d v EX 10 GET", false),
@@ -219,7 +219,7 @@ const STORING: [(&str, bool); 34] = [
     ("XADD d 1-1 a b", false),
 ];
 
-/// Runs lines on an empty database, and returns the keys that the last one told to be new.
+/// Runs lines on an empty database, and returns the keys that the last one reported as new.
 fn new_keys(lines: &[&str]) -> Vec<String> {
     let mut local = Local::new(Protocol::Resp2);
     local.turn.notices.classes = EventClass::NEW;
@@ -238,10 +238,11 @@ fn new_keys(lines: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn only_a_key_that_was_not_there_is_new() {
+fn only_an_absent_key_counts_as_new() {
     for (line, replaces_any) in STORING {
         assert_eq!(new_keys(&[line]), ["d"], "{line}");
-        // Of the type that the call makes. What it took away is given again, and an entry of a stream comes behind others.
+        // An existing value of the type that the call stores. Its source is added again, and an entry of a stream gets
+        // a higher ID.
         let again = line.replace("1-1", "2-1");
         let given = ["SET t text", "SADD s a", "RPUSH l 1", &again];
         assert_eq!(new_keys(&[&[line][..], &given].concat()), [""; 0], "{line}");
@@ -249,7 +250,7 @@ fn only_a_key_that_was_not_there_is_new() {
             for other in ["SET d text", "RPUSH d a", "HSET d f v"] {
                 assert_eq!(new_keys(&[other, line]), [""; 0], "{other}, {line}");
             }
-            assert_eq!(new_keys(&["SET d v PX 5", "PASS 5", line]), ["d"], "{line}: it has expired");
+            assert_eq!(new_keys(&["SET d v PX 5", "PASS 5", line]), ["d"], "{line}: the key has expired");
         }
     }
     assert_eq!(new_keys(&["COPY t d DB 2"]), ["d"]);

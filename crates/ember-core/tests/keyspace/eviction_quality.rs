@@ -1,5 +1,5 @@
-//! Eviction keeps to the policy and the limit, and keeps what will be asked for again: the hit ratio of sampled LRU and
-//! LFU beside that of an exact LRU of the same size.
+//! Eviction obeys the policy and the limit, and keeps keys that will be requested again: the hit ratio of sampled LRU
+//! and LFU compared with an exact LRU of the same size.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use emberkv_core::turn::Random;
 const SAMPLES: usize = 5;
 
 fn exists(local: &mut Local, key: &str) -> bool {
-    // TTL looks without touching the eviction clock.
+    // TTL reads without updating the eviction clock.
     local.run(&[b"TTL", key.as_bytes()]) != b":-2\r\n"
 }
 
@@ -23,7 +23,7 @@ fn set(local: &mut Local, key: &str, value: &[u8], ttl_s: Option<usize>) {
     local.run(if ttl_s.is_some() { &words } else { &words[..3] });
 }
 
-/// What all entries take. Slots and expiry index, some hundred bytes for each shard, come on top.
+/// The memory of all entries. Slots and the expiry index, a few hundred bytes per shard, are additional.
 fn entry_bytes(local: &Local) -> usize {
     let tables = (0..SHARDS).flat_map(|shard| (0..4).map(move |database| (shard, database)));
     tables
@@ -39,7 +39,7 @@ fn make_room(local: &mut Local, evictor: &mut Evictor, limit_bytes: usize) -> Re
 }
 
 #[test]
-fn every_policy_evicts_only_what_it_may() {
+fn every_policy_evicts_only_permitted_keys() {
     for policy in EvictionPolicy::ALL.iter().copied() {
         let mut local = Local::new(Protocol::Resp2);
         local.turn.settings.policy = policy;
@@ -60,9 +60,9 @@ fn every_policy_evicts_only_what_it_may() {
         assert!((5000..7500).contains(&len), "{}: {len} keys left", policy);
         assert_eq!(local.turn.counters.evicted as usize, 8000 - len);
         if volatile_only {
-            assert_eq!(len - volatile, 4000, "{} leaves persistent keys alone", policy);
+            assert_eq!(len - volatile, 4000, "{} keeps persistent keys", policy);
         } else {
-            assert!(volatile < 3800 && len - volatile < 3800, "{} takes both kinds", policy);
+            assert!(volatile < 3800 && len - volatile < 3800, "{} evicts both kinds", policy);
         }
         let all = make_room(&mut local, &mut evictor, 0);
         local.keyspace.check_invariants();
@@ -76,7 +76,7 @@ fn every_policy_evicts_only_what_it_may() {
 }
 
 #[test]
-fn every_database_gives_up_its_share() {
+fn every_database_loses_its_share_of_keys() {
     let mut local = Local::new(Protocol::Resp2);
     local.turn.settings.policy = EvictionPolicy::AllkeysRandom;
     let lens_before = [20_000, 10_000, 5000, 1000];
@@ -94,10 +94,10 @@ fn every_database_gives_up_its_share() {
     }
 }
 
-/// What is done to a number of keys before memory is short.
+/// Prepares a number of keys before memory runs short.
 type Prepare = fn(&mut Local, usize);
 
-/// The share of the `kept` and of the other keys that survive when half of the memory is given up.
+/// The share of the `kept` and of the other keys that survive when half of the memory is freed.
 fn survivors(policy: EvictionPolicy, prepare: Prepare) -> (f64, f64) {
     const KEYS: usize = 10_000;
     let mut local = Local::new(Protocol::Resp2);
@@ -122,8 +122,8 @@ fn survivors(policy: EvictionPolicy, prepare: Prepare) -> (f64, f64) {
 }
 
 #[test]
-fn the_policies_keep_what_they_are_named_for() {
-    // Every fourth key is used a minute later, some of them often; it also has the longest to live.
+fn each_policy_keeps_the_keys_it_is_named_for() {
+    // Every fourth key is used a minute later, some of them often; they also have the latest expiry.
     fn read(local: &mut Local, keys: usize, times: usize) {
         local.turn.now_ms += 60_000;
         for number in (0..keys).step_by(4) {
@@ -151,7 +151,7 @@ fn the_policies_keep_what_they_are_named_for() {
 #[test]
 fn a_flood_of_writes_stays_within_one_percent_of_the_limit() {
     const LIMIT_BYTES: usize = 16 * 1024 * 1024;
-    /// Commands between two looks at the limit, as in a pipeline.
+    /// Commands between two checks of the limit, as in a pipeline.
     const BATCH: usize = 64;
     for policy in EvictionPolicy::ALL.iter().copied().filter(|&policy| policy != EvictionPolicy::NoEviction) {
         let mut local = Local::new(Protocol::Resp2);
@@ -170,7 +170,7 @@ fn a_flood_of_writes_stays_within_one_percent_of_the_limit() {
         let (peak, limit) = (peak as f64, LIMIT_BYTES as f64);
         assert!(peak <= limit * 1.01, "{}: {:.4} of the limit", policy, peak / limit);
         let used = local.keyspace.used_bytes() as f64;
-        assert!(used >= limit * 0.98, "{}: no more is evicted than must be", policy);
+        assert!(used >= limit * 0.98, "{}: no more keys than necessary are evicted", policy);
         local.keyspace.check_invariants();
     }
 }
@@ -193,13 +193,13 @@ impl Zipf {
         self.0.partition_point(|&sum| sum <= target)
     }
 
-    /// The hit ratio of a cache that holds the `count` most popular.
+    /// The hit ratio of a cache that contains the `count` most popular keys.
     fn best(&self, count: usize) -> f64 {
         self.0[count - 1] / self.0[self.0.len() - 1]
     }
 }
 
-/// A cache of `capacity` keys that gives up the one not used for longest.
+/// A cache of `capacity` keys that evicts the least recently used one.
 struct ExactLru {
     capacity: usize,
     by_use: BTreeMap<u64, usize>,
@@ -226,8 +226,8 @@ const ACCESSES: usize = 400_000;
 /// The first accesses, while the cache fills and settles, are not counted.
 const WARM_UP: usize = ACCESSES / 2;
 
-/// The trace of one run: key of each access. With `shift`, popularity moves on: the ranks name other keys every so
-/// many accesses.
+/// The keys of the accesses of one run. With `shift`, popularity changes: after every `shift` accesses, the ranks name
+/// other keys.
 fn trace(zipf: &Zipf, shift: Option<usize>) -> Vec<usize> {
     let mut random = Random::seeded(2026);
     (0..ACCESSES)
@@ -238,7 +238,7 @@ fn trace(zipf: &Zipf, shift: Option<usize>) -> Vec<usize> {
         .collect()
 }
 
-/// Hit ratio of a cache of about a tenth of the keys under `policy`, and how many keys it held.
+/// The hit ratio of a cache of about a tenth of the keys under `policy`, and the number of keys it held.
 fn cached(policy: EvictionPolicy, trace: &[usize], accesses_per_s: usize) -> (f64, usize) {
     let mut local = Local::new(Protocol::Resp2);
     local.turn.settings.policy = policy;
@@ -270,8 +270,8 @@ fn exact(capacity: usize, trace: &[usize]) -> f64 {
     hits.count() as f64 / (trace.len() - WARM_UP) as f64
 }
 
-/// Hit ratios: ours under `policy`, and that of an exact LRU with as many keys. Prints them beside the best possible for
-/// a popularity that never changes.
+/// Hit ratios: ours under `policy`, and that of an exact LRU with the same number of keys. Prints them with the best
+/// possible ratio for a popularity that never changes.
 fn compare(policy: EvictionPolicy, s: f64, shift: Option<usize>, accesses_per_s: usize) -> (f64, f64) {
     let zipf = Zipf::new(UNIVERSE, s);
     let trace = trace(&zipf, shift);
@@ -284,11 +284,11 @@ fn compare(policy: EvictionPolicy, s: f64, shift: Option<usize>, accesses_per_s:
     (ours, exact)
 }
 
-/// Enough accesses that a whole cacheful passes by in a few ticks of the LRU clock.
+/// Enough accesses that a whole cache of keys is accessed in a few ticks of the LRU clock.
 const FAST: usize = 10_000;
 
 #[test]
-fn sampled_lru_comes_close_to_exact_lru() {
+fn sampled_lru_is_close_to_exact_lru() {
     for (s, shift) in [(0.8, None), (0.99, None), (1.2, None), (0.99, Some(5000))] {
         let (ours, exact) = compare(EvictionPolicy::AllkeysLru, s, shift, FAST);
         assert!(ours >= 0.95 * exact, "zipf {s}: {ours} against {exact}");
@@ -296,8 +296,8 @@ fn sampled_lru_comes_close_to_exact_lru() {
 }
 
 #[test]
-fn lfu_does_better_than_exact_lru_on_a_popularity_that_stays() {
-    // Frequency is what a static popularity consists of: LFU is to close part of the gap between LRU and the best.
+fn lfu_beats_exact_lru_on_stable_popularity() {
+    // A static popularity consists of frequency: LFU should close part of the gap between LRU and the best ratio.
     for s in [0.8, 0.99, 1.2] {
         let (ours, exact) = compare(EvictionPolicy::AllkeysLfu, s, None, FAST);
         assert!(ours >= exact, "zipf {s}: {ours} against {exact}");
@@ -305,9 +305,9 @@ fn lfu_does_better_than_exact_lru_on_a_popularity_that_stays() {
 }
 
 #[test]
-fn lfu_follows_a_popularity_that_moves_on_within_minutes() {
-    // Three hours; every three minutes a hundredth of what was cached becomes unpopular. Counters decay by one a minute,
-    // so what was popular once is in the way for a while; the bound says that it is not for long.
+fn lfu_adapts_to_changed_popularity_within_minutes() {
+    // Three hours; every three minutes a hundredth of the cached keys becomes unpopular. Counters decay by one a
+    // minute, so formerly popular keys occupy memory for a while; the bound limits how long.
     let (ours, exact) = compare(EvictionPolicy::AllkeysLfu, 0.99, Some(6667), 37);
     assert!(ours >= 0.9 * exact, "{ours} against {exact}");
 }

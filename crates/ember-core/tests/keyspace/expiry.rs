@@ -1,4 +1,4 @@
-//! Expired keys are never seen, leave soon without being asked for, and cost bounded work and memory.
+//! Expired keys are never visible, are removed soon without any access, and cost bounded work and memory.
 
 use ember_protocol::Protocol;
 use emberkv_core::keyspace::SHARDS;
@@ -19,7 +19,7 @@ fn is_there(local: &mut Local, key: &str) -> bool {
     }
 }
 
-/// What the expiry index takes: everything that is neither entries nor slots.
+/// The memory of the expiry index: all that is neither entries nor slots.
 fn index_bytes(local: &Local) -> usize {
     let other = |shard: usize| {
         let data = local.keyspace.lock(shard);
@@ -47,7 +47,7 @@ fn a_million_keys_expire_on_time_with_bounded_work() {
         set(&mut local, &number.to_string(), Some(ttl_ms));
     }
     let full_bytes = local.keyspace.used_bytes();
-    // How many keys expire after how many ms.
+    // The number of keys that expire after each ms.
     let mut left = vec![0usize; SPREAD_MS as usize + 2];
     ttls_ms.iter().for_each(|&ttl_ms| left[ttl_ms as usize - 1] += 1);
     for ms in (0..=SPREAD_MS as usize).rev() {
@@ -71,11 +71,11 @@ fn a_million_keys_expire_on_time_with_bounded_work() {
             }
         }
         let len = local.keyspace.len(0);
-        assert!(len >= left_at(elapsed_ms), "nothing leaves early");
+        assert!(len >= left_at(elapsed_ms), "no key is removed early");
         assert!(len <= left_at(elapsed_ms - LATE_MAX_MS), "{len} keys after {elapsed_ms} ms");
         let share = left_at(elapsed_ms - LATE_MAX_MS) as f64 / KEYS as f64;
         let bytes_max = full_bytes as f64 * share * 1.5 + 1_000_000.0;
-        assert!((local.keyspace.used_bytes() as f64) < bytes_max, "memory goes with the keys");
+        assert!((local.keyspace.used_bytes() as f64) < bytes_max, "memory is freed with the keys");
     }
     println!("{expired} keys expired by {looks} looks, the rest by reads");
     assert_eq!(local.keyspace.len(0), 0);
@@ -85,7 +85,7 @@ fn a_million_keys_expire_on_time_with_bounded_work() {
 }
 
 #[test]
-fn what_is_not_due_is_not_looked_at_again_and_again() {
+fn keys_that_are_not_due_are_not_visited_repeatedly() {
     let mut local = Local::new(Protocol::Resp2);
     for number in 0..10_000 {
         set(&mut local, &number.to_string(), Some(3_600_000 + number));
@@ -95,7 +95,7 @@ fn what_is_not_due_is_not_looked_at_again_and_again() {
         local.turn.now_ms += 100;
         looks += local.keyspace.expire_due(0..SHARDS, &mut local.turn, usize::MAX).1;
     }
-    // 100 of 3600 seconds have passed: every reference has moved a few buckets at most.
+    // 100 of 3600 seconds have passed: every reference has moved by a few buckets at most.
     assert!(looks <= 12 * 10_000, "{looks} looks");
     assert_eq!(local.keyspace.len(0), 10_000);
 }
@@ -110,22 +110,22 @@ fn a_backlog_is_worked_off_within_the_budget_of_each_call() {
     let mut calls = 0;
     while local.keyspace.len(0) > 0 {
         let (removed, looked) = local.keyspace.expire_due(0..SHARDS, &mut local.turn, 500);
-        assert!(looked <= 500 && removed > 0, "every call gets on");
+        assert!(looked <= 500 && removed > 0, "every call makes progress");
         calls += 1;
     }
     assert!(calls < 5000, "{calls} calls");
 }
 
-/// A few references are kept in each shard before it is worth cleaning up.
+/// A few references stay in each shard before a cleanup is worthwhile.
 const SLACK_BYTES: usize = SHARDS * 4096;
 
 #[test]
 fn overwriting_and_deleting_volatile_keys_leaves_bounded_references() {
     type Loop = fn(&mut Local, i64);
     let loops: [(&str, Loop); 6] = [
-        ("an expiry that comes nearer", |local, n| set(local, "k", Some(10_000_000 - n))),
-        ("an expiry that moves away", |local, n| set(local, "k", Some(1000 + n))),
-        ("one that comes and goes", |local, n| set(local, "k", (n % 2 == 0).then_some(5000))),
+        ("an expiry that moves earlier", |local, n| set(local, "k", Some(10_000_000 - n))),
+        ("an expiry that moves later", |local, n| set(local, "k", Some(1000 + n))),
+        ("an expiry that is set and removed", |local, n| set(local, "k", (n % 2 == 0).then_some(5000))),
         ("set and delete", |local, n| {
             set(local, &format!("k{}", n % 5000), Some(60_000));
             local.run(&[b"DEL", format!("k{}", n % 5000).as_bytes()]);
@@ -154,7 +154,7 @@ fn overwriting_and_deleting_volatile_keys_leaves_bounded_references() {
 }
 
 #[test]
-fn a_key_that_is_given_more_time_lives_as_long_as_that() {
+fn a_key_with_an_extended_expiry_lives_until_the_new_expiry() {
     let mut local = Local::new(Protocol::Resp2);
     set(&mut local, "longer", Some(1000));
     set(&mut local, "forever", Some(1000));

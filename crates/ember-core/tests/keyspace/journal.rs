@@ -1,4 +1,4 @@
-//! The journal: whatever commands, expiry and eviction did, its effects run again on an empty keyspace lead to the same
+//! The journal: replaying the recorded effects of commands, expiry and eviction on an empty keyspace gives the same
 //! contents.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use emberkv_core::turn::Random;
 
 use crate::support::commands::{contents, run, run_random};
 
-/// A keyspace whose changes are written down. All calls that can run on what their keys lend them do.
+/// A keyspace whose changes are recorded. All calls that can run on borrowed values do.
 fn journaled() -> Local {
     let mut local = Local::new(Protocol::Resp2);
     (local.lends, local.turn.settings.short_call_steps) = (true, 0);
@@ -34,7 +34,7 @@ fn lines(segment: &Segment) -> Vec<String> {
     effects.map(|words| String::from_utf8_lossy(&words.join(&b" "[..])).into_owned()).collect()
 }
 
-/// Runs the effects on an empty keyspace.
+/// Replays the effects on an empty keyspace.
 fn replay(segments: &[Segment], now_ms: i64) -> Local {
     let mut copy = Local::new(Protocol::Resp2);
     copy.turn.replay_at(now_ms);
@@ -59,7 +59,7 @@ fn replay(segments: &[Segment], now_ms: i64) -> Local {
 const HISTORY_SHOWN: usize = 300;
 
 #[test]
-fn what_depends_on_time_or_chance_is_told_by_its_outcome() {
+fn effects_of_time_or_chance_are_recorded_by_their_outcome() {
     let mut local = journaled();
     let now_ms = local.turn.now_ms;
     let at = now_ms + 10_000;
@@ -145,27 +145,27 @@ fn what_depends_on_time_or_chance_is_told_by_its_outcome() {
     }
 }
 
-/// Words of a later Redis in commands of an older one.
+/// Options of newer Redis versions in commands of older ones.
 const NEWER_OPTIONS: [&str; 13] = [
     "DELREF", "ACKED", "KEEPREF", "IFEQ", "IFNE", "IFDEQ", "IFDNE", "TIER", "FNX", "DIFF", "DIFF1", "ANDOR",
     "ONE",
 ];
 
-/// Replicas may be older than the commands that this server takes.
+/// Replicas may be older than the commands that this server supports.
 fn assert_known_to_redis_7(line: &str) {
     let mut words = line.split(' ');
     let name = words.next().unwrap();
     let mut commands = FAMILIES.iter().copied().flatten().copied().flatten();
     let command = commands.find(|command| command.spec.name.eq_ignore_ascii_case(name)).unwrap();
     let since: Vec<u32> = command.spec.since.split('.').map(|part| part.parse().unwrap()).collect();
-    // Of these it has no values: fields that expire, and vectors.
+    // Redis 7 does not have these kinds of values: fields that expire, and vectors.
     let is_of_others = ["HPEXPIREAT", "HPERSIST"].contains(&name) || name.starts_with('V');
     assert!(since.as_slice() <= [7, 0, 15].as_slice() || is_of_others, "{line}");
     assert!(!words.any(|word| NEWER_OPTIONS.contains(&word)), "{line}");
 }
 
 #[test]
-fn what_expires_is_told_as_a_removal_before_what_comes_next() {
+fn expiry_is_recorded_as_a_removal_before_the_next_record() {
     let mut local = journaled();
     run(&mut local, "SET a 1 PX 5");
     run(&mut local, "HSETEX h PX 5 FIELDS 1 f v");
@@ -182,9 +182,9 @@ fn what_expires_is_told_as_a_removal_before_what_comes_next() {
     local.turn.now_ms += 2000;
     let keyspace = Arc::clone(&local.keyspace);
     keyspace.expire_due(0..emberkv_core::keyspace::SHARDS, &mut local.turn, usize::MAX);
-    let mut told = lines(&local.turn.journal.take());
-    told.sort_unstable();
-    assert_eq!(told, ["DEL b", "HDEL h i"]);
+    let mut recorded = lines(&local.turn.journal.take());
+    recorded.sort_unstable();
+    assert_eq!(recorded, ["DEL b", "HDEL h i"]);
 }
 
 #[test]
@@ -227,11 +227,11 @@ fn a_run_ends_at_a_unit_at_another_database_and_at_its_bounds() {
     assert_eq!(run_of(0, u64::MAX, usize::MAX), (3, 0));
     assert_eq!(run_of(1, u64::MAX, usize::MAX), (2, 0));
     assert_eq!(run_of(0, 2, usize::MAX), (2, 0));
-    // As many bytes as asked for, and what is left of the last one.
+    // The requested number of bytes, and the remainder of the last one.
     assert_eq!(run_of(0, u64::MAX, bytes(0)), (1, 0));
     assert_eq!(run_of(0, u64::MAX, bytes(0) + 1), (2, 0));
     assert_eq!(run_of(3, u64::MAX, usize::MAX), (1, 1));
-    assert_eq!(run_of(4, u64::MAX, usize::MAX).0, 0, "a unit is no part of a run");
+    assert_eq!(run_of(4, u64::MAX, usize::MAX).0, 0, "a unit is not part of a run");
     assert_eq!(run_of(5, u64::MAX, usize::MAX), (1, 1));
 }
 

@@ -1,4 +1,4 @@
-//! The keyspace against a safe model: random commands in several databases give the same replies, and every byte,
+//! The keyspace compared with a safe model: random commands in several databases give the same replies, and every byte,
 //! count and table stays consistent.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ const DATABASES: usize = 4;
 #[derive(Clone, Copy, Debug)]
 enum Value {
     Int(i64),
-    /// A number of bytes, all of them this one.
+    /// A number of bytes that all have this value.
     Bytes(usize, u8),
 }
 
@@ -116,7 +116,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn name(key: u8) -> Vec<u8> {
-    // Of all widths of the length field, and the empty key.
+    // Lengths of all widths of the length field, and the empty key.
     vec![b'a' + key; [0, 1, 2, 30, 254, 255, 300][usize::from(key)]]
 }
 
@@ -126,7 +126,7 @@ fn bulk_name(number: usize) -> Vec<u8> {
 
 type Database = BTreeMap<Vec<u8>, (Value, Option<i64>)>;
 
-/// What a keyspace is: databases of keys, values and expiry times. Expired keys leave at once.
+/// A model of a keyspace: databases of keys, values and expiry times. Expired keys are removed at once.
 struct Model {
     databases: [Database; DATABASES],
     selected: usize,
@@ -354,10 +354,10 @@ fn take_step(local: &mut Local, model: &mut Model, step: &Step) -> Result<(), Te
     Ok(())
 }
 
-/// Compares all there is.
+/// Compares all contents and counts.
 fn compare(local: &mut Local, model: &Model) -> Result<(), TestCaseError> {
     local.keyspace.check_invariants();
-    // What is due by two ticks is gone then, and nothing else.
+    // Exactly the keys that have been due for two ticks are removed then.
     local.keyspace.expire_due(0..SHARDS, &mut local.turn, usize::MAX);
     for (number, database) in model.databases.iter().enumerate() {
         let mut seen = 0;
@@ -382,14 +382,14 @@ fn compare(local: &mut Local, model: &Model) -> Result<(), TestCaseError> {
     }
     local.keyspace.check_invariants();
     let bytes: usize = (0..SHARDS).map(|shard| local.keyspace.lock(shard).bytes()).sum();
-    prop_assert_eq!(local.keyspace.used_bytes(), bytes, "what is published is what there is");
+    prop_assert_eq!(local.keyspace.used_bytes(), bytes, "the published bytes equal the used ones");
     Ok(())
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.div_ceil(8) * 5))]
     #[test]
-    fn random_commands_do_to_the_keyspace_what_they_do_to_a_map(
+    fn random_commands_leave_the_keyspace_equal_to_a_map(
         steps in prop::collection::vec(step(), 1..250),
     ) {
         let mut local = Local::new(Protocol::Resp2);

@@ -1,4 +1,4 @@
-//! Calls that run on what their keys lend them: the same replies, the same changes, events and records as under the locks.
+//! Calls that run on borrowed values: the same replies, changes, events and records as under the locks.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ fn batch(line: &str) -> OwnedBatch {
     call
 }
 
-/// Takes a loan for a call, unless it is short, which makes it.
+/// Borrows the values of a call, unless it is short and was run.
 fn take_if_long(local: &mut Local, line: &str) -> Option<Loan> {
     let call = batch(line);
     let command = command_of(line);
@@ -52,18 +52,18 @@ fn take_if_long(local: &mut Local, line: &str) -> Option<Loan> {
     let mut reply = Reply::new(Protocol::Resp2);
     let attempt = dispatch::run(command, access, None, &mut context, call.command(0), &mut reply);
     let is_long = matches!(attempt.unwrap_or_else(|_| panic!("{line} is a call")), Attempt::Offload);
-    assert!(!is_long || reply.len_bytes() == 0, "nothing is written");
+    assert!(!is_long || reply.len_bytes() == 0, "no reply is written");
     let loan = is_long.then(|| Loan::take(command, &mut context, call.command(0)));
     guards.release(&keyspace, &mut local.turn);
     loan
 }
 
-/// Takes a loan for a call that is long.
+/// Borrows the values of a long call.
 fn take(local: &mut Local, line: &str) -> Loan {
     take_if_long(local, line).unwrap_or_else(|| panic!("{line} is short"))
 }
 
-/// Gives back what a call has stored. Whether its keys were as they had been.
+/// Stores the results of a call. Returns whether its keys had not changed.
 fn give_back(local: &mut Local, loan: &mut Loan) -> bool {
     let keyspace = Arc::clone(&local.keyspace);
     let mut guards = Guards::None;
@@ -110,7 +110,7 @@ fn sorted_lines(reply: &str) -> Vec<&str> {
 }
 
 #[test]
-fn random_calls_do_the_same_on_a_loan_as_under_the_locks() {
+fn random_calls_have_the_same_effect_on_borrowed_values_as_under_locks() {
     for seed in 0..40 {
         let mut random = Random::seeded(seed);
         let (mut here, mut lent) = (lending(), lending());
@@ -120,7 +120,7 @@ fn random_calls_do_the_same_on_a_loan_as_under_the_locks() {
         let mut ids = vec!["0-1".to_owned()];
         for step in 0..300 {
             let line = draw(&mut random, &ids);
-            // Chance has another seed on a loan.
+            // Random choices have another seed on borrowed values.
             if line.starts_with("SPOP") {
                 continue;
             }
@@ -159,7 +159,7 @@ fn random_calls_do_the_same_on_a_loan_as_under_the_locks() {
 }
 
 #[test]
-fn random_calls_answer_the_same() {
+fn random_calls_give_the_same_replies_on_borrowed_values() {
     for seed in 0..40 {
         let mut random = Random::seeded(seed);
         let mut local = lending();
@@ -170,14 +170,14 @@ fn random_calls_answer_the_same() {
             if !command.run.may_be_long() || reply.starts_with('-') {
                 continue;
             }
-            // What takes its own result to begin with differs each time.
+            // Calls that read their own result differ each time.
             let call = batch(&line);
             let mut keys = command.spec.key_positions(call.command(0)).map(|arg| call.command(0).at(arg));
             let target = keys.next().filter(|_| command.spec.flags.contains(Flags::WRITE));
             if target.is_some_and(|target| keys.any(|key| key == target)) {
                 continue;
             }
-            // Once more, under the locks and without.
+            // Once more, under the locks and on borrowed values.
             let here = run(&mut local, &line);
             // The lookup removes expired keys.
             contents(&mut local);
@@ -185,7 +185,7 @@ fn random_calls_answer_the_same() {
             local.turn.notices.events.clear();
             let again = run(&mut local, &line);
             let events = std::mem::take(&mut local.turn.notices.events);
-            // So does what changes a value in place, or draws by chance.
+            // So do calls that change a value in place, or choose at random.
             if command.spec.name.contains("rand") || again != here || contents(&mut local) != contents_here {
                 continue;
             }
@@ -201,7 +201,7 @@ fn random_calls_answer_the_same() {
     }
 }
 
-/// What a key is given, and a call on it that is long.
+/// Lines that create a key, and a long call on it.
 const LONG_CALLS: &[(&str, &str)] = &[
     ("HSET h a 1 b 2", "COPY h to"),
     ("HSET h a 1 b 2", "COPY h to DB 1"),
@@ -235,7 +235,7 @@ const LONG_CALLS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn long_calls_of_each_kind_run_on_a_loan() {
+fn long_calls_of_each_kind_run_on_borrowed_values() {
     for (given, call) in LONG_CALLS {
         let mut local = lending();
         assert!(!run(&mut local, given).starts_with('-'), "{given}");
@@ -244,7 +244,7 @@ fn long_calls_of_each_kind_run_on_a_loan() {
         let mut reply = Reply::new(Protocol::Resp2);
         loan.run(&local.keyspace, &mut reply).unwrap();
         assert!(reply.len_bytes() > 0, "{call}");
-        assert_eq!(contents(&mut local), before, "{call}: nothing is changed before the end");
+        assert_eq!(contents(&mut local), before, "{call}: no change before the end");
         assert!(give_back(&mut local, &mut loan), "{call}");
         let writes = command_of(call).spec.flags;
         assert_eq!(contents(&mut local) != before, writes.contains(Flags::WRITE), "{call}");
@@ -253,7 +253,7 @@ fn long_calls_of_each_kind_run_on_a_loan() {
 }
 
 #[test]
-fn calls_that_name_many_elements_run_on_a_loan() {
+fn calls_that_name_many_elements_run_on_borrowed_values() {
     let names = |prefix: &str, suffix: &str| -> String {
         (1..=1100).map(|number| format!(" {prefix}{number}{suffix}")).collect()
     };
@@ -287,7 +287,7 @@ fn calls_that_name_many_elements_run_on_a_loan() {
 }
 
 #[test]
-fn calls_on_consumer_groups_run_on_a_loan() {
+fn calls_on_consumer_groups_run_on_borrowed_values() {
     let mut local = lending();
     local.turn.settings.short_call_steps = usize::MAX;
     for id in 1..=9 {
@@ -322,7 +322,7 @@ fn calls_on_consumer_groups_run_on_a_loan() {
 }
 
 #[test]
-fn a_part_of_a_value_that_is_small_is_changed_where_it_stands() {
+fn a_small_part_of_a_value_is_changed_in_place() {
     let mut local = Local::new(Protocol::Resp2);
     local.turn.settings.short_call_steps = 10;
     for member in 0..2000 {
@@ -344,7 +344,7 @@ fn a_part_of_a_value_that_is_small_is_changed_where_it_stands() {
 }
 
 #[test]
-fn long_strings_are_changed_on_a_loan() {
+fn long_strings_are_changed_as_borrowed_values() {
     let mut local = Local::new(Protocol::Resp2);
     local.turn.settings.short_call_steps = 1000;
     let long = "x".repeat(1 << 20);
@@ -365,7 +365,7 @@ fn long_strings_are_changed_on_a_loan() {
 }
 
 #[test]
-fn what_a_call_records_on_a_loan_is_recorded_when_it_ends() {
+fn records_of_calls_on_borrowed_values_are_appended_when_they_end() {
     let mut local = lending();
     local.turn.journal = Journal::numbered_by(Arc::default());
     run(&mut local, "SADD s a b c d e");
@@ -385,7 +385,7 @@ fn what_a_call_records_on_a_loan_is_recorded_when_it_ends() {
 }
 
 #[test]
-fn a_call_is_run_again_if_the_journal_has_got_a_reader_meanwhile() {
+fn a_call_is_run_again_if_the_journal_gains_its_first_reader() {
     let mut local = lending();
     run(&mut local, "SADD s a b c d e");
     let mut loan = take(&mut local, "SPOP s 3");
@@ -396,7 +396,7 @@ fn a_call_is_run_again_if_the_journal_has_got_a_reader_meanwhile() {
 }
 
 #[test]
-fn what_is_lent_stays_as_it_was_and_its_key_does_not() {
+fn borrowed_values_stay_unchanged_while_their_keys_change() {
     let mut local = lending();
     run(&mut local, "RPUSH l a b");
     let mut loan = take(&mut local, "LRANGE l 0 -1");
@@ -410,13 +410,13 @@ fn what_is_lent_stays_as_it_was_and_its_key_does_not() {
     local.keyspace.check_invariants();
 }
 
-/// Whether a call is too long to be made here.
+/// Whether a call is too long to be run under the locks.
 fn is_long(local: &mut Local, line: &str) -> bool {
     take_if_long(local, line).is_some()
 }
 
 #[test]
-fn a_search_is_as_long_as_the_vectors_and_attributes_that_it_may_look_at() {
+fn the_length_of_a_search_counts_the_vectors_and_attributes_it_may_read() {
     const DIM: usize = 512;
     let mut local = Local::new(Protocol::Resp2);
     local.turn.settings.links_vectors_later = true;
@@ -448,7 +448,7 @@ fn a_search_is_as_long_as_the_vectors_and_attributes_that_it_may_look_at() {
     ] {
         assert_eq!(is_long(&mut local, line), expected, "{line}");
     }
-    // The texts that are read count, also where they are much longer than in the mean, and what is written.
+    // Texts that are read and written count, even if they are much longer than the mean.
     local.turn.settings.short_call_steps = 5000;
     let nearest = "VSIM v ELE e7 EF 10 COUNT 1";
     let filtered = "VSIM v ELE e7 EF 10 FILTER .a==5 FILTER-EF 50";
@@ -473,11 +473,11 @@ fn a_search_is_as_long_as_the_vectors_and_attributes_that_it_may_look_at() {
     }
     local.turn.settings.short_call_steps = 1000;
     run(&mut local, &format!("RPUSH l {0} {0}", "x".repeat(100_000)));
-    assert!(is_long(&mut local, "DUMP l"), "of few elements, but many bytes");
+    assert!(is_long(&mut local, "DUMP l"), "the list has few elements, but many bytes");
 }
 
 #[test]
-fn nothing_is_stored_when_a_key_has_changed() {
+fn no_result_is_stored_when_a_key_has_changed() {
     for change in ["SADD a 4", "DEL b", "SET to x", "FLUSHALL", "PEXPIRE a 1"] {
         let mut local = lending();
         run(&mut local, "SADD a 1 2 3");
@@ -488,7 +488,7 @@ fn nothing_is_stored_when_a_key_has_changed() {
         let before = contents(&mut local);
         assert!(!give_back(&mut local, &mut loan), "{change}");
         assert_eq!(contents(&mut local), before, "{change}");
-        // The watch is gone.
+        // The watch is removed.
         let observed =
             (0..emberkv_core::keyspace::SHARDS).any(|at| local.keyspace.lock(at).observers().is_some());
         assert!(!observed, "{change}");
@@ -497,7 +497,7 @@ fn nothing_is_stored_when_a_key_has_changed() {
 }
 
 #[test]
-fn nothing_is_stored_when_a_key_has_expired() {
+fn no_result_is_stored_when_a_key_has_expired() {
     for key in ["a", "b", "to"] {
         let mut local = lending();
         for line in ["SADD a 1 2 3", "SADD b 3", "SADD to 4"] {
@@ -514,7 +514,7 @@ fn nothing_is_stored_when_a_key_has_expired() {
 }
 
 #[test]
-fn a_result_takes_the_place_of_what_is_there() {
+fn a_result_replaces_the_existing_key() {
     let mut local = lending();
     for (given, call, stored) in [
         ("SET to old EX 100", "SUNIONSTORE to a b", ":3\r\n"),

@@ -1,8 +1,8 @@
-//! What the keyspace promises: entries, expiry, eviction, iteration, events, the journal and snapshots.
+//! The guarantees of the keyspace: entries, expiry, eviction, iteration, events, the journal and snapshots.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
-mod away;
+mod cold_values;
 mod defragmentation;
 mod elements;
 mod events;

@@ -1,4 +1,4 @@
-//! Keys as commands: run on an empty keyspace they make what there was.
+//! Keys as commands: running them on an empty keyspace rebuilds the keys.
 
 use ember_protocol::Protocol;
 use emberkv_core::keyspace::SHARDS;
@@ -8,7 +8,7 @@ use emberkv_core::turn::Random;
 
 use crate::support::commands::{contents, run, run_random};
 
-/// Runs on an empty keyspace what makes each key again.
+/// Runs the commands that rebuild each key on an empty keyspace.
 fn rebuilt(local: &Local) -> Local {
     let mut copy = Local::new(Protocol::Resp2);
     copy.turn.replay_at(local.turn.now_ms);
@@ -38,7 +38,7 @@ fn run_all(copy: &mut Local, mut commands: &[u8]) {
     }
 }
 
-/// Takes a line with a number behind a mark.
+/// Takes a line with a number after a mark.
 fn head(bytes: &mut &[u8], mark: u8) -> usize {
     let end = bytes.windows(2).position(|window| window == b"\r\n").unwrap();
     let (line, rest) = bytes.split_at(end);
@@ -55,7 +55,7 @@ fn word<'b>(bytes: &mut &'b [u8]) -> &'b [u8] {
 }
 
 #[test]
-fn random_keys_are_made_again() {
+fn random_keys_are_rebuilt() {
     for seed in 0..40 {
         let mut random = Random::seeded(0x9E37_79B9 * (seed + 1));
         let mut local = Local::new(Protocol::Resp2);
@@ -69,7 +69,7 @@ fn random_keys_are_made_again() {
                 };
                 assert!(
                     made == expected,
-                    "seed {seed}: {:#?} in place of {:#?}",
+                    "seed {seed}: {:#?} instead of {:#?}",
                     only(&made, &expected),
                     only(&expected, &made)
                 );
@@ -79,7 +79,7 @@ fn random_keys_are_made_again() {
 }
 
 #[test]
-fn large_values_are_made_by_commands_of_64_elements() {
+fn large_values_are_rebuilt_by_commands_of_64_elements() {
     let mut local = Local::new(Protocol::Resp2);
     let list = |command: &str, stride: usize| {
         (0..200).fold(command.to_owned(), |line, at| match stride {
@@ -104,7 +104,7 @@ fn large_values_are_made_by_commands_of_64_elements() {
 }
 
 #[test]
-fn streams_keep_what_is_pending_and_deleted() {
+fn streams_keep_pending_and_deleted_entries() {
     let prepare: &[&[&str]] = &[
         &["XGROUP CREATE s g 0 MKSTREAM"],
         &["XADD s 5-1 a 1", "XDEL s 5-1"],

@@ -1,4 +1,4 @@
-//! SCAN returns every key that stays, exactly once, whatever else comes and goes between the calls.
+//! SCAN returns every key that is present throughout exactly once, whatever is added and removed between the calls.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ fn clear(local: &mut Local, prefix: &str, range: std::ops::Range<usize>) {
     });
 }
 
-/// Iterates to the end, letting `between` change the keyspace after each call; returns how often each key came.
+/// Iterates to the end, letting `between` change the keyspace after each call; returns how often each key was returned.
 fn iterate(
     local: &mut Local,
     options: &[&str],
@@ -68,7 +68,7 @@ fn a_call_returns_about_count_keys() {
         let (_, keys) = scan(&mut local, "0", &["COUNT", &count.to_string()]);
         assert!((count..count + 30).contains(&keys.len()), "{} for COUNT {count}", keys.len());
     }
-    // One that matches nothing gives up after looking at ten times COUNT.
+    // A call whose pattern matches nothing returns after visiting ten times COUNT keys.
     let (cursor, keys) = scan(&mut local, "0", &["MATCH", "none", "COUNT", "10"]);
     assert!(cursor != "0" && keys.is_empty());
 }
@@ -89,7 +89,7 @@ proptest! {
         let mut calls = 0;
         let seen = iterate(&mut local, &["COUNT", &count.to_string()], |local| {
             calls += 1;
-            // Bulks of thousands at first, then the rest of the iteration at rest.
+            // Changes of thousands of keys at first, then the rest of the iteration at rest.
             if calls <= 12 && let Some(&(bound, add)) = changes.next() {
                 if add { fill(local, "pass:", 0..bound) } else { clear(local, "pass:", 0..bound) }
             }

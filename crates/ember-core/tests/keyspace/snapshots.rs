@@ -1,4 +1,4 @@
-//! Snapshots: whatever is changed while one is saved, what it saves is what there was when it was taken.
+//! Snapshots: whatever changes while one is saved, it contains the data of the moment at which it was taken.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ const DATABASES: usize = 16;
 /// Keys with their databases, expiries and values.
 type Keys = Vec<(usize, Vec<u8>, Option<i64>, Value)>;
 
-/// What is saved, and how many large values there were that were shared.
+/// The saved data, and the number of large values that were shared with the keyspace.
 #[derive(Default)]
 struct Saved {
     keys: Keys,
@@ -47,7 +47,7 @@ fn value_of(write: impl FnOnce(&mut emberkv_core::rdb::Writer<Vec<u8>>) -> Kind)
     read_value(&mut Reader::new(&bytes[..]), kind, &EncodingLimits::DEFAULT).unwrap()
 }
 
-/// Reads the keys of a block as a file's reader would.
+/// Reads the keys of a block as the loader of a file does.
 fn parse(database: usize, block: &Encoded, keys: &mut Keys) {
     let mut left = block.bytes();
     let mut count = 0;
@@ -79,7 +79,7 @@ impl Saved {
                 self.keys.push((facts.database, name.to_vec(), facts.expire_at_ms, value));
                 self.shared += 1;
             }
-            Piece::Away(_) => unreachable!("all values are here"),
+            Piece::Away(_) => unreachable!("all values are resident"),
             Piece::Detached(detached) => {
                 for entry in detached.entries() {
                     let value =
@@ -92,7 +92,7 @@ impl Saved {
     }
 }
 
-/// Takes all pieces out of a snapshot, on a thread of its own; `delay` is called for each.
+/// Takes all pieces out of a snapshot, on a separate thread; `delay` is called for each.
 fn save(
     snapshot: &Arc<Snapshot>,
     keyspace: &Arc<Keyspace>,
@@ -110,7 +110,7 @@ fn save(
     })
 }
 
-/// All keys as they are, expired ones included.
+/// All keys in their present state, expired ones included.
 fn keys_of(keyspace: &Keyspace) -> Keys {
     let mut keys = Vec::new();
     for shard in 0..SHARDS {
@@ -126,7 +126,7 @@ fn keys_of(keyspace: &Keyspace) -> Keys {
     keys
 }
 
-/// A keyspace with these keys; none of them is there twice.
+/// A keyspace with these keys, which must be different.
 fn with_keys(keys: Keys, now_ms: i64) -> Local {
     let mut local = Local::new(Protocol::Resp2);
     local.turn.now_ms = now_ms;
@@ -142,7 +142,7 @@ fn with_keys(keys: Keys, now_ms: i64) -> Local {
     local
 }
 
-/// Makes a value that is large: a string, or one with many elements.
+/// Draws a command that creates a large value: a string, or one with many elements.
 fn draw_large(random: &mut Random) -> String {
     let number = random.below(4);
     match random.below(6) {
@@ -156,7 +156,7 @@ fn draw_large(random: &mut Random) -> String {
 }
 
 #[test]
-fn what_is_saved_is_what_there_was_whatever_is_changed_meanwhile() {
+fn a_snapshot_saves_the_data_of_its_start_despite_later_changes() {
     let rounds = std::env::var("SNAPSHOT_ROUNDS").map_or(10, |rounds| rounds.parse().unwrap());
     for seed in 0..rounds {
         let mut random = Random::seeded(0xD1B5_4A32 * (seed + 1));
@@ -185,7 +185,7 @@ fn what_is_saved_is_what_there_was_whatever_is_changed_meanwhile() {
             let mut walking = [true; 2];
             while walking.contains(&true) {
                 (0..random.below(3)).for_each(|_| change(&mut local, &mut random));
-                // What is moved is no change.
+                // Moving an entry is no change.
                 for _ in 0..random.below(40) {
                     if !moving.step(&keyspace, 10, &mut |_| true) {
                         moving = Defragmentation::new();
@@ -206,7 +206,7 @@ fn what_is_saved_is_what_there_was_whatever_is_changed_meanwhile() {
 }
 
 #[test]
-fn tables_that_grow_and_shrink_are_saved_whole() {
+fn tables_that_grow_and_shrink_are_saved_completely() {
     for begins_with in [10, 20_000, 100_000] {
         let mut local = Local::new(Protocol::Resp2);
         let keyspace = Arc::clone(&local.keyspace);
@@ -218,12 +218,12 @@ fn tables_that_grow_and_shrink_are_saved_whole() {
         let saver = save(&snapshot, &keyspace, || {});
         let mut walker = Walker::new(&snapshot);
         let mut next = begins_with;
-        let mut gone = 0;
+        let mut removed = 0;
         while walker.step(&keyspace) {
             for _ in 0..random.below(30) {
                 if begins_with > 50_000 || random.below(3) == 0 {
-                    run(&mut local, &format!("DEL key:{gone}"));
-                    gone += 1;
+                    run(&mut local, &format!("DEL key:{removed}"));
+                    removed += 1;
                 } else {
                     run(&mut local, &format!("SET key:{next} {next}"));
                     next += 1;
@@ -236,12 +236,12 @@ fn tables_that_grow_and_shrink_are_saved_whole() {
         let mut expected: Vec<Vec<u8>> = (0..begins_with).map(|n| format!("key:{n}").into_bytes()).collect();
         expected.sort();
         assert!(saved.iter().map(|key| &key.1).eq(&expected), "{begins_with}");
-        assert!(gone > 0 && (next > begins_with || begins_with > 50_000));
+        assert!(removed > 0 && (next > begins_with || begins_with > 50_000));
     }
 }
 
 #[test]
-fn a_snapshot_that_is_dropped_leaves_nothing_behind() {
+fn an_abandoned_snapshot_leaves_no_state() {
     let mut local = Local::new(Protocol::Resp2);
     let keyspace = Arc::clone(&local.keyspace);
     let mut random = Random::seeded(7);
@@ -266,11 +266,11 @@ fn a_snapshot_that_is_dropped_leaves_nothing_behind() {
             }
             drop(saver);
         });
-        assert!(released.swap(0, Ordering::Relaxed) > 0, "who waits is told of the end");
+        assert!(released.swap(0, Ordering::Relaxed) > 0, "waiters are notified of the end");
         assert_eq!(keyspace.held_back().bytes(), 0);
         keyspace.check_invariants();
         (0..40).for_each(|_| _ = run(&mut local, &draw_large(&mut random)));
-        // The next one is whole.
+        // The next snapshot is complete.
         let there = contents(&mut local);
         let snapshot = keyspace.begin_snapshot(options(local.turn.now_ms));
         let saver = save(&snapshot, &keyspace, || {});
@@ -282,7 +282,7 @@ fn a_snapshot_that_is_dropped_leaves_nothing_behind() {
 }
 
 #[test]
-fn calls_wait_for_heavy_values_and_for_room() {
+fn calls_wait_for_large_values_and_for_the_memory_limit() {
     let mut local = Local::new(Protocol::Resp2);
     let keyspace = Arc::clone(&local.keyspace);
     run(&mut local, "SETRANGE heavy 2000000 x");
@@ -298,11 +298,11 @@ fn calls_wait_for_heavy_values_and_for_room() {
     let snapshot = keyspace.begin_snapshot(options(local.turn.now_ms));
     assert!(!must_wait("large") && !must_wait("light:0") && !must_wait("new"));
     assert!(must_wait("heavy"));
-    // Others change what they like, up to a bound.
+    // Commands may change small values, up to a limit.
     let mut changed = 0;
     while !must_wait(&format!("light:{changed}")) {
         run(&mut local, &format!("APPEND light:{changed} y"));
-        assert!(!must_wait(&format!("light:{changed}")), "what is saved may be changed again");
+        assert!(!must_wait(&format!("light:{changed}")), "saved values may be changed again");
         changed += 1;
     }
     let expected = QueueLimits::default().handed_bytes / 30_000;
@@ -312,7 +312,7 @@ fn calls_wait_for_heavy_values_and_for_room() {
     let mut saver = Saver::new(Arc::clone(&snapshot), &keyspace, move || {
         count.fetch_add(1, Ordering::Relaxed);
     });
-    // What was asked for comes first, and is held until the next piece is asked for.
+    // The requested value comes first, and is retained until the next piece is requested.
     let mut saved = Saved::default();
     let first = saver.next_piece().unwrap();
     saved.take(&first);
@@ -326,7 +326,7 @@ fn calls_wait_for_heavy_values_and_for_room() {
             saved.take(&piece);
         }
     });
-    assert!(released.load(Ordering::Relaxed) >= 2, "of what it waited for, and of the end");
+    assert!(released.load(Ordering::Relaxed) >= 2, "notified of the value, and of the end");
     assert_eq!(saved.keys.len(), 3002);
     let ends_as_before = |value: &Value| matches!(value, Value::String(bytes) if bytes.ends_with(b"\0x"));
     assert!(saved.keys.iter().all(|(_, _, _, value)| ends_as_before(value)));
@@ -335,7 +335,7 @@ fn calls_wait_for_heavy_values_and_for_room() {
 }
 
 #[test]
-fn what_is_held_back_is_counted_until_it_is_taken_out_and_is_no_more_than_may_be() {
+fn retained_values_are_counted_and_bounded() {
     const VALUE_BYTES: usize = 3000;
     let mut local = Local::new(Protocol::Resp2);
     let keyspace = Arc::clone(&local.keyspace);
@@ -355,7 +355,7 @@ fn what_is_held_back_is_counted_until_it_is_taken_out_and_is_no_more_than_may_be
         let expected = changed * VALUE_BYTES;
         assert!((expected..expected + changed * 50).contains(&held_back.bytes()), "{changed}");
     }
-    // What cannot wait goes on, and does not count.
+    // Commands that cannot wait continue, and do not count.
     (changed..2 * changed).for_each(|number| _ = run(&mut local, &format!("DEL key:{number}")));
     assert!(held_back.bytes() <= limits.handed_bytes + limits.walked_bytes);
     let mut saver = Saver::new(Arc::clone(&snapshot), &keyspace, || {});
@@ -372,7 +372,7 @@ fn what_is_held_back_is_counted_until_it_is_taken_out_and_is_no_more_than_may_be
 }
 
 #[test]
-fn a_vector_set_changes_while_it_is_saved_and_nobody_waits() {
+fn a_vector_set_changes_while_it_is_saved_without_waiting() {
     const ELEMENTS: usize = 300;
     let zeros = " 0".repeat(198);
     let vadd = |local: &mut Local, id: usize, turned: usize| {
@@ -385,7 +385,7 @@ fn a_vector_set_changes_while_it_is_saved_and_nobody_waits() {
             linking::commit(&local.keyspace, 0, b"v", &linking::plan(&batch));
         }
     };
-    // Once it is changed before it is saved, once while it is written.
+    // The set changes once before it is saved, and once while it is written.
     for changes_before in [true, false] {
         let mut local = Local::new(Protocol::Resp2);
         local.turn.settings.links_vectors_later = true;
@@ -405,13 +405,13 @@ fn a_vector_set_changes_while_it_is_saved_and_nobody_waits() {
         let expected = states(&mut local);
         let change = |local: &mut Local| {
             for id in 0..100 {
-                assert!(!must_wait(), "its call is made at once");
+                assert!(!must_wait(), "the call is run at once");
                 assert_eq!(vadd(local, id, 2), ":0\r\n");
                 assert_eq!(run(local, &format!("VREM v e{}", id + 100)), ":1\r\n");
                 assert_eq!(vadd(local, ELEMENTS + id, 1), ":1\r\n");
                 link(local);
             }
-            assert!(keyspace.held_back().bytes() < 64 * 1024, "little is there twice");
+            assert!(keyspace.held_back().bytes() < 64 * 1024, "little is stored twice");
         };
         let snapshot = keyspace.begin_snapshot(options(local.turn.now_ms));
         if changes_before {
@@ -431,7 +431,7 @@ fn a_vector_set_changes_while_it_is_saved_and_nobody_waits() {
         local.keyspace.check_invariants();
         assert_ne!(states(&mut local), expected);
         let mut copy = with_keys(saved.keys, local.turn.now_ms);
-        assert_eq!(states(&mut copy), expected, "the file has what there was at the moment");
+        assert_eq!(states(&mut copy), expected, "the file has the data of its moment");
         copy.keyspace.check_invariants();
     }
 }

@@ -1,4 +1,4 @@
-//! Several threads on one keyspace: what is atomic stays whole, and everything is consistent at the end.
+//! Several threads on one keyspace: atomic changes stay whole, and everything is consistent at the end.
 
 use std::sync::Arc;
 use std::thread;
@@ -29,11 +29,11 @@ fn run(local: &mut Local, command: &str) -> String {
 fn check_at_rest(local: &Local) {
     local.keyspace.check_invariants();
     let bytes: usize = (0..SHARDS).map(|shard| local.keyspace.lock(shard).bytes()).sum();
-    assert_eq!(local.keyspace.used_bytes(), bytes, "what is published is what there is");
+    assert_eq!(local.keyspace.used_bytes(), bytes, "the published bytes equal the used ones");
 }
 
 #[test]
-fn renaming_and_moving_never_lose_or_double_a_key() {
+fn renames_and_moves_never_lose_or_duplicate_a_key() {
     const PLACES: usize = 40;
     const TOKENS: usize = 15;
     let mut local = Local::new(Protocol::Resp2);
@@ -111,7 +111,7 @@ fn transfers_between_counters_keep_their_sum_for_every_reader() {
             scope.spawn(move || {
                 let mut turn = Turn::new(0, seed + 1);
                 let mut random = Random::seeded(seed + 100);
-                // Kept from one command to the next, as in a pipeline, and given back at the end of each batch.
+                // Kept from one command to the next, as in a pipeline, and released at the end of each batch.
                 let mut guards = Guards::None;
                 let mut reply = Reply::new(Protocol::Resp2);
                 for step in 0..60_000 {
@@ -149,7 +149,7 @@ fn transfers_between_counters_keep_their_sum_for_every_reader() {
     check_at_rest(&local);
 }
 
-/// A random command on few keys of the database it is run in.
+/// A random command on a few keys of the database in which it runs.
 fn random_command(random: &mut Random) -> String {
     let (a, b) = (random.below(300), random.below(300));
     match random.below(24) {

@@ -1,4 +1,5 @@
-//! The gate under all schedules that the model checker finds: access is exclusive, and then all workers get in again.
+//! The gate under all schedules that the model checker finds: access is exclusive, and all workers enter again
+//! afterwards.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! A replica that applies on all cores, under a model checker: rounds of units in lanes, run by the link's worker and by
-//! helpers who come when they like, beside readers, snapshots and a change of the role. Runs with
+//! A replica that applies on all cores, under a model checker: rounds of units in lanes, run by the link's worker and
+//! by helpers that join at any time, with readers, snapshots and a change of the role at the same time. Runs with
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p emberkv-core --test model lanes`.
 
 use std::sync::Arc;
@@ -14,28 +14,28 @@ const SCHEDULES: usize = 3000;
 const SHARDS: usize = 4;
 const LANES: usize = 2;
 const ROUNDS: usize = 3;
-/// The link's worker, which is number 0, two helpers, and one who takes snapshots and changes the role.
+/// The link's worker, which is number 0, two helpers, and one that takes snapshots and changes the role.
 const WORKERS: usize = 4;
 
-/// The shards that the units of a round change, each unit all of its own at one moment.
+/// The shards that each unit of a round changes atomically.
 const UNITS: [&[usize]; 7] = [&[0], &[3], &[0, 2], &[2], &[1, 3], &[0, 1, 2, 3], &[1]];
 
 fn lane_of(shard: usize) -> usize {
     shard * LANES / SHARDS
 }
 
-/// What each shard has: the numbers of the units that have changed it, of all rounds.
+/// The contents of each shard: the numbers of the units that have changed it, of all rounds.
 struct Replica {
     gate: Gate,
     shards: Vec<Mutex<Vec<usize>>>,
     round: Mutex<Option<Arc<Lanes>>>,
-    /// How many units are applied, as others are told: exact for whoever has exclusive access.
+    /// The number of applied units as other threads read it: exact under exclusive access.
     applied: Mutex<usize>,
     is_cut: AtomicBool,
 }
 
 impl Replica {
-    /// What a shard has when the first units are applied, and no others.
+    /// The contents of a shard when exactly the first units are applied.
     fn prefix(units: usize, shard: usize) -> Vec<usize> {
         (0..units).filter(|unit| UNITS[unit % UNITS.len()].contains(&shard)).collect()
     }
@@ -97,7 +97,7 @@ fn help(replica: &Replica, worker: usize) {
         let round = replica.round.lock().clone();
         replica.gate.enter(worker);
         if let Some(lanes) = round {
-            // A round that is over has nothing left to run, so its number does not matter.
+            // A finished round has no commands left, so its number does not matter.
             let first_unit = *replica.applied.lock();
             lanes.help(worker % LANES, &mut Applier { replica, first_unit, guard: None });
         }
@@ -106,7 +106,7 @@ fn help(replica: &Replica, worker: usize) {
     }
 }
 
-/// Two shards at one moment: units that change both are in both or in none.
+/// Reads two shards atomically: units that change both are in both or in none.
 fn read(replica: &Replica) {
     let (one, other) = (thread_rng().gen_range(0..SHARDS - 1), SHARDS - 1);
     let (one_data, other_data) = (replica.shards[one].lock(), replica.shards[other].lock());
@@ -115,15 +115,15 @@ fn read(replica: &Replica) {
         all.filter(|unit| [one, other].iter().all(|shard| UNITS[unit % UNITS.len()].contains(shard)))
             .collect()
     };
-    assert_eq!(both(&one_data), both(&other_data), "half a unit is in sight");
+    assert_eq!(both(&one_data), both(&other_data), "part of a unit is visible");
     for (shard, data) in [(one, &one_data), (other, &other_data)] {
         let all = Replica::prefix(ROUNDS * UNITS.len(), shard);
         assert!(all.starts_with(data), "shard {shard} has another order: {:?}", **data);
     }
 }
 
-/// A snapshot, and perhaps a change of the role, with exclusive access: the data are a prefix of the history, exactly as
-/// long as is said.
+/// A snapshot, and possibly a change of the role, with exclusive access: the data are a prefix of the history, of
+/// exactly the recorded length.
 fn take_snapshot(replica: &Replica, worker: usize, promotes: bool) {
     replica.gate.enter(worker);
     let exclusive = replica.gate.close(worker);
@@ -139,7 +139,7 @@ fn take_snapshot(replica: &Replica, worker: usize, promotes: bool) {
 }
 
 #[test]
-fn units_are_whole_and_in_order_and_snapshots_are_of_one_moment() {
+fn units_are_atomic_and_ordered_and_snapshots_consistent() {
     shuttle::check_random(
         || {
             let replica = Arc::new(Replica {

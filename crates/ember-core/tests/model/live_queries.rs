@@ -1,4 +1,4 @@
-//! Live queries under all schedules that the model checker finds: whoever watches ends with the last state, whatever
+//! Live queries under all schedules that the model checker finds: every watcher ends with the last state, whatever
 //! changes, runs, begins and ends at the same time. Runs with
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p emberkv-core --test model live_queries`.
 
@@ -22,7 +22,7 @@ const CHANGES: usize = 3;
 /// Workers that have a connection which may watch.
 const WORKERS: usize = 4;
 
-/// Whether a query is run under the locks of its keys, or takes long: then only its values are taken under them.
+/// Whether a query runs under the locks of its keys, or is slow: then only its values are borrowed under them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effort {
     Short,
@@ -35,7 +35,7 @@ const INCREMENT: DataCommand = Command::new(
     Run::Keys(increment),
 );
 
-/// Answers the sum of its keys.
+/// Returns the sum of its keys.
 const SUM: DataCommand = Command::new(
     Spec { name: "sum", flags: Flags::READONLY, keys: &[KeySpec::from(1, 1, KeyFlags::RO)], ..Spec::DEFAULT },
     Run::Keys(sum),
@@ -63,12 +63,12 @@ fn sum(call: &mut Call<'_, '_>) -> CommandResult {
 /// What the threads share.
 struct World {
     keyspace: Keyspace,
-    /// Queries on their way to their home.
-    letters: Mutex<Vec<Arc<LiveQuery>>>,
-    /// The number of the last moment at which a query was run.
+    /// Queries on their way to their owner.
+    messages: Mutex<Vec<Arc<LiveQuery>>>,
+    /// The number of the last moment at which a query ran.
     moments: Mutex<u64>,
-    /// What each worker's connection was told last: the result, if there was one yet, and the number of its moment.
-    told: Mutex<[(u64, Option<i64>); WORKERS]>,
+    /// The last notification of each worker's connection: the number of its moment, and the result if there was one.
+    delivered: Mutex<[(u64, Option<i64>); WORKERS]>,
 }
 
 /// The only connection of a worker.
@@ -82,30 +82,30 @@ impl World {
     fn new() -> Arc<World> {
         let options = KeyspaceOptions { databases: 1, ..KeyspaceOptions::default() };
         let keyspace = Keyspace::new(&options).unwrap();
-        let (letters, told) = (Mutex::new(Vec::new()), Mutex::new([(0, None); WORKERS]));
-        Arc::new(World { keyspace, letters, moments: Mutex::new(0), told })
+        let (messages, delivered) = (Mutex::new(Vec::new()), Mutex::new([(0, None); WORKERS]));
+        Arc::new(World { keyspace, messages, moments: Mutex::new(0), delivered })
     }
 
-    /// The number of this moment, which is later than all before it. The locks of the query's keys are held.
+    /// The number of this moment, which is higher than all earlier ones. The locks of the query's keys are held.
     fn moment(&self) -> u64 {
         let mut moments = self.moments.lock();
         *moments += 1;
         *moments
     }
 
-    /// What a worker's connection was told last.
-    fn told(&self, worker: usize) -> Option<i64> {
-        self.told.lock()[worker].1
+    /// The result of the last notification of a worker's connection.
+    fn delivered(&self, worker: usize) -> Option<i64> {
+        self.delivered.lock()[worker].1
     }
 
-    /// Tells those who watch a query, but for who knows a later moment.
-    fn tell(&self, query: &LiveQuery, moment: u64, result: i64) {
-        let mut told = self.told.lock();
+    /// Notifies the watchers of a query, except those that have seen a later moment.
+    fn notify(&self, query: &LiveQuery, moment: u64, result: i64) {
+        let mut delivered = self.delivered.lock();
         let watches =
             |worker: &usize| query.with_audience(|audience| audience.receivers_of(*worker).count()) > 0;
         for worker in (0..WORKERS).filter(watches) {
-            if told[worker].0 <= moment {
-                told[worker] = (moment, Some(result));
+            if delivered[worker].0 <= moment {
+                delivered[worker] = (moment, Some(result));
             }
         }
     }
@@ -121,7 +121,7 @@ impl World {
         let access = Access::of(&INCREMENT.spec);
         dispatch::run(&INCREMENT, access, None, &mut context, batch.command(0), &mut reply).unwrap();
         guards.release(&self.keyspace, &mut turn);
-        self.letters.lock().append(&mut turn.notices.queries);
+        self.messages.lock().append(&mut turn.notices.queries);
     }
 
     /// Runs the query; `act` is called with its result while the locks are held.
@@ -137,7 +137,7 @@ impl World {
         let (keyspace, database, waiting) = (&self.keyspace, 0, Waiting::Never);
         let mut context = Context { keyspace, guards: &mut guards, turn: &mut turn, database, waiting };
         let mut reply = Reply::new(Protocol::Resp2);
-        let bring = |_: &mut Context<'_, '_>| unreachable!("no value is away");
+        let bring = |_: &mut Context<'_, '_>| unreachable!("no value is cold");
         live::evaluate(&SUM, &mut context, args, &mut reply, at_moment, bring).unwrap();
         let text = String::from_utf8(reply.to_vec()).unwrap();
         let result = text[1..].trim_end().parse().unwrap();
@@ -147,7 +147,7 @@ impl World {
         returned
     }
 
-    /// Begins to watch as worker `worker`. If that takes long it is told at the query's home.
+    /// Begins to watch as worker `worker`. If the evaluation is slow, the owner notifies the connection.
     fn open(&self, call: &OwnedBatch, worker: usize, effort: Effort) -> Arc<LiveQuery> {
         let query = self.evaluate(
             call,
@@ -167,7 +167,7 @@ impl World {
                     let is_known = is_new || audience.known() == hash;
                     audience.set_known(hash.filter(|_| is_known));
                 });
-                self.told.lock()[worker] = (self.moment(), (effort == Effort::Short).then_some(result));
+                self.delivered.lock()[worker] = (self.moment(), (effort == Effort::Short).then_some(result));
                 if effort == Effort::Long {
                     query.mark();
                 }
@@ -175,7 +175,7 @@ impl World {
             },
         );
         if effort == Effort::Long {
-            self.letters.lock().push(Arc::clone(&query));
+            self.messages.lock().push(Arc::clone(&query));
         }
         query
     }
@@ -196,29 +196,30 @@ impl World {
         );
     }
 
-    /// What the home does with one letter.
+    /// The owner handles one message.
     fn renew(&self, call: &OwnedBatch, query: &Arc<LiveQuery>, effort: Effort) {
         if !query.is_marked() || query.with_audience(|audience| audience.is_empty()) {
             return;
         }
         if effort == Effort::Short {
-            let note = |_: &mut Keys<'_, '_>, result| {
-                self.note(query, result, true).then(|| (self.moment(), result))
+            let record = |_: &mut Keys<'_, '_>, result| {
+                self.record(query, result, true).then(|| (self.moment(), result))
             };
-            let news = self.evaluate(call, || query.unmark(), note);
-            news.into_iter().for_each(|(moment, result)| self.tell(query, moment, result));
+            let new_states = self.evaluate(call, || query.unmark(), record);
+            new_states.into_iter().for_each(|(moment, result)| self.notify(query, moment, result));
             return;
         }
-        // The keys lend their values at this moment; what is found is noted later.
+        // The keys lend their values at this moment; the result is recorded later.
         let (moment, result) = self.evaluate(call, || query.unmark(), |_, result| (self.moment(), result));
         thread::yield_now();
-        if self.evaluate(call, || (), |_, _| self.note(query, result, !query.is_marked())) {
-            self.tell(query, moment, result);
+        if self.evaluate(call, || (), |_, _| self.record(query, result, !query.is_marked())) {
+            self.notify(query, moment, result);
         }
     }
 
-    /// Notes a result, under the locks of the keys; `is_last` says that none has changed since. Whether it is news.
-    fn note(&self, query: &LiveQuery, result: i64, is_last: bool) -> bool {
+    /// Records a result, under the locks of the keys; `is_last` says that none has changed since. Returns whether it is
+    /// new.
+    fn record(&self, query: &LiveQuery, result: i64, is_last: bool) -> bool {
         query.with_audience(|audience| {
             let hash = u128::from(result.unsigned_abs());
             if audience.is_empty() || audience.known() == Some(hash) {
@@ -229,10 +230,10 @@ impl World {
         })
     }
 
-    /// What the home does in one turn.
-    fn take_letters(&self, effort: Effort) {
-        let letters = std::mem::take(&mut *self.letters.lock());
-        letters.iter().for_each(|query| self.renew(&call(), query, effort));
+    /// The owner's work of one turn.
+    fn handle_messages(&self, effort: Effort) {
+        let messages = std::mem::take(&mut *self.messages.lock());
+        messages.iter().for_each(|query| self.renew(&call(), query, effort));
     }
 }
 
@@ -242,8 +243,8 @@ fn call() -> OwnedBatch {
     call
 }
 
-/// Runs writers, one who begins to watch while another one leaves, and the home, all at the same time.
-fn the_last_state_is_told(effort: Effort) {
+/// Runs writers, a connection that begins to watch while another one stops, and the owner, all at the same time.
+fn check_last_state(effort: Effort) {
     shuttle::check_random(
         move || {
             let world = World::new();
@@ -252,7 +253,7 @@ fn the_last_state_is_told(effort: Effort) {
                 let world = Arc::clone(&world);
                 thread::spawn(move || (0..CHANGES).for_each(|_| world.change(key)))
             });
-            // Somebody else begins to watch, and one who watches leaves.
+            // Another connection begins to watch, and a watching one stops.
             let others = {
                 let (world, first) = (Arc::clone(&world), Arc::clone(&first));
                 thread::spawn(move || {
@@ -265,7 +266,7 @@ fn the_last_state_is_told(effort: Effort) {
                 let world = Arc::clone(&world);
                 thread::spawn(move || {
                     for _ in 0..4 {
-                        world.take_letters(effort);
+                        world.handle_messages(effort);
                         thread::yield_now();
                     }
                 })
@@ -273,30 +274,30 @@ fn the_last_state_is_told(effort: Effort) {
             writers.into_iter().for_each(|writer| writer.join().unwrap());
             let second = others.join().unwrap();
             home.join().unwrap();
-            world.take_letters(effort);
-            assert!(!second.is_marked(), "no mark is left behind");
-            assert_eq!(world.told(2), Some((KEYS.len() * CHANGES) as i64));
+            world.handle_messages(effort);
+            assert!(!second.is_marked(), "no mark is left");
+            assert_eq!(world.delivered(2), Some((KEYS.len() * CHANGES) as i64));
             world.close(&call(), &second, 2);
             let is_observed =
                 |key: &&[u8]| world.keyspace.lock(world.keyspace.hash(key).shard()).observers().is_some();
-            assert!(!KEYS.iter().any(is_observed), "the last one who leaves takes the query along");
+            assert!(!KEYS.iter().any(is_observed), "the last watcher removes the query");
         },
         SCHEDULES,
     );
 }
 
 #[test]
-fn the_last_state_is_told_whatever_happens_at_the_same_time() {
-    the_last_state_is_told(Effort::Short);
+fn the_last_state_is_delivered_under_concurrent_changes() {
+    check_last_state(Effort::Short);
 }
 
 #[test]
-fn the_last_state_is_told_where_first_looks_take_long() {
-    the_last_state_is_told(Effort::Long);
+fn the_last_state_is_delivered_when_first_evaluations_are_slow() {
+    check_last_state(Effort::Long);
 }
 
 #[test]
-fn who_watches_nothing_any_more_leaves_nothing_behind_during_a_long_first_look() {
+fn unwatching_during_a_slow_first_evaluation_leaves_no_state() {
     shuttle::check_random(
         || {
             let world = World::new();
@@ -313,13 +314,13 @@ fn who_watches_nothing_any_more_leaves_nothing_behind_during_a_long_first_look()
                 thread::spawn(move || world.change(KEYS[0]))
             };
             for _ in 0..3 {
-                world.take_letters(Effort::Long);
+                world.handle_messages(Effort::Long);
                 thread::yield_now();
             }
             let query = watching.join().unwrap();
             writing.join().unwrap();
-            world.take_letters(Effort::Long);
-            assert_eq!(world.told(3), Some(1), "who has come back is told");
+            world.handle_messages(Effort::Long);
+            assert_eq!(world.delivered(3), Some(1), "a returning watcher is notified");
             world.close(&call(), &query, 3);
             let is_observed =
                 |key: &&[u8]| world.keyspace.lock(world.keyspace.hash(key).shard()).observers().is_some();

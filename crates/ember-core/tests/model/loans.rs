@@ -1,5 +1,5 @@
-//! Calls that run on what their keys lend them, beside others that change those keys, under a model checker: nothing half
-//! done in sight, no change lost, nothing freed that is still read. Runs with
+//! Calls on borrowed values, while other calls change their keys, under a model checker: no partial effect is visible,
+//! no change is lost, and no value is freed while it is read. Runs with
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p emberkv-core --test model loans`.
 
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ use crate::locks::keyspace;
 
 const SCHEDULES: usize = 2000;
 
-/// The words of a call; `key:` and a number stand for the key that is in the shard of this number.
+/// The words of a call; `key:` and a number stand for the key in the shard of this number.
 type Words = &'static [&'static str];
 
 fn find(name: &str) -> &'static DataCommand {
@@ -27,8 +27,8 @@ fn find(name: &str) -> &'static DataCommand {
     all.find(|command| command.spec.name == name).unwrap()
 }
 
-/// Makes calls as a worker does: what takes more than no step at all runs on a loan, without locks, and again under them
-/// when a key has changed meanwhile.
+/// Runs calls as a worker does: calls that need any step run on borrowed values, without locks, and again under the
+/// locks when a key has changed meanwhile.
 struct Worker {
     keyspace: Arc<Keyspace>,
     keys: Arc<Vec<Vec<u8>>>,
@@ -85,14 +85,14 @@ impl Worker {
 /// The calls of a thread.
 type Script = &'static [Words];
 
-/// What is seen of a run: the replies of each script, then those of the calls that look at the end.
+/// The visible results of a run: the replies of each script, then those of the calls that read the end state.
 type Outcome = Vec<Vec<String>>;
 
 fn run(worker: &mut Worker, script: Script) -> Vec<String> {
     script.iter().map(|words| worker.run(words)).collect()
 }
 
-/// All orders in which calls of scripts of these lengths can be made one after the other, as numbers of scripts.
+/// All orders in which calls of scripts of these lengths can be run in sequence, as numbers of scripts.
 fn orders(lengths: &[usize]) -> Vec<Vec<usize>> {
     if lengths.iter().all(|&length| length == 0) {
         return vec![Vec::new()];
@@ -106,7 +106,7 @@ fn orders(lengths: &[usize]) -> Vec<Vec<usize>> {
     all
 }
 
-/// What is seen when the calls are made one after the other, in each order.
+/// The results when the calls run in sequence, in each order.
 fn outcomes_in_turn(first: Script, scripts: &'static [Script], last: Script) -> BTreeSet<Outcome> {
     let outcomes = Arc::new(Mutex::new(BTreeSet::new()));
     let found = Arc::clone(&outcomes);
@@ -130,11 +130,11 @@ fn outcomes_in_turn(first: Script, scripts: &'static [Script], last: Script) -> 
     std::mem::take(&mut *outcomes.lock().unwrap())
 }
 
-/// Runs `first`, then each script in a thread of its own under many schedules, then `last`: what is seen must be what some
-/// order of the calls gives.
+/// Runs `first`, then each script in a separate thread under many schedules, then `last`: the results must be those of
+/// some order of the calls.
 fn check(first: Script, scripts: &'static [Script], last: Script) {
     let possible = outcomes_in_turn(first, scripts, last);
-    assert!(possible.len() > 1, "the order of the calls is seen");
+    assert!(possible.len() > 1, "the results depend on the order of the calls");
     shuttle::check_random(
         move || {
             let (keyspace, keys) = keyspace();
@@ -159,7 +159,7 @@ fn check(first: Script, scripts: &'static [Script], last: Script) {
 }
 
 #[test]
-fn a_member_that_is_moved_is_always_in_one_of_the_sets() {
+fn a_moved_member_is_always_in_exactly_one_set() {
     check(
         &[&["sadd", "key:0", "a", "b", "c"], &["sadd", "key:1", "d"]],
         &[
@@ -172,7 +172,7 @@ fn a_member_that_is_moved_is_always_in_one_of_the_sets() {
 }
 
 #[test]
-fn what_two_store_at_one_key_is_what_they_store_one_after_the_other() {
+fn two_concurrent_stores_at_one_key_equal_two_in_sequence() {
     check(
         &[&["sadd", "key:0", "a", "b"], &["sadd", "key:1", "a"]],
         &[
@@ -185,7 +185,7 @@ fn what_two_store_at_one_key_is_what_they_store_one_after_the_other() {
 }
 
 #[test]
-fn keys_of_one_shard_are_lent_together() {
+fn keys_of_one_shard_are_borrowed_together() {
     check(
         &[&["zadd", "key:1", "1", "a", "2", "b"]],
         &[

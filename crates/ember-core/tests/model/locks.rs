@@ -1,5 +1,5 @@
-//! The locking of shards under a model checker, which tries many schedules of a few threads: no deadlock, no lost
-//! update, nothing half done in sight. Runs with
+//! The locks of shards under a model checker, which tries many schedules of a few threads: no deadlock, no lost update,
+//! no visible partial change. Runs with
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p emberkv-core --test model locks`.
 
 use std::sync::Arc;
@@ -23,13 +23,13 @@ const INCREMENT: DataCommand = Command::new(
     Run::Keys(increment_all),
 );
 
-/// Adds one to all keys at one moment.
+/// Adds one to all keys atomically.
 const INCREMENT_ALL: DataCommand = Command::new(
     Spec { name: "increment-all", keys: &[KeySpec::from(1, 1, KeyFlags::RW)], ..Spec::DEFAULT },
     Run::Keys(increment_all),
 );
 
-/// Fails unless all keys have the same number at one moment.
+/// Fails unless all keys have the same number at the same time.
 const EQUAL: DataCommand = Command::new(
     Spec { name: "equal", keys: &[KeySpec::from(1, 1, KeyFlags::RO)], ..Spec::DEFAULT },
     Run::Keys(equal),
@@ -53,7 +53,7 @@ fn increment_all(call: &mut Call<'_, '_>) -> CommandResult {
 
 fn equal(call: &mut Call<'_, '_>) -> CommandResult {
     let numbers: Vec<i64> = (1..call.args.len()).map(|arg| number(call, arg)).collect();
-    assert!(numbers.windows(2).all(|pair| pair[0] == pair[1]), "half a change is in sight: {numbers:?}");
+    assert!(numbers.windows(2).all(|pair| pair[0] == pair[1]), "part of a change is visible: {numbers:?}");
     Ok(())
 }
 
@@ -99,7 +99,7 @@ fn read(keyspace: &Keyspace, database: usize, key: &[u8]) -> i64 {
 
 type Pipeline = &'static [(&'static DataCommand, &'static [usize])];
 
-/// Runs each pipeline in a thread of its own under many schedules, then `check`.
+/// Runs each pipeline in a separate thread under many schedules, then `check`.
 fn check(pipelines: &'static [Pipeline], check: fn(&Keyspace, &[Vec<u8>])) {
     shuttle::check_random(
         move || {
@@ -136,7 +136,7 @@ fn single_key_commands_lose_no_update() {
 }
 
 #[test]
-fn commands_on_several_keys_in_any_order_neither_deadlock_nor_show_halves() {
+fn multi_key_commands_neither_deadlock_nor_show_partial_effects() {
     check(
         &[
             &[(&INCREMENT_ALL, &[0, 1, 2]), (&EQUAL, &[2, 0])],
@@ -148,7 +148,7 @@ fn commands_on_several_keys_in_any_order_neither_deadlock_nor_show_halves() {
 }
 
 #[test]
-fn locks_kept_through_a_pipeline_are_no_obstacle() {
+fn locks_kept_through_a_pipeline_do_not_deadlock() {
     check(
         &[
             &[(&INCREMENT, &[3]), (&INCREMENT_ALL, &[0, 3]), (&INCREMENT, &[0])],
@@ -163,7 +163,7 @@ fn locks_kept_through_a_pipeline_are_no_obstacle() {
 }
 
 #[test]
-fn exchanging_databases_happens_at_one_moment() {
+fn swapdb_is_atomic() {
     shuttle::check_random(
         || {
             let (keyspace, keys) = keyspace();

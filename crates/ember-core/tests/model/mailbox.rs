@@ -1,5 +1,5 @@
-//! Workers that forward commands to each other, under a model checker: every request is answered, whatever the schedule;
-//! a lost wake-up would show as a deadlock. Runs with
+//! Workers that forward commands to each other, under a model checker: every request is answered in every schedule; a
+//! lost wake-up would show as a deadlock. Runs with
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p emberkv-core --test model mailbox`.
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ enum Message {
     Answer,
 }
 
-/// A worker as others see it: its mailbox, and what stands for the system's event that ends its waiting.
+/// A worker as seen by others: its mailbox, and a stand-in for the system's event that wakes it.
 struct Worker {
     mailbox: Mailbox<Message>,
     is_rung: Mutex<bool>,
@@ -49,7 +49,7 @@ impl Worker {
     }
 }
 
-/// Sends `REQUESTS` requests to every other worker and answers theirs; ends when it has all answers and has answered all.
+/// Sends `REQUESTS` requests to every other worker and answers theirs; ends when it has received and sent all answers.
 fn run(workers: &[Worker], index: usize) {
     let others = workers.len() - 1;
     let (mut asked, mut answers, mut answered) = (0, 0, 0);

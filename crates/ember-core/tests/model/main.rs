@@ -1,4 +1,4 @@
-//! Models of what threads share, explored by schedules: built with `--cfg shuttle`, else empty.
+//! Models of state that threads share, explored by schedules: built with `--cfg shuttle`, else empty.
 
 #![cfg(shuttle)]
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]

@@ -1,5 +1,5 @@
-//! Vector sets and indexes whose links and lists are made by threads beside the calls that change them, under a model
-//! checker: what was answered is found, what was removed is not, no slot is given back that is in use. Runs with
+//! Vector sets and indexes whose links and lists are built by threads while calls change them, under a model checker:
+//! acknowledged elements are found, removed ones are not, and no used slot is freed. Runs with
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p emberkv-core --test model vectors`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,14 +18,14 @@ use crate::locks::keyspace;
 const SCHEDULES: usize = 1000;
 const KEY: &[u8] = b"key";
 
-/// So many that an index of that many elements is not searched by looking at all of them.
+/// So high that an index of this test is not searched exactly.
 const DIM: usize = 1024;
 
-/// Elements that are there before threads begin, and calls of each thread that changes them.
+/// Elements that exist before threads begin, and calls of each thread that changes them.
 const FIRST: usize = 90;
 const CALLS: usize = 4;
 
-/// A thread that makes calls.
+/// A thread that runs calls.
 fn caller(keyspace: &Arc<Keyspace>) -> Local {
     let mut turn = Turn::new(0, 1);
     turn.settings.links_vectors_later = true;
@@ -45,18 +45,18 @@ fn add(local: &mut Local, name: &str, number: usize) {
     assert_eq!(reply[0], b':', "{}", reply.escape_ascii());
 }
 
-/// All elements that a search finds.
+/// All elements that a search returns.
 fn found(local: &mut Local) -> BTreeSet<String> {
     let reply = local.run(&[b"VECTOR.SEARCH", KEY, b"FP32", &vector(7), b"K", b"1000"]);
     let reply = String::from_utf8(reply).unwrap();
     assert!(reply.starts_with('*'), "{reply}");
     let names: Vec<String> = reply.lines().filter(|line| line.starts_with('e')).map(str::to_owned).collect();
     let set: BTreeSet<String> = names.iter().cloned().collect();
-    assert_eq!(set.len(), names.len(), "nothing is found twice");
+    assert_eq!(set.len(), names.len(), "no element is found twice");
     set
 }
 
-/// Links, mends graphs and makes lists as the threads of a server do, once for each thing that there is.
+/// Links, repairs graphs and builds lists as the threads of a server do, once for each pending task.
 fn link(keyspace: &Keyspace, turns: usize) {
     let mut training = None;
     for _ in 0..turns {
@@ -76,35 +76,35 @@ fn link(keyspace: &Keyspace, turns: usize) {
     }
 }
 
-/// What is known of an element: how many calls on it have begun and ended, and the number of its vector after the last.
+/// The record of an element: how many calls on it have begun and ended, and the number of its vector after the last.
 type Book = BTreeMap<String, (usize, Option<usize>)>;
 
-/// Notes that a call on an element begins, or ends with this vector or none.
-fn note(book: &Mutex<Book>, name: &str, ended: Option<Option<usize>>) {
+/// Records that a call on an element begins, or ends with this vector or none.
+fn record(book: &Mutex<Book>, name: &str, ended: Option<Option<usize>>) {
     let mut book = book.lock().unwrap();
     let (moments, number) = book.entry(name.to_owned()).or_default();
     *moments += 1;
     *number = ended.unwrap_or(*number);
 }
 
-/// Adds, replaces and removes elements that no other thread does.
+/// Adds, replaces and removes elements that only this thread changes.
 fn change(keyspace: &Arc<Keyspace>, book: &Mutex<Book>, thread: usize) {
     let mut local = caller(keyspace);
     for call in 0..CALLS {
         let number = thread_rng().gen_range(0..FIRST / 2) * 2 + thread;
         let name = if call == 1 { format!("e{}", FIRST + thread) } else { format!("e{number}") };
         let removes = call != 1 && thread_rng().gen_range(0..2) == 0;
-        note(book, &name, None);
+        record(book, &name, None);
         if removes {
             local.run(&[b"VECTOR.DEL", KEY, name.as_bytes()]);
         } else {
             add(&mut local, &name, number + call);
         }
-        note(book, &name, Some((!removes).then_some(number + call)));
+        record(book, &name, Some((!removes).then_some(number + call)));
     }
 }
 
-/// Searches, and looks whether what no call has changed meanwhile is found if it is there.
+/// Searches, and checks that elements that no call has changed meanwhile are found if they exist.
 fn search(keyspace: &Arc<Keyspace>, book: &Mutex<Book>) {
     let mut local = caller(keyspace);
     for _ in 0..3 {
@@ -131,7 +131,7 @@ fn check(kind: &'static str) {
             let name = format!("e{number}");
             add(&mut local, &name, number);
             if number == FIRST / 2 {
-                // Some are linked, and too few for lists.
+                // Some are linked, but too few for lists.
                 link(&keyspace, FIRST);
             }
             book.lock().unwrap().insert(name, (0, Some(number)));
@@ -152,14 +152,15 @@ fn check(kind: &'static str) {
         let book = book.lock().unwrap();
         let there = book.iter().filter(|(_, (_, number))| number.is_some()).map(|(name, _)| name.clone());
         let there: BTreeSet<String> = there.collect();
-        assert_eq!(found(&mut local), there, "what was answered is found");
+        assert_eq!(found(&mut local), there, "acknowledged elements are found");
         link(&keyspace, 64);
         keyspace.check_invariants();
         assert_eq!(found(&mut local), there, "and when all is linked, too");
         let info = String::from_utf8(local.run(&[b"VECTOR.INFO", KEY])).unwrap();
         assert!(info.contains("pending\r\n:0\r\n"), "{info}");
         if info.contains("IVF") {
-            // Each vector is in the list whose centre is nearest: a search of one list finds what is as near as itself.
+            // Each vector is in the list with the nearest centroid: a search of one list finds a vector as near as
+            // itself.
             for number in book.values().filter_map(|(_, number)| *number) {
                 let query = vector(number);
                 let mut words = vec![&b"VECTOR.SEARCH"[..], KEY, b"FP32", &query];
@@ -173,11 +174,11 @@ fn check(kind: &'static str) {
 }
 
 #[test]
-fn graphs_are_mended_beside_calls() {
+fn graphs_are_repaired_during_calls() {
     check("TYPE HNSW M 4 EF_CONSTRUCTION 20");
 }
 
 #[test]
-fn lists_are_made_beside_calls() {
+fn lists_are_built_during_calls() {
     check("TYPE IVF NLIST 2 NPROBE 2");
 }

@@ -1,5 +1,5 @@
-//! A client that is disconnected while it waits, under all schedules that the model checker finds: no element that is pushed
-//! after the decision is taken for the client, and no element is lost. Runs with
+//! A client that is disconnected while it waits, under all schedules that the model checker finds: no element that is
+//! pushed after the decision is taken for the client, and no element is lost. Runs with
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p emberkv-core --test model waiters`.
 
 use std::sync::Arc;
@@ -37,7 +37,7 @@ struct World {
 }
 
 impl World {
-    /// What the client's worker does with a call that takes an element: takes one, or waits for one.
+    /// The client's worker runs a call that takes an element, or waits for one.
     fn pop(&self) -> Option<Arc<Waiter>> {
         let mut shard = self.shard.lock();
         if let Some(element) = shard.elements.pop() {
@@ -52,7 +52,7 @@ impl World {
         Some(waiter)
     }
 
-    /// What any worker does that pushes an element: it serves the first waiter afterwards, under the lock again.
+    /// Any worker that pushes an element: it serves the first waiter afterwards, under the lock again.
     fn push(&self, element: u32) {
         let mut notices = Notices::default();
         {
@@ -72,7 +72,8 @@ impl World {
                 shard.observers.dequeue(DATABASE, KEY, &waiter);
                 continue;
             }
-            // The client's worker, or who disconnects the client, may come in between: neither takes the shard's lock.
+            // The client's worker, or the thread that disconnects the client, may run in between: neither takes the
+            // shard's lock.
             thread::yield_now();
             let Some(element) = shard.elements.pop() else {
                 waiter.unclaim();
@@ -84,7 +85,7 @@ impl World {
         }
     }
 
-    /// What the client's worker does with a client that is ended: whether a reply is on its way, which it waits for.
+    /// The client's worker closes an ended client; returns whether a reply is on its way, for which it waits.
     fn close(&self, waiter: Option<Arc<Waiter>>) -> bool {
         let Some(waiter) = waiter else { return false };
         while !waiter.is_over() {
@@ -97,7 +98,7 @@ impl World {
 }
 
 #[test]
-fn what_is_pushed_after_a_client_is_ended_stays_in_the_list() {
+fn elements_pushed_after_a_client_is_disconnected_stay_in_the_list() {
     shuttle::check_random(
         || {
             let world = Arc::new(World::default());
@@ -109,7 +110,7 @@ fn what_is_pushed_after_a_client_is_ended_stays_in_the_list() {
                 let world = Arc::clone(&world);
                 thread::spawn(move || world.serve())
             };
-            // Whatever the client does: it is ended, and then an element is pushed.
+            // Whatever the client does, it is ended, and then an element is pushed.
             world.slot.end();
             world.push(7);
             let waiter = client.join().unwrap();
@@ -119,16 +120,16 @@ fn what_is_pushed_after_a_client_is_ended_stays_in_the_list() {
             let replies = world.replies.lock().clone();
             let elements = world.shard.lock().elements.clone();
             assert_eq!(replies.len() + elements.len(), 1, "the element is delivered or in the list");
-            // A call that came so late that it found the element took it at once; one that waited did not get it.
+            // A call that began after the push took the element at once; one that waited did not get it.
             assert!(!waits || (!is_served && elements == [7]), "{waits} {is_served} {elements:?}");
-            assert!(world.shard.lock().observers.is_empty(), "no waiter is left behind");
+            assert!(world.shard.lock().observers.is_empty(), "no waiter is left");
         },
         SCHEDULES,
     );
 }
 
 #[test]
-fn a_client_that_is_ended_while_it_is_served_has_a_reply_or_nothing() {
+fn a_client_disconnected_while_served_gets_a_whole_reply_or_none() {
     shuttle::check_random(
         || {
             let world = Arc::new(World::default());
@@ -142,7 +143,7 @@ fn a_client_that_is_ended_while_it_is_served_has_a_reply_or_nothing() {
                 thread::spawn(move || world.slot.end())
             };
             ending.join().unwrap();
-            // The worker of the client learns of the decision, and waits for a reply that is on its way.
+            // The client's worker receives the decision, and waits for a reply that is on its way.
             let is_served = world.close(waiter);
             pushes.into_iter().for_each(|push| push.join().unwrap());
             let replies = world.replies.lock().len();

@@ -1,4 +1,4 @@
-//! Live queries in a browser: the page that `docs/live-queries.md` shows, and what a browser does by itself.
+//! Live queries in a browser: the page that `docs/live-queries.md` shows, and the browser's reconnection.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -11,10 +11,10 @@ use ember_peers::clients_directory;
 use ember_testkit::{RawClient, Server, code_blocks, find_ember_server, http_exchange};
 use serde_json::{Value as Json, json};
 
-/// Name and password of the user of the page's server, as a field of a head says them: `web:pass-word`.
+/// Name and password of the user of the page's server, as in a header field: `web:pass-word`.
 const AUTHORIZATION: &str = "Basic d2ViOnBhc3Mtd29yZA==";
 
-/// How many tickets were asked for.
+/// The number of requested tickets.
 static TICKETS: AtomicUsize = AtomicUsize::new(0);
 
 fn start(mode: &str, arguments: &[&str]) -> Server {
@@ -64,7 +64,7 @@ fn answer(mut stream: TcpStream, page: &str, ember: SocketAddr) {
     let _ = reader.read_to_end(&mut Vec::new());
 }
 
-/// Ends all streams, as a proxy or a bad line would.
+/// Closes all streams, as a proxy or a bad connection would.
 fn kill_streams(client: &mut RawClient) -> usize {
     let list = client.run("CLIENT LIST").text();
     let streams = list.lines().filter(|line| line.contains("name=http-watch"));
@@ -75,7 +75,7 @@ fn kill_streams(client: &mut RawClient) -> usize {
 }
 
 #[test]
-fn a_page_shows_what_is_watched_as_the_document_says() {
+fn a_page_shows_watched_states_as_documented() {
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/live-queries.md");
     let blocks = code_blocks(&std::fs::read_to_string(document).unwrap());
     let shown = &blocks.iter().find(|block| block.language == "html").unwrap().text;
@@ -97,7 +97,7 @@ fn a_page_shows_what_is_watched_as_the_document_says() {
             client.run("INCR price");
             browser.wait_for_text("output", &price.to_string());
         }
-        // A connection that is lost is made again, with another ticket.
+        // A lost connection is reopened, with another ticket.
         let tickets = TICKETS.load(Ordering::SeqCst);
         assert_eq!(kill_streams(&mut client), 1);
         client.run("SET price 30");
@@ -111,7 +111,7 @@ fn a_page_shows_what_is_watched_as_the_document_says() {
 }
 
 #[test]
-fn a_browser_goes_on_behind_the_last_state_by_itself() {
+fn a_browser_resumes_after_the_last_state_automatically() {
     let server = start("yes", &[]);
     let mut client = server.client();
     client.run("MSET a 1 b 1");
@@ -128,14 +128,14 @@ fn a_browser_goes_on_behind_the_last_state_by_itself() {
          window.ended = new Promise((resolve) => {{
              source.onerror = () => {{ if (source.readyState === 2) resolve('closed'); }}; }});"
     );
-    // The page's origin is not listed: the browser gets nothing.
+    // The page's origin is not listed: the browser receives nothing.
     browser.run(&begin);
     assert_eq!(browser.run("return window.ended"), "closed");
     assert_eq!(browser.run("return window.states"), json!([]));
     client.run(&format!("CONFIG SET http-watch-origins http://{place}"));
     browser.run(&begin);
     browser.wait_for("window.states.length === 2");
-    // What changes while it is away is told, and nothing else.
+    // Only the changes during the disconnection are sent.
     assert_eq!(kill_streams(&mut client), 1);
     client.run("SET b 2");
     browser.wait_for("window.opened === 2 && window.states.length === 3");

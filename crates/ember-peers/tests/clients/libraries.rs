@@ -35,7 +35,7 @@ fn vector_sets_work_with_redis_py() {
 }
 
 #[test]
-fn a_question_finds_what_is_meant_as_the_page_of_vectors_shows() {
+fn a_query_finds_texts_of_similar_meaning_as_documented() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/vectors.md");
     let page = std::fs::read_to_string(page).unwrap();
     let program = clients_directory().join("python/semantic.py");
@@ -80,7 +80,7 @@ fn jedis_works() {
 }
 
 #[test]
-fn live_queries_work_as_their_page_shows() {
+fn live_queries_work_as_documented() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/live-queries.md");
     let blocks = code_blocks(&std::fs::read_to_string(page).unwrap());
     for (language, program) in
@@ -88,7 +88,7 @@ fn live_queries_work_as_their_page_shows() {
     {
         let shown = blocks.iter().find(|block| block.language == language).unwrap();
         let program = std::fs::read_to_string(clients_directory().join(program)).unwrap();
-        // The tabs of Go are spaces there.
+        // The tabs of Go are spaces in the document.
         assert_eq!(
             shown.text.trim_end(),
             program.replace('\t', "    ").trim_end(),

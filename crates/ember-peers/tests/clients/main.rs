@@ -1,4 +1,4 @@
-//! ember under real clients: libraries of five languages, job frameworks, the dashboard and live queries in a browser.
+//! ember with real clients: libraries of five languages, job frameworks, the dashboard and live queries in a browser.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 

@@ -54,11 +54,11 @@ fn smoke(mut connection: Connection) {
     assert!(connection.get::<_, Vec<u8>>("large").unwrap() == large);
 }
 
-/// How long a state may take.
+/// The longest wait for a state.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
-fn redis_rs_is_sent_the_states_of_live_queries() {
+fn redis_rs_receives_states_of_live_queries() {
     for mode in [Mode::Concurrent, Mode::Sharded] {
         let server = start_ember(mode);
         let open = |protocol: &str| {

@@ -1,13 +1,13 @@
-//! The same random rules make the same users in ember as in redis-server: what they may do, and what is said of rules that
-//! are wrong.
+//! The same random rules create the same users in ember as in redis-server: the same rights, and the same errors for
+//! wrong rules.
 //!
-//! `PEERS_SEED` changes the seed. 7.0.15 describes the rules about commands otherwise than 7.2, and says "This user" where 7.2
-//! names it; both are taken out of what is compared.
+//! `PEERS_SEED` changes the seed. 7.0.15 describes rules about commands differently from 7.2, and says "This user"
+//! where 7.2 names the user; both are excluded from the comparison.
 
 use ember_peers::{Mode, start_ember, start_redis};
 use ember_testkit::{Random, RawClient, Value, render};
 
-/// Changes of rules; after each, some calls are tried.
+/// Changes of rules; some calls are tried after each.
 const CHANGES: usize = 1500;
 
 const CALLS_TRIED: usize = 12;
@@ -157,12 +157,12 @@ fn rules(random: &mut Random) -> Vec<String> {
     (0..=random.below(5)).map(|_| one(random)).collect()
 }
 
-/// What is compared of a reply.
+/// The compared part of a reply.
 fn compared(reply: &Value) -> String {
     render(reply).replace("This user has", "User alice has")
 }
 
-/// What ACL LIST says of the user, without its rules about commands.
+/// The line of ACL LIST for the user, without its rules about commands.
 fn described(client: &mut RawClient) -> Option<String> {
     let list = client.run("ACL LIST");
     let mut lines = list.elements().unwrap().iter().map(Value::text);
@@ -171,7 +171,7 @@ fn described(client: &mut RawClient) -> Option<String> {
 }
 
 #[test]
-fn random_rules_make_the_same_users() {
+fn random_rules_create_the_same_users_as_in_redis() {
     let seed = std::env::var("PEERS_SEED").map_or(SEED, |seed| seed.parse().unwrap());
     let mut random = Random::new(seed);
     let (redis_server, ember_server) = (start_redis(), start_ember(Mode::Concurrent));

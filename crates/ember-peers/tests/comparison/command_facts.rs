@@ -1,4 +1,4 @@
-//! What COMMAND INFO and COMMAND DOCS say of each command of ember is what redis-server says of it.
+//! COMMAND INFO and COMMAND DOCS of each command of ember equal those of redis-server.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ const INFO_FACTS: [&str; 9] =
 const DOCS_FACTS: [&str; 6] = ["since", "group", "doc_flags", "deprecated_since", "replaced_by", "arguments"];
 
 #[test]
-fn command_info_says_what_redis_says() {
+fn command_info_equals_that_of_redis() {
     let (redis_server, ember_server) = (start_redis(), start_ember(Mode::Concurrent));
     let (mut redis, mut ember) = (redis_server.client(), ember_server.client());
     let mut differences = Vec::new();
@@ -48,7 +48,7 @@ fn compare_info(name: &str, redis: &Value, ember: &Value, differences: &mut Vec<
 }
 
 #[test]
-fn filters_of_command_list_choose_what_redis_chooses() {
+fn filters_of_command_list_select_the_same_names_as_redis() {
     let (redis_server, ember_server) = (start_redis(), start_ember(Mode::Concurrent));
     let (mut redis, mut ember) = (redis_server.client(), ember_server.client());
     let names = |list: &Value| -> BTreeSet<String> { elements(list).iter().map(Value::text).collect() };
@@ -76,15 +76,15 @@ fn filters_of_command_list_choose_what_redis_chooses() {
         };
         let (redis, ember) = (chosen(&mut redis), chosen(&mut ember));
         for name in redis.symmetric_difference(&ember) {
-            let who = if redis.contains(name) { "only redis" } else { "only ember" };
-            differences.push(format!("{line}: {who} lists {name}"));
+            let server = if redis.contains(name) { "only redis" } else { "only ember" };
+            differences.push(format!("{line}: {server} lists {name}"));
         }
     }
     report(&differences);
 }
 
 #[test]
-fn command_docs_says_what_redis_says() {
+fn command_docs_equals_that_of_redis() {
     let (redis_server, ember_server) = (start_redis(), start_ember(Mode::Concurrent));
     let redis = redis_server.client().run("COMMAND DOCS");
     let ember = ember_server.client().run("COMMAND DOCS");
@@ -119,7 +119,7 @@ fn elements(value: &Value) -> &[Value] {
     value.elements().unwrap_or_default()
 }
 
-/// Flags, categories and tips are sets: those lists of plain words are put in order. Text shown for arguments is prose.
+/// Flags, categories and tips are sets: lists of plain words are sorted. Text shown for arguments is prose.
 fn ordered(value: &Value) -> Value {
     match value {
         Value::Array(list) | Value::Set(list) => {

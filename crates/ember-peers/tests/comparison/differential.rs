@@ -1,9 +1,9 @@
-//! The same random commands give the same replies from ember as from redis-server, byte for byte.
+//! The same random commands give the same replies from ember and from redis-server, byte for byte.
 //!
 //! `PEERS_SEED` and `PEERS_COMMANDS` change the seed and the number of commands of each run.
 //!
-//! In one run of each mode ember has a redis-server as its replica, whose connection is cut again and again: it has the same
-//! data in the end.
+//! In one run of each mode, ember has a redis-server as its replica, whose connection is cut repeatedly: it has the
+//! same data in the end.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -32,31 +32,31 @@ fn compare(mode: Mode, protocol: Protocol, offset: u64) {
     compare_servers(&start_redis(), &start_ember(mode), plan(protocol, offset));
 }
 
-/// The same, and what ember's replica has in the end.
+/// The same, and compares the data of ember's replica at the end.
 fn compare_with_a_replica(mode: Mode, protocol: Protocol, offset: u64) {
     let (redis, ember, replica) = (start_redis(), start_ember(mode), start_redis());
     let port = ember.port().to_string();
     assert_eq!(replica.client().command(&["REPLICAOF", "127.0.0.1", &port]), Value::ok());
     let link = || replica.client().info("master_link_status");
-    wait_until("the replica has its copy", || link() == "up");
+    wait_until("the replica has its full sync", || link() == "up");
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let _ends_cutting = OnDrop(|| is_over.store(true, Ordering::Relaxed));
         scope.spawn(|| cut_again_and_again(&ember, &is_over));
         compare_servers(&redis, &ember, plan(protocol, offset));
     });
-    wait_until("the replica has all", || {
+    wait_until("the replica has the whole stream", || {
         let offset = |server: &Server| server.client().info("master_repl_offset");
         link() == "up" && offset(&ember) == offset(&replica)
     });
     let digest = |server: &Server| server.client().run("DEBUG DIGEST");
-    // What has just expired is deleted on both soon.
+    // Keys that have just expired are deleted on both soon.
     wait_until("both have the same", || digest(&ember) == digest(&replica));
-    // The counters of INFO are reset by what is compared. The replica has begun with a history of its own.
+    // The compared commands reset the counters of INFO. The replica has begun with a different history.
     let log = ember.log();
-    let told = |what: &str| log.lines().filter(|line| line.contains(what)).count();
-    assert_eq!(["gets a copy of the data", "cannot go on"].map(told), [1, 1], "{log}");
-    assert!(told("goes on at") > 0, "{log}");
+    let count_of = |what: &str| log.lines().filter(|line| line.contains(what)).count();
+    assert_eq!(["gets a copy of the data", "cannot go on"].map(count_of), [1, 1], "{log}");
+    assert!(count_of("goes on at") > 0, "{log}");
 }
 
 fn cut_again_and_again(ember: &Server, is_over: &AtomicBool) {

@@ -1,4 +1,4 @@
-//! INFO has the fields of redis-server, in the same sections, but for those with a reason.
+//! INFO has the fields of redis-server in the same sections, except for those with a reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,10 @@ const MISSING: &[(&str, &str)] = &[
     ("gcc_version", "names the compiler of C; ember is Rust, and ember_version says which build runs"),
 ];
 
-/// Fields that stand in another section than in the redis-server of the tests.
+/// Fields in another section than in the redis-server of the tests.
 const MOVED: &[(&str, &str)] = &[];
 
-/// By section, the names of fields. Names that follow from data have their changing part cut off.
+/// The names of fields by section. Names that depend on data are cut before their variable part.
 fn fields(client: &mut RawClient) -> BTreeMap<String, BTreeSet<String>> {
     let text = client.run("INFO everything").text();
     let mut fields: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -30,7 +30,7 @@ fn fields(client: &mut RawClient) -> BTreeMap<String, BTreeSet<String>> {
     fields
 }
 
-/// What makes fields that follow from data appear.
+/// Makes fields appear that depend on data.
 fn use_server(client: &mut RawClient) {
     for line in ["SET a b EX 100", "GET a", "LPUSH a b", "NOSUCHCOMMAND", "GET"] {
         client.run(line);
@@ -53,13 +53,13 @@ fn no_field_of_redis_is_missing_without_a_reason() {
         );
     }
     for (name, _) in MISSING {
-        assert!(!ember.values().any(|names| names.contains(*name)), "{name} is there: it needs no exception");
+        assert!(!ember.values().any(|names| names.contains(*name)), "{name} exists: it needs no exception");
     }
 }
 
 type Fields = BTreeMap<String, BTreeSet<String>>;
 
-/// What redis-server has and ember has not, or not in the same section, and that is no exception.
+/// Fields of redis-server that ember does not have in the same section, and that are no exception.
 fn missing(redis: &Fields, ember: &Fields) -> Vec<String> {
     let excepted = |list: &[(&str, &str)], name: &str| list.iter().any(|(excepted, _)| *excepted == name);
     let mut wrong = Vec::new();
@@ -83,7 +83,7 @@ fn missing(redis: &Fields, ember: &Fields) -> Vec<String> {
     wrong
 }
 
-/// Makes `replica` follow `primary`, and has both do what makes fields of replication appear.
+/// Makes `replica` follow `primary`, and runs commands on both that make fields of replication appear.
 fn link(primary: &Server, replica: &Server) -> [RawClient; 2] {
     let [mut one, mut other] = [primary.client(), replica.client()];
     for line in ["CONFIG SET repl-diskless-sync-delay 0", "CONFIG SET min-replicas-to-write 1"] {
@@ -93,12 +93,14 @@ fn link(primary: &Server, replica: &Server) -> [RawClient; 2] {
     wait_until("the link is up", || other.info("master_link_status") == "up");
     wait_until("the replica follows", || one.run("INFO replication").text().contains("state=online"));
     one.run(&format!("SET key {}", "x".repeat(100_000)));
-    wait_until("the replica has all", || one.info("master_repl_offset") == other.info("slave_repl_offset"));
+    wait_until("the replica has the stream", || {
+        one.info("master_repl_offset") == other.info("slave_repl_offset")
+    });
     [one, other]
 }
 
 #[test]
-fn a_primary_and_its_replica_tell_what_those_of_redis_tell() {
+fn a_primary_and_its_replica_have_the_info_fields_of_redis() {
     for mode in [Mode::Concurrent, Mode::Sharded] {
         let [of_redis, of_ember] = [[start_redis(), start_redis()], [start_ember(mode), start_ember(mode)]];
         let [mut redis, mut ember] = [&of_redis, &of_ember].map(|[primary, replica]| link(primary, replica));
@@ -106,12 +108,12 @@ fn a_primary_and_its_replica_tell_what_those_of_redis_tell() {
             let wrong = missing(&fields(redis), &fields(ember));
             assert!(wrong.is_empty(), "{}", wrong.join("\n"));
             for name in ["connected_clients", "connected_slaves", "role", "master_link_status"] {
-                // The connection that has seen the server start may still be counted.
-                let told = |client: &mut RawClient| {
+                // The connection that has waited for the start of the server may still be counted.
+                let reported = |client: &mut RawClient| {
                     let text = client.run("INFO").text();
                     text.lines().find(|line| line.starts_with(name)).map(str::to_owned)
                 };
-                wait_until(name, || told(redis) == told(ember));
+                wait_until(name, || reported(redis) == reported(ember));
             }
         }
         for servers in [&mut redis, &mut ember] {
@@ -125,9 +127,9 @@ fn a_primary_and_its_replica_tell_what_those_of_redis_tell() {
         }
         let [primary, replica] = &mut ember;
         wait_until("nothing is missing", || primary.info("slave0").ends_with(",lag_bytes=0"));
-        wait_until("what it takes is told", || primary.info_number("mem_clients_slaves") > 0);
+        wait_until("its memory is reported", || primary.info_number("mem_clients_slaves") > 0);
         assert_eq!(replica.info_number("mem_clients_slaves"), 0);
-        wait_until("the rate is told", || {
+        wait_until("the rate is reported", || {
             primary.run(&format!("SET key {}", "x".repeat(100_000)));
             primary.info("instantaneous_output_repl_kbps") != "0.00"
                 && replica.info("instantaneous_input_repl_kbps") != "0.00"
@@ -135,7 +137,7 @@ fn a_primary_and_its_replica_tell_what_those_of_redis_tell() {
     }
 }
 
-/// Fields that Redis 7.2 has and the redis-server of the tests, which may be older, has not.
+/// Fields that Redis 7.2 has and the redis-server of the tests, which may be older, does not have.
 const LATER: [(&str, &[&str]); 2] = [
     (
         "Clients",

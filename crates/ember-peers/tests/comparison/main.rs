@@ -1,4 +1,4 @@
-//! ember beside redis-server: replies, facts, users, scripts, payloads and files of one are those of the other.
+//! ember compared with redis-server: replies, facts, users, scripts, payloads and files.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 

@@ -1,4 +1,4 @@
-//! The main job at full size: a million keys, loaded by redis-benchmark and by redis-cli, all there afterwards.
+//! The main job at full size: a million keys, loaded by redis-benchmark and by redis-cli, all present afterwards.
 
 use std::io::{BufWriter, Write};
 use std::process::{Command, Stdio};
@@ -67,7 +67,7 @@ fn a_million_keys_through_redis_cli_pipe_are_all_there() {
     }
 }
 
-/// 64 bytes that belong to one number only.
+/// 64 bytes that are unique to a number.
 fn value(number: i64) -> String {
     format!("{number:064}")
 }

@@ -1,13 +1,13 @@
-//! MIGRATE from ember to redis-server and back, and what both say when it fails.
+//! MIGRATE from ember to redis-server and back, and the errors of both.
 
 use ember_peers::{Mode, start_ember, start_redis};
 use ember_testkit::{RawClient, Server, Value, free_port};
 
-use crate::payloads::{cases, told};
+use crate::payloads::{cases, described};
 
 const MODES: [Mode; 2] = [Mode::Concurrent, Mode::Sharded];
 
-/// How an older server refuses a value in a form that it does not know.
+/// How an older server refuses a value in an unknown format.
 const TOO_NEW: &str =
     "ERR Target instance replied with error: ERR DUMP payload version or checksum are wrong";
 
@@ -19,23 +19,23 @@ fn empty(clients: [&mut RawClient; 2]) {
     clients.into_iter().for_each(|client| assert_eq!(client.run("FLUSHALL"), Value::ok()));
 }
 
-/// Gives every kind of value from one server to the other; how many of them the other does not know.
-fn give_all(from: &Server, to: &Server) -> usize {
+/// Moves every kind of value from one server to the other; returns how many the other does not support.
+fn move_all(from: &Server, to: &Server) -> usize {
     let (mut source, mut target) = (from.client(), to.client());
     let mut unknown = 0;
     for case in cases() {
         empty([&mut source, &mut target]);
         case.lines.iter().for_each(|line| assert!(!source.run(line).is_error(), "{line}"));
         source.run(&format!("EXPIRE {} 1000", case.key));
-        let before = told(&mut source, &case);
+        let before = described(&mut source, &case);
         let answer = migrate(&mut source, to, case.key, "");
         if answer == Value::Error(TOO_NEW.into()) {
-            assert_eq!(told(&mut source, &case), before, "{}", case.key);
+            assert_eq!(described(&mut source, &case), before, "{}", case.key);
             unknown += 1;
             continue;
         }
         assert_eq!(answer, Value::ok(), "{}", case.key);
-        assert_eq!(told(&mut target, &case), before, "{}", case.key);
+        assert_eq!(described(&mut target, &case), before, "{}", case.key);
         assert_eq!(source.run("DBSIZE"), Value::Integer(0));
         let ttl = target.run(&format!("TTL {}", case.key)).integer();
         assert!(ttl.is_some_and(|ttl| (900..=1000).contains(&ttl)), "{}: {ttl:?}", case.key);
@@ -48,26 +48,26 @@ fn every_value_moves_from_ember_to_redis_and_back() {
     let redis = start_redis();
     for mode in MODES {
         let ember = start_ember(mode);
-        let unknown = give_all(&ember, &redis);
+        let unknown = move_all(&ember, &redis);
         assert!(unknown <= cases().iter().filter(|case| case.is_newer).count(), "{unknown}");
-        assert_eq!(give_all(&redis, &ember), 0);
+        assert_eq!(move_all(&redis, &ember), 0);
     }
 }
 
 #[test]
-fn both_answer_the_same_whatever_goes_wrong() {
+fn both_servers_give_the_same_reply_to_every_failure() {
     let target = start_redis();
     let mut other = target.client();
     for mode in MODES {
         let (ember, redis) = (start_ember(mode), start_redis());
         let (mut one, mut two) = (ember.client(), redis.client());
-        let nobody = free_port();
+        let unused = free_port();
         let port = target.port();
         other.run("FLUSHALL");
         other.run("SET taken x");
         let calls = [
             format!("MIGRATE 127.0.0.1 {port} none 0 5000"),
-            format!("MIGRATE 127.0.0.1 {nobody} a 0 5000"),
+            format!("MIGRATE 127.0.0.1 {unused} a 0 5000"),
             format!("MIGRATE 127.0.0.1 {port} taken 0 5000"),
             format!("MIGRATE 127.0.0.1 {port} a 99 5000"),
             format!("MIGRATE 127.0.0.1 {port} a 0 5000 AUTH2 nobody password"),
@@ -84,7 +84,7 @@ fn both_answer_the_same_whatever_goes_wrong() {
             client.run("MSET a 1 b 2 taken 3 c 4");
         }
         for call in &calls {
-            // Both find the same there.
+            // Both find the same at the target.
             other.run("DEL a b");
             other.run("SET taken x");
             let answer = one.run(call);

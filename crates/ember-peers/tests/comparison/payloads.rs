@@ -3,7 +3,7 @@
 use ember_peers::{Mode, start_ember, start_redis};
 use ember_testkit::{RawClient, Value};
 
-/// The footer's version that redis-server 7.0 reads at most.
+/// The highest footer version that redis-server 7.0 reads.
 const PEER_VERSION_MAX: u8 = 10;
 
 /// Payloads end with two bytes of version and eight of checksum.
@@ -12,9 +12,9 @@ const FOOTER_BYTES: usize = 10;
 pub(crate) struct Case {
     pub(crate) key: &'static str,
     pub(crate) lines: Vec<String>,
-    /// Commands whose replies tell the value.
+    /// Commands whose replies show the value.
     show: &'static [&'static str],
-    /// Whether the other server is too old for what ember writes.
+    /// Whether the other server is too old for the format that ember writes.
     pub(crate) is_newer: bool,
 }
 
@@ -79,13 +79,13 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-/// What a server says of a key; without times that pass and what only one of the servers tells.
-pub(crate) fn told(client: &mut RawClient, case: &Case) -> Vec<Value> {
-    let mut told: Vec<Value> = case.show.iter().map(|line| client.run(line)).collect();
-    for value in &mut told {
+/// The replies of a server about a key, without elapsed times and facts that only one of the servers reports.
+pub(crate) fn described(client: &mut RawClient, case: &Case) -> Vec<Value> {
+    let mut described: Vec<Value> = case.show.iter().map(|line| client.run(line)).collect();
+    for value in &mut described {
         assert!(!value.is_error(), "{}: {value:?}", case.key);
         if let Some(groups) = value.get("groups") {
-            // Of XINFO STREAM: how the entries are kept differs, how many there are does not.
+            // Of XINFO STREAM: the layout of entries differs, their number does not.
             *value = Value::Array(vec![
                 groups,
                 value.get("length").unwrap_or(Value::Null),
@@ -95,11 +95,11 @@ pub(crate) fn told(client: &mut RawClient, case: &Case) -> Vec<Value> {
             ]);
         }
     }
-    told.push(client.command(&["DEBUG", "DIGEST-VALUE", case.key]));
-    told
+    described.push(client.command(&["DEBUG", "DIGEST-VALUE", case.key]));
+    described
 }
 
-/// Makes the value of a case with `source` and restores it with `target`; whether that was possible.
+/// Creates the value of a case at `source` and restores it at `target`, if that is possible.
 fn exchange(source: &mut RawClient, target: &mut RawClient, case: &Case) -> Result<(), Value> {
     for client in [&mut *source, &mut *target] {
         client.command(&["FLUSHALL"]);
@@ -109,18 +109,18 @@ fn exchange(source: &mut RawClient, target: &mut RawClient, case: &Case) -> Resu
         assert!(!reply.is_error(), "{line}: {reply:?}");
     }
     let payload = source.command(&["DUMP", case.key]);
-    let payload = payload.bytes().expect("the key is there").to_vec();
+    let payload = payload.bytes().expect("the key exists").to_vec();
     let restored = target.command(&[b"RESTORE", case.key.as_bytes(), b"0", &payload]);
     if restored != Value::ok() {
         assert!(payload[payload.len() - FOOTER_BYTES] > PEER_VERSION_MAX, "{}: {restored:?}", case.key);
         return Err(restored);
     }
-    assert_eq!(told(source, case), told(target, case), "{}", case.key);
+    assert_eq!(described(source, case), described(target, case), "{}", case.key);
     Ok(())
 }
 
 #[test]
-fn ember_restores_what_redis_dumps() {
+fn ember_restores_payloads_of_redis() {
     let (redis_server, ember_server) = (start_redis(), start_ember(Mode::Concurrent));
     let (mut redis, mut ember) = (redis_server.client(), ember_server.client());
     for case in cases() {
@@ -130,7 +130,7 @@ fn ember_restores_what_redis_dumps() {
 }
 
 #[test]
-fn redis_restores_what_ember_dumps_in_forms_that_it_knows() {
+fn redis_restores_payloads_of_ember_in_supported_formats() {
     let (redis_server, ember_server) = (start_redis(), start_ember(Mode::Concurrent));
     let (mut redis, mut ember) = (redis_server.client(), ember_server.client());
     for case in cases() {

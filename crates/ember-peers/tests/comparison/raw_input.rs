@@ -1,10 +1,10 @@
-//! Whatever bytes a client sends, well formed or not, whole or in pieces, ember answers with the bytes Redis answers.
+//! Whatever bytes a client sends, well formed or not, whole or in pieces, ember replies with the same bytes as Redis.
 
 use ember_peers::{Mode, start_ember, start_redis};
 use ember_testkit::{Random, Server, quote};
 
-/// A NUL in an inline command is missing here: Redis looks for the line's end with a C function that stops at it, and
-/// then waits for a line's end for ever.
+/// A NUL in an inline command is not among these: Redis looks for the line's end with a C function that stops at it,
+/// and then waits for a line's end forever.
 const CASES: &[&[u8]] = &[
     // Inline commands.
     b"PING\r\n",
@@ -32,7 +32,7 @@ const CASES: &[&[u8]] = &[
     b"*2\r\n$3\r\nGET\r\n",
     b"*2\r\n",
     b"*",
-    // Damaged lengths: an error, then the connection is closed.
+    // Damaged lengths: an error, then the server closes the connection.
     b"*abc\r\nPING\r\n",
     b"*\r\n",
     b"*1.5\r\n",
@@ -55,12 +55,12 @@ const CASES: &[&[u8]] = &[
     b"*1\r\n$99999999999999999999\r\n",
     b"*1\r\n$+4\r\nPING\r\n",
     b"*2\r\n$4\r\nECHO\r\n$-2\r\n",
-    // A good command in front of a damaged one is answered.
+    // A valid command before a damaged one is answered.
     b"PING\r\n*1\r\n$4\r\nPING\r\n*x\r\nPING\r\n",
-    // After QUIT nothing is.
+    // Commands after QUIT are not.
     b"PING\r\nQUIT\r\nPING\r\n",
     b"*1\r\n$4\r\nQUIT\r\n*1\r\n$4\r\nPING\r\n",
-    // HTTP clients are sent away.
+    // HTTP clients are disconnected.
     b"POST / HTTP/1.1\r\nPING\r\n",
     b"Host: localhost\r\nPING\r\n",
 ];
@@ -85,7 +85,7 @@ fn compare(mode: Mode) {
     let mut random = Random::new(11);
     let mut differences = Vec::new();
     let long_lines = [
-        // Redis takes a line longer than 64 kB if its end comes with the read that crosses that limit.
+        // Redis accepts a line longer than 64 kB if its end arrives with the read that crosses that limit.
         [&b"GET "[..], &vec![b'x'; 100_000], b"\r\n"].concat(),
         vec![b'x'; 70_000],
         [&b"*"[..], &vec![b'1'; 70_000]].concat(),
@@ -106,7 +106,7 @@ fn compare(mode: Mode) {
         let expected = answer(&redis, &[case]);
         for pieces in ways {
             let got = answer(&ember, pieces);
-            // A server that closes with input unread resets the connection, and then its last reply may be lost.
+            // A server that closes with unread input resets the connection, and then its last reply may be lost.
             let reset = case.len() > SOCKET_READ_BYTES;
             let same_again = || (0..20).any(|_| answer(&ember, pieces) == answer(&redis, &[case]));
             if got != expected && !(reset && same_again()) {

@@ -1,4 +1,4 @@
-//! RDB files and AOFs of one server are loaded by the other, and Redis's checkers find nothing wrong with ours.
+//! RDB files and AOFs of one server are loaded by the other, and Redis's checkers accept ember's files.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -51,7 +51,7 @@ fn disk() -> Arc<dyn Disk> {
     Arc::new(OsDisk)
 }
 
-/// Runs one of Redis's checkers, which must be content; what it says.
+/// Runs one of Redis's checkers, which must succeed; returns its output.
 fn checked(program: &str, file: &Path) -> String {
     let output = Command::new(require_program(program)).arg(file).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -64,13 +64,13 @@ fn saved_by(redis: &Server, folder: &Folder) -> Local {
     load_file(disk().as_ref(), &folder.file("dump.rdb"), 1).unwrap().0
 }
 
-/// When consumers were active is not in files of Redis 7.0.
+/// Files of Redis 7.0 do not contain the times at which consumers were active.
 fn without_streams(mut seen: Seen) -> Seen {
     seen.retain(|(_, name), _| name != b"stream");
     seen
 }
 
-/// Relative expiries have begun at other times in other servers.
+/// Relative expiries begin at other times in other servers.
 fn without_relative_expiries(seen: Seen) -> Seen {
     let mut seen = without_streams(seen);
     seen.retain(|(_, name), _| name != b"text" && name != b"large-hash");
@@ -78,7 +78,7 @@ fn without_relative_expiries(seen: Seen) -> Seen {
 }
 
 #[test]
-fn redis_loads_what_is_saved_and_saves_the_same() {
+fn redis_loads_saved_files_and_saves_the_same_data() {
     let folder = Folder::new();
     let mut local = sample(false);
     save(&local, &disk(), &folder.file("dump.rdb"), FILE_VERSION);
@@ -98,7 +98,7 @@ fn redis_loads_what_is_saved_and_saves_the_same() {
 }
 
 #[test]
-fn what_redis_saves_is_loaded() {
+fn files_saved_by_redis_are_loaded() {
     let folder = Folder::new();
     let redis = folder.redis(&["--maxmemory-policy", "allkeys-lfu"]);
     let mut client = redis.client();
@@ -124,7 +124,7 @@ fn what_redis_saves_is_loaded() {
 }
 
 #[test]
-fn redis_loads_what_bgsave_writes_while_others_write() {
+fn redis_loads_a_bgsave_written_under_load() {
     let folder = Folder::new();
     let ember = Server::builder(find_ember_server()).directory(&folder.0).start();
     let mut client = ember.client();
@@ -161,7 +161,7 @@ fn redis_loads_what_bgsave_writes_while_others_write() {
 }
 
 #[test]
-fn redis_loads_and_continues_an_aof_of_ours() {
+fn redis_loads_and_continues_an_aof_of_ember() {
     for form in [RDB, KeyForm::Commands] {
         redis_continues(form);
     }
@@ -208,7 +208,7 @@ fn redis_continues(form: KeyForm) {
     let redis = folder.redis(&["--appendonly", "yes"]);
     let mut loaded = saved_by(&redis, &folder);
     assert_same(&without_streams(seen(&mut loaded)), &without_streams(seen(&mut local)));
-    // Redis goes on with our last increment, and we start from that.
+    // Redis continues ember's last increment, and ember starts from that.
     assert!(!redis.client().run("RPUSH log from-redis").is_error());
     let mut redis = redis;
     redis.client().send_command(&["SHUTDOWN", "NOSAVE"]).unwrap();
@@ -307,7 +307,7 @@ fn each_server_starts_from_the_other_one_s_file() {
 
 const AOF: [&str; 6] = ["--appendonly", "yes", "--appendfsync", "always", "--enable-debug-command", "yes"];
 
-/// Lets a server write data of all types, also in transactions, scripts and by chance; its digest then.
+/// Writes data of all types to a server, also in transactions, scripts and at random; returns the digest afterwards.
 fn write_all(server: &Server) -> Value {
     let mut client = server.client();
     let library =
@@ -363,7 +363,7 @@ fn each_server_starts_from_the_other_one_s_aof() {
         drop(server.crash());
         checked("redis-check-aof", &folder.file("appendonlydir/appendonly.aof.manifest"));
         let redis = folder.redis(&AOF);
-        assert_eq!(redis.client().run("DEBUG DIGEST"), written, "redis has what ember has written");
+        assert_eq!(redis.client().run("DEBUG DIGEST"), written, "redis has the data written by ember");
         assert_eq!(redis.client().run("FCALL f 1 called"), Value::Integer(2));
         let mut client = redis.client();
         client.run("BGREWRITEAOF");
@@ -375,7 +375,7 @@ fn each_server_starts_from_the_other_one_s_aof() {
         drop((client, redis.crash()));
         let server = ember(&[]);
         let mut client = server.client();
-        assert_eq!(client.run("DEBUG DIGEST"), continued, "ember has what redis has added");
+        assert_eq!(client.run("DEBUG DIGEST"), continued, "ember has the data added by redis");
         assert_eq!(
             client.run("BGREWRITEAOF"),
             Value::Simple("Background append only file rewriting started".into())
@@ -392,7 +392,7 @@ fn each_server_starts_from_the_other_one_s_aof() {
 }
 
 #[test]
-fn an_aof_that_redis_has_written_is_gone_on_with() {
+fn an_aof_written_by_redis_is_continued() {
     for preamble in ["yes", "no"] {
         let folder = Folder::new();
         let redis = folder.redis(&[&AOF[..], &["--aof-use-rdb-preamble", preamble]].concat());

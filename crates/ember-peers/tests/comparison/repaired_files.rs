@@ -1,4 +1,4 @@
-//! What `ember-cli repair` writes is loaded by redis-server, and its checkers find nothing wrong with it.
+//! Files written by `ember-cli repair` are loaded by redis-server and accepted by its checkers.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Scripts and functions: what redis-server answers, byte for byte, in both protocols.
+//! Scripts and functions: the same replies as from redis-server, byte for byte, in both protocols.
 
 use ember_peers::{Mode, start_ember, start_redis};
 use ember_testkit::{RawClient, quote};
@@ -6,15 +6,15 @@ use ember_testkit::{RawClient, quote};
 /// Scripts, separated by lines of four equals signs.
 const SCRIPTS: &str = include_str!("scripts/evaluated.txt");
 
-/// Calls, one on each line, their words between `|`. `\n` in them is a line end, and so is the end of a line in front of an
-/// indented one.
+/// Calls, one on each line, with their words separated by `|`. `\n` in them is a line end, and so is a line end before an
+/// indented line.
 const CALLS: &str = include_str!("scripts/calls.txt");
 
-/// What redis-server 7.0 says, and what 7.2 says in its place.
+/// Texts of redis-server 7.0, and those of 7.2 instead.
 const NEWER_TEXTS: [(&str, &str); 1] =
     [("redis.set_repl() requires two arguments.", "redis.set_repl() requires one argument.")];
 
-/// The answer of redis-server 7.0 as 7.2 gives it.
+/// Translates a reply of redis-server 7.0 into that of 7.2.
 fn newer(answer: Vec<u8>) -> Vec<u8> {
     match String::from_utf8(answer) {
         Ok(text) => NEWER_TEXTS.iter().fold(text, |text, (old, new)| text.replace(old, new)).into_bytes(),
@@ -22,7 +22,7 @@ fn newer(answer: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// Runs each call on both servers; returns what differs.
+/// Runs each call on both servers; returns the differences.
 fn compare(calls: &[Vec<String>]) -> Vec<String> {
     let (redis_server, ember_server) = (start_redis(), start_ember(Mode::Concurrent));
     let mut differences = Vec::new();
@@ -51,7 +51,7 @@ fn compare(calls: &[Vec<String>]) -> Vec<String> {
 }
 
 #[test]
-fn scripts_return_what_redis_returns() {
+fn scripts_return_the_same_values_as_in_redis() {
     let scripts = SCRIPTS.trim_end_matches('\n').split("\n====\n");
     let calls: Vec<Vec<String>> =
         scripts.map(|script| ["EVAL", script, "0"].map(String::from).to_vec()).collect();
@@ -61,7 +61,7 @@ fn scripts_return_what_redis_returns() {
 }
 
 #[test]
-fn calls_of_scripts_and_functions_answer_what_redis_answers() {
+fn calls_in_scripts_and_functions_get_the_replies_of_redis() {
     let calls: Vec<Vec<String>> =
         CALLS.lines().map(|line| line.split('|').map(|word| word.replace("\\n", "\n")).collect()).collect();
     let differences = compare(&calls);

@@ -6,11 +6,11 @@ use std::process::{Command, Output};
 use ember_peers::{field_expiries, require_program, require_valkey};
 use ember_testkit::{RawClient, Server, Value, find_ember_cli, find_ember_server, wait_until};
 
-/// A library that says Valkey's name, while it is loaded and when it runs.
+/// A library that uses the name of Valkey's API, while it is loaded and when it runs.
 const LIBRARY: &str = "#!lua name=lib\nlocal api = server
     server.register_function('f', function(keys) return server.call('SET', keys[1], server.sha1hex('')) end)";
 
-/// Fields whose hash is no listpack any more.
+/// So many fields that the hash is no listpack.
 const MANY: usize = 1000;
 
 fn fresh_folder(name: &str) -> PathBuf {
@@ -30,7 +30,7 @@ fn run(client: &mut RawClient, line: &str) -> Value {
     reply
 }
 
-/// Hashes of both encodings, of whose fields some expire, and values of other types.
+/// Hashes of both encodings with some expiring fields, and values of other types.
 fn write(client: &mut RawClient) {
     for line in [
         "HSET small a 1 b 2",
@@ -60,7 +60,7 @@ fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// How the library reads, and that its function runs.
+/// Returns the source of the library, and checks that its function runs.
 fn check_library(client: &mut RawClient) -> String {
     assert_eq!(client.run("FCALL f 1 digest"), Value::ok());
     assert_eq!(client.run("GET digest").text(), "da39a3ee5e6b4b0d3255bfef95601890afd80709");
@@ -73,7 +73,7 @@ fn assert_same_fields(one: &Server, other: &Server) {
 }
 
 #[test]
-fn valkey_loads_files_and_payloads_that_are_for_it() {
+fn valkey_loads_files_and_payloads_written_for_it() {
     let folder = fresh_folder("valkey");
     let ember = start(find_ember_server(), &folder, &["--rdb-target", "valkey-9"]);
     let mut client = ember.client();
@@ -99,7 +99,7 @@ fn valkey_loads_files_and_payloads_that_are_for_it() {
 }
 
 #[test]
-fn valkey_starts_from_the_base_of_an_aof_that_is_for_it() {
+fn valkey_starts_from_the_base_of_an_aof_written_for_it() {
     let folder = fresh_folder("valkey-aof");
     let arguments = ["--appendonly", "yes", "--rdb-target", "valkey-9"];
     let ember = start(find_ember_server(), &folder, &arguments);
@@ -118,7 +118,7 @@ fn valkey_starts_from_the_base_of_an_aof_that_is_for_it() {
 }
 
 #[test]
-fn redis_loads_a_library_with_the_name_of_valkey_and_ember_reads_it_as_it_was() {
+fn a_library_with_the_name_of_valkey_survives_a_round_trip_through_redis() {
     let folder = fresh_folder("library");
     let ember = start(find_ember_server(), &folder, &[]);
     let mut client = ember.client();
@@ -158,7 +158,7 @@ fn a_file_is_converted_for_another_server() {
     assert_eq!(check_library(&mut valkey.client()), LIBRARY);
     assert_eq!(valkey.client().run("SAVE"), Value::ok());
     drop(valkey);
-    // And from Valkey: what Redis 7.2 lacks is named, and left out if that is wanted.
+    // And from Valkey: what Redis 7.2 does not support is named, and omitted on request.
     let arguments = ["dump.rdb", "--output", "old.rdb", "--for", "redis-7.2"];
     let output = convert(&folder, &arguments);
     let message = "redis-7.2 has no hash fields that expire: the keys";

@@ -1,5 +1,5 @@
-//! Vector sets beside a redis-server 8, which `REDIS8_SERVER` names: replies, payloads and files of one are those of the
-//! other. Debian 12 has no such server; `scripts/setup-redis8.sh` builds one.
+//! Vector sets compared with a redis-server 8, which `REDIS8_SERVER` names: replies, payloads and files. Debian 12 has
+//! no such server; `scripts/setup-redis8.sh` builds one.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use ember_testkit::{Directory, Random, RawClient, Server, Value, find_ember_server};
 
-/// Scores are computed in another order of additions.
+/// Scores are sums that are added in another order.
 const TOLERANCE: f64 = 1e-5;
 
 fn redis8() -> PathBuf {
@@ -15,7 +15,7 @@ fn redis8() -> PathBuf {
     path.expect("REDIS8_SERVER names a redis-server 8: scripts/setup-redis8.sh builds one")
 }
 
-/// A server of each kind, in directories of their own.
+/// A server of each kind, in separate directories.
 fn start(program: PathBuf, directory: &Directory) -> Server {
     let builder = Server::builder(program).directory(&directory.0);
     builder.arguments(&["--save", "", "--enable-debug-command", "yes"]).start()
@@ -28,7 +28,7 @@ fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// Whether two replies are the same, but for the last digits of numbers.
+/// Whether two replies are equal except for the last digits of numbers.
 fn are_alike(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Array(one), Value::Array(other)) => {
@@ -48,7 +48,7 @@ fn are_alike(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Calls with replies that do not hang on chance, and calls that are refused.
+/// Calls whose replies do not depend on chance, and calls that are refused.
 const LINES: &[&str] = &[
     "VADD k VALUES 3 1 0 0.5 a",
     "VADD k VALUES 3 0 1 0.25 b SETATTR {\"year\":1984}",
@@ -152,7 +152,7 @@ const LINES: &[&str] = &[
 ];
 
 #[test]
-fn replies_are_those_of_redis_8_in_both_protocols() {
+fn replies_equal_those_of_redis_8_in_both_protocols() {
     for protocol in ["2", "3"] {
         let directories = [Directory::new("redis8-replies"), Directory::new("ember-replies")];
         let (redis, ember) = (start(redis8(), &directories[0]), start(find_ember_server(), &directories[1]));
@@ -162,9 +162,9 @@ fn replies_are_those_of_redis_8_in_both_protocols() {
         }
         let mut differences = Vec::new();
         for line in LINES {
-            let (expected, told) = (one.run(line), other.run(line));
-            if !are_alike(&expected, &told) {
-                differences.push(format!("{line}\n  redis {expected:?}\n  ember {told:?}"));
+            let (expected, answered) = (one.run(line), other.run(line));
+            if !are_alike(&expected, &answered) {
+                differences.push(format!("{line}\n  redis {expected:?}\n  ember {answered:?}"));
             }
         }
         assert!(differences.is_empty(), "RESP{protocol}:\n{}", differences.join("\n"));
@@ -176,7 +176,7 @@ const SETS: [(&str, &str, &str); 4] =
 
 const ELEMENTS: usize = 60;
 
-/// Makes sets of all kinds, with elements that were replaced and removed.
+/// Creates sets of all kinds, with replaced and removed elements.
 fn fill(clients: &mut [&mut RawClient], random: &mut Random) {
     const DIM: usize = 20;
     for call in 0..600 {
@@ -197,7 +197,7 @@ fn fill(clients: &mut [&mut RawClient], random: &mut Random) {
     }
 }
 
-/// What can be asked of the sets and does not hang on links.
+/// All replies about the sets that do not depend on links.
 fn answers(client: &mut RawClient) -> Vec<Value> {
     let mut answers = Vec::new();
     for (set, _, _) in SETS {
@@ -215,7 +215,7 @@ fn answers(client: &mut RawClient) -> Vec<Value> {
     answers
 }
 
-/// Whether all answers are alike; those of sign bits have many that are equally far, in an order of their own.
+/// Asserts that all replies are alike; sets of sign bits have many elements at equal distance, in a different order.
 fn assert_alike(one: &[Value], other: &[Value]) {
     assert_eq!(one.len(), other.len());
     for (at, (one, other)) in one.iter().zip(other).enumerate() {
@@ -233,7 +233,7 @@ fn assert_alike(one: &[Value], other: &[Value]) {
 }
 
 #[test]
-fn payloads_and_files_go_both_ways() {
+fn payloads_and_files_are_exchanged_both_ways() {
     let directories = [Directory::new("redis8-files"), Directory::new("ember-files")];
     let programs = [redis8(), find_ember_server()];
     let servers = [0, 1].map(|at: usize| start(programs[at].clone(), &directories[at]));
@@ -241,11 +241,11 @@ fn payloads_and_files_go_both_ways() {
     fill(&mut [&mut redis, &mut ember], &mut Random::new(3));
     let expected = answers(&mut redis);
     assert_alike(&answers(&mut ember), &expected);
-    // Payloads: each server gets those of the other under other names.
+    // Payloads: each server restores those of the other under other names.
     for (set, _, _) in SETS {
         let payloads = [&mut redis, &mut ember].map(|client| {
             let payload = client.run(&format!("DUMP {set}"));
-            payload.bytes().expect("the set is there").to_vec()
+            payload.bytes().expect("the set exists").to_vec()
         });
         for (client, payload) in [(&mut redis, &payloads[1]), (&mut ember, &payloads[0])] {
             let restored = client.command(&[&b"RESTORE"[..], set.as_bytes(), b"0", payload, b"REPLACE"]);
@@ -254,14 +254,14 @@ fn payloads_and_files_go_both_ways() {
     }
     assert_alike(&answers(&mut redis), &expected);
     assert_alike(&answers(&mut ember), &expected);
-    // Found by the links of the other, too.
+    // Elements are found by the other server's links, too.
     for (set, _, _) in SETS {
         for client in [&mut redis, &mut ember] {
             let found = client.run(&format!("VSIM {set} VALUES 20{} COUNT 100 EF 1000", " 0.5".repeat(20)));
             assert_eq!(found.elements().unwrap().len() as i64, integer(&client.run(&format!("VCARD {set}"))));
         }
     }
-    // Files: each server begins with that of the other.
+    // Files: each server starts with that of the other.
     for client in [&mut redis, &mut ember] {
         assert_eq!(client.run("SAVE"), Value::ok());
     }

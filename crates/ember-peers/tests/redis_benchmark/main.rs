@@ -1,8 +1,8 @@
-//! ember-cli benchmark and redis-benchmark measure the same: on one server, one directly behind the other.
+//! ember-cli benchmark and redis-benchmark measure the same throughput: on one server, one right after the other.
 //!
-//! Tests run on machines that do much else, which makes any run slower and none faster. So the best of some rounds is
-//! compared, and rounds go on, up to a limit, while those differ by more than a quarter. Figures of quiet machines and
-//! release builds are in docs/benchmarks.md.
+//! Tests run on machines with other load, which makes any run slower and none faster. So the best of several rounds is
+//! compared, and rounds are added, up to a limit, while they differ by more than a quarter. Figures of quiet machines
+//! and release builds are in docs/benchmarks.md.
 
 #![allow(clippy::unwrap_used, reason = "the whole file is a test")]
 
@@ -12,21 +12,21 @@ use std::process::{Command, Stdio};
 use ember_peers::{Mode, require_program, start_ember, start_redis};
 use ember_testkit::{Server, find_ember_cli};
 
-/// Rounds there are at least and at most.
+/// The lowest and highest number of rounds.
 const ROUNDS_MIN: u32 = 3;
 const ROUNDS_MAX: u32 = 25;
 
-/// By how much the figures may differ, as a ratio.
+/// The accepted ratio of the two figures.
 const RATIO_MIN: f64 = 0.75;
 const RATIO_MAX: f64 = 1.25;
 
-/// Requests a second, as a program prints them: the second column of its last line.
+/// Requests per second, as a program prints them: the second column of its last line.
 fn rate(program: &Path, first: &[&str], arguments: &[&str]) -> f64 {
     let output = Command::new(program)
         .args(first)
         .args(arguments)
         .arg("--csv")
-        .args(command_behind(arguments))
+        .args(slow_command(arguments))
         .stdin(Stdio::null())
         .output()
         .unwrap();
@@ -36,13 +36,13 @@ fn rate(program: &Path, first: &[&str], arguments: &[&str]) -> f64 {
     rate.parse().unwrap_or_else(|_| panic!("{rate} is no rate: {text}"))
 }
 
-/// A command that takes the server long and both programs no time, when no test is asked for.
-fn command_behind(arguments: &[&str]) -> &'static [&'static str] {
+/// A command that takes the server long and both programs almost no time, when no test is named.
+fn slow_command(arguments: &[&str]) -> &'static [&'static str] {
     const LONG: &[&str] = &["EVAL", "local sum = 0 for i = 1, 4000 do sum = sum + i end return sum", "0"];
     if arguments.contains(&"-t") { &[] } else { LONG }
 }
 
-/// The best of ember-cli beside the best of redis-benchmark, when `is_fine` or after all rounds.
+/// The best rate of ember-cli divided by the best of redis-benchmark, when `is_fine` or after all rounds.
 fn ratio(server: &Server, arguments: &[&str], is_fine: impl Fn(f64) -> bool) -> f64 {
     let port = server.port().to_string();
     let arguments = [&["-p", &port], arguments].concat();
@@ -62,7 +62,7 @@ fn ratio(server: &Server, arguments: &[&str], is_fine: impl Fn(f64) -> bool) -> 
 }
 
 #[test]
-fn a_server_that_is_the_slowest_gets_the_same_figure() {
+fn throughput_equals_that_of_redis_benchmark_when_the_server_is_the_bottleneck() {
     let fits = |ratio: f64| (RATIO_MIN..=RATIO_MAX).contains(&ratio);
     for server in [start_redis(), start_ember(Mode::Sharded)] {
         for load in [["-n", "4000", "-c", "10", "-P", "1"], ["-n", "4000", "-c", "10", "-P", "8"]] {

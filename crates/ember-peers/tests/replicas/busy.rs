@@ -1,7 +1,7 @@
-//! Replicas of a primary that is written to all the time: one copy of the data is enough, and costs no memory beyond what is
-//! promised, and who was away goes on where it was.
+//! Replicas of a primary under constant writes: one full sync suffices and uses no memory beyond its limit, and a
+//! replica that was stopped resumes.
 //!
-//! `COPY_MEGABYTES` and `STOPPED_SECONDS` change how much data there is, and how long a replica stands still.
+//! `COPY_MEGABYTES` and `STOPPED_SECONDS` change the amount of data, and how long a replica is stopped.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -15,19 +15,19 @@ use crate::replica::{MODES, assert_same, link, replicaof};
 /// MB of data, in values of [`VALUE_BYTES`].
 const DATA_MEGABYTES: u64 = 200;
 
-/// Bytes of a value, and how many are written at once.
+/// Bytes of a value, and the number of values in one write.
 const VALUE_BYTES: usize = 10_000;
 const BATCH: usize = 8;
 
-/// Bytes a second that are written, and that the line to the replica takes.
+/// Bytes per second that are written, and that the link to the replica carries.
 const WRITTEN: u64 = 40_000_000;
 const LINE: u64 = 100_000_000;
 
-/// Bytes of memory that a copy, the stream kept meanwhile and the disk's share of both may take: the copy's 64 MiB, the
-/// backlog's 16 MiB, 64 MiB of a segment on its way to the disk, and 8 MiB for the rest.
+/// Bytes of memory that a full sync, the stream kept meanwhile and the disk's share of both may use: 64 MiB of the full
+/// sync, 16 MiB of the backlog, 64 MiB of a segment on its way to the disk, and 8 MiB for the rest.
 const MEMORY_MAX: u64 = (64 + 16 + 64 + 8) << 20;
 
-/// How long a replica stands still.
+/// How long a replica is stopped.
 const STOPPED_SECONDS: u64 = 4;
 
 fn start(mode: Mode, arguments: &[&str]) -> Server {
@@ -37,7 +37,7 @@ fn start(mode: Mode, arguments: &[&str]) -> Server {
     Server::builder(find_ember_server()).arguments(&fixed).arguments(&delay).arguments(arguments).start()
 }
 
-/// Writes over random keys of `key:0` … until it is over, and no faster than that; the bytes it has written.
+/// Overwrites random keys of `key:0` … until `is_over`, at no higher rate than given; returns the bytes it has written.
 fn write_until(client: &mut RawClient, keys: u64, per_second: u64, is_over: &AtomicBool) -> u64 {
     let mut random = Random::new(keys);
     let bytes = random.bytes(2 * VALUE_BYTES);
@@ -59,7 +59,7 @@ fn write_until(client: &mut RawClient, keys: u64, per_second: u64, is_over: &Ato
     written
 }
 
-/// Does something while a primary is written to; the bytes that were written meanwhile.
+/// Runs `act` while a primary is written to; returns the bytes written meanwhile.
 fn while_written(primary: &Server, keys: u64, per_second: u64, act: impl FnOnce()) -> u64 {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -72,7 +72,7 @@ fn while_written(primary: &Server, keys: u64, per_second: u64, act: impl FnOnce(
 }
 
 #[test]
-fn one_copy_is_enough_while_much_is_written() {
+fn one_full_sync_suffices_under_heavy_writes() {
     for mode in MODES {
         let megabytes = number("COPY_MEGABYTES", DATA_MEGABYTES);
         let keys = megabytes * 1_000_000 / VALUE_BYTES as u64;
@@ -103,7 +103,7 @@ fn one_copy_is_enough_while_much_is_written() {
 }
 
 #[test]
-fn a_replica_that_stood_still_goes_on_where_it_was() {
+fn a_stopped_replica_resumes_at_its_offset() {
     for mode in MODES {
         let seconds = number("STOPPED_SECONDS", STOPPED_SECONDS);
         let timeout = (seconds / 2).to_string();
@@ -115,10 +115,10 @@ fn a_replica_that_stood_still_goes_on_where_it_was() {
         while_written(&primary, keys, WRITTEN, || {
             wait_until("much is written", || client.info_number("master_repl_offset") > 10_000_000);
             replica.signal("STOP");
-            wait_until("it is taken for gone", || client.info("connected_slaves") == "0");
+            wait_until("the primary drops the replica", || client.info("connected_slaves") == "0");
             Pace::new(1).pass(seconds - seconds / 2);
             replica.signal("CONT");
-            wait_until("it is back", || client.info("connected_slaves") == "1");
+            wait_until("the replica is connected again", || client.info("connected_slaves") == "1");
         });
         assert_same(&primary, &replica);
         assert_eq!(

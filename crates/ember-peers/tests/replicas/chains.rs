@@ -1,4 +1,5 @@
-//! Chains of three servers: what the first one has the last one has, too, whichever link breaks and whoever leads.
+//! Chains of three servers: the last one has the data of the first, whichever link breaks and whichever server is the
+//! primary.
 
 use std::path::PathBuf;
 
@@ -12,7 +13,7 @@ use crate::replica::{MODES, link, start_other};
 /// Commands that are written while links break.
 const COMMANDS: usize = 5_000;
 
-/// So often each of both links breaks.
+/// How often each of both links breaks.
 const CUTS: u64 = 8;
 
 const SEED: u64 = 3;
@@ -23,13 +24,13 @@ fn assert_copies(servers: &[Server; 3], copies: [&str; 3]) {
     assert_eq!(made, copies.map(str::to_owned), "{}", logs());
 }
 
-/// Has `to` lead, which follows `from`, while writers go on.
+/// Promotes `to`, which follows `from`, under writes.
 fn change_places(from: &Server, to: &Server) {
     let (mut old, mut new) = (from.client(), to.client());
     let before = new.info_number("slave_repl_offset");
     wait_until("much is written", || new.info_number("slave_repl_offset") > before + 50_000);
     assert_eq!(old.run(&format!("FAILOVER TO 127.0.0.1 {}", to.port())), Value::ok());
-    wait_until("the other one leads", || new.info("role") == "master");
+    wait_until("the other one is the primary", || new.info("role") == "master");
     wait_until("the old one follows", || {
         old.info("role") == "slave" && old.info("master_link_status") == "up"
     });
@@ -59,16 +60,16 @@ fn check_chain(servers: &[Server; 3]) {
         assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
     };
     let link_is_up = |server: &Server| server.client().info("master_link_status") == "up";
-    wait_until("there are links", || link_is_up(middle) && link_is_up(last));
+    wait_until("both links are up", || link_is_up(middle) && link_is_up(last));
     assert_all_same();
     assert_copies(servers, ["1", "1", "0"]);
-    // The chain is another one then: the middle leads both.
+    // The chain is reordered: the middle server becomes the primary of both.
     let addresses = servers.each_ref().map(Server::address);
     let written = write_while(&addresses[..2], || {
         change_places(first, middle);
         change_places(middle, first);
     });
-    wait_until("there are links", || link_is_up(middle) && link_is_up(last));
+    wait_until("both links are up", || link_is_up(middle) && link_is_up(last));
     assert_all_same();
     servers.iter().for_each(|server| written.check(&mut server.client()));
     assert_copies(servers, ["1", "1", "0"]);
@@ -91,21 +92,21 @@ fn check_in_both_modes(start: impl Fn(Mode) -> [Server; 3]) {
 }
 
 #[test]
-fn embers_in_a_chain() {
+fn ember_servers_replicate_in_a_chain() {
     check_in_both_modes(|mode| [start_ember(mode), start_ember(mode), start_ember(mode)]);
 }
 
 #[test]
-fn ember_between_redis_and_valkey() {
+fn ember_replicates_from_redis_to_valkey() {
     check_in_both_modes(|mode| [redis(), start_ember(mode), valkey()]);
 }
 
 #[test]
-fn redis_between_embers() {
+fn redis_replicates_between_two_ember_servers() {
     check_in_both_modes(|mode| [start_ember(mode), redis(), start_ember(mode)]);
 }
 
 #[test]
-fn valkey_before_embers() {
+fn ember_servers_replicate_in_a_chain_from_valkey() {
     check_in_both_modes(|mode| [valkey(), start_ember(mode), start_ember(mode)]);
 }

@@ -1,4 +1,4 @@
-//! Links that break at any byte: replicas go on where they are, and have the same data each time.
+//! Links that break at any byte: replicas resume at their offset, and have the same data each time.
 //!
 //! `PEERS_SEED` and `PEERS_CUTS` change the seed and how often the link of each pair breaks.
 
@@ -10,22 +10,23 @@ use ember_testkit::{Proxy, Random, RawClient, Server, wait_until};
 use crate::matrix::{assert_same_contents, in_both_modes, number, writer_for};
 use crate::replica::{assert_same, link};
 
-/// How often the link of each pair breaks: 340 times in all ten.
+/// How often the link of each pair breaks: 340 times for all ten pairs.
 const CUTS: u64 = 34;
 
 const SEED: u64 = 200;
 
-/// More than a primary answers before the stream goes on.
+/// More bytes than a primary answers before the stream continues.
 const ANSWERS_BYTES: usize = 160;
 
 /// Mostly within a few commands, sometimes within many.
 const SHORT_BYTES: usize = 600;
 const LONG_BYTES: usize = 60_000;
 
-/// Commands written at once until the link breaks.
+/// Commands written at a time until the link breaks.
 const COMMANDS: usize = 50;
 
-/// A line to a server: the first connection brings the copy and is ended from outside, then it breaks so many times.
+/// A proxy to a server: the first connection carries the full sync and is closed from outside, then it breaks `cuts`
+/// times.
 pub(crate) fn bad_line(server: &Server, seed: u64, cuts: u64) -> Proxy {
     let mut random = Random::new(seed);
     let places: Vec<u64> = (0..cuts)
@@ -54,14 +55,14 @@ fn break_again_and_again(name: &str, primary: &Server, replica: &Server) {
     for cut in 1..=cuts {
         let mut pieces = 0;
         wait_until("the link breaks", || {
-            // One that is cut before it is up gets nothing more.
+            // A link that is cut before it is up receives nothing more.
             pieces += 1;
             if pieces % 20 == 1 {
                 writer.write(COMMANDS);
             }
             proxy.connections() > cut + 1
         });
-        wait_until("there is a link", || is_linked(&mut client));
+        wait_until("the link is up", || is_linked(&mut client));
         assert_same_at_cut(primary, replica);
     }
     assert_same_contents(primary, replica);
@@ -71,7 +72,7 @@ fn break_again_and_again(name: &str, primary: &Server, replica: &Server) {
     assert!(partial.parse::<u64>().unwrap() > cuts, "{name}: {partial} of {cuts}");
 }
 
-/// Digests are compared, which is quick, but with Valkey, whose digests of fields that expire are others.
+/// Compares digests, which is quick, except with Valkey, whose digests of expiring fields are different.
 fn assert_same_at_cut(primary: &Server, replica: &Server) {
     let is_valkey = |server: &Server| server.client().run("INFO server").text().contains("valkey_version");
     if is_valkey(primary) || is_valkey(replica) {
@@ -93,26 +94,26 @@ fn break_in_both_modes(program: Option<fn() -> PathBuf>, leads: bool) {
 }
 
 #[test]
-fn links_between_embers_break() {
+fn broken_links_between_ember_servers_are_resumed() {
     break_in_both_modes(None, true);
 }
 
 #[test]
-fn links_from_redis_to_ember_break() {
+fn broken_links_from_redis_to_ember_are_resumed() {
     break_in_both_modes(Some(|| require_program("redis-server")), true);
 }
 
 #[test]
-fn links_from_ember_to_redis_break() {
+fn broken_links_from_ember_to_redis_are_resumed() {
     break_in_both_modes(Some(|| require_program("redis-server")), false);
 }
 
 #[test]
-fn links_from_valkey_to_ember_break() {
+fn broken_links_from_valkey_to_ember_are_resumed() {
     break_in_both_modes(Some(require_valkey), true);
 }
 
 #[test]
-fn links_from_ember_to_valkey_break() {
+fn broken_links_from_ember_to_valkey_are_resumed() {
     break_in_both_modes(Some(require_valkey), false);
 }

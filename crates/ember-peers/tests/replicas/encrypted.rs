@@ -1,4 +1,4 @@
-//! Encrypted links, between servers that show each other their certificates.
+//! Encrypted links between servers that verify each other's certificates.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -13,7 +13,7 @@ use crate::replica::{MODES, assert_same, replicaof, start_other, wait_for_link};
 /// Commands that are written in each test and mode.
 const COMMANDS: usize = 20_000;
 
-/// Two authorities, and a certificate that each has given to a server on this machine.
+/// Two authorities, and a certificate of each for a server on this machine.
 struct Files(Directory);
 
 impl Files {
@@ -40,7 +40,7 @@ impl Files {
         self.0.0.join(name).to_str().unwrap().to_owned()
     }
 
-    /// What a server is told so that it shows a certificate and trusts the first authority.
+    /// The arguments of a server that presents a certificate and trusts the first authority.
     fn arguments(&self, certificate: &str) -> Vec<String> {
         let path = |name: &str| self.path(name);
         let facts = [
@@ -54,7 +54,7 @@ impl Files {
 }
 
 #[test]
-fn an_encrypted_link_needs_certificates_that_fit() {
+fn an_encrypted_link_needs_matching_certificates() {
     let files = Files::new("of-redis");
     for mode in MODES {
         let port = free_port();
@@ -93,13 +93,13 @@ fn an_encrypted_link_needs_certificates_that_fit() {
         writer.write(COMMANDS);
         assert_same(&redis, &ember);
         assert_eq!(client.run("REPLICAOF NO ONE"), Value::ok());
-        // The certificate is for an address, not for this name.
+        // The certificate is valid for an address, not for this name.
         assert_eq!(client.run(&format!("REPLICAOF localhost {port}")), Value::ok());
         wait_until("the log says why", || ember.log().contains("not valid for name"));
     }
 }
 
-/// ember that takes encrypted links from those who show a certificate; the port.
+/// Starts an ember that accepts encrypted links from peers with a certificate; returns the port.
 fn start_primary(mode: Mode, files: &Files) -> (Server, SocketAddr) {
     let port = free_port();
     let concurrent = if mode == Mode::Concurrent { "yes" } else { "no" };
@@ -111,7 +111,7 @@ fn start_primary(mode: Mode, files: &Files) -> (Server, SocketAddr) {
     (server, SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
 }
 
-/// Lets a replica that shows no certificate of the authority try, and then one that does.
+/// Connects a replica without a certificate of the authority, and then one with it.
 fn follow_with_certificate(name: &str, start: impl Fn(Mode, &[String]) -> Server, stranger: &[&str]) {
     let files = Files::new(name);
     for mode in MODES {
@@ -125,7 +125,7 @@ fn follow_with_certificate(name: &str, start: impl Fn(Mode, &[String]) -> Server
         };
         let refused = start(mode, &stranger);
         replicaof(&refused, address);
-        wait_until("it is refused", || primary.log().matches("the TLS handshake with").count() >= 2);
+        wait_until("the replica is refused", || primary.log().matches("the TLS handshake with").count() >= 2);
         assert_eq!(primary.client().info("sync_full"), "0", "{}", primary.log());
         assert_eq!(refused.client().info("master_link_status"), "down");
         drop(refused);
@@ -134,7 +134,7 @@ fn follow_with_certificate(name: &str, start: impl Fn(Mode, &[String]) -> Server
         wait_for_link(&replica);
         writer.write(COMMANDS);
         assert_same_contents(&primary, &replica);
-        // A link that breaks goes on where it was.
+        // A broken link is resumed.
         primary.client().run("CLIENT KILL TYPE replica");
         writer.write(COMMANDS / 10);
         assert_same_contents(&primary, &replica);

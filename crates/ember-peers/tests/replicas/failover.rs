@@ -7,7 +7,7 @@ use ember_testkit::{Server, Value, wait_until};
 
 use crate::replica::{MODES, link, start_other};
 
-/// How often the roles change, there and back.
+/// How often the roles are exchanged, there and back.
 const ROUNDS: usize = 4;
 
 fn change_places(mode: Mode, program: PathBuf) {
@@ -26,7 +26,7 @@ fn change_places(mode: Mode, program: PathBuf) {
             let line =
                 if round < 2 { format!("FAILOVER TO 127.0.0.1 {port}") } else { "FAILOVER".to_owned() };
             assert_eq!(from.run(&line), Value::ok());
-            wait_until("the other one leads", || to.info("role") == "master");
+            wait_until("the other one is the primary", || to.info("role") == "master");
             wait_until("the old one follows", || {
                 from.info("role") == "slave" && from.info("master_link_status") == "up"
             });
@@ -41,55 +41,55 @@ fn change_places(mode: Mode, program: PathBuf) {
     });
     written.check(&mut one);
     written.check(&mut another);
-    // Ember has got the only copy, at the beginning.
+    // Ember has received the only full sync, at the beginning.
     assert_eq!([one.info("sync_full"), another.info("sync_full")], ["1", "0"], "{}", ember.log());
 }
 
 #[test]
-fn redis_and_ember_change_places() {
+fn redis_and_ember_exchange_roles() {
     for mode in MODES {
         change_places(mode, require_program("redis-server"));
     }
 }
 
 #[test]
-fn valkey_and_ember_change_places() {
+fn valkey_and_ember_exchange_roles() {
     for mode in MODES {
         change_places(mode, require_valkey());
     }
 }
 
 #[test]
-fn a_replica_of_redis_takes_those_of_others_with_it() {
+fn a_promoted_replica_of_redis_keeps_its_own_replicas() {
     for mode in MODES {
         let redis = start_other(require_program("redis-server"), &[]);
-        let (ember, behind) = (start_ember(mode), start_ember(mode));
+        let (ember, chained) = (start_ember(mode), start_ember(mode));
         let other = start_other(require_program("redis-server"), &[]);
         let digest = |server: &Server| server.client().run("DEBUG DIGEST");
         redis.client().run("DEBUG POPULATE 1000 key 10");
         link(&ember, redis.address());
-        link(&behind, ember.address());
+        link(&chained, ember.address());
         link(&other, ember.address());
         let mut client = redis.client();
         for number in 0..100 {
             client.run(&format!("SELECT {}", number % 16));
             client.run(&format!("RPUSH list {number}"));
         }
-        for server in [&ember, &behind, &other] {
-            wait_until("all have the same", || digest(server) == digest(&redis));
+        for server in [&ember, &chained, &other] {
+            wait_until("all have the same data", || digest(server) == digest(&redis));
             let [mut one, mut another] = [redis.client(), server.client()];
             wait_until("offsets are the same", || {
                 one.info("master_repl_offset") == another.info("slave_repl_offset")
             });
             assert_eq!(one.info("master_replid"), another.info("master_replid"));
         }
-        // Without ember in between they go on where they are.
-        for server in [&behind, &other] {
+        // Without ember in between they resume.
+        for server in [&chained, &other] {
             link(server, redis.address());
         }
         client.run("INCR n");
-        for server in [&ember, &behind, &other] {
-            wait_until("all have the same", || digest(server) == digest(&redis));
+        for server in [&ember, &chained, &other] {
+            wait_until("all have the same data", || digest(server) == digest(&redis));
         }
         assert_eq!([client.info("sync_full"), ember.client().info("sync_full")], ["1", "2"]);
     }

@@ -1,4 +1,4 @@
-//! Fields that expire: Valkey 9 has them as ember does, and an older Redis is not left without them unawares.
+//! Fields that expire: Valkey 9 replicates them as ember does, and an older Redis does not lose them silently.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use ember_testkit::{Server, Value, becomes_true, wait_until};
 use crate::matrix::{assert_same_contents, in_both_modes};
 use crate::replica::{link, replicaof, start_other, wait_for_link};
 
-/// Fields whose hash is no listpack any more.
+/// So many fields that the hash is no listpack.
 const MANY: usize = 1000;
 
 fn run(server: &Server, lines: &[&str]) {
@@ -19,7 +19,7 @@ fn run(server: &Server, lines: &[&str]) {
     }
 }
 
-/// Hashes of both encodings, of whose fields some expire late and some soon.
+/// Hashes of both encodings; some of their fields expire late and some soon.
 fn write_hashes(server: &Server, name: &str) {
     let mut client = server.client();
     let soon = format!("HPEXPIRE small{name} 300 FIELDS 1 c");
@@ -40,7 +40,7 @@ fn write_hashes(server: &Server, name: &str) {
 fn assert_same_fields(primary: &Server, replica: &Server) {
     assert_same_contents(primary, replica);
     let mut found = [BTreeMap::new(), BTreeMap::new()];
-    // What has just expired one of them may have removed already.
+    // One of the servers may have removed fields that have just expired.
     let is_same = becomes_true(|| {
         found = [field_expiries(primary), field_expiries(replica)];
         found[0] == found[1]
@@ -52,7 +52,7 @@ fn follow(primary: &Server, replica: &Server) {
     write_hashes(primary, "before");
     run(primary, &["DEBUG POPULATE 2000 key 10000"]);
     replicaof(replica, primary.address());
-    // While the copy is made, and behind it.
+    // During the full sync, and after it.
     write_hashes(primary, "meanwhile");
     wait_for_link(replica);
     write_hashes(primary, "behind");
@@ -75,12 +75,12 @@ fn follow(primary: &Server, replica: &Server) {
 }
 
 #[test]
-fn valkey_has_the_expiry_of_fields_that_ember_has() {
+fn valkey_replicates_field_expiries_of_ember() {
     in_both_modes(Some(require_valkey), &[], true, |_, primary, replica| follow(primary, replica));
 }
 
 #[test]
-fn ember_has_the_expiry_of_fields_that_valkey_has() {
+fn ember_replicates_field_expiries_of_valkey() {
     in_both_modes(Some(require_valkey), &[], false, |_, primary, replica| follow(primary, replica));
 }
 
@@ -104,7 +104,7 @@ fn write_restored(server: &Server) {
 }
 
 #[test]
-fn a_replica_goes_on_when_valkey_restores_payloads_and_is_given_keys() {
+fn a_replica_keeps_up_when_valkey_restores_payloads_and_imports_keys() {
     in_both_modes(Some(require_valkey), &[], false, |_, valkey, ember| {
         write_restored(valkey);
         link(ember, valkey.address());
@@ -121,7 +121,7 @@ fn a_replica_goes_on_when_valkey_restores_payloads_and_is_given_keys() {
 }
 
 #[test]
-fn valkey_has_what_ember_restores_from_payloads_of_either() {
+fn valkey_replicates_payloads_of_either_server_restored_by_ember() {
     in_both_modes(Some(require_valkey), &[], true, |_, ember, valkey| {
         write_restored(ember);
         link(valkey, ember.address());
@@ -134,15 +134,17 @@ fn valkey_has_what_ember_restores_from_payloads_of_either() {
 }
 
 #[test]
-fn a_redis_without_such_fields_is_disconnected_and_refuses_the_copy() {
+fn a_redis_without_field_expiries_is_disconnected_and_refuses_the_full_sync() {
     in_both_modes(Some(|| require_program("redis-server")), &[], true, |_, ember, redis| {
         run(ember, &["HSET h a 1 b 2"]);
         link(redis, ember.address());
         let valkey = start_other(require_valkey(), &[]);
         link(&valkey, ember.address());
         run(ember, &["SET before 1", "HPEXPIRE h 900000 FIELDS 1 a", "HSET h c 3"]);
-        wait_until("it is disconnected", || ember.log().contains("is not told HPEXPIREAT"));
-        wait_until("it refuses the copy", || redis.log().contains("Can't handle RDB format version 12"));
+        wait_until("redis is disconnected", || ember.log().contains("is not told HPEXPIREAT"));
+        wait_until("redis refuses the full sync", || {
+            redis.log().contains("Can't handle RDB format version 12")
+        });
         assert!(!redis.log().contains("unknown command"), "{}", redis.log());
         assert_ne!(redis.client().info("master_link_status"), "up");
         assert_same_contents(ember, &valkey);

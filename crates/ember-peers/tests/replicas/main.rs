@@ -5,6 +5,7 @@
 mod busy;
 mod chains;
 mod cuts;
+mod effects;
 mod encrypted;
 mod failover;
 mod fields;
@@ -13,4 +14,3 @@ mod older;
 mod replica;
 mod restarts;
 mod sentinel;
-mod told;

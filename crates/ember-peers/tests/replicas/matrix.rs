@@ -15,40 +15,40 @@ const COMMANDS: u64 = 20_000;
 
 const SEED: u64 = 16;
 
-/// A number that the environment may say.
+/// A number that the environment may override.
 pub(crate) fn number(name: &str, usual: u64) -> u64 {
     std::env::var(name).map_or(usual, |text| text.parse().unwrap())
 }
 
-/// What a primary does not tell of the groups of streams. How far a group lags behind is reckoned, and not in all versions
-/// alike; how many entries it has read only ember tells.
-pub(crate) fn untold(primary: &Server) -> &'static [&'static str] {
+/// Fields of stream groups that a primary does not replicate. The lag of a group is computed, and differently in
+/// different versions; only ember replicates how many entries it has read.
+pub(crate) fn unreplicated(primary: &Server) -> &'static [&'static str] {
     let is_ember = primary.client().run("INFO server").text().contains("ember_version");
     if is_ember { &["lag"] } else { &["lag", "entries-read"] }
 }
 
-/// Waits until a replica is as far as its primary and has the same data.
+/// Waits until a replica has its primary's offset, and compares the data.
 pub(crate) fn assert_same_contents(primary: &Server, replica: &Server) {
     let (mut one, mut other) = (primary.client(), replica.client());
     let is_same_offset = |one: &mut RawClient, other: &mut RawClient| {
         assert_not_stopped(replica, other);
         one.info("master_repl_offset") == other.info("slave_repl_offset")
     };
-    wait_until("the replica is as far as its primary", || is_same_offset(&mut one, &mut other));
-    // What has just expired, and PING, may come between two questions.
-    let (mut found, untold) = (String::new(), untold(primary));
+    wait_until("the replica has its primary's offset", || is_same_offset(&mut one, &mut other));
+    // An expiry, or a PING, may happen between two comparisons.
+    let (mut found, unreplicated) = (String::new(), unreplicated(primary));
     for _ in 0..100 {
-        let [here, there] = [primary, replica].map(|server| contents(server, untold));
+        let [here, there] = [primary, replica].map(|server| contents(server, unreplicated));
         if here == there {
             return;
         }
         found = differences(&here, &there);
-        wait_until("the replica is as far as its primary", || is_same_offset(&mut one, &mut other));
+        wait_until("the replica has its primary's offset", || is_same_offset(&mut one, &mut other));
     }
     panic!("not the same data:\n{found}{}", replica.log());
 }
 
-/// What writes to a primary, fields that expire included if both servers know them.
+/// A writer of commands for a primary; it uses fields that expire if both servers support them.
 pub(crate) fn writer_for(primary: &Server, replica: &Server, seed: u64) -> Writer {
     let knows_fields = |server: &Server| {
         let info = server.client().run("COMMAND INFO hpexpire");
@@ -69,8 +69,8 @@ fn follow(primary: &Server, replica: &Server) {
     assert_eq!(primary.client().info("sync_full"), "1", "{}", replica.log());
 }
 
-/// Has `check` look at ember of each mode as the primary of such a server, or as its replica: it gets ember's mode, the
-/// primary and the replica. Another server than ember has these options.
+/// Calls `check` with ember of each mode as the primary of such a server, and as its replica, with ember's mode, the
+/// primary and the replica. A server other than ember is started with these options.
 pub(super) fn in_both_modes(
     program: Option<fn() -> PathBuf>,
     options: &[&str],

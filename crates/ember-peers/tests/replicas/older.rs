@@ -1,4 +1,5 @@
-//! Replicas that are older than commands that ember takes: they get what these have done in words that they know.
+//! Replicas that are older than commands that ember supports: they receive the effects of those as commands that they
+//! support.
 
 use ember_peers::{require_program, start_ember};
 use ember_testkit::Value;
@@ -6,7 +7,7 @@ use ember_testkit::Value;
 use crate::matrix::assert_same_contents;
 use crate::replica::{MODES, link, start_other};
 
-/// Writes with commands and options that came behind Redis 7.0, and with those of ember.
+/// Writes with commands and options newer than Redis 7.0, and with those of ember.
 const LINES: &[&str] = &[
     "SET a 1",
     "SET a 2 IFEQ 1",
@@ -51,11 +52,11 @@ const LINES: &[&str] = &[
     "XADD x ACKED MAXLEN 1 8-1 a 1",
 ];
 
-/// That of a payload with the string `v` and version 11.
+/// The checksum of a payload with the string `v` and version 11.
 const CHECKSUM: [u8; 8] = [0xf8, 0xd7, 0x73, 0xc1, 0xe4, 0xa7, 0x63, 0x47];
 
 #[test]
-fn an_older_redis_gets_what_newer_commands_have_done() {
+fn an_older_redis_receives_the_effects_of_newer_commands() {
     for mode in MODES {
         let ember = start_ember(mode);
         let redis = start_other(require_program("redis-server"), &[]);
@@ -65,7 +66,7 @@ fn an_older_redis_gets_what_newer_commands_have_done() {
             let reply = client.run(line);
             assert!(!matches!(reply, Value::Error(_)), "{line}: {reply:?}");
         }
-        // A payload of Redis 7.2 or later says its version, whatever is in it.
+        // A payload of Redis 7.2 or later declares its version, whatever it contains.
         let payload = [b"\x00\x01v\x0b\x00".as_slice(), &CHECKSUM].concat();
         let restored = client.command(&[b"RESTORE".as_slice(), b"r", b"0", &payload]);
         assert_eq!(restored, Value::ok());

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use ember_peers::{Mode, Writer, contents, differences, require_program, start_ember};
 use ember_testkit::{Proxy, RawClient, Server, Value, becomes_true, wait_until};
 
-use crate::matrix::untold;
+use crate::matrix::unreplicated;
 
 pub(crate) const MODES: [Mode; 2] = [Mode::Concurrent, Mode::Sharded];
 
@@ -17,7 +17,7 @@ fn start_redis(arguments: &[&str]) -> Server {
     start_other(require_program("redis-server"), arguments)
 }
 
-/// Starts redis-server, or a program like it.
+/// Starts redis-server or a compatible program.
 pub(crate) fn start_other(program: PathBuf, arguments: &[&str]) -> Server {
     let fixed = ["--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0"];
     Server::builder(program).arguments(&fixed).arguments(arguments).start()
@@ -42,18 +42,18 @@ pub(crate) fn wait_for_link(replica: &Server) {
     });
 }
 
-/// What stops a link is not waited for.
+/// Fails at once if the link has stopped, instead of waiting for it.
 pub(crate) fn assert_not_stopped(replica: &Server, client: &mut RawClient) {
     let is_stopped = client.run("INFO replication").text().contains("ember_link_stopped");
     assert!(!is_stopped, "{}", replica.log());
 }
 
-/// Waits until the replica has applied all that the primary has written, and compares all data: by digests, which is quick,
-/// and where these differ by key. A zero has a sign in large sorted sets, and in small ones none, which digests show.
+/// Waits until the replica has applied all writes of the primary, and compares all data: by digests, which is quick,
+/// and where these differ by key. A zero has a sign only in large sorted sets, which digests show.
 pub(crate) fn assert_same(primary: &Server, replica: &Server) {
     let (mut one, mut other) = (primary.client(), replica.client());
     let (mut offsets, mut found) = ([String::new(), String::new()], String::new());
-    // What has expired Redis may tell later, and count until then.
+    // Redis may delete expired keys later, and counts them until then.
     let is_same = becomes_true(|| {
         assert_not_stopped(replica, &mut other);
         offsets = [one.info("master_repl_offset"), other.info("slave_repl_offset")];
@@ -63,7 +63,7 @@ pub(crate) fn assert_same(primary: &Server, replica: &Server) {
         if one.run("DEBUG DIGEST") == other.run("DEBUG DIGEST") {
             return true;
         }
-        let [here, there] = [primary, replica].map(|server| contents(server, untold(primary)));
+        let [here, there] = [primary, replica].map(|server| contents(server, unreplicated(primary)));
         found = differences(&here, &there);
         found.is_empty()
     });
@@ -71,7 +71,7 @@ pub(crate) fn assert_same(primary: &Server, replica: &Server) {
 }
 
 #[test]
-fn a_replica_has_what_redis_had_and_gets() {
+fn a_replica_has_the_data_and_the_changes_of_redis() {
     for mode in MODES {
         for diskless in ["yes", "no"] {
             let redis = start_redis(&["--repl-diskless-sync", diskless]);
@@ -84,7 +84,7 @@ fn a_replica_has_what_redis_had_and_gets() {
             writer.write(COMMANDS / 2);
             redis.client().run("DEBUG POPULATE 50000 many 100");
             replicaof(&ember, redis.address());
-            // While the copy is made, and behind it.
+            // During the full sync, and after it.
             writer.write(COMMANDS);
             wait_for_link(&ember);
             writer.write(COMMANDS / 2);
@@ -96,7 +96,7 @@ fn a_replica_has_what_redis_had_and_gets() {
 }
 
 #[test]
-fn scripts_units_and_expiry_come_as_they_are() {
+fn scripts_transactions_and_expiry_are_replicated() {
     for mode in MODES {
         let redis = start_redis(&[]);
         let ember = start_ember(mode);
@@ -109,12 +109,12 @@ fn scripts_units_and_expiry_come_as_they_are() {
             client.run(&format!("SET soon{number} x PX {}", 1 + number % 20));
             client.run(&format!("SELECT {}", number % 16));
         }
-        // The primary says when they are gone.
+        // The primary deletes them when they have expired.
         let mut reader = ember.client();
         for database in 0..16 {
             reader.run(&format!("SELECT {database}"));
             client.run(&format!("SELECT {database}"));
-            wait_until("what has expired is removed", || {
+            wait_until("expired keys are removed", || {
                 let left = client.run("KEYS soon*");
                 left == Value::Array(Vec::new()) && reader.run("DBSIZE") == client.run("DBSIZE")
             });
@@ -124,7 +124,7 @@ fn scripts_units_and_expiry_come_as_they_are() {
 }
 
 #[test]
-fn a_copy_that_breaks_is_begun_again() {
+fn an_interrupted_full_sync_is_repeated() {
     for mode in MODES {
         let redis = start_redis(&[]);
         redis.client().run("DEBUG POPULATE 20000 key 100");
@@ -143,7 +143,7 @@ fn a_copy_that_breaks_is_begun_again() {
 }
 
 #[test]
-fn a_password_is_shown_and_a_wrong_one_is_told() {
+fn a_replica_authenticates_and_reports_a_wrong_password() {
     for mode in MODES {
         let redis = start_redis(&["--requirepass", "secret"]);
         redis.client().run("AUTH secret");
@@ -164,12 +164,12 @@ fn a_password_is_shown_and_a_wrong_one_is_told() {
 }
 
 #[test]
-fn what_is_not_known_stops_the_link() {
+fn unknown_commands_stop_the_link() {
     for mode in MODES {
         let redis = start_redis(&[]);
         let ember = start_ember(mode);
         link(&ember, redis.address());
-        // A module's command would come like this.
+        // A command of a module would look like this.
         redis.client().run("SET before 1");
         redis.client().run("DEBUG REPLICATE NOSUCH COMMAND");
         redis.client().run("SET behind 1");
@@ -178,7 +178,7 @@ fn what_is_not_known_stops_the_link() {
         assert!(why.contains("command 'NOSUCH' at offset"), "{why}");
         assert!(ember.log().contains("command 'NOSUCH' at offset"));
         assert_eq!(ember.client().run("EXISTS before behind"), Value::Integer(1));
-        // Only somebody who has looked at it makes it go on.
+        // Only an operator's command starts it again.
         assert_eq!(ember.client().run("REPLICAOF NO ONE"), Value::ok());
         let another = start_redis(&[]);
         link(&ember, another.address());
@@ -187,7 +187,7 @@ fn what_is_not_known_stops_the_link() {
 }
 
 #[test]
-fn wait_counts_a_replica_that_has_it() {
+fn wait_counts_a_replica_that_has_the_write() {
     for mode in MODES {
         let redis = start_redis(&[]);
         let ember = start_ember(mode);

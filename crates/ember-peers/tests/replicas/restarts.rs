@@ -1,4 +1,4 @@
-//! ember that is started again goes on where it was, whoever its primary is.
+//! A restarted ember resumes, whatever its primary is.
 
 use std::path::PathBuf;
 use std::thread;
@@ -9,10 +9,10 @@ use ember_testkit::{Directory, Server, find_ember_server};
 use crate::matrix::assert_same_contents;
 use crate::replica::{MODES, start_other, wait_for_link};
 
-/// Commands before the end, while the server is away, and behind that.
+/// Commands before the end, while the server is stopped, and after that.
 const COMMANDS: usize = 2_000;
 
-/// Ways to keep data.
+/// Ways to persist data.
 const KEEPING: [&[&str]; 2] =
     [&["--save", "3600 1", "--appendonly", "no"], &["--save", "", "--appendonly", "yes"]];
 
@@ -26,7 +26,7 @@ fn start(directory: &Directory, mode: Mode, keeping: &[&str], primary: &Server) 
         .start()
 }
 
-fn go_on(program: PathBuf) {
+fn check_restart(program: PathBuf) {
     thread::scope(|scope| {
         for (mode, keeping) in MODES.iter().flat_map(|mode| KEEPING.map(|keeping| (*mode, keeping))) {
             let primary = start_other(program.clone(), &["--repl-backlog-size", "100mb"]);
@@ -53,11 +53,11 @@ fn go_on(program: PathBuf) {
 }
 
 #[test]
-fn under_redis() {
-    go_on(require_program("redis-server"));
+fn restarts_are_resumed_under_redis() {
+    check_restart(require_program("redis-server"));
 }
 
 #[test]
-fn under_valkey() {
-    go_on(require_valkey());
+fn restarts_are_resumed_under_valkey() {
+    check_restart(require_valkey());
 }

@@ -1,4 +1,5 @@
-//! Sentinel of Redis and of Valkey watches three ember servers, and has another one lead when the primary is gone.
+//! Sentinel of Redis and of Valkey monitors three ember servers, and promotes another one when the primary is
+//! unreachable.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,15 +11,15 @@ use std::process::{Child, Command, Stdio};
 use ember_peers::{Mode, clients_directory, require_program, require_valkey, tools_directory};
 use ember_testkit::{Directory, RawClient, Server, Value, find_ember_server, free_port, wait_until};
 
-/// How many failovers there are in each test, if it is set.
+/// The variable with the number of failovers of each test.
 const FAILOVERS_VARIABLE: &str = "SENTINEL_FAILOVERS";
 
-/// How Sentinel's periods are shortened, in milliseconds. A replica may lead if what it said of itself is no older than five
-/// periods of PING, and while a primary is down replicas are asked once a second only, whatever the other period is.
+/// Shortens Sentinel's periods, in milliseconds. A replica may be promoted if its last INFO is no older than five
+/// periods of PING, and while a primary is down replicas are queried only once a second, whatever the other period is.
 const PERIODS: &str = "SENTINEL DEBUG INFO-PERIOD 100 PING-PERIOD 250 ASK-PERIOD 50 PUBLISH-PERIOD 100 \
                        SLAVE-RECONF-TIMEOUT 1000 ELECTION-TIMEOUT 1000 MIN-LINK-RECONNECT-PERIOD 100 TILT-PERIOD 1000";
 
-/// A Sentinel.
+/// A Sentinel process.
 struct Sentinel {
     process: Child,
     address: SocketAddr,
@@ -53,7 +54,7 @@ impl Sentinel {
         RawClient::connect(self.address).unwrap()
     }
 
-    /// The port of the primary, as far as it knows.
+    /// The port of the primary that this Sentinel knows.
     fn primary(&self) -> u16 {
         let address = self.client().run("SENTINEL GET-MASTER-ADDR-BY-NAME ember");
         address.elements().unwrap()[1].text().parse().unwrap()
@@ -86,7 +87,7 @@ impl Sentinel {
 
 impl Drop for Sentinel {
     fn drop(&mut self) {
-        // Both fail only when it has ended already.
+        // Both fail only if it has ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
         if std::thread::panicking() {
@@ -95,7 +96,7 @@ impl Drop for Sentinel {
     }
 }
 
-/// A client of redis-py that asks Sentinel where to write.
+/// A client of redis-py that finds the primary by Sentinel.
 struct PythonWriter(Child);
 
 impl PythonWriter {
@@ -106,7 +107,7 @@ impl PythonWriter {
         PythonWriter(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap())
     }
 
-    /// Ends it; the numbers of the writes that were acknowledged.
+    /// Stops it; returns the numbers of the acknowledged writes.
     fn end(mut self) -> BTreeSet<String> {
         drop(self.0.stdin.take());
         let mut printed = String::new();
@@ -123,7 +124,7 @@ impl Drop for PythonWriter {
     }
 }
 
-/// What an acknowledged write is: one that the primary has, or both replicas, too.
+/// When a write counts as acknowledged: if the primary has it, or both replicas, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Acknowledged {
     Here,
@@ -162,27 +163,29 @@ fn fail_over(name: &str, mode: Mode, acknowledged: Acknowledged, program: &Path,
     let first = servers[0].port();
     let sentinels: Vec<Sentinel> = (0..3).map(|_| Sentinel::start(program, &directory.0, first)).collect();
     let all_well = || sentinels.iter().all(Sentinel::sees_all_well);
-    wait_until("all know each other", all_well);
+    wait_until("all servers know each other", all_well);
     let writer = PythonWriter::start(&sentinels);
     for round in 0..failovers {
         let led = sentinels[0].primary();
         let at = servers.iter().position(|server| server.port() == led).unwrap();
         let before = servers[at].client().run("SCARD written");
-        wait_until("something is written", || servers[at].client().run("SCARD written") != before);
+        wait_until("writes continue", || servers[at].client().run("SCARD written") != before);
         let is_killed = round % 2 == 0;
         servers[at].signal(if is_killed { "KILL" } else { "STOP" });
-        wait_until("another one leads", || sentinels.iter().all(|sentinel| sentinel.primary() != led));
+        wait_until("another server is the primary", || {
+            sentinels.iter().all(|sentinel| sentinel.primary() != led)
+        });
         let leads = sentinels[0].primary();
         let leader = servers.iter().find(|server| server.port() == leads).unwrap();
         let before = leader.client().run("SCARD written");
         let is_written_to = || leader.client().run("SCARD written") != before;
-        // Who wants all to have it waits for the old one.
+        // Writes that need all replicas wait for the old primary.
         if acknowledged == Acknowledged::Here {
-            wait_until("it is written to", is_written_to);
+            wait_until("writes continue", is_written_to);
         }
         if is_killed {
-            let gone = servers.remove(at);
-            drop(gone);
+            let stopped = servers.remove(at);
+            drop(stopped);
             servers.insert(at, start_ember(mode, acknowledged, &folder(at), Some(led)));
         } else {
             servers[at].signal("CONT");
@@ -196,7 +199,7 @@ fn fail_over(name: &str, mode: Mode, acknowledged: Acknowledged, program: &Path,
     let mut client = servers[leader].client();
     for other in servers.iter().filter(|server| server.port() != led) {
         wait_until("all have the same", || client.run("DEBUG DIGEST") == other.client().run("DEBUG DIGEST"));
-        // Sentinel has had it written: who is started again finds its role.
+        // Sentinel has had the configuration rewritten: a restarted server has its role.
         let file = fs::read_to_string(other.directory().join("ember.conf")).unwrap();
         assert!(file.contains(&format!("replicaof 127.0.0.1 {led}\n")), "{file}");
     }
@@ -213,14 +216,14 @@ fn fail_over(name: &str, mode: Mode, acknowledged: Acknowledged, program: &Path,
     );
 }
 
-/// So many failovers, or as many as the environment says.
+/// This number of failovers, or that of the environment.
 fn failovers(usual: usize) -> usize {
     let wanted = std::env::var(FAILOVERS_VARIABLE).ok();
     wanted.map_or(usual, |text| text.parse().unwrap())
 }
 
-/// Two triples at once: most of the time they wait. More of them would take the processors from each other, and be taken
-/// for gone.
+/// Two triples at once: most of the time they wait. More of them would compete for the processors, and be taken for
+/// unreachable.
 fn fail_over_twice(name: &str, program: &Path, in_async: Mode, in_sync: Mode, usual: usize) {
     std::thread::scope(|scope| {
         for (mode, acknowledged) in [(in_async, Acknowledged::Here), (in_sync, Acknowledged::Everywhere)] {
@@ -231,7 +234,7 @@ fn fail_over_twice(name: &str, program: &Path, in_async: Mode, in_sync: Mode, us
 }
 
 #[test]
-fn sentinel_has_another_one_lead() {
+fn sentinel_promotes_another_server() {
     fail_over_twice("redis", &require_program("redis-server"), Mode::Concurrent, Mode::Sharded, 3);
     fail_over_twice("valkey", &require_valkey(), Mode::Sharded, Mode::Concurrent, 2);
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use ember_peers::{require_program, start_redis};
 use ember_testkit::{find_ember_cli, find_ember_server, free_port};
 
-/// So little of everything that a script is done in seconds.
+/// Values so small that a script ends in seconds.
 const SMALL: [(&str, &str); 7] = [
     ("BENCH_REQUESTS", "1000"),
     ("BENCH_ROUNDS", "1"),
@@ -21,13 +21,13 @@ const SMALL: [(&str, &str); 7] = [
     ("ELEMENT_COUNT", "1000"),
 ];
 
-/// What the environment of the test might say to the scripts.
+/// Variables of the test's environment that would affect the scripts.
 const PORTS: [&str; 4] = ["EMBER_CONCURRENT_PORT", "EMBER_SHARDED_PORT", "REDIS_PORT", "DRAGONFLY_PORT"];
 
 /// Lines of cells; the first one has the names of the columns.
 type Table = Vec<Vec<String>>;
 
-/// A folder of a test's own.
+/// A separate folder for a test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -39,7 +39,7 @@ impl Folder {
         Folder(path)
     }
 
-    /// Writes a program that is found before those of the machine.
+    /// Writes a program that precedes those of the machine in PATH.
     fn add_program(&self, name: &str, script: &str) {
         let path = self.0.join(name);
         fs::write(&path, script).unwrap();
@@ -81,7 +81,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// The tables in Markdown, without the lines below their heads.
+/// The tables in Markdown, without the lines below their headers.
 fn markdown_tables(text: &str) -> Vec<Table> {
     let mut tables: Vec<Table> = Vec::new();
     let mut is_inside = false;
@@ -135,7 +135,7 @@ fn csv_tables(folder: &Folder, script: &str) -> Vec<Table> {
     paths.iter().map(table).collect()
 }
 
-/// Runs a script that must succeed, and gives its tables: those printed, found to be those in the files.
+/// Runs a script that must succeed, and returns its printed tables, which must equal those in the files.
 fn tables(script: &str, variables: &[(&str, &str)]) -> (Vec<Table>, String) {
     let folder = Folder::new(script);
     let output = run(script, &folder, variables);
@@ -215,7 +215,7 @@ fn bench_cache_has_sizes_and_hits() {
 }
 
 #[test]
-fn bench_tails_has_each_type_and_what_goes_on_meanwhile() {
+fn bench_tails_has_each_type_and_background_load() {
     let small = [("BENCH_REQUESTS", "20000"), ("ELEMENT_COUNT", "10000"), ("BENCH_ROUNDS", "1")];
     let (tables, _) = tables("bench-tails.sh", &small);
     assert_eq!((tables.len(), tables[0].len()), (1, 16));
@@ -230,7 +230,7 @@ fn bench_cpu_divides_by_redis() {
 }
 
 #[test]
-fn bench_encryption_sets_encrypted_beside_plain() {
+fn bench_encryption_compares_encrypted_with_plain() {
     let (tables, _) = tables("bench-encryption.sh", &[]);
     assert_eq!(tables[0].len(), 5);
     for name in ["plain, requests/s", "encrypted"] {
@@ -239,13 +239,13 @@ fn bench_encryption_sets_encrypted_beside_plain() {
 }
 
 #[test]
-fn bench_replication_has_costs_lag_and_copies() {
+fn bench_replication_has_costs_lag_and_full_syncs() {
     let server = find_ember_server();
     let variables =
         [("BENCH_REQUESTS", "4000"), ("BENCH_SECONDS", "2"), ("EMBER_BEFORE", server.to_str().unwrap())];
     let (tables, _) = tables("bench-replication.sh", &variables);
     let rows: Vec<usize> = tables.iter().map(Vec::len).collect();
-    // With one processor there are no two cores against two.
+    // A machine with one processor cannot compare two cores with two.
     assert!(rows == [5, 5, 2, 3, 4, 3] || rows == [5, 5, 2, 3, 2, 3], "{tables:?}");
     for (table, name) in [
         (0, "this one"),
@@ -262,7 +262,7 @@ fn bench_replication_has_costs_lag_and_copies() {
 }
 
 #[test]
-fn bench_vector_latency_has_each_command_and_what_goes_on_meanwhile() {
+fn bench_vector_latency_has_each_command_and_background_load() {
     let folder = Folder::new("vectors");
     let number = |at: u32| (at.wrapping_mul(2_654_435_761) >> 8) as f32 / 16_777_216.0 - 0.5;
     let bytes: Vec<u8> = (0..1300 * 8).flat_map(|at| number(at).to_le_bytes()).collect();
@@ -311,7 +311,7 @@ fn bench_persistence_has_policies_and_files() {
 }
 
 #[test]
-fn bench_latency_has_both_servers_without_and_while_saving() {
+fn bench_latency_has_both_servers_idle_and_while_saving() {
     let (tables, _) = tables("bench-latency.sh", &[("BENCH_SECONDS", "1")]);
     assert_eq!(tables[0].len(), 3);
     for name in ["p99, ms", "p99 while saving, ms", "saves"] {
@@ -319,7 +319,7 @@ fn bench_latency_has_both_servers_without_and_while_saving() {
     }
 }
 
-/// A memtier_benchmark that has counted 617,280 requests, as its JSON file tells, and notes how it was called.
+/// A memtier_benchmark that reports 617,280 requests in its JSON file, and logs its arguments.
 const MEMTIER: &str = r#"#!/bin/sh
 echo "$*" >>"$(dirname "$0")/calls"
 while [ $# -gt 0 ]; do
@@ -354,7 +354,7 @@ done
 "#;
 
 #[test]
-fn bench_memtier_reads_what_memtier_benchmark_has_counted() {
+fn bench_memtier_reads_the_counts_of_memtier_benchmark() {
     let programs = Folder::new("memtier-programs");
     programs.add_program("memtier_benchmark", MEMTIER);
     let variables =
@@ -396,7 +396,7 @@ fn bench_limit_has_resident_memory_of_each_third_and_at_most() {
 #[test]
 fn bench_kvbench_has_both_servers_for_each_store() {
     let programs = Folder::new("kvbench-programs");
-    // It stands for KVBench, which takes a port first.
+    // A stand-in for KVBench, which takes a port first.
     programs.add_program(
         "kvbench",
         "#!/bin/sh\nexec \"$EMBER_SERVER\" --port \"$2\" --bind 127.0.0.1 --save ''\n",
@@ -413,7 +413,7 @@ fn bench_kvbench_has_both_servers_for_each_store() {
 }
 
 #[test]
-fn bench_memtier_fails_where_nothing_was_counted() {
+fn bench_memtier_fails_without_counts() {
     let programs = Folder::new("memtier-without-requests");
     programs.add_program("memtier_benchmark", &MEMTIER.replace("617280", "0"));
     let output = run("bench-memtier.sh", &programs, &[("PATH", &programs.path())]);
@@ -445,7 +445,7 @@ fn another_server_is_not_taken_for_ember() {
 }
 
 #[test]
-fn setup_vm_builds_the_server_and_says_what_is_missing() {
+fn setup_vm_builds_the_server_and_names_missing_packages() {
     let programs = Folder::new("setup-programs");
     programs.add_program("cargo", "#!/bin/sh\necho \"cargo $*\"\n");
     programs.add_program("apt-cache", "#!/bin/sh\nexit 1\n");
@@ -457,7 +457,7 @@ fn setup_vm_builds_the_server_and_says_what_is_missing() {
 }
 
 #[test]
-fn the_document_names_the_scripts_and_variables_there_are() {
+fn the_document_names_every_script_and_variable() {
     let document = fs::read_to_string(root().join("docs/benchmarks.md")).unwrap();
     let mut variables = BTreeSet::new();
     for entry in fs::read_dir(root().join("bench")).unwrap() {
@@ -482,13 +482,13 @@ fn the_document_names_the_scripts_and_variables_there_are() {
 }
 
 #[test]
-fn the_figures_of_the_readme_are_those_of_the_benchmarks() {
+fn figures_in_the_readme_equal_those_of_the_benchmarks() {
     let document = |path: &str| fs::read_to_string(root().join(path)).unwrap();
     let (readme, benchmarks) = (document("README.md"), document("docs/benchmarks.md"));
     let table = readme.split("## Why ember").nth(1).unwrap().split("\n\n").nth(1).unwrap();
     let rows: Vec<&str> = table.lines().skip(2).collect();
     assert!(rows.len() >= 6, "{table}");
-    // A figure stands as a cell there, or begins one that has its range behind it.
+    // A figure is a cell there, or begins one that continues with its range.
     let is_there = |figure: &str| {
         [format!("| {figure} |"), format!("| {figure} (")].iter().any(|cell| benchmarks.contains(cell))
     };

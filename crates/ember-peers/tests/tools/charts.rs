@@ -1,4 +1,5 @@
-//! Charts are drawn from CSV files: those of the documents are what the script draws today, and show their figures.
+//! Charts are drawn from CSV files: those of the documents match the present output of the script, and show their
+//! figures.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -33,7 +34,7 @@ fn run(arguments: &[&str], folder: Option<&Path>) -> Output {
     command.output().unwrap()
 }
 
-/// What the script prints for a text of CSV and a choice of columns, or what it says is wrong with them.
+/// The script's output for a CSV text and a choice of columns, or its error.
 fn draw(csv: &str, columns: &[&str]) -> Result<String, String> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -62,7 +63,7 @@ fn bars(svg: &str) -> Vec<f64> {
 }
 
 #[test]
-fn the_charts_are_what_their_figures_give() {
+fn the_charts_match_their_figures() {
     let folder = std::env::temp_dir().join(format!("ember-charts-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     for path in csv_files() {
@@ -127,7 +128,7 @@ fn a_chart_has_title_unit_legend_axis_and_values() {
 fn ranges_are_drawn_from_end_to_end() {
     let svg = draw("what,ember\na,2–4\nb,3 (2–4)\nc,-\nd,4\n", &[]).unwrap();
     let widths = bars(&svg);
-    // The range is two bars, to its low end and from there to its high one; nothing is drawn for what was not measured.
+    // The range is two bars, to its low end and from there to its high one; values that were not measured have no bars.
     assert_eq!(widths.len(), 4, "{svg}");
     let full = widths[3];
     for (width, share) in widths.iter().zip([0.5, 0.5, 0.75]) {

@@ -18,7 +18,7 @@ struct Run {
 fn run(program: &Path, arguments: &[&str], input: &[u8], is_terminal: bool) -> Run {
     let mut command = Command::new(program);
     if is_terminal {
-        // `script` gives a program a terminal and copies what it writes there.
+        // `script` gives a program a terminal and copies its output.
         let line: Vec<String> = std::iter::once(program.display().to_string())
             .chain(arguments.iter().map(|argument| format!("'{argument}'")))
             .collect();
@@ -161,7 +161,7 @@ const COMMANDS: [&str; 50] = [
 ];
 
 #[test]
-fn answers_are_written_alike_in_every_form() {
+fn replies_are_printed_alike_in_every_format() {
     let forms: [&[&str]; 14] = [
         &[],
         &["--raw"],
@@ -192,13 +192,13 @@ fn answers_are_written_alike_in_every_form() {
 }
 
 #[test]
-fn answers_are_written_alike_on_a_terminal() {
+fn replies_are_printed_alike_on_a_terminal() {
     let server = start_ember(Mode::Concurrent);
     fill(&server);
     let mut clients = Clients::of(&server);
     for command in COMMANDS {
         let words: Vec<&str> = command.split(' ').collect();
-        // The shell between would see quotes in it.
+        // The shell in between would interpret quotes.
         if !command.contains('\'') {
             clients.compare_on(&words, b"", true);
             clients.compare_on(&[&["-3"], &words[..]].concat(), b"", true);
@@ -209,9 +209,9 @@ fn answers_are_written_alike_on_a_terminal() {
     clients.finish(90);
 }
 
-/// In one map within another, each kind that breaks lines or does not.
+/// Maps within a map, with values of each kind that do and do not break lines.
 #[test]
-fn nested_answers_are_indented_alike() {
+fn nested_replies_are_indented_alike() {
     let server = start_redis();
     let mut clients = Clients::of(&server);
     for script in [
@@ -309,7 +309,7 @@ fn options_mean_the_same() {
 }
 
 #[test]
-fn requests_are_piped_alike() {
+fn pipe_mode_works_alike() {
     let server = start_ember(Mode::Sharded);
     let mut clients = Clients::of(&server);
     let mut many = Vec::new();
@@ -329,7 +329,7 @@ fn requests_are_piped_alike() {
     clients.finish(5);
 }
 
-/// A node of a cluster that has nothing: every request is answered by where to go.
+/// A node of a cluster without slots: every request is redirected.
 fn redirecting(to: &Server) -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -358,7 +358,7 @@ fn redirections_are_followed_alike() {
     clients.finish(4);
 }
 
-/// The bytes differ in what they say of the server and of the time; the length of what is copied to a file is told.
+/// The bytes differ in facts of the server and the time; the length of a copied file is printed.
 #[test]
 fn rdb_files_are_copied_from_redis_and_from_ember() {
     let code = "#!lua name=library\nredis.register_function('f', function() return 1 end)";
@@ -366,7 +366,7 @@ fn rdb_files_are_copied_from_redis_and_from_ember() {
         fill(&server);
         let mut client = server.client();
         assert_eq!(client.command(&["FUNCTION", "LOAD", code]).text(), "library");
-        // It is for replicas that share a copy.
+        // The delay serves replicas that share a full sync.
         client.run("CONFIG SET repl-diskless-sync-delay 0");
         let port = server.port().to_string();
         for program in [find_ember_cli(), require_program("redis-cli")] {
@@ -399,7 +399,7 @@ fn rdb_files_are_copied_from_redis_and_from_ember() {
 }
 
 #[test]
-fn every_option_of_redis_cli_is_there_or_in_the_list_of_differences() {
+fn every_option_of_redis_cli_exists_or_is_listed_as_a_difference() {
     let options = |text: &str| -> Vec<String> {
         let words =
             text.split(|letter: char| letter.is_whitespace() || matches!(letter, ',' | '<' | '[' | '='));
@@ -423,12 +423,16 @@ fn every_option_of_redis_cli_is_there_or_in_the_list_of_differences() {
     for option in theirs {
         let is_listed =
             list.lines().any(|line| line.contains(&format!("`{option}`")) && line.contains("no such option"));
-        assert_ne!(ours.contains(&option), is_listed, "{option}: it is there, or docs/cli.md says why not");
+        assert_ne!(
+            ours.contains(&option),
+            is_listed,
+            "{option}: it exists, or docs/cli.md explains its absence"
+        );
     }
 }
 
 #[test]
-fn the_stream_of_replicas_is_shown_alike() {
+fn the_replication_stream_is_shown_alike() {
     for server in [start_redis(), start_ember(Mode::Sharded)] {
         let mut client = server.client();
         client.run("SET before 1");
@@ -441,20 +445,20 @@ fn the_stream_of_replicas_is_shown_alike() {
                 .stderr(Stdio::null())
                 .spawn()
                 .unwrap();
-            wait_until("it is there", || {
+            wait_until("the replica is connected", || {
                 client.info("connected_slaves") == "1" && client.info("slave0").contains("state=online")
             });
             client.command(&["SET", "a", "x \"y\"\n"]);
             client.run("RPUSH list 1 2");
             client.run("DEL a list");
-            // The database is said to the first replica only, as long as it stays.
+            // SELECT is sent to the first replica only, while it is connected.
             let is_said =
                 |line: &String| !["PING", "GETACK", "SELECT"].iter().any(|word| line.contains(word));
             let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
             let lines: Vec<String> = lines.filter(is_said).take(3).collect();
             child.kill().unwrap();
             child.wait().unwrap();
-            wait_until("it is gone", || client.info("connected_slaves") == "0");
+            wait_until("the replica is disconnected", || client.info("connected_slaves") == "0");
             lines
         });
         let lines = [r#""SET","a","x \"y\"\n""#, r#""RPUSH","list","1","2""#];
@@ -466,7 +470,7 @@ fn the_stream_of_replicas_is_shown_alike() {
 }
 
 #[test]
-fn modes_without_an_end_write_the_same_lines() {
+fn endless_modes_print_the_same_lines() {
     let shape = |text: &[u8]| {
         let text = String::from_utf8_lossy(text);
         let last: Vec<&str> = text.lines().rev().take(2).collect();

@@ -1,4 +1,4 @@
-//! Tools beside those of Redis: the command lines, and the scripts that measure and draw.
+//! Tools compared with those of Redis: the command lines, and the scripts that measure and draw.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 

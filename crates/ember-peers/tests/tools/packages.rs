@@ -1,4 +1,5 @@
-//! The Debian packages are built, installed into a folder that stands for a system, used from there, and removed.
+//! The Debian packages are built, installed into a folder that serves as the system's root, used from there, and
+//! removed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,15 +9,15 @@ use std::process::Command;
 use ember_peers::require_program;
 use ember_testkit::{Server, find_ember_cli, find_ember_server};
 
-/// Runs a program that has to succeed; what it printed.
+/// Runs a program that must succeed; returns its output.
 fn run(command: &mut Command) -> String {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {output:?}");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The package manager at work in a folder. It checks no dependencies, for no other package is there, and runs the scripts
-/// of a package outside of the folder, which has no shell.
+/// The package manager for a folder. It checks no dependencies, because no other package is installed, and runs the
+/// scripts of a package outside the folder, which has no shell.
 fn dpkg(root: &Path) -> Command {
     let mut command = Command::new(require_program("dpkg"));
     command.arg(format!("--root={}", root.display()));
@@ -42,13 +43,13 @@ fn the_packages_are_built_installed_used_and_removed() {
     fs::create_dir_all(root.join("var/lib/dpkg/info")).unwrap();
     fs::write(root.join("var/lib/dpkg/status"), "").unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/package-deb.sh");
-    // Packing takes longer than all else here, and is dpkg's own.
+    // Packing takes longer than all else in this test, and is dpkg's work.
     let mut build = Command::new(script);
     run(build.arg(programs(&folder)).arg(&built).env("DPKG_DEB_COMPRESSOR_TYPE", "none"));
     let packages: Vec<PathBuf> = fs::read_dir(&built).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(packages.len(), 2, "{packages:?}");
     run(dpkg(&root).arg("--install").args(&packages));
-    // Each file is as its package has it.
+    // Each file equals that of its package.
     assert_eq!(run(dpkg(&root).arg("--verify")), "");
 
     let at = |path: &str| root.join(path);
@@ -71,7 +72,7 @@ fn the_packages_are_built_installed_used_and_removed() {
         assert_eq!(mode & 0o777, if path.starts_with("usr/bin") { 0o755 } else { 0o644 }, "{path}");
     }
     run(Command::new("gzip").arg("--test").arg(at("usr/share/man/man1/ember-server.1.gz")));
-    // The programs have no symbols; those of the other package belong to them.
+    // The programs have no symbols; those of the other package match them.
     let sections = |path: &Path| run(Command::new(require_program("readelf")).args(["-SW"]).arg(path));
     let program = at("usr/bin/ember-server");
     assert!(!sections(&program).contains(".symtab") && sections(&program).contains(".gnu_debuglink"));

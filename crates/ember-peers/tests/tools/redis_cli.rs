@@ -1,4 +1,4 @@
-//! redis-cli works with ember, one command at a time, from standard input, and as a bulk loader.
+//! redis-cli works with ember: single commands, standard input, and bulk loading.
 
 use std::io::Write;
 use std::process::{Command, Stdio};

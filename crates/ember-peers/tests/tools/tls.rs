@@ -1,4 +1,4 @@
-//! redis-cli speaks TLS with ember, and both judge each other's certificates.
+//! redis-cli connects to ember with TLS, and both verify each other's certificates.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,16 +8,16 @@ use ember_peers::require_program;
 use ember_testkit::{Server, find_ember_server, free_port};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
-/// Certificates and keys in a directory that is removed with it.
+/// Certificates and keys in a directory that is removed on drop.
 struct Files(PathBuf);
 
 impl Files {
-    /// An authority, `ca.crt`, and certificates and keys of `server` and `client`, for which it vouches.
+    /// An authority, `ca.crt`, and certificates and keys of `server` and `client`, which it has signed.
     fn new() -> Files {
         let directory = std::env::temp_dir().join(format!("ember-peers-tls-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
-        // An authority has a name of its own: whoever is vouched for by its own name is taken to vouch for itself.
+        // An authority needs a different name: a certificate whose issuer equals its own name is taken for self-signed.
         params.distinguished_name.push(DnType::CommonName, "authority");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();
@@ -40,7 +40,7 @@ impl Files {
 
 impl Drop for Files {
     fn drop(&mut self) {
-        // A file left over is only untidy.
+        // A file that remains is harmless.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! README and the pages that are followed from top to bottom: every command is run, in order, as a reader would.
+//! Walks through README and the step-by-step pages: every command runs in order, as a reader would type it.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -14,11 +14,11 @@ use ember_testkit::{RawClient, Value, find_ember_cli, find_ember_server, wait_un
 const REDIS: &str = PORTS[0];
 const EMBER: &str = PORTS[1];
 
-/// With this variable in the environment the README's server is built; otherwise the programs of the current build are where
-/// the build would leave them, and cargo only says whether it could be done.
+/// With this variable in the environment, the README's server is built; otherwise the programs of the current build are
+/// put where the build would leave them, and cargo only checks whether it could build.
 const BUILD_VARIABLE: &str = "WALK_BUILDS";
 
-/// A release build that is done in minutes: what is followed is the way to it, not its speed.
+/// A release build that takes minutes: the walk tests the steps, not the speed of the result.
 const QUICK_RELEASE: [(&str, &str); 5] = [
     ("CARGO_PROFILE_RELEASE_LTO", "off"),
     ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0"),
@@ -27,8 +27,8 @@ const QUICK_RELEASE: [(&str, &str); 5] = [
     ("CARGO_PROFILE_RELEASE_INCREMENTAL", "true"),
 ];
 
-/// Takes cargo's place in `make run` when nothing is built; that the packages are there, with all they need, is asked of
-/// cargo.
+/// Replaces cargo in `make run` when nothing is built; cargo is only asked whether the packages and all their
+/// dependencies exist.
 const RESOLVING_CARGO: &str = "#!/bin/sh
 [ \"$*\" = 'build --release -p ember-server -p ember-cli' ] || { echo \"unexpected: cargo $*\" >&2; exit 1; }
 exec cargo tree --quiet --locked -p ember-server -p ember-cli >/dev/null
@@ -46,7 +46,7 @@ fn fresh_folder(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("ember-walk-{name}-{}", std::process::id()))
 }
 
-/// A walk where ember is installed, and Redis beside it.
+/// A walk on a machine with ember and Redis.
 fn walk(name: &str) -> Walk {
     let python = tools_directory().join("python/bin/python");
     let programs = [
@@ -66,8 +66,8 @@ fn end(mut walk: Walk) {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Copies all files that are under version control, or will be with the next commit, with the times of their changes,
-/// so that a second build is a short one.
+/// Copies all files that are under version control, or will be with the next commit, with their modification times, so
+/// that a second build is short.
 fn copy_of_the_repository(to: &Path) {
     let text = "git ls-files -z --cached --others --exclude-standard --deduplicate |
         while IFS= read -r -d '' path; do [ ! -e \"$path\" ] || printf '%s\\0' \"$path\"; done |
@@ -81,14 +81,14 @@ fn copy_of_the_repository(to: &Path) {
     assert!(status.success(), "the repository cannot be copied");
 }
 
-/// Sees to it that `make run` in the copy builds into a folder that is kept for the next time.
-fn build_beside(walk: &mut Walk, target: &Path) {
+/// Makes `make run` in the copy build into a folder that is kept for the next run.
+fn build_into(walk: &mut Walk, target: &Path) {
     fs::create_dir_all(target).unwrap();
     symlink(target, walk.folder().join("target")).unwrap();
     QUICK_RELEASE.iter().for_each(|(name, value)| walk.set(name, value));
 }
 
-/// Puts the programs of the current build where `make run` in the copy looks for what it has built.
+/// Puts the programs of the current build where `make run` in the copy looks for its results.
 fn build_nothing(walk: &mut Walk, place: &Path) {
     let release = walk.folder().join("target/release");
     fs::create_dir_all(&release).unwrap();
@@ -106,16 +106,16 @@ fn the_readme_leads_from_a_fresh_copy_to_a_server() {
     let mut walk = Walk::new(place.join("ember"), &[]);
     copy_of_the_repository(walk.folder());
     if std::env::var_os(BUILD_VARIABLE).is_some() {
-        build_beside(&mut walk, &place.join("target"));
+        build_into(&mut walk, &place.join("target"));
     } else {
         build_nothing(&mut walk, &place);
     }
-    // The tests do not run in a test of themselves.
+    // The tests do not run inside a test.
     let count = walk.follow(&document("README.md"), |line| line == "make test");
     assert_eq!(count, 7, "README.md");
     let tests = walk.run("make --dry-run test");
     assert!(tests.contains("test --workspace --no-fail-fast"), "{tests}");
-    // The server that was started last has what the first one has saved.
+    // The last server has the data that the first one has saved.
     assert_eq!(walk.client(PORTS[0]).run("GET hello"), Value::from("world"));
     let policy = walk.client(PORTS[1]).run("CONFIG GET maxmemory-policy");
     assert_eq!(policy.get("maxmemory-policy"), Some(Value::from("allkeys-lru")));
@@ -150,7 +150,7 @@ fn section<'t>(text: &'t str, heading: &str) -> &'t str {
     rest.split("\n## ").next().unwrap()
 }
 
-/// Data of all types in two databases, with expiries and bytes that are no text.
+/// Data of all types in two databases, with expiries and bytes that are not text.
 fn fill(client: &mut RawClient) {
     for line in [
         "SET greeting hello",
@@ -172,7 +172,7 @@ fn fill(client: &mut RawClient) {
     assert!(!client.command(&["FUNCTION", "LOAD", library]).is_error());
 }
 
-/// What is in a server: keys of both databases with their values and expiries, and the number of libraries.
+/// The contents of a server: keys of both databases with their values and expiries, and the number of libraries.
 fn contents(client: &mut RawClient) -> BTreeMap<String, Value> {
     let mut all = BTreeMap::new();
     for database in ["0", "1"] {
@@ -197,7 +197,7 @@ fn contents(client: &mut RawClient) -> BTreeMap<String, Value> {
     all
 }
 
-/// A walk with two folders, and a server on its port with data in one of them; and what that data is.
+/// A walk with two folders, and a server on its port with data in one of them; returns the data, too.
 fn with_data(name: &str, line: &str, port: &str) -> (Walk, BTreeMap<String, Value>) {
     let mut walk = walk(name);
     walk.run("mkdir redis ember");
@@ -209,12 +209,12 @@ fn with_data(name: &str, line: &str, port: &str) -> (Walk, BTreeMap<String, Valu
 }
 
 #[test]
-fn redis_is_left_and_come_back_to_under_load() {
+fn redis_is_migrated_to_ember_and_back_under_load() {
     let (mut walk, all) = with_data("replication", "redis-server --port 6379 --dir redis", REDIS);
     let text = document("docs/migration.md");
     let (current, old) = section(&text, "By replication").split_once("Where you may not").unwrap();
     let (there, back) = current.split_once("the way back:").unwrap();
-    // The server listens before anybody writes to it.
+    // The server listens before it receives writes.
     let start = "ember-server --port 6380 --dir ember";
     walk.run(start);
     let addresses = [REDIS, EMBER].map(|port| walk.address(port));
@@ -230,7 +230,9 @@ fn redis_is_left_and_come_back_to_under_load() {
         wait_until("Redis is written to", || redis.info_number("master_repl_offset") > before + 10_000);
     });
     let (mut ember, mut redis) = (walk.client(EMBER), walk.client(REDIS));
-    wait_until("ember has all", || redis.info("master_repl_offset") == ember.info("slave_repl_offset"));
+    wait_until("ember has the whole stream", || {
+        redis.info("master_repl_offset") == ember.info("slave_repl_offset")
+    });
     for client in [&mut ember, &mut redis] {
         written.check(client);
         let now = contents(client);
@@ -255,7 +257,7 @@ fn data_moves_into_stores_and_out_of_them() {
     assert_eq!(walk.follow(into, |_| false), 5);
     let mut ember = walk.client(EMBER);
     assert_eq!((ember.info("ember_store").as_str(), contents(&mut ember)), ("redb", all.clone()));
-    // What is written there is moved on.
+    // Data written there are migrated on.
     assert_eq!(ember.run("SET written-in-redb yes"), Value::ok());
     let more = contents(&mut ember);
     assert_eq!(walk.follow(from_map, |_| false), 6);
@@ -265,14 +267,14 @@ fn data_moves_into_stores_and_out_of_them() {
     assert_eq!(walk.follow(out, |_| false), 7);
     let mut ember = walk.client(EMBER);
     assert_eq!((ember.info("ember_store").as_str(), contents(&mut ember)), ("lmdb", more));
-    // The copy is still what `map` opens.
+    // `map` still opens the copy.
     walk.run("ember-server --port 6380 --store map --path ember/copy");
     assert_eq!(walk.client(EMBER).run("GET kept-by"), Value::from("map"));
     end(walk);
 }
 
 #[test]
-fn tiers_are_begun_with_and_done_without() {
+fn tiers_are_enabled_and_disabled() {
     let mut walk = walk("tiers");
     walk.run("mkdir ember");
     let text = document("docs/migration.md");
@@ -280,7 +282,7 @@ fn tiers_are_begun_with_and_done_without() {
         section(&text, "To tiers, and back").split_once("ember-cli -p 6380 SHUTDOWN").unwrap();
     assert_eq!(walk.follow(with, |_| false), 2);
     let tier = |walk: &Walk| walk.client(EMBER).run("TIERING TIER page:1").text();
-    wait_until("the value is away", || tier(&walk) != "hot");
+    wait_until("the value is cold", || tier(&walk) != "hot");
     assert_eq!(walk.follow(&format!("```sh\nember-cli -p 6380 SHUTDOWN{without}"), |_| false), 3);
     assert_eq!(walk.client(EMBER).run("GET page:1"), Value::from("sent away and still there"));
     end(walk);
@@ -326,7 +328,7 @@ fn ember_moves_back_to_redis() {
         assert_eq!(contents(&mut walk.client(REDIS)), all);
         end(walk);
     }
-    // Key by key with programs and ports exchanged, as the page says.
+    // Key by key with programs and ports exchanged, as the page describes.
     let (mut walk, mut all) = with_data("back-by-keys", "ember-server --port 6380 --dir ember", EMBER);
     walk.run("redis-server --port 6379 --dir redis");
     let script = section(&text, "Key by key").split("```bash\n").nth(1).unwrap().split("```").next().unwrap();

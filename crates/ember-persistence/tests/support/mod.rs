@@ -1,4 +1,4 @@
-//! Keyspaces for the tests: one with every type and encoding, and what a client sees of one.
+//! Keyspaces for the tests: one with every type and encoding, and what a client sees of a keyspace.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each suite uses a part")]
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub fn run(local: &mut Local, words: &[&[u8]]) -> Reply {
     ember_testkit::read_frame(&mut bytes.as_slice(), &mut Vec::new()).unwrap()
 }
 
-/// Runs a command in redis-cli's notation; it must not fail.
+/// Runs a command in redis-cli's notation, which must succeed.
 pub fn must(local: &mut Local, line: &str) -> Reply {
     let words = split_arguments(line).unwrap();
     let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
@@ -41,7 +41,7 @@ fn list_of(command: &str, count: usize, element: impl Fn(usize) -> String) -> St
     (0..count).fold(command.to_owned(), |line, number| line + " " + &element(number))
 }
 
-/// Commands that make values of all types and encodings. Without `fields_expire` all of them can be said in version 10.
+/// Commands that create values of all types and encodings. Without `fields_expire`, version 10 can store all of them.
 pub fn sample_commands(fields_expire: bool) -> Vec<String> {
     let large = "x".repeat(70_000);
     let mut lines = vec![
@@ -103,7 +103,7 @@ pub fn sample(fields_expire: bool) -> Local {
     local
 }
 
-/// Every key, in no order.
+/// Visits every key, in no order.
 pub fn for_each(local: &Local, mut visit: impl FnMut(usize, EntryRef<'_>)) {
     for database in 0..local.keyspace.databases() {
         for guard in local.keyspace.lock_all() {
@@ -131,7 +131,7 @@ pub fn seen(local: &mut Local) -> Seen {
         };
         let mut replies = vec![run(local, &[b"PEXPIRETIME", &name])];
         if of_type != "string" {
-            // Which strings are embedded in their object is not kept.
+            // Whether a string is embedded in its object is not stored.
             replies.insert(0, run(local, &[b"OBJECT", b"ENCODING", &name]));
         }
         for words in commands {
@@ -156,10 +156,10 @@ pub fn seen(local: &mut Local) -> Seen {
     seen
 }
 
-/// What [`seen`] tells of a keyspace.
+/// The result of [`seen`].
 pub type Seen = BTreeMap<(usize, Vec<u8>), Vec<Reply>>;
 
-/// Checks that two keyspaces look the same; says which key does not.
+/// Checks that two keyspaces have equal contents; the error names the key that differs.
 pub fn assert_same(found: &Seen, expected: &Seen) {
     for key in found.keys().chain(expected.keys()) {
         let (found, expected) = (found.get(key), expected.get(key));
@@ -171,7 +171,7 @@ pub fn assert_same(found: &Seen, expected: &Seen) {
     }
 }
 
-/// The form of bases in RDB.
+/// The format of bases in RDB.
 pub const RDB: KeyForm = KeyForm::Rdb { version: FILE_VERSION, is_packed: true };
 
 /// Begins an AOF whose base is this keyspace.
@@ -195,13 +195,13 @@ pub fn write_keys(local: &Local, writer: &mut impl KeyWriter) -> io::Result<()> 
     result
 }
 
-/// For plain files of a version.
+/// Options for plain files of a version.
 pub fn options(version: u16) -> SaveOptions<'static> {
     static OFF: std::sync::LazyLock<Encryption> = std::sync::LazyLock::new(Encryption::off);
     SaveOptions { version, is_packed: true, encryption: &OFF }
 }
 
-/// Saves a keyspace with two libraries' worth of everything else that a file may say.
+/// Saves a keyspace with two libraries and everything else that a file may contain.
 pub fn save(local: &Local, disk: &Arc<dyn Disk>, path: &Path, version: u16) -> Written {
     rdb_file::save(disk, path, &options(version), |writer: &mut RdbWriter<FileSink>| {
         writer.usual_aux("7.0.15", 1_700_000_000, 1 << 20, false)?;
@@ -212,14 +212,14 @@ pub fn save(local: &Local, disk: &Arc<dyn Disk>, path: &Path, version: u16) -> W
     .unwrap()
 }
 
-/// What inserts the keys that are read.
+/// A function that inserts batches of keys into a keyspace.
 fn insert_into(keyspace: &Keyspace) -> impl FnMut(&mut Batch) -> Result<(), RdbError> {
-    // As long ago as that nothing has expired.
+    // At this time nothing has expired.
     let mut inserter = Inserter::new(keyspace, Turn::new(0, 1), EncodingLimits::DEFAULT);
     move |batch| inserter.insert(batch).map(drop)
 }
 
-/// Loads what a reader gives into an empty keyspace; and all that was not keys.
+/// Loads the keys of a reader into an empty keyspace; returns all other steps, too.
 pub fn load<R: io::Read>(reader: &mut RdbReader<R>, threads: usize) -> Result<(Local, Vec<Step>), RdbError> {
     let local = Local::new(Protocol::Resp2);
     let keyspace = &local.keyspace;
@@ -238,13 +238,13 @@ pub fn load<R: io::Read>(reader: &mut RdbReader<R>, threads: usize) -> Result<(L
     Ok((local, steps))
 }
 
-/// Loads a file of a disk.
+/// Loads a file from a disk.
 pub fn load_file(disk: &dyn Disk, path: &Path, threads: usize) -> Result<(Local, Vec<Step>), RdbError> {
     let file = disk.open_to_read(path).unwrap();
     load(&mut RdbReader::new(FileReader::new(file, 0), path, EncodingLimits::DEFAULT)?, threads)
 }
 
-/// All files of an AOF in order, into a keyspace, as at a start; the torn end is cut.
+/// Loads all files of an AOF in order into a keyspace, as at startup; truncates the torn end.
 pub fn start(
     disk: &Arc<dyn Disk>,
     directory: impl AsRef<Path>,
@@ -256,7 +256,7 @@ pub fn start(
     Ok((local, aof))
 }
 
-/// Brings what the files of an AOF have into a keyspace, and cuts its torn end.
+/// Loads the files of an AOF into a keyspace, and truncates its torn end.
 pub fn play(
     disk: &Arc<dyn Disk>,
     aof: &AofDirectory,

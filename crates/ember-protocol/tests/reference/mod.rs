@@ -1,8 +1,8 @@
-//! The slow twin of the parser: reads a whole input at once, byte by byte, with no state.
+//! The slow reference of the parser: reads a whole input at once, byte by byte, without state.
 
 use ember_protocol::{Limits, ProtocolError};
 
-/// What an input comes to.
+/// The result of reading an input.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
     /// The complete commands in order.
@@ -11,7 +11,7 @@ pub(crate) struct Reading {
     pub(crate) error: Option<ProtocolError>,
 }
 
-/// The end of a reading: the input is used up, or wrong.
+/// The end of a reading: the input is used up, or invalid.
 enum Stop {
     Incomplete,
     Error(ProtocolError),
@@ -74,7 +74,7 @@ fn bulk(rest: &mut &[u8], limits: &Limits) -> Result<Vec<u8>, Stop> {
     Ok(bytes[..len as usize].to_vec())
 }
 
-/// The line up to its `\r`; takes that and the byte after it too.
+/// The line up to its `\r`; also consumes that and the byte after it.
 fn line<'a>(rest: &mut &'a [u8], limits: &Limits, too_long: ProtocolError) -> Result<&'a [u8], Stop> {
     match rest.iter().position(|&byte| byte == b'\r') {
         Some(len) if len <= limits.inline_len_max => Ok(&take(rest, len + 2)?[..len]),
@@ -89,7 +89,7 @@ fn take<'a>(rest: &mut &'a [u8], count: usize) -> Result<&'a [u8], Stop> {
     Ok(taken)
 }
 
-/// The number whose one canonical form `text` is.
+/// The number whose only canonical form is `text`.
 fn number(text: &[u8]) -> Option<i128> {
     let text = std::str::from_utf8(text).ok()?;
     let number: i128 = text.parse().ok()?;
@@ -108,7 +108,7 @@ fn inline(rest: &mut &[u8], limits: &Limits) -> Result<Vec<Vec<u8>>, Stop> {
     words(line).ok_or(Stop::Error(ProtocolError::UnbalancedQuotes))
 }
 
-/// Where a character of an inline command stands.
+/// The place of a character in an inline command.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Between,

@@ -1,4 +1,4 @@
-//! AUTH, HELLO and RESET let in who knows the password, and nobody else.
+//! AUTH, HELLO and RESET admit only clients that know the password.
 
 use ember_testkit::Value;
 
@@ -53,7 +53,7 @@ fn without_a_password_the_default_user_needs_none() {
 }
 
 #[test]
-fn a_password_set_at_run_time_is_asked_of_new_connections() {
+fn a_password_set_at_run_time_is_required_of_new_connections() {
     everywhere(&[], |server, client| {
         assert_ok(client, "CONFIG SET requirepass later");
         assert_ok(client, "SET a 1");
@@ -66,7 +66,7 @@ fn a_password_set_at_run_time_is_asked_of_new_connections() {
 }
 
 #[test]
-fn hello_chooses_the_protocol_and_tells_about_both_sides() {
+fn hello_selects_the_protocol_and_describes_server_and_connection() {
     everywhere(&[], |server, client| {
         let about = client.run("HELLO");
         assert_eq!(about.get("server"), Some(Value::from("redis")));
@@ -82,7 +82,7 @@ fn hello_chooses_the_protocol_and_tells_about_both_sides() {
         assert_error(client, "HELLO 3 AUTH a", "ERR Syntax error in HELLO option 'AUTH'");
         let mut other = server.client();
         for (protocol, null) in [("3", &b"_\r\n"[..]), ("2", b"$-1\r\n"), ("3", b"_\r\n")] {
-            // In one batch, behind and before keys of all shards: what follows HELLO is in its protocol.
+            // In one batch, after and before keys of all shards: the replies after HELLO are in its protocol.
             let commands: Vec<Vec<&str>> = [vec!["GET", "none"], vec!["HELLO", protocol]]
                 .into_iter()
                 .chain(["a", "b", "c", "d"].map(|key| vec!["GET", key]))

@@ -1,4 +1,4 @@
-//! CLIENT: what connections are called, how they are treated, and who closes them.
+//! CLIENT: names and modes of connections, and how they are closed.
 
 use ember_testkit::{RawClient, Value};
 
@@ -78,7 +78,7 @@ fn list_and_info_describe_connections() {
 }
 
 #[test]
-fn filters_choose_connections_and_not_leaves_them_out() {
+fn filters_select_connections_and_not_excludes_them() {
     everywhere(&[], |server, client| {
         let mut worker = server.client();
         assert_ok(&mut worker, "CLIENT SETNAME worker");
@@ -169,12 +169,12 @@ fn a_killed_connection_is_closed_by_its_worker() {
         assert_eq!(client.run("CLIENT KILL MAXAGE 1000000"), Value::Integer(0));
         assert_eq!(others[3].run("PING").text(), "PONG");
         assert_eq!(client.run("CLIENT KILL USER default"), Value::Integer(3));
-        // At once, whichever worker has still to close it.
+        // They leave the list at once, even before their workers close them.
         let ids = ids.iter().map(i64::to_string).collect::<Vec<_>>().join(" ");
         assert_eq!(client.run(&format!("CLIENT LIST ID {ids}")).text(), "");
         assert_eq!(client.run(&format!("CLIENT KILL ID {ids}")), Value::Integer(0));
         assert!(others[5].is_closed().unwrap());
-        wait_until("the others are gone", || client.run("CLIENT LIST").text().lines().count() == 1);
+        wait_until("the others are disconnected", || client.run("CLIENT LIST").text().lines().count() == 1);
         for (line, text) in [
             ("CLIENT KILL ID 0", "ERR client-id should be greater than 0"),
             ("CLIENT KILL ID x", "ERR client-id should be greater than 0"),
@@ -187,7 +187,7 @@ fn a_killed_connection_is_closed_by_its_worker() {
         ] {
             assert_error(client, line, text);
         }
-        // The own connection gets its reply first, and runs nothing behind it.
+        // The client's own connection receives its reply first, and runs no further command.
         client.send(b"CLIENT KILL SKIPME no\r\nPING\r\n").unwrap();
         assert_eq!(client.read_to_close().unwrap(), b":1\r\n");
     });
@@ -205,7 +205,7 @@ fn replies_are_switched_off_and_skipped() {
     });
 }
 
-/// Sends lines and asserts that these bytes are all that comes back.
+/// Sends lines and asserts that the server replies exactly these bytes.
 #[track_caller]
 fn assert_answers(client: &mut RawClient, lines: &[&str], expected: &str) {
     let end = "CLIENT REPLY ON\r\nECHO end\r\n";
@@ -216,8 +216,8 @@ fn assert_answers(client: &mut RawClient, lines: &[&str], expected: &str) {
 }
 
 #[test]
-fn every_skip_skips_the_command_behind_it() {
-    // What redis-server answers.
+fn every_skip_skips_the_next_command() {
+    // The replies of redis-server.
     let cases: [(&[&str], &str); 9] = [
         (&["CLIENT REPLY SKIP", "CLIENT REPLY SKIP", "PING"], ""),
         (&["CLIENT REPLY SKIP", "CLIENT REPLY SKIP", "NONSENSE", "PING"], "+PONG\r\n"),
@@ -245,13 +245,13 @@ fn assert_all_answer(cases: &[(&[&str], &str)]) {
 }
 
 #[test]
-fn what_is_queued_is_silent_as_what_runs_is() {
+fn client_reply_modes_apply_to_queued_commands_too() {
     let cases: [(&[&str], &str); 6] = [
         (&["CLIENT REPLY OFF", "MULTI", "SET a 1", "NONSENSE", "DISCARD"], ""),
         (&["CLIENT REPLY OFF", "MULTI", "PING", "EXEC"], ""),
         (&["MULTI", "CLIENT REPLY SKIP", "DISCARD"], "+OK\r\n+QUEUED\r\n+OK\r\n"),
         (&["CLIENT REPLY SKIP", "MULTI", "PING", "EXEC"], "+QUEUED\r\n*1\r\n+PONG\r\n"),
-        // Who turns replies off or on in a transaction gets what is no array, as from Redis.
+        // A transaction that turns replies off or on gets a reply that is no array, as from Redis.
         (
             &["MULTI", "PING", "CLIENT REPLY OFF", "PING", "EXEC"],
             "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n+PONG\r\n",
@@ -262,7 +262,7 @@ fn what_is_queued_is_silent_as_what_runs_is() {
 }
 
 #[test]
-fn pushes_come_without_replies_but_lines_of_monitors_do_not() {
+fn pushes_arrive_with_replies_off_but_monitor_lines_do_not() {
     for mode in MODES {
         let server = builder(mode).start();
         let mut other = server.client();
@@ -280,7 +280,7 @@ fn pushes_come_without_replies_but_lines_of_monitors_do_not() {
         let monitor_id = id(&mut monitor);
         assert_ok(&mut monitor, "MONITOR");
         monitor.send(b"CLIENT REPLY OFF\r\nECHO 1\r\n").unwrap();
-        wait_until("it is silent", || field(&line_of(&mut other, monitor_id), "cmd") == "echo");
+        wait_until("the monitor is silent", || field(&line_of(&mut other, monitor_id), "cmd") == "echo");
         assert_eq!(other.run("PING").text(), "PONG");
         monitor.send(b"CLIENT REPLY ON\r\n").unwrap();
         assert_eq!(monitor.read_value().unwrap(), Value::ok());
@@ -288,7 +288,7 @@ fn pushes_come_without_replies_but_lines_of_monitors_do_not() {
 }
 
 #[test]
-fn a_pause_of_writes_lets_reads_go_on() {
+fn a_pause_of_writes_does_not_block_reads() {
     everywhere(&[], |server, client| {
         assert_ok(client, "SET paused 0");
         assert_ok(client, "CLIENT PAUSE 100000 WRITE");
@@ -314,7 +314,7 @@ fn nothing_is_evicted_while_writes_are_paused() {
             assert_eq!(client.run("EXISTS a b c").integer(), Some(3));
         }
         assert_ok(client, "CLIENT UNPAUSE");
-        wait_until("all are evicted", || client.run("DBSIZE").integer() == Some(0));
+        wait_until("all keys are evicted", || client.run("DBSIZE").integer() == Some(0));
         assert_ok(client, "CONFIG SET maxmemory-policy noeviction maxmemory 0");
     });
 }
@@ -347,11 +347,11 @@ fn paused_clients_are_blocked_clients() {
         assert_ok(client, "CLIENT PAUSE 100000 WRITE");
         let (mut writer, mut counter) = (server.client(), server.client());
         writer.send_command(&["SET", "paused", "1"]).unwrap();
-        // It may keep its estimate in the key.
+        // The command may store its estimate in the key.
         counter.send_command(&["PFCOUNT", "paused:log"]).unwrap();
         wait_until("both wait", || client.info("blocked_clients") == "2");
         drop(counter);
-        wait_until("one is gone", || client.info("blocked_clients") == "1");
+        wait_until("one client is unblocked", || client.info("blocked_clients") == "1");
         assert_ok(client, "CLIENT UNPAUSE");
         assert_eq!(writer.read_value().unwrap(), Value::ok());
         assert_eq!(client.info("blocked_clients"), "0");
@@ -359,7 +359,7 @@ fn paused_clients_are_blocked_clients() {
 }
 
 #[test]
-fn a_pause_of_all_ends_by_itself() {
+fn a_pause_of_all_commands_ends_after_its_time() {
     everywhere(&[], |_, client| {
         assert_ok(client, "CLIENT PAUSE 1");
         assert_eq!(client.run("PING").text(), "PONG");
@@ -375,7 +375,7 @@ fn a_pause_of_all_ends_by_itself() {
 }
 
 #[test]
-fn modes_show_in_the_flags_and_end_with_reset() {
+fn modes_appear_in_the_flags_and_end_with_reset() {
     everywhere(&[], |_, client| {
         assert_ok(client, "CLIENT NO-EVICT ON");
         assert_ok(client, "CLIENT NO-TOUCH on");
@@ -392,7 +392,7 @@ fn modes_show_in_the_flags_and_end_with_reset() {
 }
 
 #[test]
-fn what_cannot_be_blocked_or_tracked_says_so() {
+fn client_unblock_and_getredir_check_their_arguments() {
     everywhere(&[], |_, client| {
         assert_eq!(client.run("CLIENT UNBLOCK 1"), Value::Integer(0));
         assert_eq!(client.run("CLIENT UNBLOCK 1 ERROR"), Value::Integer(0));
@@ -405,11 +405,13 @@ fn what_cannot_be_blocked_or_tracked_says_so() {
 }
 
 #[test]
-fn more_clients_than_maxclients_are_turned_away() {
+fn clients_beyond_maxclients_are_refused() {
     everywhere(&[], |server, client| {
         let mut second = server.client();
         assert_eq!(second.run("PING").text(), "PONG");
-        wait_until("earlier connections are gone", || client.run("CLIENT LIST").text().lines().count() == 2);
+        wait_until("earlier connections are closed", || {
+            client.run("CLIENT LIST").text().lines().count() == 2
+        });
         assert_ok(client, "CONFIG SET maxclients 2");
         let mut third = server.client();
         assert_eq!(third.read_to_close().unwrap(), b"-ERR max number of clients reached\r\n");
@@ -426,7 +428,7 @@ fn an_id_that_is_listed_twice_is_one_connection() {
         let kill = format!(
             "CLIENT KILL ID {one_id} {two_id} {one_id} ADDR 1.2.3.4:5 ID {one_id} {one_id} TYPE normal"
         );
-        assert_eq!(client.run(&kill), Value::Integer(0), "the address is none of them");
+        assert_eq!(client.run(&kill), Value::Integer(0), "no connection has the address");
         let kill = format!("CLIENT KILL ID {one_id} {two_id} {one_id} TYPE normal");
         assert_eq!(client.run(&kill), Value::Integer(2));
         assert!(one.is_closed().unwrap() && two.is_closed().unwrap());
@@ -467,7 +469,7 @@ fn list_counts_watched_keys_commands_and_bytes() {
         let line_has = |client: &mut RawClient, name: &str, number: usize| {
             field(&line_of(client, counted_id), name) == number.to_string()
         };
-        // What was sent is counted right after it.
+        // Sent bytes are counted right after sending.
         wait_until("the replies are counted", || line_has(client, "tot-net-out", replies.len()));
         assert!(line_has(client, "tot-net-in", "CLIENT ID\r\n".len() + requests.len()));
         assert!(line_has(client, "tot-cmds", 3));

@@ -5,7 +5,7 @@ use ember_testkit::{Value, render};
 use crate::{assert_error, everywhere};
 
 #[test]
-fn info_states_the_facts_in_redis_form() {
+fn command_info_has_the_format_of_redis() {
     everywhere(&[], |_, client| {
         let info = client.run("COMMAND INFO get nothing client|kill GET");
         let info = info.elements().unwrap();
@@ -40,7 +40,7 @@ fn info_states_the_facts_in_redis_form() {
 }
 
 #[test]
-fn docs_have_the_tree_of_arguments() {
+fn command_docs_has_the_tree_of_arguments() {
     everywhere(&[], |_, client| {
         let docs = client.run("COMMAND DOCS set nothing");
         assert_eq!(docs.pairs().unwrap().len(), 1);
@@ -65,7 +65,7 @@ fn docs_have_the_tree_of_arguments() {
 }
 
 #[test]
-fn a_number_of_keys_that_is_wrong_is_not_believed() {
+fn a_wrong_key_count_is_refused() {
     everywhere(&[], |_, client| {
         for subcommand in ["GETKEYS", "GETKEYSANDFLAGS"] {
             for call in [

@@ -1,4 +1,4 @@
-//! COMMANDLOG: large requests and replies are kept with their sizes, and SLOWLOG shows the log of slow calls.
+//! COMMANDLOG: large requests and replies are logged with their sizes, and SLOWLOG shows the log of slow calls.
 
 use ember_testkit::{RawClient, Value};
 
@@ -7,17 +7,17 @@ use crate::{assert_error, assert_ok, everywhere};
 const SMALL: &[&str] =
     &["--commandlog-request-larger-than", "1000", "--commandlog-reply-larger-than", "2000"];
 
-/// The amounts and the names of the calls in a log, newest first.
+/// The amounts and names of the calls in a log, newest first.
 fn logged(client: &mut RawClient, kind: &str) -> Vec<(i64, String)> {
     let calls = client.run(&format!("COMMANDLOG GET -1 {kind}"));
-    let told = |call: &Value| {
+    let entry = |call: &Value| {
         let fields = call.elements().unwrap();
         assert_eq!(fields.len(), 6);
         assert!(fields[4].text().starts_with("127.0.0.1:"), "{call:?}");
         assert_eq!(fields[5], Value::from("big"), "{call:?}");
         (fields[2].integer().unwrap(), fields[3].elements().unwrap()[0].text())
     };
-    calls.elements().unwrap().iter().map(told).collect()
+    calls.elements().unwrap().iter().map(entry).collect()
 }
 
 fn reset(client: &mut RawClient) {
@@ -29,7 +29,7 @@ fn reset(client: &mut RawClient) {
 }
 
 #[test]
-fn large_requests_and_replies_are_kept_with_their_sizes() {
+fn large_requests_and_replies_are_logged_with_their_sizes() {
     everywhere(SMALL, |_, client| {
         reset(client);
         // On the wire: *3, $3 SET, $1 and the key, $1000 and the value.
@@ -38,12 +38,12 @@ fn large_requests_and_replies_are_kept_with_their_sizes() {
             client.command(&["SET", key, &"x".repeat(900)]);
         }
         assert_eq!(logged(client, "large-request"), vec![(1029, "SET".to_owned()); 4]);
-        // Emptying a log leaves its counter.
+        // Emptying a log keeps its counter.
         assert_ok(client, "COMMANDLOG RESET large-request");
         let counted = client.run("INFO stats").text();
         let counted = counted.lines().find_map(|line| line.strip_prefix("ember_large_requests:")).unwrap();
         assert!(counted.parse::<u64>().unwrap() >= 4, "{counted}");
-        // INFO was large itself.
+        // The reply of INFO was large itself.
         assert_ok(client, "COMMANDLOG RESET large-reply");
         client.run("MGET a b");
         client.run("MGET a b c");
@@ -52,7 +52,7 @@ fn large_requests_and_replies_are_kept_with_their_sizes() {
             client.run(&format!("SETRANGE {key} 50000 x"));
             client.run(&format!("GET {key}"));
         }
-        // A value so large is received and sent in a buffer of its own.
+        // A value of this size is received and sent in a separate buffer.
         client.command(&["SET", "e", &"y".repeat(70_000)]);
         client.run("GET e");
         let replies = logged(client, "large-reply");
@@ -64,7 +64,7 @@ fn large_requests_and_replies_are_kept_with_their_sizes() {
 }
 
 #[test]
-fn transactions_and_waiting_calls_are_kept_too() {
+fn transactions_and_blocking_calls_are_logged_too() {
     everywhere(SMALL, |server, client| {
         reset(client);
         client.run("MULTI");
@@ -112,7 +112,7 @@ fn thresholds_and_lengths_change_at_once() {
 }
 
 #[test]
-fn the_log_of_slow_calls_is_that_of_slowlog() {
+fn the_log_of_slow_calls_equals_slowlog() {
     everywhere(&["--commandlog-execution-slower-than", "0"], |_, client| {
         assert_ok(client, "COMMANDLOG RESET slow");
         client.run("ECHO x");
@@ -138,7 +138,7 @@ fn the_log_of_slow_calls_is_that_of_slowlog() {
 }
 
 #[test]
-fn calls_that_make_a_key_large_are_kept_once() {
+fn calls_that_make_a_key_large_are_logged_once() {
     everywhere(&["--commandlog-key-larger-than", "20000"], |_, client| {
         reset(client);
         client.command(&["SET", "string", &"x".repeat(15_000)]);

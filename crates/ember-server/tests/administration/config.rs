@@ -1,4 +1,4 @@
-//! CONFIG: values are told, changed as a whole or not at all, and take effect.
+//! CONFIG: values are returned, changed as a whole or not at all, and take effect.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ fn text_of(value: &Value, name: &str) -> String {
 }
 
 #[test]
-fn get_takes_several_patterns() {
+fn config_get_accepts_several_patterns() {
     everywhere(&[], |_, client| {
         let values = client.run("CONFIG GET maxmemory* HZ maxmemory");
         assert_eq!(text_of(&values, "maxmemory"), "0");
@@ -24,7 +24,7 @@ fn get_takes_several_patterns() {
 }
 
 #[test]
-fn set_changes_all_or_nothing() {
+fn config_set_changes_all_parameters_or_none() {
     everywhere(&[], |_, client| {
         assert_ok(client, "CONFIG SET maxmemory 100mb maxmemory-policy allkeys-lru");
         assert_eq!(text_of(&client.run("CONFIG GET maxmemory"), "maxmemory"), "104857600");
@@ -68,7 +68,7 @@ fn a_lower_memory_limit_evicts_in_the_background() {
 }
 
 #[test]
-fn rewrite_keeps_changes_for_the_next_start() {
+fn config_rewrite_keeps_changes_for_the_next_start() {
     for mode in MODES {
         let directory = tempfile_directory();
         let file = directory.join("ember.conf");
@@ -88,7 +88,7 @@ fn rewrite_keeps_changes_for_the_next_start() {
 }
 
 #[test]
-fn rewrite_leaves_users_of_an_included_file_as_they_are_spelled_there() {
+fn config_rewrite_leaves_users_of_an_included_file_unchanged() {
     for mode in MODES {
         let directory = tempfile_directory();
         let (file, users) = (directory.join("ember.conf"), directory.join("users.conf"));
@@ -125,7 +125,7 @@ fn a_file_that_is_rewritten_in_full_starts_the_same_server() {
         assert_ok(&mut client, "DEBUG CONFIG-REWRITE-FORCE-ALL");
         let text = fs::read_to_string(&file).unwrap();
         assert!(text.starts_with("# mine\n") && text.lines().count() > 200, "{text}");
-        // What it was started with stands in the file, but for the address, which is the test's.
+        // The file has the arguments of the start, except for the address, which is the test's.
         let server = builder(mode).arguments(&["--config", path]).start();
         let own = ["port", "dir", "unixsocket", "pidfile", "logfile", "proc-title-template"];
         let after = server.client().run("CONFIG GET *");
@@ -162,7 +162,7 @@ fn the_log_level_changes_at_once() {
 }
 
 #[test]
-fn resetstat_sets_counters_to_zero() {
+fn config_resetstat_sets_counters_to_zero() {
     everywhere(&[], |_, client| {
         client.run("GET nothing");
         client.run("NONSENSE");

@@ -1,4 +1,4 @@
-//! A server in the background, and one that stops for its supervisor.
+//! A server in the background, and one that stops itself for its supervisor.
 
 use std::fs;
 use std::io::Write;
@@ -9,14 +9,14 @@ use ember_testkit::{RawClient, free_port};
 
 use crate::{MODES, builder, program, wait_until};
 
-/// A number that `/proc` tells of a process: of its parent (4), its session (6), …, counted as there.
+/// A field of a process in `/proc`: its parent (4), its session (6), …, numbered as there.
 fn stat(pid: &str, field: usize) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_whitespace().nth(field - 3).map(str::to_owned)
 }
 
-/// Reads a file as soon as it is whole.
+/// Reads a file as soon as it is complete.
 fn line_of(path: &Path) -> String {
     let read = || fs::read_to_string(path).ok().filter(|text| text.ends_with('\n'));
     wait_until("the file is written", || read().is_some());
@@ -24,7 +24,7 @@ fn line_of(path: &Path) -> String {
 }
 
 #[test]
-fn a_server_in_the_background_has_a_session_of_its_own() {
+fn a_daemon_has_a_separate_session() {
     for (mode, reads_input) in [(MODES[0], false), (MODES[1], true)] {
         let directory = builder(mode).start().crash();
         let port = free_port();
@@ -45,10 +45,10 @@ fn a_server_in_the_background_has_a_session_of_its_own() {
         assert_eq!(started.wait().unwrap().code(), Some(0));
         let pid = line_of(&directory.join("server.pid"));
         assert_ne!(pid, started.id().to_string());
-        wait_until("it serves", || {
+        wait_until("the daemon answers", || {
             fs::read_to_string(directory.join("server.log")).unwrap().contains("Ready to accept connections")
         });
-        assert_eq!(stat(&pid, 6).as_ref(), Some(&pid), "it leads a session");
+        assert_eq!(stat(&pid, 6).as_ref(), Some(&pid), "the daemon is a session leader");
         let mut client = RawClient::connect(format!("127.0.0.1:{port}").parse().unwrap()).unwrap();
         assert_eq!(client.run("PING").text(), "PONG");
         for descriptor in 0..3 {
@@ -57,20 +57,20 @@ fn a_server_in_the_background_has_a_session_of_its_own() {
             assert!(is_input || target == Path::new("/dev/null"), "{descriptor}: {}", target.display());
         }
         client.send_command(&["SHUTDOWN", "NOSAVE"]).unwrap();
-        wait_until("it has ended", || !directory.join("server.pid").exists());
+        wait_until("the daemon has ended", || !directory.join("server.pid").exists());
         fs::remove_dir_all(directory).unwrap();
     }
 }
 
 #[test]
-fn mistakes_are_told_before_the_server_goes_to_the_background() {
+fn errors_are_reported_before_the_server_daemonizes() {
     let output = Command::new(program()).args(["--daemonize", "yes", "--port", "x"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("--port: argument couldn't be parsed"));
 }
 
 #[test]
-fn a_server_of_upstart_stops_when_it_is_ready() {
+fn a_server_under_upstart_stops_itself_when_ready() {
     let directory = builder(MODES[0]).start().crash();
     let (port, log) = (free_port().to_string(), directory.join("server.log"));
     let mut server = Command::new(program())
@@ -81,7 +81,7 @@ fn a_server_of_upstart_stops_when_it_is_ready() {
         .spawn()
         .unwrap();
     let pid = server.id().to_string();
-    wait_until("it stops", || stat(&pid, 3).as_deref() == Some("T"));
+    wait_until("the process stops", || stat(&pid, 3).as_deref() == Some("T"));
     assert!(fs::read_to_string(&log).unwrap().contains("Ready to accept connections"));
     let go_on = Command::new("kill").args(["-CONT", &pid]).status().unwrap();
     assert!(go_on.success());

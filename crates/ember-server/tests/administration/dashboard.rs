@@ -1,4 +1,5 @@
-//! The dashboard's data: whoever asks for it is an ordinary client, with the rights of its user, and no page of others.
+//! The dashboard's data: each request is from an ordinary client with the rights of its user, and pages of other
+//! origins are refused.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -40,12 +41,12 @@ fn post(server: &Server, path: &str, fields: &[(&str, &str)], body: &str) -> Htt
     http_exchange(address, &request(address, path, fields, body)).unwrap()
 }
 
-/// A user's name and password as a field of a head.
+/// A user's name and password as a header field.
 fn basic(user: &str, password: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
 }
 
-/// Asks `api/<what>` as a user, or as nobody; the status and the answer.
+/// Requests `api/<what>` as a user, or without one; returns the status and the answer.
 fn ask(server: &Server, what: &str, user: Option<(&str, &str)>, body: &Json) -> (u16, Json) {
     let authorization = user.map(|(name, password)| basic(name, password));
     let fields = authorization.as_deref().map(|value| ("Authorization", value));
@@ -56,7 +57,7 @@ fn ask(server: &Server, what: &str, user: Option<(&str, &str)>, body: &Json) -> 
     (answer.status, body)
 }
 
-/// Runs commands as nobody; their replies.
+/// Runs commands without a user; returns their replies.
 #[track_caller]
 fn run(server: &Server, commands: Json) -> Json {
     let (status, answer) = ask(server, "commands", None, &json!({ "commands": commands }));
@@ -65,7 +66,7 @@ fn run(server: &Server, commands: Json) -> Json {
 }
 
 #[test]
-fn there_is_no_dashboard_unless_it_is_asked_for() {
+fn the_dashboard_is_off_by_default() {
     let server = builder(MODES[0]).metrics().start();
     let mut client = server.client();
     let status = |path: &str| http_get(server.metrics_address(), path).unwrap().status;
@@ -110,7 +111,7 @@ fn the_page_is_confined_to_its_own_files() {
 }
 
 #[test]
-fn keys_and_values_of_any_bytes_go_both_ways() {
+fn keys_and_values_of_any_bytes_are_read_and_written() {
     everywhere(&[], |server, client| {
         let every: Vec<u8> = (0..=255).collect();
         let (key, value) =
@@ -144,7 +145,7 @@ fn keys_and_values_of_any_bytes_go_both_ways() {
 }
 
 #[test]
-fn commands_are_for_the_database_named_and_may_be_a_transaction() {
+fn commands_use_the_given_database_and_may_be_a_transaction() {
     everywhere(&[], |server, client| {
         let body = json!({ "database": 3, "commands": [["MULTI"], ["SET", "k", "v"], ["DBSIZE"], ["EXEC"]] });
         let (status, answer) = ask(server, "commands", None, &body);
@@ -153,12 +154,12 @@ fn commands_are_for_the_database_named_and_may_be_a_transaction() {
         let (status, answer) =
             ask(server, "commands", None, &json!({ "database": 99, "commands": [["SET", "k", "v"]] }));
         assert_eq!((status, answer["error"].as_str()), (400, Some("ERR DB index is out of range")));
-        assert_eq!(client.run("DBSIZE"), Value::Integer(0), "nothing is run elsewhere");
+        assert_eq!(client.run("DBSIZE"), Value::Integer(0), "no command runs in another database");
     });
 }
 
 #[test]
-fn as_soon_as_there_is_a_password_nobody_gets_data_without_it() {
+fn with_a_password_set_unauthenticated_requests_get_no_data() {
     everywhere(&[], |server, client| {
         assert_eq!(run(server, json!([["SET", "secret", "x"]])), json!([{ "simple": "OK" }]));
         assert_ok(client, "CONFIG SET requirepass open-sesame");
@@ -170,7 +171,7 @@ fn as_soon_as_there_is_a_password_nobody_gets_data_without_it() {
             assert!(status == 401 && answer["error"].as_str().unwrap().starts_with("WRONGPASS "), "{answer}");
             assert_eq!(ask(server, what, Some(("default", "open-sesame")), &get).0, 200);
         }
-        // The page has no secrets; the browser is not told to ask for the password itself.
+        // The page has no secrets; the server does not make the browser ask for a password.
         assert_eq!(http_get(server.metrics_address(), "/dashboard/").unwrap().status, 200);
         let answer = post(server, "/dashboard/api/commands", &[JSON], &get.to_string());
         assert!(
@@ -195,7 +196,7 @@ fn as_soon_as_there_is_a_password_nobody_gets_data_without_it() {
 }
 
 #[test]
-fn a_user_may_what_its_rules_allow_and_is_told_beforehand() {
+fn a_user_is_limited_to_its_rules_and_can_query_them() {
     everywhere(&[], |server, client| {
         assert_ok(client, "ACL SETUSER reader on >pass ~shop:* +@read -randomkey +slowlog|get");
         assert_ok(client, "SET shop:a 1");
@@ -242,7 +243,7 @@ fn a_user_may_what_its_rules_allow_and_is_told_beforehand() {
 }
 
 #[test]
-fn pages_of_others_are_kept_out() {
+fn pages_of_other_origins_are_refused() {
     let server = start(MODES[0], &[]);
     let address = server.metrics_address();
     let set = r#"{"commands": [["SET", "k", "v"]]}"#;
@@ -258,7 +259,7 @@ fn pages_of_others_are_kept_out() {
         status(&[JSON, ("Sec-Fetch-Site", "same-site"), ("Origin", &format!("http://{address}"))]),
         403
     );
-    // What a form may send without asking.
+    // Content types that a form may send without a preflight request.
     assert_eq!(status(&[("Content-Type", "text/plain")]), 415);
     assert_eq!(status(&[("Content-Type", "application/x-www-form-urlencoded")]), 415);
     assert_eq!(status(&[]), 415);
@@ -274,7 +275,7 @@ fn pages_of_others_are_kept_out() {
     assert_eq!(http_get(address, "/dashboard/").unwrap().status, 200);
     let page = format!("GET /dashboard/ HTTP/1.1\r\nHost: {evil_name}\r\n\r\n");
     assert_eq!(http_exchange(address, page.as_bytes()).unwrap().status, 421);
-    assert_eq!(server.client().run("EXISTS k"), Value::Integer(0), "nothing was run");
+    assert_eq!(server.client().run("EXISTS k"), Value::Integer(0), "no command was run");
     let own = format!("http://{address}");
     for fields in
         [vec![JSON, ("Origin", own.as_str())], vec![JSON, ("Sec-Fetch-Site", "same-origin")], vec![JSON]]
@@ -285,7 +286,7 @@ fn pages_of_others_are_kept_out() {
 }
 
 #[test]
-fn a_request_names_one_host_in_one_place() {
+fn a_request_has_exactly_one_host() {
     let server = start(MODES[0], &[]);
     let address = server.metrics_address();
     let port = address.port();
@@ -316,12 +317,12 @@ fn a_request_names_one_host_in_one_place() {
     let set = r#"{"commands": [["SET", "k", "v"]]}"#;
     assert_eq!(post(&server, &absolute, &[JSON], set).status, 400);
     assert_eq!(post(&server, "/dashboard/api/commands", &[JSON, ("Host", "[::1]evil")], set).status, 400);
-    assert_eq!(server.client().run("EXISTS k"), Value::Integer(0), "nothing was run");
+    assert_eq!(server.client().run("EXISTS k"), Value::Integer(0), "no command was run");
     assert_eq!(status("/dashboard/", &[&format!("[::1]:{port}")]), 200);
 }
 
 #[test]
-fn requests_and_replies_have_bounds() {
+fn requests_and_replies_are_bounded() {
     everywhere(&[], |server, client| {
         let large = "v".repeat(1 << 20);
         let body = json!({ "commands": [["SET", "k", large]] });
@@ -343,13 +344,13 @@ fn requests_and_replies_have_bounds() {
     });
 }
 
-/// Dashboard clients that are connected.
+/// The number of connected dashboard clients.
 fn visitors(client: &mut RawClient) -> usize {
     client.run("CLIENT LIST").text().matches(" name=dashboard ").count()
 }
 
 #[test]
-fn commands_that_do_not_fit_a_request_end() {
+fn commands_that_need_an_open_connection_end_over_http() {
     everywhere(&[], |server, client| {
         for command in
             [json!(["SUBSCRIBE", "news"]), json!(["PSUBSCRIBE", "*"]), json!(["SSUBSCRIBE", "news"])]
@@ -364,21 +365,21 @@ fn commands_that_do_not_fit_a_request_end() {
         let (status, answer) =
             ask(server, "commands", None, &json!({ "commands": [["BLPOP", "list", "0"]] }));
         assert_eq!((status, answer["error"].as_str()), (504, Some("there was no reply within 5 seconds")));
-        wait_until("nothing waits any more", || {
+        wait_until("no client waits any more", || {
             client.info("blocked_clients") == "0" && visitors(client) == 0
         });
-        assert_eq!(client.run("RPUSH list x"), Value::Integer(1), "nobody takes it");
+        assert_eq!(client.run("RPUSH list x"), Value::Integer(1), "no client takes it");
     });
 }
 
 #[test]
-fn what_a_visitor_waits_for_ends_when_he_goes() {
+fn a_blocking_command_ends_when_its_visitor_disconnects() {
     everywhere(&[], |server, client| {
         let address = server.metrics_address();
         let mut stream = TcpStream::connect(address).unwrap();
         let body = r#"{"commands": [["BLPOP", "list", "0"]]}"#;
         stream.write_all(&request(address, "/dashboard/api/commands", &[JSON], body)).unwrap();
-        wait_until("it waits", || client.info("blocked_clients") == "1");
+        wait_until("the command waits", || client.info("blocked_clients") == "1");
         let line = client.run("CLIENT LIST").text();
         let expected = format!(" addr={} laddr={address} ", stream.local_addr().unwrap());
         assert!(
@@ -386,23 +387,25 @@ fn what_a_visitor_waits_for_ends_when_he_goes() {
             "{line}"
         );
         drop(stream);
-        wait_until("it is gone", || client.info("blocked_clients") == "0" && visitors(client) == 0);
+        wait_until("the visitor is disconnected", || {
+            client.info("blocked_clients") == "0" && visitors(client) == 0
+        });
     });
 }
 
 #[test]
-fn visitors_count_as_clients_and_are_seen_as_such() {
+fn visitors_are_counted_and_listed_as_clients() {
     everywhere(&["--maxclients", "2"], |server, client| {
         let mut monitor = server.client();
-        assert_eq!(monitor.run("PING").text(), "PONG", "it has its place before the visitor comes");
+        assert_eq!(monitor.run("PING").text(), "PONG", "the monitor is connected before the visitor");
         let (status, answer) = ask(server, "commands", None, &json!({ "commands": [["PING"]] }));
         assert_eq!((status, answer["error"].as_str()), (503, Some("ERR max number of clients reached")));
         assert_ok(client, "CONFIG SET maxclients 3");
         assert_ok(client, "CONFIG SET slowlog-log-slower-than 0");
         assert_ok(&mut monitor, "MONITOR");
-        wait_until("the former visitor is gone", || visitors(client) == 0);
+        wait_until("the former visitor is disconnected", || visitors(client) == 0);
         run(server, json!([["SET", "seen", "x"]]));
-        wait_until("the monitor is told", || {
+        wait_until("the monitor shows it", || {
             monitor.read_value().unwrap().text().contains("\"SET\" \"seen\" \"x\"")
         });
         let log = client.run("SLOWLOG GET");
@@ -415,7 +418,7 @@ fn visitors_count_as_clients_and_are_seen_as_such() {
 }
 
 #[test]
-fn the_overview_tells_what_is_counted() {
+fn the_overview_shows_the_counters() {
     everywhere(&[], |server, client| {
         for _ in 0..100 {
             assert_ok(client, "SET a b");
@@ -445,7 +448,7 @@ fn the_overview_tells_what_is_counted() {
 }
 
 #[test]
-fn the_last_hour_is_kept_for_those_who_may_see_it() {
+fn the_last_hour_is_kept_for_authorized_users() {
     let look = |server: &Server| {
         let client = &mut server.client();
         let nothing = json!({ "commands": [] });
@@ -463,7 +466,7 @@ fn the_last_hour_is_kept_for_those_who_may_see_it() {
             assert_eq!(answer[name].as_array().unwrap().len(), count(&answer), "{name}");
         }
         assert_eq!(answer["keys"][0], 1);
-        // What this test asks of the dashboard in the same time is not counted.
+        // The test's own requests to the dashboard are not counted.
         let operations = answer["operations"][0].as_f64().unwrap();
         assert!(operations <= 15.0, "{operations}");
         assert_ok(client, "ACL SETUSER default -info");
@@ -478,7 +481,7 @@ fn the_last_hour_is_kept_for_those_who_may_see_it() {
 }
 
 #[test]
-fn the_configuration_is_told_without_its_passwords() {
+fn the_configuration_is_returned_without_passwords() {
     everywhere(&["--maxmemory", "1gb"], |server, client| {
         assert_ok(client, "CONFIG SET masterauth hunter2");
         let nothing = json!({ "commands": [] });
@@ -499,7 +502,7 @@ fn the_configuration_is_told_without_its_passwords() {
 }
 
 #[test]
-fn many_visitors_at_once_are_all_served_and_leave_nothing_behind() {
+fn many_concurrent_visitors_are_served_and_leave_no_state() {
     everywhere(&[], |server, client| {
         std::thread::scope(|scope| {
             for _ in 0..8 {
@@ -511,12 +514,12 @@ fn many_visitors_at_once_are_all_served_and_leave_nothing_behind() {
             }
         });
         assert_eq!(client.run("GET n").text(), "200");
-        wait_until("all visitors are gone", || visitors(client) == 0);
+        wait_until("all visitors are disconnected", || visitors(client) == 0);
     });
 }
 
 #[test]
-fn the_documentation_shows_what_is_answered() {
+fn the_documentation_shows_actual_answers() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/dashboard.md");
     let text = std::fs::read_to_string(path).unwrap();
     let blocks: Vec<_> = code_blocks(&text).into_iter().filter(|block| block.language == "json").collect();

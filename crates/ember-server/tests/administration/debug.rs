@@ -1,4 +1,4 @@
-//! DEBUG: closed by default, and what it does when open.
+//! DEBUG: closed by default, and its subcommands when open.
 
 use std::time::Instant;
 
@@ -39,7 +39,7 @@ fn sleep_stops_the_whole_data_set() {
 }
 
 #[test]
-fn time_stands_still_in_scripts_and_transactions() {
+fn time_is_frozen_in_scripts_and_transactions() {
     everywhere(&["--enable-debug-command", "yes"], |_, client| {
         assert_ok(client, "DEBUG SET-DISABLE-DENY-SCRIPTS 1");
         let script = "local function time() return table.concat(redis.call('TIME'), '.') end \
@@ -48,7 +48,7 @@ fn time_stands_still_in_scripts_and_transactions() {
                       return {redis.call('EXISTS', KEYS[1]), before == time() and 1 or 0}";
         let both = Value::Array(vec![Value::Integer(1), Value::Integer(1)]);
         assert_eq!(client.command(&["EVAL", script, "1", "key"]), both);
-        assert_eq!(client.run("EXISTS key"), Value::Integer(0), "it has expired behind the script");
+        assert_eq!(client.run("EXISTS key"), Value::Integer(0), "the key has expired after the script");
         for line in ["MULTI", "SET key x PX 1", "TIME", "DEBUG SLEEP 0.01", "EXISTS key", "TIME"] {
             assert!(!client.run(line).is_error());
         }
@@ -60,7 +60,7 @@ fn time_stands_still_in_scripts_and_transactions() {
 }
 
 #[test]
-fn expired_keys_wait_to_be_asked_for_without_active_expiry() {
+fn without_active_expiry_expired_keys_stay() {
     everywhere(&["--enable-debug-command", "yes", "--hz", "100"], |_, client| {
         assert_ok(client, "FLUSHALL");
         assert_ok(client, "DEBUG SET-ACTIVE-EXPIRE 0");
@@ -81,7 +81,7 @@ fn microseconds(client: &mut RawClient) -> i64 {
 }
 
 #[test]
-fn digests_depend_on_the_data_alone() {
+fn digests_depend_only_on_the_data() {
     everywhere(&["--enable-debug-command", "yes"], |_, client| {
         assert_ok(client, "FLUSHALL");
         assert_eq!(client.run("DEBUG DIGEST").text(), "0".repeat(40));
@@ -93,7 +93,7 @@ fn digests_depend_on_the_data_alone() {
         assert_ok(client, "SET key:7 other");
         assert_ne!(client.run("DEBUG DIGEST").text(), digest);
         assert_ok(client, "DEBUG POPULATE 100");
-        assert_ne!(client.run("DEBUG DIGEST").text(), digest, "keys that exist stay as they are");
+        assert_ne!(client.run("DEBUG DIGEST").text(), digest, "existing keys stay unchanged");
         assert_ok(client, "SET key:7 value:7");
         assert_eq!(client.run("DEBUG DIGEST").text(), digest);
         let values = client.run("DEBUG DIGEST-VALUE key:1 key:1 key:2 nothing");
@@ -182,7 +182,7 @@ fn every_type_of_the_protocol_is_answered() {
 }
 
 #[test]
-fn reload_reads_what_it_has_written() {
+fn debug_reload_loads_the_file_it_has_written() {
     everywhere(&["--enable-debug-command", "yes"], |_, client| {
         assert_ok(client, "FLUSHALL");
         for line in [
@@ -208,7 +208,7 @@ fn reload_reads_what_it_has_written() {
 }
 
 #[test]
-fn reload_merges_keeps_or_replaces_as_it_is_told() {
+fn debug_reload_merges_keeps_or_replaces_as_requested() {
     everywhere(&["--enable-debug-command", "yes"], |_, client| {
         assert_ok(client, "FLUSHALL");
         client.run("MSET one file two file");
@@ -227,7 +227,7 @@ fn reload_merges_keeps_or_replaces_as_it_is_told() {
 }
 
 #[test]
-fn reload_breaks_watches_and_is_not_possible_inside_of_a_transaction() {
+fn debug_reload_breaks_watches_and_is_refused_in_transactions() {
     everywhere(&["--enable-debug-command", "yes"], |server, client| {
         client.run("SET watched value");
         assert_ok(client, "WATCH watched");
@@ -247,7 +247,7 @@ fn reload_breaks_watches_and_is_not_possible_inside_of_a_transaction() {
 }
 
 #[test]
-fn loadaof_reads_all_that_was_acknowledged() {
+fn debug_loadaof_reads_all_acknowledged_writes() {
     for policy in ["always", "everysec"] {
         let arguments = ["--enable-debug-command", "yes", "--appendonly", "yes", "--appendfsync", policy];
         everywhere(&arguments, |_, client| {
@@ -284,7 +284,7 @@ fn checksums_are_compared_unless_debug_says_otherwise() {
 }
 
 #[test]
-fn scripts_may_call_what_is_not_for_them_while_debug_says_so() {
+fn scripts_may_call_noscript_commands_while_debug_allows_it() {
     everywhere(&["--enable-debug-command", "yes"], |_, client| {
         let mut run = |words: &str| {
             let script = format!("return redis.call({words})");
@@ -307,14 +307,14 @@ fn scripts_may_call_what_is_not_for_them_while_debug_says_so() {
 }
 
 #[test]
-fn elements_above_the_threshold_get_nodes_of_their_own() {
+fn elements_above_the_threshold_get_separate_nodes() {
     everywhere(&["--enable-debug-command", "yes"], |_, client| {
         client.run("DEL list");
         client.run("CONFIG SET list-max-listpack-size 2");
         assert_ok(client, "DEBUG QUICKLIST-PACKED-THRESHOLD 10b");
         client.run("RPUSH list a b c elements-that-are-longer d");
-        let told = client.run("DEBUG OBJECT list").text();
-        assert!(told.contains(" ql_nodes:4 "), "{told}");
+        let facts = client.run("DEBUG OBJECT list").text();
+        assert!(facts.contains(" ql_nodes:4 "), "{facts}");
         assert_eq!(strings(client, "LRANGE list 0 -1"), ["a", "b", "c", "elements-that-are-longer", "d"]);
         let wrong = "ERR argument must be a memory value bigger than 1 and smaller than 4gb";
         for size in ["4gb", "1x", "-1", "99999999999999999999"] {
@@ -325,7 +325,7 @@ fn elements_above_the_threshold_get_nodes_of_their_own() {
 }
 
 #[test]
-fn nothing_happens_by_itself_while_periodic_work_is_paused() {
+fn no_periodic_work_runs_while_it_is_paused() {
     everywhere(&["--enable-debug-command", "yes", "--hz", "100"], |_, client| {
         assert_ok(client, "FLUSHALL");
         assert_ok(client, "DEBUG PAUSE-CRON 1");
@@ -339,7 +339,7 @@ fn nothing_happens_by_itself_while_periodic_work_is_paused() {
 }
 
 #[test]
-fn writes_to_the_append_only_file_take_as_long_as_is_wanted() {
+fn writes_to_the_aof_take_the_configured_delay() {
     everywhere(&["--enable-debug-command", "yes", "--appendonly", "yes"], |_, client| {
         let error = "ERR value is not an integer or out of range";
         assert_error(client, "DEBUG AOF-FLUSH-SLEEP -1", error);
@@ -352,7 +352,7 @@ fn writes_to_the_append_only_file_take_as_long_as_is_wanted() {
 }
 
 #[test]
-fn change_repl_id_gives_another_name() {
+fn debug_change_repl_id_changes_the_replication_id() {
     everywhere(&["--enable-debug-command", "yes"], |_, client| {
         let (before, run) = (client.info("master_replid"), client.info("run_id"));
         assert_ok(client, "DEBUG CHANGE-REPL-ID");
@@ -363,12 +363,12 @@ fn change_repl_id_gives_another_name() {
 }
 
 #[test]
-fn sdslen_tells_the_lengths_of_a_key_and_its_string() {
+fn debug_sdslen_returns_the_lengths_of_a_key_and_its_string() {
     everywhere(&["--enable-debug-command", "yes"], |_, client| {
         client.run("SET key value");
-        let told = client.run("DEBUG SDSLEN key").text();
-        assert!(told.starts_with("key_sds_len:3, key_sds_avail:0, "), "{told}");
-        assert!(told.contains(" val_sds_len:5, val_sds_avail:0, "), "{told}");
+        let facts = client.run("DEBUG SDSLEN key").text();
+        assert!(facts.starts_with("key_sds_len:3, key_sds_avail:0, "), "{facts}");
+        assert!(facts.contains(" val_sds_len:5, val_sds_avail:0, "), "{facts}");
         client.run("SET number 12");
         assert_error(client, "DEBUG SDSLEN number", "ERR Not an sds encoded string.");
         assert_error(client, "DEBUG SDSLEN nothing", "ERR no such key");

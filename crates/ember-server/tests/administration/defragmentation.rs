@@ -1,4 +1,4 @@
-//! `activedefrag`: what is allocated is moved together, and is what it was.
+//! `activedefrag`: allocations are moved together, and their contents stay the same.
 
 use ember_testkit::RawClient;
 
@@ -10,7 +10,7 @@ fn fragmentation(client: &mut RawClient) -> f64 {
     client.info("allocator_frag_ratio").parse().unwrap()
 }
 
-/// Values of one size and larger ones, of which one in ten stays.
+/// Values of one size and larger ones, of which one in ten is kept.
 fn scatter(client: &mut RawClient) {
     let text = "x".repeat(400);
     let fill = |number: usize| match number % 100 {
@@ -21,7 +21,7 @@ fn scatter(client: &mut RawClient) {
         _ => vec!["SET".to_owned(), format!("key:{number}"), text.clone()],
     };
     client.pipeline(&(0..KEYS).map(fill).collect::<Vec<_>>()).unwrap();
-    // Some that are far from each other, whichever they are.
+    // A selection of values that are far from each other.
     let is_kept = |number: usize| number.wrapping_mul(2_654_435_761) % 1000 < 100;
     let remove = (0..KEYS).filter(|&number| !is_kept(number)).map(|number| match number % 100 {
         0 => vec!["HDEL".to_owned(), format!("hash:{}", number % 7), format!("field:{number}")],
@@ -32,7 +32,7 @@ fn scatter(client: &mut RawClient) {
 }
 
 #[test]
-fn memory_between_what_is_left_is_given_back_and_data_stay() {
+fn defragmentation_returns_memory_and_keeps_data() {
     for mode in MODES {
         let server = builder(mode).arguments(&["--enable-debug-command", "yes"]).start();
         let mut client = server.client();
@@ -42,14 +42,14 @@ fn memory_between_what_is_left_is_given_back_and_data_stay() {
         for field in ["active_defrag_running", "active_defrag_hits", "total_active_defrag_time"] {
             assert_eq!(client.info(field), "0", "{field} while it is off");
         }
-        // While less than this is unused nothing is done.
+        // While less memory than this is unused, nothing is moved.
         assert_ok(&mut client, "CONFIG SET activedefrag yes active-defrag-ignore-bytes 1gb");
         assert_ok(&mut client, "CONFIG SET active-defrag-cycle-min 50 active-defrag-cycle-max 90");
         assert_eq!(client.info("active_defrag_hits"), "0");
         assert_ok(&mut client, "CONFIG SET active-defrag-ignore-bytes 1mb active-defrag-max-scan-fields 50");
-        wait_until("it runs", || client.info_number("active_defrag_running") >= 50);
-        wait_until("memory is given back", || fragmentation(&mut client) < 1.35);
-        wait_until("it rests", || client.info("active_defrag_running") == "0");
+        wait_until("defragmentation runs", || client.info_number("active_defrag_running") >= 50);
+        wait_until("memory is returned", || fragmentation(&mut client) < 1.35);
+        wait_until("defragmentation pauses", || client.info("active_defrag_running") == "0");
         for field in ["active_defrag_hits", "active_defrag_key_hits", "active_defrag_misses"] {
             assert_ne!(client.info(field), "0", "{field}");
         }
@@ -58,7 +58,7 @@ fn memory_between_what_is_left_is_given_back_and_data_stay() {
         assert_eq!(client.run("DEBUG DIGEST"), digest);
         let (members, scores) = (client.run("ZCARD zset:0"), client.run("ZCOUNT zset:0 -inf +inf"));
         assert_eq!(members, scores);
-        // It ends with the parameter, and begins again.
+        // It stops with the parameter, and starts again.
         assert_ok(&mut client, "CONFIG SET activedefrag no");
         let hits = client.info_number("active_defrag_hits");
         client.run("FLUSHALL");
@@ -66,7 +66,7 @@ fn memory_between_what_is_left_is_given_back_and_data_stay() {
         assert!(fragmentation(&mut client) > 2.5);
         assert_eq!(client.info_number("active_defrag_hits"), hits);
         assert_ok(&mut client, "CONFIG SET activedefrag yes");
-        wait_until("memory is given back", || fragmentation(&mut client) < 1.35);
+        wait_until("memory is returned", || fragmentation(&mut client) < 1.35);
         assert_eq!(client.run("DEBUG DIGEST"), digest);
     }
 }

@@ -1,4 +1,5 @@
-//! HOTKEYS: a hot key is found at once among many, its reads and writes apart, in all workers together.
+//! HOTKEYS: a hot key is found at once among many others, with its reads and writes counted separately, across all
+//! workers.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use crate::{MODES, assert_error, assert_ok, builder, everywhere, wait_until};
 const KEYS: usize = 100_000;
 const BATCH: usize = 100;
 
-/// Commands on many keys, one in ten on `key`; in each hundred the tenth is `hot`.
+/// Commands on many keys, one in ten on `key`; in each hundred, the tenth is on `hot`.
 fn load(client: &mut RawClient, round: usize, command: &str, key: &str) {
     let commands: Vec<Vec<String>> = (0..BATCH)
         .map(|number| {
@@ -25,13 +26,13 @@ fn load(client: &mut RawClient, round: usize, command: &str, key: &str) {
 
 fn hot(client: &mut RawClient, line: &str) -> Vec<(String, String)> {
     let found = client.run(line);
-    let told = |key: &Value| {
+    let name_and_rate = |key: &Value| {
         let (name, access) = (key.get("key").unwrap().text(), key.get("access").unwrap().text());
         assert_eq!(key.get("database"), Some(Value::Integer(0)));
         assert!(key.get("per-second").unwrap().integer().unwrap() > 0, "{key:?}");
         (name, access)
     };
-    found.elements().unwrap().iter().map(told).collect()
+    found.elements().unwrap().iter().map(name_and_rate).collect()
 }
 
 #[test]
@@ -83,7 +84,7 @@ fn rates_and_shares_are_near_the_truth() {
 }
 
 #[test]
-fn keys_of_one_command_are_seen_and_nothing_is_when_sampling_is_off() {
+fn keys_of_single_commands_are_sampled_and_none_with_sampling_off() {
     everywhere(&["--hotkeys-sampling", "1"], |_, client| {
         wait_until("all keys of a command are found", || {
             client.run("MGET a b c");
@@ -112,13 +113,13 @@ fn keys_of_one_command_are_seen_and_nothing_is_when_sampling_is_off() {
 }
 
 #[test]
-fn who_subscribes_is_told_once_when_a_key_becomes_hot() {
+fn subscribers_are_notified_once_when_a_key_becomes_hot() {
     for mode in MODES {
         let server = builder(mode).start();
         let client = &mut server.client();
         let mut listener = server.client();
         listener.run("PSUBSCRIBE __hotkeys@*");
-        let mut told: Vec<(String, String)> = std::thread::scope(|scope| {
+        let mut received: Vec<(String, String)> = std::thread::scope(|scope| {
             let listening = scope.spawn(|| {
                 let messages = [listener.read_value().unwrap(), listener.read_value().unwrap()];
                 let text = |message: &Value, at: usize| message.elements().unwrap()[at].text();
@@ -133,9 +134,9 @@ fn who_subscribes_is_told_once_when_a_key_becomes_hot() {
             }
             listening.join().unwrap()
         });
-        told.sort();
+        received.sort();
         let pair = |channel: &str, key: &str| (channel.to_owned(), key.to_owned());
-        assert_eq!(told, [pair("__hotkeys@0__:read", "hotter"), pair("__hotkeys@0__:write", "hot")]);
+        assert_eq!(received, [pair("__hotkeys@0__:read", "hotter"), pair("__hotkeys@0__:write", "hot")]);
         assert_ok(client, "ACL SETUSER reader on nopass +@all ~* resetchannels &news");
         let mut reader = server.client();
         assert_ok(&mut reader, "AUTH reader x");

@@ -1,4 +1,4 @@
-//! Live queries for browsers: the states of commands as server-sent events, for those who may see them.
+//! Live queries for browsers: the states of commands as server-sent events, for authorized clients.
 
 use std::net::SocketAddr;
 
@@ -17,7 +17,7 @@ fn open(server: &Server, query: &str, fields: &[(&str, &str)]) -> EventStream {
     EventStream::open(server.watch_address(), &format!("/watch?{query}"), fields).unwrap()
 }
 
-/// A stream that has begun.
+/// A stream that has been accepted.
 #[track_caller]
 fn watch(server: &Server, query: &str, fields: &[(&str, &str)]) -> EventStream {
     let stream = open(server, query, fields);
@@ -29,7 +29,7 @@ fn watch(server: &Server, query: &str, fields: &[(&str, &str)]) -> EventStream {
 /// The next event's id, command and result.
 #[track_caller]
 fn next(stream: &mut EventStream) -> (String, String, Json) {
-    let event = stream.next_event().unwrap().expect("the stream goes on");
+    let event = stream.next_event().unwrap().expect("the stream continues");
     let mut data: Json = serde_json::from_str(&event.data).unwrap();
     let version = data["version"].as_str().unwrap();
     assert!(event.id.split(',').any(|part| part == version), "{event:?}");
@@ -41,7 +41,7 @@ fn next_result(stream: &mut EventStream) -> Json {
     next(stream).2
 }
 
-/// Asks for something else than a stream.
+/// Requests something other than a stream.
 fn ask(address: SocketAddr, method: &str, path: &str, fields: &[(&str, &str)]) -> HttpAnswer {
     let mut request = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\n");
     fields.iter().for_each(|(name, value)| request += &format!("{name}: {value}\r\n"));
@@ -86,12 +86,12 @@ fn a_stream_has_the_first_state_and_every_new_one() {
         let error = next_result(&mut stream)["error"].as_str().unwrap().to_owned();
         assert!(error.starts_with("WRONGTYPE "), "{error}");
         client.run("DEL user");
-        assert_eq!(next_result(&mut stream), json!({}), "the query has gone on");
+        assert_eq!(next_result(&mut stream), json!({}), "the query continues");
     }
 }
 
 #[test]
-fn options_are_those_of_watch_open() {
+fn options_equal_those_of_watch_open() {
     let server = start(MODES[0], &[]);
     let mut client = server.client();
     client.run("SELECT 3");
@@ -109,7 +109,7 @@ fn options_are_those_of_watch_open() {
 }
 
 #[test]
-fn who_comes_back_is_sent_what_has_changed_since() {
+fn a_reconnecting_client_receives_changed_states() {
     for mode in MODES {
         let server = start(mode, &[]);
         let mut client = server.client();
@@ -122,8 +122,8 @@ fn who_comes_back_is_sent_what_has_changed_since() {
         let mut stream = watch(&server, "cmd=GET+a&cmd=GET+b", &[("Last-Event-ID", &id)]);
         let (newer, command, result) = next(&mut stream);
         assert_eq!((command.as_str(), result), ("GET b", json!("2")));
-        assert_eq!(newer.split(',').next(), id.split(',').next(), "what is unchanged keeps its version");
-        // Without the field, as a page does that opens a stream anew.
+        assert_eq!(newer.split(',').next(), id.split(',').next(), "an unchanged state keeps its version");
+        // Without the header field, like a page that opens a new stream.
         let mut again = watch(&server, &format!("cmd=GET+a&cmd=GET+b&since={newer}"), &[]);
         client.run("SET a 2");
         assert_eq!(next(&mut again).1, "GET a");
@@ -132,17 +132,17 @@ fn who_comes_back_is_sent_what_has_changed_since() {
         other.client().run("MSET a 1 b 3");
         let mut stream = watch(&other, "cmd=GET+a&cmd=GET+b", &[("Last-Event-ID", &newer)]);
         assert_eq!(next_result(&mut stream), json!("3"));
-        // One that this server has not come to.
+        // A version that this server has not reached.
         let (history, rest) = id.split(',').next().unwrap().split_once('-').unwrap();
         let hash = rest.split_once('-').unwrap().1;
         let ahead = format!("{history}-99999999-{hash}");
         let mut stream = watch(&server, &format!("cmd=GET+a&since={ahead}"), &[]);
-        assert_eq!(stream.next_event().unwrap(), None, "a browser comes again");
+        assert_eq!(stream.next_event().unwrap(), None, "a browser reconnects");
     }
 }
 
 #[test]
-fn users_watch_what_they_may_see() {
+fn users_watch_only_keys_they_may_read() {
     for mode in MODES {
         let server = start(mode, &["--requirepass", "secret"]);
         let mut client = server.client();
@@ -166,7 +166,7 @@ fn users_watch_what_they_may_see() {
         assert_eq!(status("cmd=HGETALL+public:a", Some(&web)), 403, "not HGETALL.WATCH");
         let mut stream = watch(&server, "cmd=GET+public:a", &[("Authorization", &web)]);
         assert_eq!(next_result(&mut stream), json!("1"));
-        // Rights that are taken back end the stream, and say why.
+        // Revoked rights end the stream with a reason.
         assert_ok(&mut client, "ACL SETUSER web -get.watch");
         client.run("SET public:a 2");
         let error = next_result(&mut stream)["error"].as_str().unwrap().to_owned();
@@ -176,7 +176,7 @@ fn users_watch_what_they_may_see() {
 }
 
 #[test]
-fn a_ticket_stands_for_its_user_once() {
+fn a_ticket_authenticates_its_user_once() {
     let server = start(MODES[0], &["--requirepass", "secret"]);
     let mut client = server.client();
     client.run("AUTH secret");
@@ -190,9 +190,9 @@ fn a_ticket_stands_for_its_user_once() {
     let mut stream = watch(&server, &format!("cmd=GET+a&ticket={good}"), &[]);
     assert_eq!(next_result(&mut stream), json!("1"));
     assert!(client.run("CLIENT LIST").text().contains("user=web "));
-    assert_eq!(open(&server, &format!("cmd=GET+a&ticket={good}"), &[]).status, 401, "it was used");
+    assert_eq!(open(&server, &format!("cmd=GET+a&ticket={good}"), &[]).status, 401, "the ticket was used");
     assert_eq!(open(&server, "cmd=GET+a&ticket=x", &[]).status, 401);
-    // The password counts when it is used.
+    // The password is checked when the ticket is used.
     let late = ticket(&server, &basic("web", "pw"));
     assert_ok(&mut client, "ACL SETUSER web <pw >other");
     assert_eq!(open(&server, &format!("cmd=GET+a&ticket={late}"), &[]).status, 401);
@@ -219,7 +219,7 @@ fn only_pages_of_listed_origins_may_watch() {
 }
 
 #[test]
-fn a_foreign_name_that_leads_here_needs_a_password() {
+fn a_foreign_host_name_that_resolves_here_needs_a_password() {
     let server = start(MODES[0], &["--http-watch-origins", "https://app.example"]);
     for (host, status) in [
         ("127.0.0.1", 200),
@@ -236,7 +236,7 @@ fn a_foreign_name_that_leads_here_needs_a_password() {
 }
 
 #[test]
-fn a_host_that_is_ambiguous_is_refused_with_a_password_too() {
+fn an_ambiguous_host_is_refused_even_with_a_password() {
     let server = start(MODES[0], &[]);
     let address = server.watch_address();
     let any = basic("default", "any");
@@ -251,7 +251,7 @@ fn a_host_that_is_ambiguous_is_refused_with_a_password_too() {
 }
 
 #[test]
-fn what_cannot_be_watched_is_refused_with_a_reason() {
+fn unwatchable_commands_are_refused_with_a_reason() {
     let server = start(MODES[0], &[]);
     let address = server.watch_address();
     let mut client = server.client();
@@ -280,12 +280,12 @@ fn what_cannot_be_watched_is_refused_with_a_reason() {
     assert_eq!((wrong.status, wrong.header("allow")), (405, Some("GET, OPTIONS")));
     let wrong = ask(address, "GET", "/watch/ticket", &[]);
     assert_eq!((wrong.status, wrong.header("allow")), (405, Some("POST, OPTIONS")));
-    // What was refused is no client any more.
-    wait_until("nobody else is there", || client.run("CLIENT LIST").text().lines().count() == 1);
+    // A refused request is not a client any more.
+    wait_until("no other client is connected", || client.run("CLIENT LIST").text().lines().count() == 1);
 }
 
 #[test]
-fn a_stream_is_a_client() {
+fn an_event_stream_is_a_client() {
     for mode in MODES {
         let server = start(mode, &["--http-watch-max-streams", "2"]);
         let mut client = server.client();
@@ -300,22 +300,22 @@ fn a_stream_is_a_client() {
         let listed = streams(&mut client);
         assert_eq!(listed.len(), 2, "{listed:?}");
         assert!(listed.iter().any(|line| line.ends_with(" queries=2")), "{listed:?}");
-        assert_eq!(open(&server, "cmd=GET+a", &[]).status, 503, "there are as many as there may be");
-        // One that is killed ends, and leaves its place to another.
+        assert_eq!(open(&server, "cmd=GET+a", &[]).status, 503, "the limit of streams is reached");
+        // A killed stream ends and frees its slot for another.
         let id = listed[0].split("id=").nth(1).unwrap().split(' ').next().unwrap().to_owned();
         assert_eq!(client.run(&format!("CLIENT KILL ID {id}")), Value::Integer(1));
         let ended = if listed[0].ends_with(" queries=1") { &mut first } else { &mut second };
         while ended.next_event().unwrap().is_some() {}
         wait_until("the stream is over", || streams(&mut client).len() == 1);
-        // And so does one whose browser has gone.
+        // So does a stream whose browser has disconnected.
         drop((first, second));
         wait_until("no stream is left", || streams(&mut client).is_empty());
-        wait_until("its place is free", || open(&server, "cmd=GET+a", &[]).status == 200);
+        wait_until("its slot is free", || open(&server, "cmd=GET+a", &[]).status == 200);
     }
 }
 
 #[test]
-fn long_states_arrive_whole_and_who_is_slow_gets_the_newest() {
+fn long_states_arrive_whole_and_slow_readers_get_the_newest() {
     for mode in MODES {
         let server = start(mode, &[]);
         let mut client = server.client();
@@ -323,7 +323,7 @@ fn long_states_arrive_whole_and_who_is_slow_gets_the_newest() {
         client.command(&["SET", "k", &value(0)]);
         let mut stream = watch(&server, "cmd=GET+k", &[]);
         assert_eq!(next_result(&mut stream), json!(value(0)));
-        // Nothing is read meanwhile; the server keeps one state of these hundred megabytes.
+        // The client reads nothing meanwhile; the server keeps one state of these hundred megabytes.
         for number in 1..=200 {
             client.command(&["SET", "k", &value(number)]);
         }

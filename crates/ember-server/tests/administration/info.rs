@@ -23,7 +23,7 @@ fn titles(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn sections_are_chosen_by_name() {
+fn info_sections_are_selected_by_name() {
     everywhere(&[], |_, client| {
         let about_protocol = client.run("HELLO").get("proto");
         let reply = client.run("INFO");
@@ -39,7 +39,7 @@ fn sections_are_chosen_by_name() {
 }
 
 #[test]
-fn fields_tell_the_state_of_the_server() {
+fn info_fields_describe_the_state_of_the_server() {
     everywhere(&[], |server, client| {
         assert_eq!(client.info("redis_version"), "7.2.4");
         assert_eq!(client.info("redis_mode"), "standalone");
@@ -54,7 +54,7 @@ fn fields_tell_the_state_of_the_server() {
 }
 
 #[test]
-fn watched_and_awaited_keys_are_counted() {
+fn watched_and_blocking_keys_are_counted() {
     everywhere(&[], |server, client| {
         let (mut one, mut other) = (server.client(), server.client());
         let (mut popping, mut reading) = (server.client(), server.client());
@@ -76,7 +76,7 @@ fn watched_and_awaited_keys_are_counted() {
         client.run("DEL s");
         assert_eq!(client.info("total_blocking_keys"), "0");
         drop(other);
-        wait_until("the client is gone", || client.info("total_watched_keys") == "0");
+        wait_until("the client is disconnected", || client.info("total_watched_keys") == "0");
         assert_ok(client, "FLUSHALL");
     });
 }
@@ -94,7 +94,7 @@ fn a_call_is_counted_once_however_it_ends() {
         for how in ["TIMEOUT", "ERROR"] {
             assert_ok(client, "CONFIG RESETSTAT");
             waiting.send_command(&["BLPOP", "l", "0"]).unwrap();
-            wait_until("it waits", || client.info("blocked_clients") == "1");
+            wait_until("the call waits", || client.info("blocked_clients") == "1");
             client.run(&format!("CLIENT UNBLOCK {id} {how}"));
             assert_eq!(waiting.read_value().unwrap().is_error(), how == "ERROR");
             let failed = u8::from(how == "ERROR");
@@ -109,7 +109,7 @@ fn a_call_is_counted_once_however_it_ends() {
 }
 
 #[test]
-fn what_is_freed_in_the_background_is_counted() {
+fn values_freed_in_the_background_are_counted() {
     everywhere(&[], |_, client| {
         assert_ok(client, "CONFIG RESETSTAT");
         for number in 0..10 {
@@ -134,14 +134,14 @@ fn a_stream_of_many_blocks_is_freed_in_the_background_by_unlink() {
             }
         }
         assert_eq!(client.run("UNLINK small large"), Value::Integer(2));
-        wait_until("one is freed", || client.info("lazyfreed_objects") == "1");
+        wait_until("one value is freed", || client.info("lazyfreed_objects") == "1");
         assert_eq!(client.info("lazyfree_pending_objects"), "0");
         assert_ok(client, "CONFIG SET stream-node-max-entries 100");
     });
 }
 
 #[test]
-fn unlink_frees_values_of_many_allocations_in_the_background_whatever_their_size() {
+fn unlink_frees_values_of_many_allocations_in_the_background() {
     everywhere(&["--stream-node-max-entries", "5", "--set-max-listpack-entries", "0"], |_, client| {
         for (given, count) in
             [("XADD k * a b", 400), ("SADD k member", 100), ("ZADD k 1 member", 200), ("HSET k field 1", 600)]
@@ -153,10 +153,10 @@ fn unlink_frees_values_of_many_allocations_in_the_background_whatever_their_size
                 assert!(!client.run(&line).is_error(), "{line}");
             }
             assert_eq!(client.run("UNLINK k"), Value::Integer(1));
-            wait_until("it is freed", || {
+            wait_until("the value is freed", || {
                 client.info("lazyfreed_objects") == "1" && client.info("lazyfree_pending_objects") == "0"
             });
-            // Few allocations take less time than a hand-over.
+            // A few allocations take less time to free than to hand to the background thread.
             assert!(!client.run(given).is_error());
             assert_eq!(client.run("UNLINK k"), Value::Integer(1));
             assert_eq!(client.info("lazyfree_pending_objects"), "0");
@@ -189,14 +189,14 @@ fn keys_with_fields_that_expire_are_counted_in_their_database() {
 }
 
 #[test]
-fn the_time_above_the_limit_is_told() {
+fn the_time_above_the_memory_limit_is_reported() {
     everywhere(&[], |_, client| {
         assert_eq!(client.info("current_eviction_exceeded_time"), "0");
         assert_ok(client, &format!("SET a {}", "x".repeat(100_000)));
         assert_ok(client, "CONFIG SET maxmemory 1000");
-        wait_until("the time goes by", || client.info("current_eviction_exceeded_time") != "0");
+        wait_until("the time is counted", || client.info("current_eviction_exceeded_time") != "0");
         assert_ok(client, "CONFIG SET maxmemory 0");
-        wait_until("it is over", || client.info("current_eviction_exceeded_time") == "0");
+        wait_until("memory is below the limit", || client.info("current_eviction_exceeded_time") == "0");
         assert_ne!(client.info("total_eviction_exceeded_time"), "0");
         assert_ok(client, "FLUSHALL");
         assert_ok(client, "CONFIG RESETSTAT");
@@ -214,7 +214,7 @@ fn turns_of_the_event_loop_are_counted_and_timed() {
         }
         assert!(number(client, "eventloop_cycles") >= cycles + 100);
         assert!(number(client, "eventloop_duration_sum") > duration);
-        // It may be 100 ms old.
+        // The figure may be 100 ms old.
         wait_until("commands are timed", || number(client, "eventloop_duration_cmd_sum") > 0);
         let commands = number(client, "eventloop_duration_cmd_sum");
         assert!((1..=number(client, "eventloop_duration_sum")).contains(&commands), "{commands}");
@@ -228,8 +228,8 @@ fn expired_fields_are_counted() {
         assert_ok(client, "CONFIG RESETSTAT");
         client.run("HSET h a 1 b 2 c 3");
         client.run("HPEXPIRE h 1 FIELDS 2 a b");
-        wait_until("the fields are gone", || client.run("HLEN h") == Value::Integer(1));
-        wait_until("they are counted", || client.info("expired_subkeys") == "2");
+        wait_until("the fields are removed", || client.run("HLEN h") == Value::Integer(1));
+        wait_until("the fields are counted", || client.info("expired_subkeys") == "2");
         assert_eq!(client.info("expired_keys"), "0");
         client.run("DEL h");
     });
@@ -270,7 +270,7 @@ fn counters_are_summed_over_workers() {
 }
 
 #[test]
-fn histograms_are_kept_only_while_they_are_asked_for() {
+fn histograms_are_kept_only_while_enabled() {
     everywhere(&[], |_, client| {
         assert_ok(client, "CONFIG SET latency-tracking no");
         assert_ok(client, "CONFIG RESETSTAT");
@@ -278,7 +278,7 @@ fn histograms_are_kept_only_while_they_are_asked_for() {
         assert_eq!(client.run("INFO latencystats").text(), "# Latencystats\r\n");
         assert_eq!(client.run("LATENCY HISTOGRAM get").pairs().unwrap(), []);
         assert_ok(client, "CONFIG SET latency-tracking yes latency-tracking-info-percentiles 50");
-        crate::wait_until("all workers have read it", || {
+        crate::wait_until("all workers use the parameter", || {
             client.run("GET a");
             client.run("INFO latencystats").text().contains("latency_percentiles_usec_get:p50=")
         });
@@ -290,7 +290,7 @@ fn histograms_are_kept_only_while_they_are_asked_for() {
 }
 
 #[test]
-fn lolwut_tells_the_version_of_redis_that_info_tells() {
+fn lolwut_reports_the_same_redis_version_as_info() {
     everywhere(&[], |_, client| {
         let version = client.info("redis_version");
         for line in ["LOLWUT", "LOLWUT 5 6 7 8", "LOLWUT VERSION 2", "LOLWUT VERSION 9"] {
@@ -300,7 +300,7 @@ fn lolwut_tells_the_version_of_redis_that_info_tells() {
 }
 
 #[test]
-fn clients_and_scripts_are_told_the_version_of_the_configuration() {
+fn clients_and_scripts_see_the_configured_version() {
     for (arguments, version, number) in
         [(&[][..], "7.2.4", 0x0007_0204), (&["--redis-version", "8.10.255"][..], "8.10.255", 0x0008_0AFF)]
     {
@@ -309,8 +309,8 @@ fn clients_and_scripts_are_told_the_version_of_the_configuration() {
             assert_eq!(client.run("HELLO").get("version").unwrap().text(), version);
             assert!(client.run("LOLWUT").text().contains(&format!("Redis ver. {version}\n")));
             let script = "return {redis.REDIS_VERSION, redis.REDIS_VERSION_NUM}";
-            let told = Value::Array(vec![Value::from(version), Value::Integer(number)]);
-            assert_eq!(client.command(&["EVAL", script, "0"]), told);
+            let expected = Value::Array(vec![Value::from(version), Value::Integer(number)]);
+            assert_eq!(client.command(&["EVAL", script, "0"]), expected);
             let library = "#!lua name=v\nlocal v = redis.REDIS_VERSION
                 redis.register_function('v', function() return v .. ' ' .. redis.REDIS_VERSION end)";
             client.command(&["FUNCTION", "LOAD", "REPLACE", library]);

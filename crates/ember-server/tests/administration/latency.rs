@@ -1,4 +1,4 @@
-//! LATENCY: events over the threshold, and histograms of commands.
+//! LATENCY: events above the threshold, and histograms of commands.
 
 use ember_testkit::Value;
 

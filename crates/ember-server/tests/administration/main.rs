@@ -1,4 +1,4 @@
-//! The connection and server commands, asked as clients ask them: in both execution modes and both protocols.
+//! The connection and server commands as clients see them: in both execution modes and both protocols.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
@@ -35,7 +35,7 @@ use ember_testkit::{RawClient, Server, ServerBuilder, Value, wait_until};
 const MODES: [&[&str]; 2] =
     [&["--concurrent", "yes", "--shards", "2"], &["--concurrent", "no", "--shards", "2"]];
 
-/// How long anything may take that is waited for.
+/// The longest that a test waits for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn program() -> PathBuf {
@@ -58,13 +58,13 @@ fn everywhere(arguments: &[&str], test: impl Fn(&Server, &mut RawClient)) {
     }
 }
 
-/// Runs a line and asserts that it answers this error.
+/// Runs a line and asserts that the reply is this error.
 #[track_caller]
 fn assert_error(client: &mut RawClient, line: &str, text: &str) {
     assert_eq!(client.run(line), Value::Error(text.as_bytes().to_vec()), "{line}");
 }
 
-/// Runs a line and asserts that it answers OK.
+/// Runs a line and asserts that the reply is OK.
 #[track_caller]
 fn assert_ok(client: &mut RawClient, line: &str) {
     assert_eq!(client.run(line), Value::ok(), "{line}");

@@ -1,4 +1,4 @@
-//! MEMORY: what keys and the process take.
+//! MEMORY: the memory of keys, clients and the process.
 
 use std::fs;
 
@@ -10,14 +10,14 @@ const MIB: usize = 1024 * 1024;
 
 const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 
-/// A client that other clients see by its name, with the limits of clients that need not read.
+/// A client with a name that other clients see, and with the limits of clients that need not read.
 fn named(server: &Server, name: &str) -> RawClient {
     let mut client = server.client();
     assert_ok(&mut client, &format!("CLIENT SETNAME {name}"));
     client
 }
 
-/// A number of the line of CLIENT LIST of the client of this name; `None` if there is no such client.
+/// A numeric field of the CLIENT LIST line of the client with this name; `None` if there is no such client.
 fn number_of(client: &mut RawClient, name: &str, number: &str) -> Option<usize> {
     let list = client.run("CLIENT LIST").text();
     let line = list.lines().find(|line| field(line, "name") == name)?;
@@ -36,7 +36,7 @@ fn set_of(key: &str, bytes: usize) -> [Vec<u8>; 3] {
     [b"SET".to_vec(), key.into(), vec![b'x'; bytes]]
 }
 
-/// Queues calls that take `bytes` of memory.
+/// Queues calls of `bytes` of memory.
 #[track_caller]
 fn queue(client: &mut RawClient, bytes: usize) {
     assert_ok(client, "MULTI");
@@ -60,7 +60,7 @@ fn usage_grows_with_the_value() {
 }
 
 #[test]
-fn statistics_and_the_doctor_answer() {
+fn memory_stats_and_memory_doctor_answer() {
     everywhere(&[], |_, client| {
         assert_ok(client, "SET some key");
         let stats = client.run("MEMORY STATS");
@@ -81,7 +81,7 @@ fn status(server: &Server, name: &str) -> u64 {
     value.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
-/// By how much the most memory that was ever resident grows. The kernel reads it from counters that are not exact.
+/// By how much the peak of resident memory grows. The kernel derives it from inexact counters.
 fn peak_of(server: &Server, act: impl FnOnce()) -> u64 {
     let before = status(server, "VmHWM");
     act();
@@ -89,7 +89,7 @@ fn peak_of(server: &Server, act: impl FnOnce()) -> u64 {
 }
 
 #[test]
-fn a_large_string_grows_without_a_copy_of_it() {
+fn a_large_string_grows_without_being_copied() {
     const VALUE: usize = 96 << 20;
     const SLACK: u64 = 16 << 20;
     let server = builder(MODES[0]).start();
@@ -98,7 +98,7 @@ fn a_large_string_grows_without_a_copy_of_it() {
     let peak = peak_of(&server, || {
         assert_eq!(client.run("APPEND k y"), Value::Integer(VALUE as i64 + 1));
     });
-    assert!(peak < SLACK, "one byte more took {peak}");
+    assert!(peak < SLACK, "one more byte took {peak}");
     let usage = client.run("MEMORY USAGE k").integer().unwrap();
     assert!(usage < (VALUE + (2 << 20)) as i64, "{usage} bytes are counted");
     let peak = peak_of(&server, || {
@@ -109,7 +109,7 @@ fn a_large_string_grows_without_a_copy_of_it() {
     assert_eq!(client.run(&format!("GETRANGE k {} {}", VALUE - 1, VALUE + 1)).text(), "xy\0");
     let (from, end) = (VALUE + 2, VALUE + (32 << 20));
     assert_eq!(client.run(&format!("BITPOS k 1 {from}")), Value::Integer(8 * end as i64 + 1));
-    // What is zeros takes nothing until it is written.
+    // Zeros occupy no memory until they are written.
     client.run("DEL k");
     let peak = peak_of(&server, || {
         for bit in [(96u64 << 23) - 1, (256 << 23) - 1, (512 << 23) - 1] {
@@ -121,7 +121,7 @@ fn a_large_string_grows_without_a_copy_of_it() {
 }
 
 #[test]
-fn queued_calls_are_memory_of_their_client_and_refused_at_maxmemory() {
+fn queued_calls_count_as_client_memory_and_are_refused_at_maxmemory() {
     for mode in MODES {
         for value_bytes in [MIB, 20_000] {
             let server = builder(mode).arguments(&["--maxmemory", "10mb"]).start();
@@ -139,7 +139,7 @@ fn queued_calls_are_memory_of_their_client_and_refused_at_maxmemory() {
             };
             assert_eq!(refused, Value::Error(OUT_OF_MEMORY.into()));
             assert!(queued * value_bytes > 8 * MIB, "{queued} values of {value_bytes} bytes");
-            // What would take no memory for data takes some in the queue.
+            // A call that needs no memory for data needs some in the queue.
             let rest = 10 * MIB - queued * value_bytes;
             assert_eq!(
                 client.command(&[b"GET".to_vec(), vec![b'k'; rest]]),
@@ -149,7 +149,7 @@ fn queued_calls_are_memory_of_their_client_and_refused_at_maxmemory() {
             assert!((8 * MIB..11 * MIB).contains(&held), "{held}");
             assert!(number_of(&mut other, "queueing", "tot-mem").unwrap() >= held);
             assert!(number(&mut other, "mem_clients_normal") >= held);
-            // Nobody else has memory for data either.
+            // Other clients have no memory for data either.
             assert_eq!(other.command(&set_of("other", 3 * MIB)), Value::Error(OUT_OF_MEMORY.into()));
 
             let aborted = "EXECABORT Transaction discarded because of previous errors.";
@@ -179,14 +179,14 @@ fn exec_is_refused_when_memory_has_run_out_since_its_calls_were_queued() {
         assert_ok(&mut server.client(), "CONFIG SET maxmemory 4mb");
         let refused = format!("EXECABORT Transaction discarded because of: {OUT_OF_MEMORY}");
         assert_error(&mut writer, "EXEC", &refused);
-        assert_eq!(reader.run("EXEC"), Value::Array(vec![Value::Null]), "reading takes no memory");
+        assert_eq!(reader.run("EXEC"), Value::Array(vec![Value::Null]), "reads need no memory");
         assert_ok(&mut greedy, "DISCARD");
         assert_ok(&mut writer, "SET key 1");
     }
 }
 
 #[test]
-fn what_a_transaction_has_stored_does_not_count_twice() {
+fn values_stored_by_a_transaction_are_not_counted_twice() {
     for mode in MODES {
         let arguments = ["--maxmemory", "20mb", "--maxmemory-policy", "allkeys-lru"];
         let server = builder(mode).arguments(&arguments).start();
@@ -199,7 +199,7 @@ fn what_a_transaction_has_stored_does_not_count_twice() {
         for _ in 0..20 {
             assert_ok(&mut other, "SET small 1");
         }
-        // A value on its way to the keyspace is not counted there and in the query buffer.
+        // A value on its way to the keyspace is not counted both there and in the query buffer.
         assert_eq!(client.command(&set_of("large", 6 * MIB)), Value::ok());
         assert_eq!(other.run("DBSIZE").integer(), Some(14), "{mode:?}");
         assert_eq!(other.info("evicted_keys"), "0");
@@ -207,7 +207,7 @@ fn what_a_transaction_has_stored_does_not_count_twice() {
 }
 
 #[test]
-fn keys_make_room_for_what_clients_take() {
+fn keys_are_evicted_to_offset_client_memory() {
     for mode in MODES {
         let arguments = ["--maxmemory", "10mb", "--maxmemory-policy", "allkeys-lru"];
         let server = builder(mode).arguments(&arguments).start();
@@ -226,7 +226,7 @@ fn keys_make_room_for_what_clients_take() {
 /// The words of a call.
 type Call = Vec<Vec<u8>>;
 
-/// What a client can make the server keep, a megabyte of it: the calls, and those that end it.
+/// State of a megabyte that a client can make the server keep: the calls, and the call that ends it.
 fn keepers() -> Vec<(&'static str, Vec<Call>, Option<&'static str>)> {
     let name = |number: usize| [number.to_string().into_bytes(), vec![b'n'; 100_000]].concat();
     let each = |words: &'static [&'static str]| -> Vec<Call> {
@@ -257,7 +257,7 @@ fn keepers() -> Vec<(&'static str, Vec<Call>, Option<&'static str>)> {
 }
 
 #[test]
-fn what_clients_make_the_server_keep_is_their_memory() {
+fn client_state_counts_as_client_memory() {
     for mode in MODES {
         let server = builder(mode).start();
         let mut other = server.client();
@@ -271,16 +271,18 @@ fn what_clients_make_the_server_keep_is_their_memory() {
             wait_until(what, || number(&mut other, "mem_clients_normal") > before + MIB);
             if let Some(end) = end {
                 client.send(format!("{end}\r\n").as_bytes()).unwrap();
-                wait_until("it ends", || number(&mut other, "mem_clients_normal") < before + MIB / 4);
+                wait_until("the state is released", || {
+                    number(&mut other, "mem_clients_normal") < before + MIB / 4
+                });
             }
             drop(client);
-            wait_until("it is gone", || number(&mut other, "mem_clients_normal") < before + MIB / 4);
+            wait_until("the memory is free", || number(&mut other, "mem_clients_normal") < before + MIB / 4);
         }
     }
 }
 
 #[test]
-fn the_query_limit_bounds_what_a_client_makes_the_server_keep() {
+fn the_query_buffer_limit_bounds_client_state() {
     let server = builder(MODES[0]).arguments(&["--client-query-buffer-limit", "1mb"]).start();
     let mut other = server.client();
     let queued =
@@ -289,7 +291,7 @@ fn the_query_limit_bounds_what_a_client_makes_the_server_keep() {
     for (number_closed, (what, calls, _)) in keepers.enumerate() {
         let mut client = server.client();
         for call in &calls {
-            // It may be closed already.
+            // The connection may be closed already.
             _ = client.send_command(call);
         }
         wait_until(what, || {
@@ -300,11 +302,11 @@ fn the_query_limit_bounds_what_a_client_makes_the_server_keep() {
 }
 
 #[test]
-fn clients_that_take_most_are_evicted_first() {
+fn clients_that_use_most_memory_are_evicted_first() {
     for mode in MODES {
         let server = builder(mode).start();
         let mut other = named(&server, "other");
-        // Names stand for what they do; with two workers half of them are elsewhere.
+        // Names stand for the roles of clients; with two workers, half of them are on the other one.
         let sizes = [("small", MIB), ("spared", 6 * MIB), ("largest", 5 * MIB), ("larger", 3 * MIB)];
         let mut clients: Vec<RawClient> = sizes.iter().map(|(name, _)| named(&server, name)).collect();
         assert_ok(&mut clients[1], "CLIENT NO-EVICT on");
@@ -314,18 +316,18 @@ fn clients_that_take_most_are_evicted_first() {
             queue(client, bytes);
         }
         assert_ok(&mut other, "CONFIG SET maxmemory-clients 11mb");
-        wait_until("one is gone", || !is_connected(&mut other, "largest"));
+        wait_until("one client is disconnected", || !is_connected(&mut other, "largest"));
         assert!(["small", "spared", "larger"].iter().all(|name| is_connected(&mut other, name)));
         assert_eq!(other.info("evicted_clients"), "1");
         assert!(clients[2].is_closed().unwrap());
 
-        // A part of maxmemory, and those who may not be evicted take more.
+        // A share of maxmemory; clients that may not be evicted use more.
         assert_ok(&mut watcher, "CONFIG SET maxmemory 50mb");
         assert_ok(&mut watcher, "CONFIG SET maxmemory-clients 10%");
         let limit = watcher.run("CONFIG GET maxmemory-clients");
         assert_eq!(limit.get("maxmemory-clients").unwrap().text(), "10%");
-        // All that may be evicted goes, at once.
-        wait_until("all are gone", || watcher.info("evicted_clients") == "4");
+        // All clients that may be evicted are disconnected at once.
+        wait_until("all clients are evicted", || watcher.info("evicted_clients") == "4");
         assert_eq!(clients[1].run("EXEC").elements().map(<[Value]>::len), Some(1));
         assert_eq!(clients[1].run("PING").text(), "PONG");
     }
@@ -354,7 +356,7 @@ fn without_a_limit_no_client_is_evicted() {
 }
 
 #[test]
-fn clients_are_bounded_by_maxmemory_unless_that_is_switched_off() {
+fn client_memory_is_limited_by_maxmemory_unless_disabled() {
     const NAMES: usize = 40;
     const NAME_BYTES: usize = 10 * MIB;
     for mode in MODES {
@@ -368,7 +370,7 @@ fn clients_are_bounded_by_maxmemory_unless_that_is_switched_off() {
         let name = "n".repeat(NAME_BYTES);
         let mut clients: Vec<RawClient> = (0..NAMES).map(|_| server.client()).collect();
         for client in &mut clients {
-            // Some are disconnected before they are answered.
+            // Some are disconnected before they receive a reply.
             _ = client.send_command(&["CLIENT", "SETNAME", name.as_str()]);
             _ = client.read_value();
         }

@@ -1,4 +1,4 @@
-//! The metrics at `metrics-port`: in the format that Prometheus reads, and the same as INFO tells.
+//! The metrics at `metrics-port`: in the format that Prometheus reads, with the values of INFO.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -8,7 +8,7 @@ use ember_testkit::{RawClient, Server, Value, free_port, http_exchange, http_get
 
 use crate::{MODES, assert_error, assert_ok, builder, wait_until};
 
-/// A sample's name with its labels, as the text has them, and its value.
+/// The name of a sample with its labels, as in the text, and its value.
 type Samples = BTreeMap<String, f64>;
 
 fn scrape(server: &Server) -> String {
@@ -18,13 +18,13 @@ fn scrape(server: &Server) -> String {
     answer.body
 }
 
-/// The samples of a text; each may be there only once.
+/// The samples of a text, none of which may be repeated.
 fn samples(text: &str) -> Samples {
     let mut samples = Samples::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let (name, value) = line.rsplit_once(' ').unwrap();
         let value = value.parse().unwrap_or_else(|_| panic!("no number: {line}"));
-        assert!(samples.insert(name.to_owned(), value).is_none(), "{name} is there twice");
+        assert!(samples.insert(name.to_owned(), value).is_none(), "{name} is repeated");
     }
     samples
 }
@@ -42,8 +42,8 @@ fn everywhere(arguments: &[&str], test: impl Fn(&Server, &mut RawClient)) {
     }
 }
 
-/// What a server has to tell when something of everything has happened.
-fn let_something_of_everything_happen(client: &mut RawClient) {
+/// Makes every kind of event happen that the metrics count.
+fn cause_all_events(client: &mut RawClient) {
     for line in ["SET a 1", "SELECT 1", "SET b 2 EX 1000", "SELECT 0"] {
         assert_ok(client, line);
     }
@@ -55,9 +55,9 @@ fn let_something_of_everything_happen(client: &mut RawClient) {
 }
 
 #[test]
-fn every_metric_has_help_a_type_and_samples_that_fit_it() {
+fn every_metric_has_help_a_type_and_matching_samples() {
     everywhere(&[], |server, client| {
-        let_something_of_everything_happen(client);
+        cause_all_events(client);
         let text = scrape(server);
         assert!(text.ends_with('\n') && !text.contains("\n\n"));
         let mut seen = BTreeSet::new();
@@ -100,7 +100,7 @@ fn assert_labels_are_well_formed(line: &str) {
     }
 }
 
-/// Buckets never fall, the last one counts all, and who was observed took time.
+/// Buckets never decrease, the last one counts all observations, and each observation took time.
 fn assert_histograms_add_up(samples: &Samples) {
     let mut histograms = 0;
     for (name, &count) in samples {
@@ -127,7 +127,7 @@ fn assert_histograms_add_up(samples: &Samples) {
 #[test]
 fn metrics_and_info_agree() {
     everywhere(&["--maxmemory", "100mb", "--maxclients", "77"], |server, client| {
-        let_something_of_everything_happen(client);
+        cause_all_events(client);
         let (mut waiting, mut listening) = (server.client(), server.client());
         waiting.send_command(&["BLPOP", "list", "100"]).unwrap();
         listening.run("SUBSCRIBE news");
@@ -198,9 +198,9 @@ fn metrics_and_info_agree() {
 }
 
 #[test]
-fn the_append_only_file_is_told_as_info_tells_it() {
+fn metrics_of_the_aof_agree_with_info() {
     everywhere(&["--appendonly", "yes", "--appendfsync", "always"], |server, client| {
-        let_something_of_everything_happen(client);
+        cause_all_events(client);
         client.run("BGREWRITEAOF");
         wait_until("the rewrite is over", || client.info("aof_rewrite_in_progress") == "0");
         assert_eq!(client.info("aof_rewrites"), "1");
@@ -229,7 +229,7 @@ fn the_append_only_file_is_told_as_info_tells_it() {
 }
 
 #[test]
-fn histograms_count_what_latency_histogram_counts() {
+fn metric_histograms_agree_with_latency_histogram() {
     everywhere(&[], |server, client| {
         for number in 0..100 {
             assert_ok(client, &format!("SET key:{number} x"));
@@ -245,7 +245,7 @@ fn histograms_count_what_latency_histogram_counts() {
         assert_ok(client, "CONFIG SET latency-tracking no");
         let calls_now =
             |samples: &Samples| value(samples, "ember_commands_total{command=\"set\",outcome=\"ok\"}");
-        wait_until("the worker does not track any more", || {
+        wait_until("the worker has stopped tracking", || {
             let before = value(&samples(&scrape(server)), count);
             assert_ok(client, "SET a b");
             value(&samples(&scrape(server)), count) == before
@@ -256,7 +256,7 @@ fn histograms_count_what_latency_histogram_counts() {
         assert_eq!(calls_now(&later), calls_now(&silent) + 100.0);
         let sum = "ember_command_duration_seconds_sum{command=\"set\"}";
         assert_eq!(value(&later, count), value(&silent, count));
-        assert_eq!(value(&later, sum), value(&silent, sum), "what no bucket counts is not in the sum");
+        assert_eq!(value(&later, sum), value(&silent, sum), "an uncounted call is not in the sum");
     });
 }
 
@@ -278,7 +278,7 @@ fn workers_are_either_busy_or_idle() {
         }
         wait_until("both have worked, and waited for their ticks", || {
             let now = parts(&samples(&scrape(server)));
-            // A turn is counted when it is over: what is counted is a little behind the clock, never before it.
+            // A turn is counted when it ends: the counters are slightly behind the clock, never ahead of it.
             assert!(now.iter().all(|(busy, idle, uptime)| busy + idle <= *uptime));
             now.iter()
                 .zip(&begun)
@@ -295,7 +295,7 @@ fn workers_are_either_busy_or_idle() {
 }
 
 #[test]
-fn paths_and_methods_that_are_not_there_are_refused() {
+fn unknown_paths_and_methods_are_refused() {
     let server = builder(&[]).metrics().start();
     let address = server.metrics_address();
     for (path, status, body) in [
@@ -326,7 +326,7 @@ fn readiness_ends_when_the_server_stops() {
     let mut client = server.client();
     let large = "x".repeat(64 << 20);
     assert_eq!(client.command(&["SET", "large", &large]), Value::ok());
-    // A reply that nobody reads keeps the server from ending.
+    // A reply that its client does not read delays the shutdown.
     client.send_command(&["GET", "large"]).unwrap();
     server.signal("TERM");
     let ready = || http_get(server.metrics_address(), "/ready").unwrap();
@@ -339,10 +339,10 @@ fn readiness_ends_when_the_server_stops() {
 }
 
 #[test]
-fn a_server_that_loads_is_alive_and_not_ready() {
+fn a_loading_server_is_alive_but_not_ready() {
     let directory = std::env::temp_dir().join(format!("ember-loading-{}", std::process::id()));
     std::fs::create_dir(&directory).unwrap();
-    // A file that nobody has begun to write: the server waits for its first byte.
+    // A file that no process has begun to write: the server waits for its first byte.
     let file = directory.join("dump.rdb");
     assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
@@ -354,19 +354,21 @@ fn a_server_that_loads_is_alive_and_not_ready() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    wait_until("it is alive", || http_get(address, "/health").is_ok_and(|answer| answer.status == 200));
+    wait_until("the server is alive", || {
+        http_get(address, "/health").is_ok_and(|answer| answer.status == 200)
+    });
     let ready = http_get(address, "/ready").unwrap();
     assert_eq!((ready.status, ready.body.as_str()), (503, "loading the data set\n"));
     assert_eq!(value(&samples(&http_get(address, "/metrics").unwrap().body), "ember_loading"), 1.0);
-    // What is no RDB file ends it: it must not serve without its data.
-    // It may have given up before all is written.
+    // A file that is no RDB file ends the server, which must not serve without its data. It may have ended before the
+    // whole file is written.
     let _ = std::fs::write(&file, "this is none");
     assert!(!child.wait().unwrap().success());
     std::fs::remove_dir_all(directory).unwrap();
 }
 
 #[test]
-fn without_the_parameter_nothing_listens_and_a_taken_port_is_an_error() {
+fn metrics_are_off_by_default_and_a_port_in_use_is_an_error() {
     let server = builder(&[]).start();
     assert_eq!(server.client().run("CONFIG GET metrics-port").pairs().unwrap()[0].1.text(), "0");
     assert!(!server.log().contains("metrics"), "{}", server.log());

@@ -1,4 +1,4 @@
-//! Parameters that came with Redis 8 and Valkey 8 and 9.
+//! Parameters that Redis 8 and Valkey 8 and 9 have added.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -8,7 +8,7 @@ use ember_testkit::{RawClient, Value};
 use crate::{MODES, assert_error, assert_ok, builder, everywhere, wait_until};
 
 #[test]
-fn the_availability_zone_is_told_to_those_who_look() {
+fn the_availability_zone_appears_in_info_and_hello() {
     everywhere(&[], |_, client| {
         assert_eq!(client.info("availability_zone"), "");
         assert!(client.run("HELLO").get("availability_zone").is_none());
@@ -20,12 +20,12 @@ fn the_availability_zone_is_told_to_those_who_look() {
 }
 
 #[test]
-fn lines_of_the_log_have_the_form_that_is_wanted() {
+fn log_lines_have_the_configured_format() {
     for mode in MODES {
         let server = builder(mode).arguments(&["--log-format", "logfmt"]).start();
         let mut client = server.client();
         let last = |what: &str| {
-            wait_until("it is logged", || server.log().lines().any(|line| line.contains(what)));
+            wait_until("the text is logged", || server.log().lines().any(|line| line.contains(what)));
             server.log().lines().rfind(|line| line.contains(what)).unwrap().to_owned()
         };
         let ready = last("Ready to accept");
@@ -58,7 +58,7 @@ fn lines_of_the_log_have_the_form_that_is_wanted() {
 }
 
 #[test]
-fn the_unix_socket_has_a_group() {
+fn the_unix_socket_has_the_configured_group() {
     let group = rustix::process::getgid().as_raw().to_string();
     let arguments = ["--unixsocket", "s.sock", "--unixsocketperm", "770", "--unixsocketgroup", &group];
     let server = builder(MODES[0]).arguments(&arguments).start();
@@ -84,7 +84,7 @@ fn a_flood_of_connections_is_accepted_a_few_at_a_time() {
 }
 
 #[test]
-fn files_of_newer_versions_are_read_if_that_is_wanted() {
+fn files_of_newer_versions_are_read_if_allowed() {
     for mode in MODES {
         let server = builder(mode).start();
         let mut client = server.client();
@@ -121,7 +121,7 @@ fn files_of_newer_versions_are_read_if_that_is_wanted() {
 }
 
 #[test]
-fn ps_shows_the_title_of_the_process() {
+fn ps_shows_the_configured_process_title() {
     let shown = |pid: u32| {
         let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap();
         String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned()
@@ -139,7 +139,7 @@ fn ps_shows_the_title_of_the_process() {
 }
 
 #[test]
-fn info_tells_of_a_pause() {
+fn info_reports_a_pause() {
     everywhere(&[], |server, client| {
         let fields = ["paused_reason", "paused_actions", "paused_timeout_milliseconds"];
         assert_eq!(fields.map(|field| client.info(field)), ["none", "none", "0"]);

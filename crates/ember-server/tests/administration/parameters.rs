@@ -1,4 +1,4 @@
-//! The parameters of Redis: those without an effect are kept and named, the others do what they say.
+//! The parameters of Redis: those without effect are stored and named in the log, the others take effect.
 
 use std::fs;
 use std::net::TcpListener;
@@ -17,7 +17,7 @@ fn text_of(value: &Value, name: &str) -> String {
 const NOTICE: &str = "these parameters are accepted and have no effect:";
 
 #[test]
-fn parameters_without_effect_are_checked_kept_and_written() {
+fn parameters_without_effect_are_validated_stored_and_rewritten() {
     for mode in MODES {
         let server = builder(mode).start();
         let path = server.directory().join("ember.conf");
@@ -49,7 +49,7 @@ fn parameters_without_effect_are_checked_kept_and_written() {
 }
 
 #[test]
-fn parameters_without_effect_are_refused_as_by_redis() {
+fn invalid_values_of_parameters_without_effect_are_refused_as_in_redis() {
     everywhere(&[], |_, client| {
         for (change, error) in [
             ("repl-timeout 0", "argument must be between 1 and 2147483647 inclusive"),
@@ -72,7 +72,7 @@ fn parameters_without_effect_are_refused_as_by_redis() {
 }
 
 #[test]
-fn parameters_without_effect_are_named_once_in_the_log() {
+fn parameters_without_effect_are_logged_once() {
     let server =
         builder(MODES[0]).arguments(&["--io-threads", "4", "--dynamic-hz", "no", "--hz", "20"]).start();
     let lines = |text: &str| server.log().lines().filter(|line| line.ends_with(text)).count();
@@ -84,14 +84,14 @@ fn parameters_without_effect_are_named_once_in_the_log() {
 }
 
 #[test]
-fn a_server_with_defaults_names_no_parameters() {
+fn a_server_with_defaults_logs_no_parameters() {
     let server =
         builder(MODES[0]).arguments(&["--cluster-migration-barrier", "1", "--disable-thp", "yes"]).start();
     assert!(!server.log().contains(NOTICE), "{}", server.log());
 }
 
 #[test]
-fn hidden_parameters_are_shown_to_those_who_name_them() {
+fn hidden_parameters_are_returned_only_by_exact_name() {
     everywhere(&[], |_, client| {
         assert_eq!(client.run("CONFIG GET watchdog*").pairs().unwrap(), []);
         assert_eq!(text_of(&client.run("CONFIG GET watchdog-period"), "watchdog-period"), "0");
@@ -99,7 +99,7 @@ fn hidden_parameters_are_shown_to_those_who_name_them() {
 }
 
 #[test]
-fn a_signal_ends_the_server_as_shutdown_with_its_options_does() {
+fn a_signal_stops_the_server_with_the_configured_shutdown_options() {
     for mode in MODES {
         for (signal, name, options, is_saved) in [
             ("INT", "shutdown-on-sigint", "save now", true),
@@ -119,11 +119,11 @@ fn a_signal_ends_the_server_as_shutdown_with_its_options_does() {
 }
 
 #[test]
-fn a_forced_end_does_not_mind_what_cannot_be_saved() {
+fn a_forced_shutdown_ignores_a_failed_save() {
     for mode in MODES {
         let mut server = builder(mode).arguments(&["--shutdown-on-sigterm", "save", "force"]).start();
         assert_ok(&mut server.client(), "SET a 1");
-        // A directory stands where the file is to be.
+        // A directory has the file's name.
         fs::create_dir(server.directory().join("dump.rdb")).unwrap();
         server.signal("TERM");
         assert_eq!(server.wait().code(), Some(0), "{}", server.log());
@@ -132,7 +132,7 @@ fn a_forced_end_does_not_mind_what_cannot_be_saved() {
 }
 
 #[test]
-fn the_systems_score_of_the_process_follows_the_configuration() {
+fn the_oom_score_of_the_process_follows_the_configuration() {
     everywhere(&[], |server, client| {
         let score =
             || fs::read_to_string(format!("/proc/{}/oom_score_adj", server.pid())).unwrap().trim().to_owned();
@@ -154,7 +154,7 @@ fn the_systems_score_of_the_process_follows_the_configuration() {
             "ERR CONFIG SET failed (possibly related to argument 'oom-score-adj-values') - wrong number of arguments"
         );
         client.command(&["CONFIG", "SET", "oom-score-adj", "no", "oom-score-adj-values", "0 200 800"]);
-        // Only a privileged process may go back further than that.
+        // Only a privileged process may lower the score further.
         assert!(score() == before || score() == "990", "{}", score());
     });
 }
@@ -173,26 +173,26 @@ fn cores(pid: u32, name: &str) -> Option<String> {
 }
 
 #[test]
-fn threads_keep_to_their_cores() {
+fn threads_stay_on_their_configured_cores() {
     let server = builder(MODES[0])
         .arguments(&["--server_cpulist", "0", "--bio_cpulist", "0-1", "--appendonly", "yes"])
         .start();
     assert_eq!(cores(server.pid(), "worker-1").as_deref(), Some("0"));
     if std::thread::available_parallelism().unwrap().get() > 1 {
-        wait_until("the thread is there", || cores(server.pid(), "aof-sync").as_deref() == Some("0-1"));
+        wait_until("the thread has its cores", || cores(server.pid(), "aof-sync").as_deref() == Some("0-1"));
     }
 }
 
 #[test]
-fn a_pidfile_that_cannot_be_written_is_told_in_the_log() {
+fn an_unwritable_pidfile_is_logged() {
     let server = builder(MODES[0]).arguments(&["--pidfile", "nowhere/at/all.pid"]).start();
     let path = server.directory().join("nowhere/at/all.pid");
-    let told = format!("cannot write pidfile '{}'", path.display());
-    assert!(server.log().contains(&told), "{}", server.log());
+    let expected = format!("cannot write pidfile '{}'", path.display());
+    assert!(server.log().contains(&expected), "{}", server.log());
 }
 
 #[test]
-fn files_are_written_and_read_as_slowly_as_wanted() {
+fn files_are_written_and_read_with_the_configured_delay() {
     for mode in MODES {
         let server = builder(mode).arguments(&["--enable-debug-command", "yes"]).start();
         let mut client = server.client();
@@ -202,7 +202,7 @@ fn files_are_written_and_read_as_slowly_as_wanted() {
         assert_eq!(client.info("rdb_bgsave_in_progress"), "1");
         assert_ok(&mut client, "SET other 1");
         assert_ok(&mut client, "CONFIG SET rdb-key-save-delay -1");
-        wait_until("it is saved", || client.info("rdb_bgsave_in_progress") == "0");
+        wait_until("the snapshot is saved", || client.info("rdb_bgsave_in_progress") == "0");
         let directory = server.crash();
         let begun = Instant::now();
         let slow = builder(mode).directory(&directory).arguments(&["--key-load-delay", "3000"]).start();
@@ -214,7 +214,7 @@ fn files_are_written_and_read_as_slowly_as_wanted() {
 }
 
 #[test]
-fn more_effort_expires_more_in_one_turn() {
+fn higher_expire_effort_expires_more_keys_per_turn() {
     for (effort, is_cut_short) in [("1", true), ("10", false)] {
         let server = builder(&["--shards", "1"])
             .arguments(&["--enable-debug-command", "yes", "--active-expire-effort", effort])
@@ -226,14 +226,14 @@ fn more_effort_expires_more_in_one_turn() {
         }
         wait_until("the last has expired", || client.run("PTTL 4999").integer() == Some(-2));
         assert_ok(&mut client, "DEBUG SET-ACTIVE-EXPIRE 1");
-        wait_until("all are gone", || client.run("DBSIZE").integer() == Some(0));
+        wait_until("all keys are removed", || client.run("DBSIZE").integer() == Some(0));
         let cuts = client.info("expired_time_cap_reached_count");
         assert_eq!(cuts != "0", is_cut_short, "effort {effort}: {cuts}");
     }
 }
 
 #[test]
-fn nothing_waits_for_an_fsync_while_a_snapshot_is_written_if_that_is_wanted() {
+fn with_no_appendfsync_on_rewrite_writes_wait_for_no_fsync_during_a_snapshot() {
     for mode in MODES {
         let server = builder(mode).arguments(&["--appendonly", "yes", "--appendfsync", "always"]).start();
         let mut client = server.client();
@@ -243,14 +243,14 @@ fn nothing_waits_for_an_fsync_while_a_snapshot_is_written_if_that_is_wanted() {
         wait_until("the AOF has its base", || client.info("aof_rewrite_in_progress") == "0");
         client.run("BGSAVE");
         assert_ok(&mut client, "SET b 1");
-        wait_until("something is not durable", || client.info("aof_unsynced_bytes") != "0");
+        wait_until("some bytes are not durable", || client.info("aof_unsynced_bytes") != "0");
         assert_ok(&mut client, "CONFIG SET rdb-key-save-delay 0");
-        wait_until("all is durable again", || client.info("aof_unsynced_bytes") == "0");
+        wait_until("all bytes are durable again", || client.info("aof_unsynced_bytes") == "0");
     }
 }
 
 #[test]
-fn commands_get_other_names_or_none() {
+fn commands_are_renamed_or_disabled() {
     for mode in MODES {
         let directory = builder(mode).arguments(&["--appendonly", "yes"]).start().crash();
         let path = directory.join("ember.conf");
@@ -279,7 +279,7 @@ fn commands_get_other_names_or_none() {
             assert_eq!(named(&mut client, "flushall"), Value::Array(Vec::new()));
             assert_eq!(named(&mut client, "config|get"), Value::Array(vec![Value::from("config|get")]));
             assert_eq!(client.run("COMMAND INFO SET"), Value::Array(vec![client.run("GET nothing")]));
-            // Rules of users name commands as ever.
+            // ACL rules still use the original names.
             client.run("AUTH bob any");
             assert_ok(&mut client, "store a 4");
             assert!(client.run("DEL a").text().starts_with("NOPERM"));
@@ -295,7 +295,7 @@ fn commands_get_other_names_or_none() {
     }
 }
 
-/// What `ember-server` says with these arguments, and whether it is content.
+/// The output of `ember-server` with these arguments, and whether it succeeded.
 fn outcome(directory: &Path, arguments: &[&str]) -> (bool, String) {
     let output = Command::new(program()).args(arguments).current_dir(directory).output().unwrap();
     let text = [output.stdout, output.stderr].concat();
@@ -303,7 +303,7 @@ fn outcome(directory: &Path, arguments: &[&str]) -> (bool, String) {
 }
 
 #[test]
-fn a_configuration_can_be_checked_and_all_mistakes_are_told_at_once() {
+fn a_configuration_check_reports_all_errors_at_once() {
     let directory = builder(MODES[0]).start().crash();
     let write = |text: &str| fs::write(directory.join("a.conf"), text).unwrap();
     write("hz 20\nrename-command GET fetch\nuser bob on +get\n");
@@ -319,24 +319,24 @@ fn a_configuration_can_be_checked_and_all_mistakes_are_told_at_once() {
         assert_eq!(outcome(&directory, arguments), (false, mistakes.to_owned()));
     }
     write("rename-command none other\nrename-command GET set\nuser bob on +nothing\ntls-port 1\n");
-    let (is_fine, told) = outcome(&directory, &["--check-config", "a.conf"]);
+    let (is_fine, output) = outcome(&directory, &["--check-config", "a.conf"]);
     assert!(!is_fine);
     for mistake in [
         "a.conf:1: rename-command: there is no command 'none'",
         "a.conf:2: rename-command: 'get' cannot be called 'set': that is the name of another command",
         "a.conf:3: user: ",
     ] {
-        assert!(told.contains(mistake), "{mistake} in {told}");
+        assert!(output.contains(mistake), "{mistake} in {output}");
     }
-    assert_eq!(told.lines().count(), 4, "{told}");
+    assert_eq!(output.lines().count(), 4, "{output}");
     fs::remove_dir_all(directory).unwrap();
 }
 
 #[test]
-fn protected_parameters_change_for_those_who_may() {
+fn protected_parameters_change_only_for_allowed_clients() {
     for mode in MODES {
-        for (who, is_allowed) in [("no", false), ("yes", true), ("local", true)] {
-            let server = builder(mode).arguments(&["--enable-protected-configs", who]).start();
+        for (setting, is_allowed) in [("no", false), ("yes", true), ("local", true)] {
+            let server = builder(mode).arguments(&["--enable-protected-configs", setting]).start();
             let mut client = server.client();
             let answer = client.run("CONFIG SET dbfilename other.rdb").text();
             let refused = "ERR CONFIG SET failed (possibly related to argument 'dbfilename') - can't set protected config";
@@ -350,7 +350,7 @@ fn protected_parameters_change_for_those_who_may() {
 }
 
 #[test]
-fn a_change_of_several_parameters_is_taken_back_when_one_fails() {
+fn a_change_of_several_parameters_is_undone_when_one_fails() {
     everywhere(&[], |server, client| {
         let score = || fs::read_to_string(format!("/proc/{}/oom_score_adj", server.pid())).unwrap();
         let before = score();
@@ -367,7 +367,7 @@ fn a_change_of_several_parameters_is_taken_back_when_one_fails() {
 }
 
 #[test]
-fn a_log_daemon_that_is_not_there_keeps_no_server_from_starting() {
+fn the_server_starts_without_a_syslog_daemon() {
     let server =
         builder(MODES[0]).arguments(&["--syslog-enabled", "yes", "--syslog-facility", "local3"]).start();
     let says_so = server.log().contains("syslog-enabled: no log daemon listens at /dev/log");
@@ -379,7 +379,7 @@ fn client_at(host: &str, port: u16) -> Option<RawClient> {
 }
 
 #[test]
-fn the_server_listens_where_it_is_told_to() {
+fn the_server_listens_on_the_configured_addresses() {
     for mode in MODES {
         let server = builder(mode).start();
         let (mut client, old) = (server.client(), server.port());
@@ -388,7 +388,7 @@ fn the_server_listens_where_it_is_told_to() {
         assert_eq!(client_at("127.0.0.1", new).unwrap().run("PING").text(), "PONG");
         assert!(client_at("127.0.0.1", old).is_none(), "the old port is closed");
         assert_eq!(client.info("tcp_port"), new.to_string());
-        // All addresses take the place of one, and back.
+        // All addresses replace one address, and vice versa.
         assert_ok(&mut client, "CONFIG SET bind *");
         assert_eq!(client_at("127.0.0.2", new).unwrap().run("PING").text(), "PONG");
         client.command(&["CONFIG", "SET", "bind", "127.0.0.1 127.0.0.3"]);
@@ -396,7 +396,7 @@ fn the_server_listens_where_it_is_told_to() {
         for host in ["127.0.0.1", "127.0.0.3"] {
             assert_eq!(client_at(host, new).unwrap().run("PING").text(), "PONG");
         }
-        // Nothing at all, and again.
+        // No port at all, and back.
         assert_ok(&mut client, "CONFIG SET port 0");
         assert!(client_at("127.0.0.1", new).is_none());
         assert_ok(&mut client, &format!("CONFIG SET port {old} bind 127.0.0.1"));
@@ -405,7 +405,7 @@ fn the_server_listens_where_it_is_told_to() {
 }
 
 #[test]
-fn the_server_listens_as_before_when_it_cannot_elsewhere() {
+fn the_server_keeps_its_addresses_when_new_ones_fail() {
     for mode in MODES {
         let server = builder(mode).start();
         let mut client = server.client();
@@ -426,7 +426,7 @@ fn the_server_listens_as_before_when_it_cannot_elsewhere() {
 }
 
 #[test]
-fn the_data_directory_changes_for_those_who_may() {
+fn the_data_directory_changes_only_for_allowed_clients() {
     for mode in MODES {
         let server = builder(mode).arguments(&["--enable-protected-configs", "local"]).start();
         let mut client = server.client();
@@ -440,7 +440,7 @@ fn the_data_directory_changes_for_those_who_may() {
         assert_ok(&mut client, "SET a 1");
         assert_ok(&mut client, "SAVE");
         assert!(other.join("dump.rdb").exists());
-        // Nobody else may have it, and back.
+        // No other server may use it, and back.
         let second = builder(mode).arguments(&["--enable-protected-configs", "yes"]).start();
         let mut second = second.client();
         assert_ok(&mut second, "SAVE");
@@ -454,16 +454,16 @@ fn the_data_directory_changes_for_those_who_may() {
 }
 
 #[test]
-fn all_values_that_are_told_can_be_set_again() {
+fn all_values_from_config_get_can_be_set_again() {
     everywhere(&["--enable-protected-configs", "yes"], |_, client| {
-        let told = client.run("CONFIG GET *");
-        for (name, value) in told.pairs().unwrap() {
+        let values = client.run("CONFIG GET *");
+        for (name, value) in values.pairs().unwrap() {
             let answer = client.command(&["CONFIG", "SET", &name.text(), &value.text()]).text();
-            // What Redis has fixed at the start may not even be set to what it is.
+            // Parameters that are immutable in Redis may not even be set to their present value.
             assert!(answer == "OK" || answer.ends_with("can't set immutable config"), "{name:?}: {answer}");
             let is_own = ["shards", "concurrent", "metrics-port"].contains(&name.text().as_str());
             assert!(!is_own || answer == "OK", "{name:?}");
         }
-        assert_eq!(client.run("CONFIG GET *"), told);
+        assert_eq!(client.run("CONFIG GET *"), values);
     });
 }

@@ -1,4 +1,4 @@
-//! The shape of every command's reply in both protocols, held against the table of `reply_shapes.txt`.
+//! The shape of every command's reply in both protocols, compared with the table in `reply_shapes.txt`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -9,14 +9,14 @@ use crate::{MODES, builder};
 
 const TABLE: &str = include_str!("reply_shapes.txt");
 
-/// Commands whose reply cannot be asked for here, and why.
+/// Commands whose reply this test cannot request, and why.
 const LEFT_OUT: [(&str, &str); 6] = [
-    ("shutdown", "it has none"),
+    ("shutdown", "it has no reply"),
     ("bgsave", "a status or an error, as another save is running or not"),
     ("bgrewriteaof", "the same"),
-    ("psync", "what comes is a file and a stream"),
+    ("psync", "it answers with a file and a stream"),
     ("sync", "the same"),
-    ("cluster|", "one error for all, which stands under CLUSTER INFO"),
+    ("cluster|", "one error for all, listed under CLUSTER INFO"),
 ];
 
 /// A call and the shapes of its reply.
@@ -54,7 +54,7 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// The shape of a value, as the head of the table describes it.
+/// The shape of a value, as described in the header of the table.
 fn shape(value: &Value) -> String {
     match value {
         Value::Simple(_) => "+".to_owned(),
@@ -87,7 +87,7 @@ fn shapes_of_pairs(pairs: &[(Value, Value)]) -> String {
     in_order(pairs.iter().map(|(name, value)| format!("{}: {}", key(name), shape(value)))).join(", ")
 }
 
-/// One for each run of equal shapes.
+/// Merges each run of equal shapes into one.
 fn in_order(shapes: impl Iterator<Item = String>) -> Vec<String> {
     let mut runs: Vec<(String, bool)> = Vec::new();
     for shape in shapes {
@@ -124,7 +124,7 @@ fn every_reply_has_the_shape_of_the_table() {
 }
 
 #[test]
-fn every_command_stands_in_the_table() {
+fn every_command_is_in_the_table() {
     let calls: BTreeSet<String> = rows()
         .iter()
         .flat_map(|row| {
@@ -137,7 +137,7 @@ fn every_command_stands_in_the_table() {
     let names = server.client().run("COMMAND LIST");
     let names: Vec<String> = names.elements().unwrap().iter().map(Value::text).collect();
     let is_container = |name: &str| names.iter().any(|other| other.starts_with(&format!("{name}|")));
-    // Those derived from other commands answer as those of GET do, but for the result.
+    // Derived commands answer as those of GET do, except for the result.
     let is_derived = |name: &str| [".watch", ".unwatch"].iter().any(|end| name.ends_with(end));
     let is_left_out =
         |name: &str| is_derived(name) || LEFT_OUT.iter().any(|(start, _)| name.starts_with(start));

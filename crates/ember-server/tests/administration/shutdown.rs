@@ -1,4 +1,4 @@
-//! SHUTDOWN ends the process, and systemd is told when it serves and when it stops.
+//! SHUTDOWN ends the process, and systemd is notified when the server is ready and when it stops.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::net::UnixDatagram;
@@ -9,7 +9,7 @@ use ember_testkit::{Value, wait_until};
 use crate::{MODES, PATIENCE, assert_error, builder, everywhere, program};
 
 #[test]
-fn shutdown_answers_nothing_and_ends_the_process() {
+fn shutdown_sends_no_reply_and_ends_the_process() {
     for mode in MODES {
         for line in ["SHUTDOWN", "SHUTDOWN NOSAVE", "SHUTDOWN NOW FORCE nosave"] {
             let mut server = builder(mode).start();
@@ -35,11 +35,11 @@ fn the_connection_of_shutdown_is_closed_by_the_end_of_the_process() {
             let mut script = server.client();
             if is_busy {
                 script.send_command(&["EVAL", "while true do end", "0"]).unwrap();
-                wait_until("it is busy", || client.run("GET a").text().starts_with("BUSY "));
+                wait_until("the server is busy", || client.run("GET a").text().starts_with("BUSY "));
             }
             client.send(b"SHUTDOWN NOSAVE\r\n").unwrap();
             assert_eq!(client.read_to_close().unwrap(), b"");
-            // Nothing of the server is left: another one may take its port at once.
+            // The server has released its port: another one may use it at once.
             TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
             assert!(server.wait().success(), "{}", server.log());
         }
@@ -47,7 +47,7 @@ fn the_connection_of_shutdown_is_closed_by_the_end_of_the_process() {
 }
 
 #[test]
-fn what_is_no_shutdown_says_so() {
+fn invalid_shutdown_calls_are_errors() {
     everywhere(&[], |_, client| {
         for (line, text) in [
             ("SHUTDOWN x", "ERR syntax error"),
@@ -62,7 +62,7 @@ fn what_is_no_shutdown_says_so() {
 }
 
 #[test]
-fn systemd_is_told_of_readiness_and_of_the_end() {
+fn systemd_is_notified_of_readiness_and_shutdown() {
     let directory = std::env::temp_dir().join(format!("ember-notify-{}", std::process::id()));
     std::fs::create_dir(&directory).unwrap();
     let path = directory.join("notify");

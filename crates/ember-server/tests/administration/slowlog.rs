@@ -1,11 +1,11 @@
-//! SLOWLOG: slow calls are kept, newest first, and cut.
+//! SLOWLOG: slow calls are logged, newest first, in a bounded list.
 
 use ember_testkit::Value;
 
 use crate::{assert_error, assert_ok, everywhere, wait_until};
 
 #[test]
-fn every_call_enters_at_a_threshold_of_zero() {
+fn every_call_is_logged_at_a_threshold_of_zero() {
     everywhere(&["--slowlog-log-slower-than", "0"], |_, client| {
         assert_ok(client, "CLIENT SETNAME slow");
         assert_ok(client, "SLOWLOG RESET");
@@ -34,7 +34,7 @@ fn every_call_enters_at_a_threshold_of_zero() {
 }
 
 #[test]
-fn the_length_is_limited_and_secrets_stay_out() {
+fn the_length_is_limited_and_secrets_are_not_logged() {
     everywhere(&["--slowlog-log-slower-than", "0", "--slowlog-max-len", "3"], |_, client| {
         (0..10).for_each(|_| drop(client.run("PING")));
         assert_eq!(client.run("SLOWLOG LEN"), Value::Integer(3));
@@ -45,7 +45,7 @@ fn the_length_is_limited_and_secrets_stay_out() {
 }
 
 #[test]
-fn a_threshold_holds_for_its_own_command_and_for_what_follows_in_a_pipeline() {
+fn a_threshold_applies_to_its_own_command_and_later_ones_in_a_pipeline() {
     everywhere(&["--slowlog-log-slower-than", "-1"], |_, client| {
         assert_ok(client, "SLOWLOG RESET");
         let lines = [
@@ -73,7 +73,7 @@ fn a_threshold_holds_for_its_own_command_and_for_what_follows_in_a_pipeline() {
 }
 
 #[test]
-fn other_parameters_hold_for_what_follows_in_a_pipeline_too() {
+fn other_parameters_apply_to_later_commands_in_a_pipeline_too() {
     everywhere(&[], |_, client| {
         client.run("DEL hash");
         let lines = ["CONFIG SET hash-max-listpack-entries 0", "HSET hash f v", "OBJECT ENCODING hash"];
@@ -85,7 +85,7 @@ fn other_parameters_hold_for_what_follows_in_a_pipeline_too() {
 }
 
 #[test]
-fn a_call_that_waits_in_vain_is_logged_and_timed_without_its_waiting() {
+fn a_blocking_call_that_times_out_is_logged_without_its_waiting_time() {
     everywhere(&["--slowlog-log-slower-than", "0"], |server, client| {
         for end in ["time", "unblock", "durable"] {
             let mut waiting = server.client();
@@ -99,7 +99,7 @@ fn a_call_that_waits_in_vain_is_logged_and_timed_without_its_waiting() {
             assert_ok(client, "SLOWLOG RESET");
             waiting.send(format!("{call}\r\n").as_bytes()).unwrap();
             if end == "unblock" {
-                wait_until("it waits", || client.info_number("blocked_clients") == 1);
+                wait_until("the call waits", || client.info_number("blocked_clients") == 1);
                 assert_eq!(client.run(&format!("CLIENT UNBLOCK {id}")), Value::Integer(1));
             }
             waiting.read_value().unwrap();

@@ -1,4 +1,4 @@
-//! What a server answers that is alone: no replica, no node of a cluster, without modules.
+//! Replies of a standalone server: no replica, no node of a cluster, no modules.
 
 use ember_testkit::Value;
 
@@ -7,7 +7,7 @@ use crate::{assert_error, assert_ok, everywhere};
 const DISABLED: &str = "ERR This instance has cluster support disabled";
 
 #[test]
-fn the_role_is_that_of_a_primary_without_replicas() {
+fn role_reports_a_primary_without_replicas() {
     everywhere(&[], |_, client| {
         let role = [Value::from("master"), Value::Integer(0), Value::Array(Vec::new())];
         assert_eq!(client.run("ROLE"), Value::Array(role.to_vec()));
@@ -15,7 +15,7 @@ fn the_role_is_that_of_a_primary_without_replicas() {
 }
 
 #[test]
-fn a_server_is_a_replica_of_nobody() {
+fn a_server_starts_without_a_primary() {
     everywhere(&[], |_, client| {
         for name in ["REPLICAOF", "SLAVEOF"] {
             assert_ok(client, &format!("{name} no one"));
@@ -26,7 +26,7 @@ fn a_server_is_a_replica_of_nobody() {
 }
 
 #[test]
-fn commands_of_clusters_say_that_there_is_none() {
+fn cluster_commands_report_that_cluster_mode_is_off() {
     everywhere(&[], |_, client| {
         for line in [
             "CLUSTER INFO",
@@ -51,7 +51,7 @@ fn commands_of_clusters_say_that_there_is_none() {
 }
 
 #[test]
-fn there_are_no_modules() {
+fn module_commands_report_no_modules() {
     everywhere(&[], |_, client| {
         assert_eq!(client.run("MODULE LIST"), Value::Array(Vec::new()));
         let head = "MODULE <subcommand> [<arg> [value] [opt] ...]. Subcommands are:";

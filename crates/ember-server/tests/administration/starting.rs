@@ -1,4 +1,4 @@
-//! What a server says of itself when it starts, and what a start that fails says is wrong.
+//! What the log says at startup, and when a start fails.
 
 use std::fs;
 use std::process::Command;
@@ -12,7 +12,7 @@ fn start(arguments: &[&str]) -> Server {
 }
 
 #[test]
-fn the_log_says_which_program_runs_where_and_on_what() {
+fn the_log_names_version_addresses_and_data_directory() {
     let server = start(&["--appendonly", "yes"]);
     server.client().run("SET key value");
     let log = server.log();
@@ -38,7 +38,7 @@ fn the_log_says_which_program_runs_where_and_on_what() {
     let mut again = Command::new(program());
     let mut again =
         again.args(["--port", &port, "--dir", &path, "--save", "", "--logfile", &log]).spawn().unwrap();
-    wait_until("it is ready", || {
+    wait_until("the server is ready", || {
         fs::read_to_string(&log).is_ok_and(|log| log.contains("Ready to accept connections"))
     });
     let log = fs::read_to_string(&log).unwrap();
@@ -89,7 +89,7 @@ fn errors_have_full_paths() {
 }
 
 #[test]
-fn the_version_has_the_commit_if_it_is_known() {
+fn the_version_contains_the_commit_if_known() {
     let output = Command::new(program()).arg("--version").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let rest = text.strip_prefix(concat!("ember-server ", env!("CARGO_PKG_VERSION"))).unwrap().trim_end();
@@ -99,7 +99,7 @@ fn the_version_has_the_commit_if_it_is_known() {
 }
 
 #[test]
-fn a_start_that_fails_is_in_the_log_too() {
+fn a_failed_start_is_logged_too() {
     let server = start(&[]);
     let directory = server.directory().to_owned();
     let log = directory.join("failed.log");

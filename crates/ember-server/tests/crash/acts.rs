@@ -6,26 +6,26 @@ use ember_testkit::Random;
 
 use crate::history::{Book, Kind, Unit, Words};
 
-/// Names of a connection's keys; what stands under one may become of any type.
+/// Names of a connection's keys; the value of a key may become of any type.
 pub(crate) const NAMES: [&str; 16] =
     ["s0", "s1", "n0", "n1", "l0", "l1", "h0", "h1", "x0", "x1", "z0", "z1", "t0", "b0", "p0", "g0"];
 
-/// Numbers that no other call touches: the last mark, and how many units there were of two kinds.
+/// Numbers that no other call changes: the last mark, and the counts of two kinds of units.
 pub(crate) const NUMBERS: [&str; 3] = ["mark", "seen", "met"];
 
-/// The set that random members are taken from.
+/// The set from which random members are removed.
 pub(crate) const POOL: &str = "pool";
 
 /// Fields of hashes, whose expiry is compared one by one.
 pub(crate) const FIELDS: [&str; 6] = ["f0", "f1", "f2", "f3", "f4", "f5"];
 
-/// Far away, Unix time in ms.
+/// A distant time, Unix time in ms.
 const FAR_MS: i64 = 4_000_000_000_000;
 
-/// How long keys live that expire soon, at most, in ms.
+/// The longest life of keys that expire soon, in ms.
 const SOON_MS: i64 = 1500;
 
-/// Adds to a list and a counter. A type that does not fit ends it in the middle.
+/// Adds to a list and a counter. A key of another type ends the script in the middle.
 const SCRIPT: &str = "redis.call('RPUSH', KEYS[1], ARGV[1]) redis.call('INCR', KEYS[2]) \
                       redis.call('LTRIM', KEYS[1], -20, -1) return redis.call('LLEN', KEYS[1])";
 const SHARED_SCRIPT: &str = "redis.call('INCRBY', KEYS[1], ARGV[1]) redis.call('INCR', KEYS[3]) \
@@ -42,7 +42,7 @@ pub(crate) fn unix_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64
 }
 
-/// The unit that says how far the history has come.
+/// The unit that records the progress of the history.
 pub(crate) fn mark(book: &Book) -> Unit {
     Unit::new(vec![words!["SET", book.mark_key(), book.next.to_string()]], Kind::Mark)
 }
@@ -73,7 +73,7 @@ pub(crate) fn unit(random: &mut Random, book: &Book) -> Unit {
             Unit::new(vec![call], Kind::Usual)
         }
         33 if book.has_own_database() => {
-            // The mark must not go with the rest.
+            // The mark must not be removed with the other keys.
             let mark = words!["SET", book.mark_key(), book.next.to_string()];
             Unit::new(vec![words!["MULTI"], words!["FLUSHDB"], mark, words!["EXEC"]], Kind::Flush)
         }
@@ -84,7 +84,7 @@ pub(crate) fn unit(random: &mut Random, book: &Book) -> Unit {
 fn transaction(random: &mut Random, book: &Book) -> Unit {
     let mut calls = vec![words!["MULTI"]];
     for _ in 0..2 + random.below(5) {
-        // A blocking call takes what is there, and never waits in a transaction.
+        // A blocking call takes an existing element, and never waits in a transaction.
         let waits = words!["BLPOP", book.key("l0"), book.key("l1"), "0"];
         calls.push(if random.chance(10) { waits } else { call(random, book) });
     }
@@ -92,7 +92,7 @@ fn transaction(random: &mut Random, book: &Book) -> Unit {
     Unit::new(calls, Kind::Usual)
 }
 
-/// Moves an amount between counters that all share, and counts that.
+/// Moves an amount between counters that all connections share, and counts the move.
 fn shared(random: &mut Random, book: &Book) -> Unit {
     let amount = random.between(1, 9).to_string();
     let ([a, b], own) = (SHARED, book.key("met"));
@@ -105,7 +105,7 @@ fn shared(random: &mut Random, book: &Book) -> Unit {
     Unit::new(calls, Kind::Shared)
 }
 
-/// A random call whose outcome depends on the connection's own keys only.
+/// A random call whose outcome depends only on the connection's own keys.
 fn call(random: &mut Random, book: &Book) -> Words {
     match random.below(8) {
         0 => strings(random, book),

@@ -1,30 +1,31 @@
-//! More data than memory has room for, in a database of its own: so values of the other keys go away, too.
+//! More data than the memory limit, in a separate database, so that values of the other keys are demoted, too.
 //!
-//! Each value begins with its key and how often that was set, so that another key's value is noticed.
+//! Each value begins with its key and the number of its writes, so that the value of another key is detected.
 
 use ember_testkit::{Random, RawClient, Value};
 
 use crate::acts::NAMES;
 use crate::history::Book;
 
-/// What a server needs to be short of memory with it. Nothing is evicted: what does not go away stays.
+/// Arguments of a server that is short of memory with this data. Nothing is evicted: values that are not demoted stay
+/// in memory.
 pub(crate) const ARGUMENTS: [&str; 4] = ["--maxmemory", "8mb", "--tiered-min-value", "16"];
 
-/// The database; no connection that writes has it.
+/// The database; connections that write do not use it.
 const DATABASE: &str = "9";
 
 /// Keys: twice the memory.
 const KEYS: usize = 16 * 1024;
 
-/// Bytes of a value, about.
+/// Approximate bytes of a value.
 const VALUE_BYTES: usize = 1000;
 
-/// Keys that are sent at once.
+/// Keys in one pipeline.
 const BATCH: usize = 256;
 
-/// What the keys were set to.
+/// The expected versions of the keys.
 pub(crate) struct Ballast {
-    /// How often each was set.
+    /// How often each key was set.
     versions: Vec<u64>,
 }
 
@@ -51,7 +52,7 @@ impl Ballast {
         Ballast { versions }
     }
 
-    /// Checks a server that has just been started again; what may have been emptied is set again.
+    /// Checks a restarted server; sets keys again that a FLUSHALL may have removed.
     pub(crate) fn recovered(&mut self, client: &mut RawClient, may_be_flushed: bool) {
         assert_eq!(client.command(&["SELECT", DATABASE]), Value::ok());
         if may_be_flushed && client.run("DBSIZE") == Value::Integer(0) {
@@ -69,7 +70,7 @@ impl Ballast {
         }
     }
 
-    /// Reads or sets a key, or sends the value of one that a connection writes away.
+    /// Reads or sets a key, or demotes the value of a key of another connection.
     pub(crate) fn stir(&mut self, client: &mut RawClient, random: &mut Random, connections: usize) {
         let number = random.below(KEYS);
         match random.below(3) {
@@ -88,7 +89,7 @@ impl Ballast {
                 let book = Book::new(random.below(connections));
                 assert_eq!(client.command(&["SELECT", &book.database().to_string()]), Value::ok());
                 let key = book.key(random.pick(&NAMES));
-                // Refused if there is no such key, or it has just changed.
+                // Refused if the key does not exist, or has just changed.
                 client.command(&[&b"TIERING"[..], b"MIGRATE", &key, b"COLD"]);
             }
         }

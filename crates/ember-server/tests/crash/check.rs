@@ -1,4 +1,4 @@
-//! What a server knows after a crash is held against the histories of its connections.
+//! Compares the data of a server after a crash with the histories of its connections.
 
 use ember_testkit::{RawClient, Server, Value, encode_command, render};
 
@@ -6,10 +6,10 @@ use crate::acts::{FIELDS, NAMES, NUMBERS, POOL, SHARED, unix_ms};
 use crate::history::{Book, Expiring, Kind, Unit, Words, shown};
 use crate::program;
 
-/// Calls sent at once: their requests and replies must fit socket buffers.
+/// Calls in one pipeline: their requests and replies must fit socket buffers.
 const CALLS_AT_ONCE: usize = 50;
 
-/// A server that keeps nothing and has run what is known to have taken place.
+/// A server without persistence that has run all units known to have taken place.
 pub(crate) struct Reference {
     _server: Server,
     client: RawClient,
@@ -23,7 +23,7 @@ impl Reference {
         Reference { _server: server, client }
     }
 
-    /// Runs units of a connection, whose replies must be those that it got.
+    /// Runs units of a connection, whose replies must equal those that it received.
     fn run(&mut self, book: &Book, units: &[Unit], survivor: &mut RawClient) {
         select(&mut self.client, book.database());
         for unit in units {
@@ -39,7 +39,7 @@ impl Reference {
         }
     }
 
-    /// What a taking of a random member has done: if nobody knows, what is missing.
+    /// The removal that a pop of a random member has done: if its reply was lost, the member that is missing.
     fn removal(&mut self, key: &[u8], unit: &Unit, survivor: &mut RawClient) -> Words {
         let mut call = vec![b"SREM".to_vec(), key.to_vec()];
         match &unit.reply {
@@ -72,7 +72,7 @@ fn exchange(client: &mut RawClient, calls: &[Words]) -> Vec<Value> {
     replies
 }
 
-/// All that is known of a connection's keys.
+/// A full description of a connection's keys.
 fn description(client: &mut RawClient, book: &Book) -> Vec<(String, Value)> {
     select(client, book.database());
     let mut calls = Vec::new();
@@ -103,14 +103,14 @@ fn description(client: &mut RawClient, book: &Book) -> Vec<(String, Value)> {
     shown.zip(replies).collect()
 }
 
-/// How entries of a stream are packed depends on how they came.
+/// The packing of a stream's entries depends on how they were added.
 fn without_nodes(reply: Value) -> Value {
     let Some(pairs) = reply.pairs() else { return reply };
     let kept = pairs.into_iter().filter(|(name, _)| !name.text().starts_with("radix-tree"));
     Value::Map(kept.collect())
 }
 
-/// Checks a server that has just been started again, and brings the reference and the books to where it is.
+/// Checks a restarted server, and advances the reference and the histories to its state.
 pub(crate) fn recovered(client: &mut RawClient, reference: &mut Reference, books: &mut [Book]) {
     let survived: Vec<usize> = if books[0].may_be_flushed && is_empty(client, books) {
         assert_eq!(reference.client.run("FLUSHALL"), Value::ok());
@@ -150,11 +150,11 @@ fn is_empty(client: &mut RawClient, books: &[Book]) -> bool {
     })
 }
 
-/// How many units of a connection's history have taken place. So many are run on the reference.
+/// The number of units of a connection's history that have taken place. They are run on the reference.
 fn survivors(client: &mut RawClient, reference: &mut Reference, book: &Book) -> usize {
     let found = description(client, book);
     let promised = book.units.iter().take_while(|unit| unit.reply.is_some()).count();
-    // The mark is of this life, or of one before.
+    // The mark was set in this life of the server, or in an earlier one.
     let mark: u64 = client.command(&[b"GET".to_vec(), book.mark_key()]).text().parse().unwrap_or(0);
     let first = book.next - book.units.len() as u64;
     let marked = (mark + 1).saturating_sub(first) as usize;
@@ -170,7 +170,7 @@ fn survivors(client: &mut RawClient, reference: &mut Reference, book: &Book) -> 
         if nearest.as_ref().is_none_or(|nearest| differences.len() < nearest.len()) {
             nearest = Some(differences);
         }
-        // What comes behind the next mark has not taken place: that mark would be there.
+        // Units after the next mark have not taken place: that mark would be set.
         match book.units.get(count) {
             Some(unit) if !unit.is_mark() => reference.run(book, &book.units[count..=count], client),
             _ => break,
@@ -196,7 +196,7 @@ fn differences(expected: &[(String, Value)], found: &[(String, Value)]) -> Vec<S
         .collect()
 }
 
-/// Keys that expire soon are what they were set to, or gone when their time has come.
+/// Keys that expire soon have the value they were set to, or are removed once they have expired.
 fn check_expiring(client: &mut RawClient, expiring: &Expiring) {
     for (key, (value, at_ms)) in expiring {
         let before_ms = unix_ms();
@@ -205,10 +205,10 @@ fn check_expiring(client: &mut RawClient, expiring: &Expiring) {
             &[vec![b"GET".to_vec(), key.clone()], vec![b"PEXPIRETIME".to_vec(), key.clone()]],
         );
         let is_there = replies == [Value::Bulk(value.clone()), Value::Integer(*at_ms)];
-        let is_gone = replies[1] == Value::Integer(-2);
+        let is_removed = replies[1] == Value::Integer(-2);
         let shown = String::from_utf8_lossy(key);
-        assert!(is_there || is_gone, "{shown} is {replies:?}, not {value:?} until {at_ms}");
-        assert!(is_there || unix_ms() >= *at_ms, "{shown} is gone before its time");
-        assert!(!is_there || before_ms <= *at_ms, "{shown} is there after its time");
+        assert!(is_there || is_removed, "{shown} is {replies:?}, not {value:?} until {at_ms}");
+        assert!(is_there || unix_ms() >= *at_ms, "{shown} is removed before its time");
+        assert!(!is_there || before_ms <= *at_ms, "{shown} exists after its time");
     }
 }

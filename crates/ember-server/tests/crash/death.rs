@@ -1,14 +1,14 @@
-//! How a server dies without being asked.
+//! The ways in which a server is killed.
 
 use std::fs;
 use std::path::PathBuf;
 
 use ember_testkit::{Random, Server};
 
-/// Memory that a server may take before the system kills it, beyond what it has, in bytes.
+/// Memory that a server may use, beyond what it has, before the system kills it, in bytes.
 const MEMORY_MAX: usize = 32 * 1024 * 1024;
 
-/// A way to end without notice.
+/// A way to be killed without notice.
 #[derive(Clone, Copy)]
 pub(crate) enum Death {
     /// By a signal.
@@ -18,7 +18,7 @@ pub(crate) enum Death {
 }
 
 impl Death {
-    /// Any but the last, which not every system allows.
+    /// Any but the last, which some systems do not support.
     pub(crate) fn any(random: &mut Random) -> Death {
         Death::Signal(random.pick(&["KILL", "ABRT"]))
     }
@@ -32,7 +32,7 @@ impl Death {
                     println!("no control group can be made here: killed by SIGKILL instead");
                     return server.signal("KILL");
                 };
-                // An argument that never ends is nobody's data: only memory. The connection breaks when there is no more.
+                // An endless argument is no data, only memory. The connection breaks when the memory is exhausted.
                 let mut client = server.client();
                 let len = 16 * MEMORY_MAX;
                 let begun = client.send(format!("*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n${len}\r\n").as_bytes());
@@ -48,9 +48,9 @@ impl Death {
 struct Group(PathBuf);
 
 impl Group {
-    /// The group of a server, with a limit of memory. None where the system or the user's rights do not allow one.
+    /// The group of a server, with a memory limit. None where the system or the user's rights do not allow one.
     fn with(server: &Server) -> Option<Group> {
-        // Version 1 has a hierarchy for memory alone, version 2 one for all.
+        // Version 1 has a separate hierarchy for memory, version 2 one for all.
         let hierarchies =
             [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
         hierarchies.into_iter().find_map(|(root, limit)| {
@@ -66,7 +66,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // It can be removed once its process has ended; what stays is an empty folder of the running system.
+        // The group can be removed once its process has ended; otherwise an empty folder of the running system remains.
         let _ = fs::remove_dir(&self.0);
     }
 }

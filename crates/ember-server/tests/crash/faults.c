@@ -1,6 +1,6 @@
-/* Makes files fail or take long to write: loaded before a server (LD_PRELOAD), it looks before each read, write, fsync and
- * msync of a file with the text of the variable FAULTY in its path into the file that the variable FAULTS names. That says
- * "read ERRNO", "write ERRNO", "sync ERRNO", "slow MS" (each sync takes so long), "stall MS" (each write does) or
+/* Makes files fail or slow to write: loaded before a server (LD_PRELOAD), it reads the file named by the variable FAULTS
+ * before each read, write, fsync and msync of a file whose path contains the text of the variable FAULTY. That file says
+ * "read ERRNO", "write ERRNO", "sync ERRNO", "slow MS" (the duration of each sync), "stall MS" (that of each write) or
  * nothing. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The number that stands behind the name of a fault, if that is wanted now. */
+/* The number after the name of a fault, if that is active now. */
 static int wanted(int fd, const char *name) {
     char link[64], path[4096], word[16];
     int number = 0, found;
@@ -36,7 +36,7 @@ static void wait_for(int ms) {
     if (ms) nanosleep(&time, NULL);
 }
 
-/* Waits or fails as wanted, and calls the function of this name otherwise, if there is one. */
+/* Waits or fails as requested, and otherwise calls the function of this name, if there is one. */
 static int synced(int fd, const char *name) {
     int (*real)(int) = name ? (int (*)(int))dlsym(RTLD_NEXT, name) : NULL;
     int ms = wanted(fd, "slow"), error = wanted(fd, "sync");
@@ -54,7 +54,7 @@ int fdatasync(int fd) {
     return synced(fd, "fdatasync");
 }
 
-/* Of a mapped file: the one whose mapping begins at or before an address, and goes on behind it. */
+/* Syncs a mapped file: the one whose mapping contains the address. */
 int msync(void *address, size_t length, int flags) {
     int (*real)(void *, size_t, int) = (int (*)(void *, size_t, int))dlsym(RTLD_NEXT, "msync");
     char line[4200], path[4096];
@@ -74,7 +74,7 @@ int msync(void *address, size_t length, int flags) {
     return result ? result : real(address, length, flags);
 }
 
-/* Whether a call is to fail; errno says why. */
+/* Whether a call must fail; errno has the reason. */
 static int fails(int fd, const char *name) {
     int before = errno, error = wanted(fd, name);
     if (!strcmp(name, "write")) wait_for(wanted(fd, "stall"));

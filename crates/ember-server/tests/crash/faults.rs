@@ -1,6 +1,8 @@
-//! A disk that is full, broken or slow while the server runs: writes are refused, reads go on, service resumes by itself.
+//! A disk that becomes full, broken or slow while the server runs: writes are refused, reads continue, service resumes
+//! automatically.
 //!
-//! The faults are put between the server and the C library, by a small library (`faults.c`) that is loaded before it.
+//! The faults are injected between the server and the C library, by a small library (`faults.c`) that is loaded before
+//! it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,18 +13,18 @@ use ember_testkit::{RawClient, Server, Value, encode_command, http_get};
 
 use crate::{Directory, builder};
 
-/// How long a server may take to notice that something fails, or no more.
+/// How long a server may take to detect that a fault has begun or ended.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) const ENOSPC: &str = "28";
 pub(crate) const EIO: &str = "5";
 
-/// A server whose disk does as it is told.
+/// A server whose disk has faults on request.
 pub(crate) struct Faulty {
     pub(crate) directory: Directory,
     library: PathBuf,
     pub(crate) server: Option<Server>,
-    /// What the paths of the files have that fail.
+    /// A part of the paths of the affected files.
     part: &'static str,
 }
 
@@ -31,7 +33,7 @@ impl Faulty {
         Faulty::start_with("appendonlydir", name, &[&["--appendonly", "yes"], arguments].concat())
     }
 
-    /// One whose faults are those of files with `part` in their paths.
+    /// Starts a server with faults of files that have `part` in their paths.
     pub(crate) fn start_with(part: &'static str, name: &str, arguments: &[&str]) -> Faulty {
         let directory = Directory::new(name);
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/crash/faults.c");
@@ -44,7 +46,7 @@ impl Faulty {
             .status();
         assert!(built.unwrap().success(), "a C compiler builds faults.c");
         let mut faulty = Faulty { directory, library, server: None, part };
-        faulty.tell("");
+        faulty.set_fault("");
         faulty.restart_with(arguments);
         faulty
     }
@@ -65,24 +67,24 @@ impl Faulty {
         self.server = Some(started);
     }
 
-    /// What is to happen from now on: `read ERRNO`, `write ERRNO`, `sync ERRNO`, `slow MS`, `stall MS`, or nothing.
-    pub(crate) fn tell(&self, fault: &str) {
+    /// Sets the fault from now on: `read ERRNO`, `write ERRNO`, `sync ERRNO`, `slow MS`, `stall MS`, or none.
+    pub(crate) fn set_fault(&self, fault: &str) {
         let temporary = self.directory.0.join("faults-next");
         fs::write(&temporary, fault).unwrap();
         fs::rename(temporary, self.directory.0.join("faults")).unwrap();
     }
 
     pub(crate) fn client(&self) -> RawClient {
-        self.server.as_ref().expect("it was started").client()
+        self.server.as_ref().expect("the server was started").client()
     }
 
     pub(crate) fn log(&self) -> String {
-        self.server.as_ref().expect("it was started").log()
+        self.server.as_ref().expect("the server was started").log()
     }
 
-    /// The status of `/ready`, and what it says.
+    /// The status of `/ready`, and its text.
     pub(crate) fn ready(&self) -> (u16, String) {
-        let address = self.server.as_ref().expect("it was started").metrics_address();
+        let address = self.server.as_ref().expect("the server was started").metrics_address();
         let answer = http_get(address, "/ready").unwrap();
         (answer.status, answer.body)
     }
@@ -93,7 +95,7 @@ impl Faulty {
     }
 }
 
-/// Writes until the answer is what it should be.
+/// Writes until the reply satisfies `is_so`.
 pub(crate) fn write_until(client: &mut RawClient, is_so: impl Fn(&Value) -> bool) -> Value {
     let begun = Instant::now();
     loop {
@@ -109,14 +111,14 @@ pub(crate) fn is_refused(reply: &Value) -> bool {
     reply.text().starts_with("MISCONF Errors writing to the AOF file: ")
 }
 
-/// A fault, then none; nothing that was acknowledged is lost.
+/// A fault, then none; no acknowledged write is lost.
 fn recovers(name: &str, policy: &str, fault: &str) {
     let arguments = ["--appendfsync", policy];
     let mut faulty = Faulty::start(name, &arguments);
     let mut client = faulty.client();
     assert_eq!(client.run("SET before 1"), Value::ok());
-    faulty.tell(fault);
-    // A write is not answered as long as it is not kept as the policy says; who comes later is refused.
+    faulty.set_fault(fault);
+    // A write is not answered until it is as durable as the policy requires; later clients are refused.
     let mut waiting = faulty.client();
     waiting.send_command(&["SET", "waiting", "1"]).unwrap();
     let mut other = faulty.client();
@@ -126,15 +128,15 @@ fn recovers(name: &str, policy: &str, fault: &str) {
     }
     write_until(&mut other, is_refused);
     assert_eq!(other.run("GET before"), Value::from("1"));
-    faulty.tell("");
+    faulty.set_fault("");
     let Value::Integer(tries) = write_until(&mut other, |reply| !is_refused(reply)) else {
         panic!("a number")
     };
-    // Unless the fault was noticed before it came, with what was written before.
+    // Unless the fault, in earlier records, was detected before the write arrived.
     let waited = waiting.read_value().unwrap();
     assert!(waited == Value::ok() || (policy != "always" && is_refused(&waited)), "{waited:?}");
     assert_eq!(other.info("aof_last_write_status"), "ok");
-    // Durable, whatever the policy.
+    // Durable, whatever the policy was.
     assert_eq!(other.run("CONFIG SET appendfsync always"), Value::ok());
     assert_eq!(other.run("SET after 1"), Value::ok());
     faulty.restart(&arguments);
@@ -145,8 +147,8 @@ fn recovers(name: &str, policy: &str, fault: &str) {
     assert_eq!(found, Value::Array(expected.to_vec()), "{}", faulty.log());
 }
 
-/// A fault, and a kill soon after it; nothing that was acknowledged is lost.
-fn keeps_what_it_acknowledged(name: &str, policy: &str, fault: &str) {
+/// A fault, and a kill soon after it; no acknowledged write is lost.
+fn keeps_acknowledged_writes(name: &str, policy: &str, fault: &str) {
     let arguments = ["--appendfsync", policy];
     let mut faulty = Faulty::start(name, &arguments);
     let mut client = faulty.client();
@@ -156,7 +158,7 @@ fn keeps_what_it_acknowledged(name: &str, policy: &str, fault: &str) {
         match client.read_value() {
             Ok(Value::Integer(number)) => *acknowledged = number,
             Ok(reply) => assert!(is_refused(&reply), "{reply:?}"),
-            // Whose outcome is not known is closed.
+            // Connections are closed when the outcome of their writes is unknown.
             Err(_) => return false,
         }
         *acknowledged > 0
@@ -164,48 +166,48 @@ fn keeps_what_it_acknowledged(name: &str, policy: &str, fault: &str) {
     while acknowledged < 200 {
         write(&mut acknowledged);
     }
-    faulty.tell(fault);
+    faulty.set_fault(fault);
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(2) && write(&mut acknowledged) {}
     let info = faulty.client().run("INFO persistence").text();
     assert!(info.contains("aof_last_write_status:err"), "{info}");
-    faulty.server.as_ref().expect("it runs").signal("KILL");
-    faulty.tell("");
+    faulty.server.as_ref().expect("the server runs").signal("KILL");
+    faulty.set_fault("");
     faulty.restart(&arguments);
     let kept: i64 = faulty.client().run("GET number").text().parse().unwrap();
-    assert!(kept >= acknowledged, "{acknowledged} were acknowledged, {kept} are there");
+    assert!(kept >= acknowledged, "{acknowledged} were acknowledged, {kept} were kept");
 }
 
 #[test]
 fn a_kill_after_the_disk_was_full_loses_nothing_acknowledged() {
-    keeps_what_it_acknowledged("kept-everysec", "everysec", &format!("write {ENOSPC}"));
-    keeps_what_it_acknowledged("kept-no", "no", &format!("write {EIO}"));
-    keeps_what_it_acknowledged("kept-sync", "everysec", &format!("sync {EIO}"));
+    keeps_acknowledged_writes("kept-everysec", "everysec", &format!("write {ENOSPC}"));
+    keeps_acknowledged_writes("kept-no", "no", &format!("write {EIO}"));
+    keeps_acknowledged_writes("kept-sync", "everysec", &format!("sync {EIO}"));
 }
 
 #[test]
-fn a_full_disk_refuses_writes_until_there_is_room() {
+fn a_full_disk_refuses_writes_until_it_has_space() {
     recovers("full-always", "always", &format!("write {ENOSPC}"));
     recovers("full-everysec", "everysec", &format!("write {ENOSPC}"));
 }
 
 #[test]
-fn a_disk_that_cannot_write_refuses_writes_until_it_can() {
+fn a_failing_disk_refuses_writes_until_it_recovers() {
     recovers("broken-always", "always", &format!("write {EIO}"));
     recovers("broken-no", "no", &format!("write {EIO}"));
 }
 
 #[test]
-fn a_failed_fsync_is_not_trusted_and_all_is_written_again() {
+fn after_a_failed_fsync_all_data_are_written_again() {
     recovers("sync-always", "always", &format!("sync {EIO}"));
     recovers("sync-everysec", "everysec", &format!("sync {EIO}"));
 }
 
 #[test]
-fn a_reply_that_waits_for_the_disk_is_sent_with_one_that_waited_for_a_key() {
+fn replies_that_wait_for_the_disk_and_for_a_key_are_sent_together() {
     let faulty = Faulty::start("both", &["--appendfsync", "always"]);
     let (mut waiting, mut other) = (faulty.client(), faulty.client());
-    faulty.tell("slow 300");
+    faulty.set_fault("slow 300");
     waiting.send(&[encode(&["SET", "key", "1"]), encode(&["BLPOP", "list", "0"])].concat()).unwrap();
     let begun = Instant::now();
     while !other.run("INFO clients").text().contains("blocked_clients:1") {
@@ -230,7 +232,7 @@ fn encode(call: &[&str]) -> Vec<u8> {
 fn an_aof_whose_disk_fails_can_be_switched_off() {
     let faulty = Faulty::start("off", &["--appendfsync", "everysec"]);
     let (mut client, mut waiting) = (faulty.client(), faulty.client());
-    faulty.tell(&format!("write {ENOSPC}"));
+    faulty.set_fault(&format!("write {ENOSPC}"));
     waiting.send_command(&["SET", "waiting", "1"]).unwrap();
     let begun = Instant::now();
     while client.info("aof_last_write_status") != "err" {
@@ -238,7 +240,7 @@ fn an_aof_whose_disk_fails_can_be_switched_off() {
     }
     write_until(&mut client, is_refused);
     assert_eq!(client.run("CONFIG SET appendonly no"), Value::ok());
-    // Nobody waits for a file that there is no more.
+    // No client waits for a file that is not used any more.
     assert_eq!(waiting.read_value().unwrap(), Value::ok());
     write_until(&mut client, |reply| !is_refused(reply));
     assert_eq!(client.info("aof_last_write_status"), "ok");
@@ -250,22 +252,22 @@ fn with_a_limit_a_slow_disk_delays_writes_then_refuses_them_and_delays_no_reads(
     let faulty = Faulty::start("slow", &limits);
     let mut client = faulty.client();
     assert_eq!(client.run("SET key 1"), Value::ok());
-    faulty.tell("slow 5000");
+    faulty.set_fault("slow 5000");
     let begun = Instant::now();
     write_until(&mut client, is_refused);
     let begun_reading = Instant::now();
     assert_eq!(client.run("GET key"), Value::from("1"));
     assert!(begun_reading.elapsed() < Duration::from_secs(2), "a read waits for the disk");
     assert!(begun.elapsed() < PATIENCE);
-    faulty.tell("");
+    faulty.set_fault("");
     write_until(&mut client, |reply| !is_refused(reply));
 }
 
-/// How long a client may be kept from its answer while a store is told of changes.
+/// The longest delay of a reply while a store receives changes.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// While each sync of an engine's files takes five seconds, a checkpoint is under way and nobody waits for it.
-fn nobody_waits_for_a_commit(engine: &'static str, file: &'static str) {
+/// While each sync of an engine's files takes five seconds, a checkpoint is under way and delays no client.
+fn check_commit_delays_no_client(engine: &'static str, file: &'static str) {
     let name = format!("slow-{engine}");
     let arguments = ["--store", engine, "--path", "data", "--maxmemory", "64mb"];
     let faulty = Faulty::start_with(file, &name, &arguments);
@@ -280,9 +282,9 @@ fn nobody_waits_for_a_commit(engine: &'static str, file: &'static str) {
         checkpoint(&mut client);
         while is_under_way(&mut client) {}
     }
-    faulty.tell("slow 5000");
+    faulty.set_fault("slow 5000");
     assert_eq!(set_until_refused(&mut client, 200, 400).1, None);
-    // More than its files have room for.
+    // More data than its files have space for.
     let large = value(1).repeat(25);
     for number in 0..200 {
         assert_eq!(client.command(&["SET", &format!("large:{number}"), &large]), Value::ok());
@@ -308,32 +310,32 @@ fn nobody_waits_for_a_commit(engine: &'static str, file: &'static str) {
         number += 1;
     }
     assert!(is_under_way(&mut client), "{engine}: the checkpoint is slow");
-    println!("{engine}: {number} rounds beside a checkpoint, at most {slowest:?} for an answer");
-    faulty.tell("");
+    println!("{engine}: {number} rounds during a checkpoint, at most {slowest:?} for an answer");
+    faulty.set_fault("");
     let waiting = Instant::now();
     while is_under_way(&mut client) {
         assert!(waiting.elapsed() < PATIENCE, "the checkpoint does not end");
     }
     assert_eq!(client.info("aof_last_bgrewrite_status"), "ok");
-    assert_all_there(&mut client, 400, engine);
+    assert_all_exist(&mut client, 400, engine);
 }
 
 #[test]
-fn nobody_waits_for_a_commit_of_redb() {
-    nobody_waits_for_a_commit("redb", "store.redb");
+fn a_commit_of_redb_delays_no_client() {
+    check_commit_delays_no_client("redb", "store.redb");
 }
 
 #[test]
-fn nobody_waits_for_a_commit_of_lmdb() {
-    nobody_waits_for_a_commit("lmdb", "store.lmdb");
+fn a_commit_of_lmdb_delays_no_client() {
+    check_commit_delays_no_client("lmdb", "store.lmdb");
 }
 
 #[test]
-fn nobody_waits_for_a_commit_of_fjall() {
-    nobody_waits_for_a_commit("fjall", "store.fjall");
+fn a_commit_of_fjall_delays_no_client() {
+    check_commit_delays_no_client("fjall", "store.fjall");
 }
 
-/// Sets keys from `from` on until one is refused or `to` is reached; how many there are then.
+/// Sets keys from `from` on until one is refused or `to` is reached; returns how many exist then.
 fn set_until_refused(client: &mut RawClient, from: usize, to: usize) -> (usize, Option<String>) {
     for number in from..to {
         let reply = client.command(&["SET", &format!("key:{number}"), &value(number)]);
@@ -348,7 +350,7 @@ fn value(number: usize) -> String {
     format!("{number}:").repeat(400)
 }
 
-fn assert_all_there(client: &mut RawClient, count: usize, what: &str) {
+fn assert_all_exist(client: &mut RawClient, count: usize, what: &str) {
     for number in 0..count {
         assert_eq!(
             client.command(&["GET", &format!("key:{number}")]).text(),
@@ -366,7 +368,7 @@ fn tier_figure(client: &mut RawClient, name: &str) -> u64 {
 }
 
 #[test]
-fn tiers_whose_disk_is_full_or_broken_lose_nothing() {
+fn tiers_on_a_full_or_broken_disk_lose_nothing() {
     for (fault, mode) in [(ENOSPC, "yes"), (EIO, "no")] {
         let arguments =
             ["--maxmemory", "8mb", "--tiered-path", "tiers", "--concurrent", mode, "--shards", "2"];
@@ -375,39 +377,39 @@ fn tiers_whose_disk_is_full_or_broken_lose_nothing() {
         let (before, refused) = set_until_refused(&mut client, 0, 8000);
         assert_eq!(refused, None, "{}", faulty.log());
         assert!(tier_figure(&mut client, "bytes_written") > 0);
-        faulty.tell(&format!("write {fault}"));
+        faulty.set_fault(&format!("write {fault}"));
         let (mut count, refused) = set_until_refused(&mut client, before, 100_000);
         assert!(refused.as_deref().is_some_and(|error| error.starts_with("OOM")), "{refused:?}");
         assert!(tier_figure(&mut client, "write_errors") > 0);
         assert_eq!(tier_figure(&mut client, "demotion_stuck"), 1);
         assert!(faulty.log().contains("values stay in memory: "), "{}", faulty.log());
-        // What a failed write was to write can be read, and what is read needs no room for good.
+        // The data of a failed write can be read, and reading needs no permanent memory.
         for number in (before.saturating_sub(50)..count).chain((0..before).step_by(97)) {
             let reply = client.command(&["GET", &format!("key:{number}")]);
             assert_eq!(reply.text(), value(number), "{number}: {}", faulty.log());
         }
-        faulty.tell("");
+        faulty.set_fault("");
         let begun = Instant::now();
         while count < 12_000 {
             count = set_until_refused(&mut client, count, 12_000).0;
             assert!(begun.elapsed() < PATIENCE, "{}", faulty.log());
         }
-        assert_all_there(&mut client, count, "when the disk works again");
+        assert_all_exist(&mut client, count, "when the disk works again");
         assert_eq!(tier_figure(&mut client, "demotion_stuck"), 0);
     }
 }
 
 #[test]
-fn a_tier_that_cannot_be_read_is_an_error_and_no_loss() {
+fn an_unreadable_tier_is_an_error_without_loss() {
     let mut arguments =
         vec!["--maxmemory", "8mb", "--tiered-path", "tiers", "--maxmemory-policy", "allkeys-lru"];
     arguments.extend(["--enable-debug-command", "yes"]);
     let faulty = Faulty::start_with("segment-", "tiers-unread", &arguments);
     let mut client = faulty.client();
-    // What the system has in memory does not fail.
+    // Records in the page cache do not fail.
     assert_eq!(client.run("DEBUG TIER-CACHED-READS 0"), Value::ok());
     let (count, _) = set_until_refused(&mut client, 0, 8000);
-    faulty.tell(&format!("read {EIO}"));
+    faulty.set_fault(&format!("read {EIO}"));
     let replies: Vec<Value> =
         (0..count).step_by(20).map(|number| client.command(&["GET", &format!("key:{number}")])).collect();
     let failed = replies.iter().filter(|reply| reply.is_error()).count();
@@ -419,20 +421,20 @@ fn a_tier_that_cannot_be_read_is_an_error_and_no_loss() {
     }
     assert!(tier_figure(&mut client, "read_errors") >= failed as u64);
     assert_eq!(client.run("EXISTS key:0 key:1"), Value::Integer(2));
-    assert_eq!(client.command(&["SET", "key:0", &value(0)]), Value::ok(), "what is overwritten is not read");
-    faulty.tell("");
-    assert_all_there(&mut client, count, "when the disk works again");
+    assert_eq!(client.command(&["SET", "key:0", &value(0)]), Value::ok(), "an overwritten value is not read");
+    faulty.set_fault("");
+    assert_all_exist(&mut client, count, "when the disk works again");
 }
 
 #[test]
-fn a_store_whose_disk_is_full_or_broken_loses_nothing() {
+fn a_store_on_a_full_or_broken_disk_loses_nothing() {
     for (store, fault) in [("redb", ENOSPC), ("lmdb", EIO), ("fjall", ENOSPC)] {
         let arguments = ["--maxmemory", "12mb", "--store", store, "--path", "data", "--fsync", "no"];
         let mut faulty = Faulty::start_with("data/store.", "store-fault", &arguments);
         let mut client = faulty.client();
         let (before, refused) = set_until_refused(&mut client, 0, 3000);
         assert_eq!(refused, None, "{}", faulty.log());
-        faulty.tell(&format!("sync {fault}"));
+        faulty.set_fault(&format!("sync {fault}"));
         let (mut count, refused) = set_until_refused(&mut client, before, 100_000);
         let is_out_of_memory = refused.as_deref().is_some_and(|error| error.starts_with("OOM"));
         assert!(is_out_of_memory, "{store}: {refused:?}");
@@ -442,14 +444,14 @@ fn a_store_whose_disk_is_full_or_broken_loses_nothing() {
             let reply = client.command(&["GET", &format!("key:{number}")]);
             assert_eq!(reply.text(), value(number), "{store}: {}", faulty.log());
         }
-        faulty.tell("");
+        faulty.set_fault("");
         let begun = Instant::now();
         while count < 7_000 {
             count = set_until_refused(&mut client, count, 7_000).0;
             assert!(begun.elapsed() < PATIENCE, "{store}: {}", faulty.log());
         }
-        assert_all_there(&mut client, count, store);
+        assert_all_exist(&mut client, count, store);
         faulty.restart_with(&arguments);
-        assert_all_there(&mut faulty.client(), count, store);
+        assert_all_exist(&mut faulty.client(), count, store);
     }
 }

@@ -1,4 +1,5 @@
-//! A full disk: a server starts on it and serves reads, rewrites fail at once, and writes go on as soon as there is space.
+//! A full disk: a server starts on it and serves reads, rewrites fail at once, and writes resume as soon as there is
+//! space.
 
 use std::time::{Duration, Instant};
 
@@ -6,15 +7,15 @@ use ember_testkit::{RawClient, Value};
 
 use crate::faults::{ENOSPC, Faulty, PATIENCE, is_refused, write_until};
 
-/// How long writes may be refused after the disk has space again. The server tries five times a second; the rest is for a
-/// busy machine.
+/// How long writes may be refused after the disk has space again. The server retries five times a second; the rest
+/// allows for a busy machine.
 const RESUMES_WITHIN: Duration = Duration::from_secs(2);
 
 fn full() -> String {
     format!("write {ENOSPC}")
 }
 
-/// Starts a server on a full disk, which has a key before, and gives it space.
+/// Starts a server with one key on a full disk, and then frees space.
 fn starts_on_a_full_disk(name: &str, before: &[&str], arguments: &[&str]) {
     let mut faulty = Faulty::start_with("appendonlydir", name, before);
     let mut client = faulty.client();
@@ -23,7 +24,7 @@ fn starts_on_a_full_disk(name: &str, before: &[&str], arguments: &[&str]) {
         assert_eq!(client.run("SAVE"), Value::ok());
     }
     faulty.kill();
-    faulty.tell(&full());
+    faulty.set_fault(&full());
     faulty.restart_with(arguments);
     let mut client = faulty.client();
     assert_eq!(client.run("GET kept"), Value::from("1"), "{name}: reads are served");
@@ -33,7 +34,7 @@ fn starts_on_a_full_disk(name: &str, before: &[&str], arguments: &[&str]) {
     assert!(status == 503 && text.starts_with("writes are refused: MISCONF"), "{name}: {status} {text}");
     assert!(client.run("BGREWRITEAOF").is_error(), "{name}");
     assert_eq!(client.info("aof_last_bgrewrite_status"), "err", "{name}");
-    faulty.tell("");
+    faulty.set_fault("");
     await_writes(&mut client, &faulty);
     assert_eq!(client.run("SET new 1"), Value::ok(), "{name}");
     assert_eq!(client.info("aof_last_write_status"), "ok", "{name}");
@@ -54,7 +55,7 @@ fn a_server_with_an_aof_starts_on_a_full_disk_and_serves_reads() {
 }
 
 #[test]
-fn an_aof_that_begins_with_an_rdb_file_begins_when_a_full_disk_has_space() {
+fn an_aof_with_an_rdb_base_begins_once_a_full_disk_has_space() {
     starts_on_a_full_disk("start-rdb", &["--appendonly", "no"], &["--appendonly", "yes"]);
 }
 
@@ -71,16 +72,16 @@ fn a_rewrite_on_a_full_disk_fails_at_once() {
     let faulty = Faulty::start("rewrite", &["--appendfsync", "no"]);
     let mut client = faulty.client();
     assert_eq!(client.run("SET key 1"), Value::ok());
-    faulty.tell(&full());
-    // Whether the disk is full the server does not know yet: it begins, and fails.
+    faulty.set_fault(&full());
+    // The server does not know yet that the disk is full: the rewrite begins and fails.
     client.run("BGREWRITEAOF");
     await_failure(&mut client, &faulty);
-    // Now it does.
+    // Now it knows.
     write_until(&mut client, is_refused);
     assert!(client.run("BGREWRITEAOF").is_error(), "{}", faulty.log());
     await_failure(&mut client, &faulty);
     assert!(faulty.log().contains("the rewrite of the AOF has failed"), "{}", faulty.log());
-    faulty.tell("");
+    faulty.set_fault("");
     await_writes(&mut client, &faulty);
     assert!(!client.run("BGREWRITEAOF").is_error());
     let begun = Instant::now();
@@ -89,8 +90,8 @@ fn a_rewrite_on_a_full_disk_fails_at_once() {
     }
 }
 
-/// Waits until writes are accepted. The time that the real disk takes for the first of them does not count: the log names a
-/// slow write.
+/// Waits until writes are accepted. The time that the real disk takes for the first of them is excluded: the log names
+/// a slow write.
 fn await_writes(client: &mut RawClient, faulty: &Faulty) {
     let begun = Instant::now();
     write_until(client, |reply| !is_refused(reply));
@@ -109,7 +110,7 @@ fn await_failure(client: &mut RawClient, faulty: &Faulty) {
 }
 
 #[test]
-fn a_checkpoint_that_cannot_begin_forgets_no_removal() {
+fn a_checkpoint_that_cannot_begin_loses_no_removal() {
     let arguments = ["--store", "redb", "--path", "data"];
     let mut faulty = Faulty::start_with("appendonlydir", "removal", &arguments);
     let mut client = faulty.client();
@@ -124,10 +125,10 @@ fn a_checkpoint_that_cannot_begin_forgets_no_removal() {
     rewrite(&mut client, &faulty);
     assert_eq!(client.info("aof_last_bgrewrite_status"), "ok");
     assert_eq!(client.run("DEL removed"), Value::Integer(1));
-    faulty.tell(&full());
+    faulty.set_fault(&full());
     client.run("BGREWRITEAOF");
     await_failure(&mut client, &faulty);
-    faulty.tell("");
+    faulty.set_fault("");
     write_until(&mut client, |reply| !is_refused(reply));
     rewrite(&mut client, &faulty);
     assert_eq!(client.info("aof_last_bgrewrite_status"), "ok");
@@ -136,7 +137,7 @@ fn a_checkpoint_that_cannot_begin_forgets_no_removal() {
 }
 
 #[test]
-fn errors_for_clients_have_no_directories() {
+fn errors_for_clients_contain_no_directories() {
     let directory = std::env::temp_dir().join(format!("ember-crash-paths-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
     let (tiers, users) = (directory.join("tiers"), directory.join("users.acl"));
@@ -151,7 +152,7 @@ fn errors_for_clients_have_no_directories() {
     for number in 0..8000 {
         assert_eq!(client.command(&["SET", &format!("key:{number}"), &value]), Value::ok());
     }
-    faulty.tell("read 5");
+    faulty.set_fault("read 5");
     let replies = (0..8000).step_by(20).map(|number| client.command(&["GET", &format!("key:{number}")]));
     let mut errors: Vec<String> = replies.filter(Value::is_error).map(|error| error.text()).collect();
     assert!(!errors.is_empty());
@@ -171,6 +172,6 @@ fn errors_for_clients_have_no_directories() {
         assert!(!places.iter().any(|place| error.contains(place)), "{error}");
     }
     assert!(faulty.log().contains(&tiers), "the log has the paths: {}", faulty.log());
-    faulty.tell("");
+    faulty.set_fault("");
     std::fs::remove_dir_all(directory).unwrap();
 }

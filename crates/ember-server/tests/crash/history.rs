@@ -1,4 +1,4 @@
-//! What a connection has sent, in order, and how much of it was acknowledged.
+//! The units that a connection has sent, in order, and how many of them were acknowledged.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -9,36 +9,36 @@ use ember_testkit::{Random, RawClient, Value, encode_command};
 
 use crate::acts;
 
-/// Units between two that say how far the history has come.
+/// Units between two marks of the history's progress.
 const MARK_INTERVAL: u64 = 8;
 
 pub(crate) type Words = Vec<Vec<u8>>;
 
-/// Calls of which all or none take place: one, or a transaction.
+/// A call or a transaction, which takes place as a whole or not at all.
 pub(crate) struct Unit {
     pub(crate) calls: Vec<Words>,
     pub(crate) kind: Kind,
-    /// The last reply, which acknowledges it.
+    /// The last reply, which acknowledges the unit.
     pub(crate) reply: Option<Value>,
 }
 
-/// Keys that expire soon: what they are set to, and until when, Unix time in ms.
+/// Keys that expire soon: their values and expiries, Unix time in ms.
 pub(crate) type Expiring = BTreeMap<Vec<u8>, (Vec<u8>, i64)>;
 
-/// What is special about a unit.
+/// The kind of a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It has the same outcome whenever it runs.
+    /// Has the same outcome whenever it runs.
     Usual,
     /// Its replies depend on other connections.
     Shared,
-    /// It takes a random member out of this set.
+    /// Removes a random member from this set.
     Pop(Vec<u8>),
-    /// It sets a key that expires soon, and adds one to [`Book::key`] `seen`: key, value, Unix time in ms.
+    /// Sets a key that expires soon, and adds one to [`Book::key`] `seen`: key, value, Unix time in ms.
     Expiring(Vec<u8>, Vec<u8>, i64),
-    /// It tells its number, which is the last thing it does.
+    /// Stores its number as its last change.
     Mark,
-    /// It empties the connection's database, and tells its number.
+    /// Empties the connection's database, and stores its number.
     Flush,
 }
 
@@ -47,20 +47,20 @@ impl Unit {
         Unit { calls, kind, reply: None }
     }
 
-    /// Whether it tells its number.
+    /// Whether it stores its number.
     pub(crate) fn is_mark(&self) -> bool {
         matches!(self.kind, Kind::Mark | Kind::Flush)
     }
 }
 
-/// A connection's keys and what it has done in this life of the server.
+/// A connection's keys and its history in this life of the server.
 pub(crate) struct Book {
     pub(crate) me: usize,
-    /// The number of the next unit; it goes on from life to life.
+    /// The number of the next unit, which continues from life to life.
     pub(crate) next: u64,
     pub(crate) units: Vec<Unit>,
     pub(crate) expiring: Expiring,
-    /// FLUSHALL was on its way when the server was killed, and nothing else.
+    /// A FLUSHALL was on its way when the server was killed, and nothing else.
     pub(crate) may_be_flushed: bool,
 }
 
@@ -69,7 +69,7 @@ impl Book {
         Book { me, next: 1, units: Vec::new(), expiring: Expiring::new(), may_be_flushed: false }
     }
 
-    /// Every other connection has a database for itself; the others are together in the first one.
+    /// Every other connection has a separate database; the others share the first one.
     pub(crate) fn database(&self) -> usize {
         if self.has_own_database() { self.me + 1 } else { 0 }
     }
@@ -82,13 +82,13 @@ impl Book {
         format!("{}:{name}", self.me).into_bytes()
     }
 
-    /// Where the number of the last marking unit stands.
+    /// The key with the number of the last mark.
     pub(crate) fn mark_key(&self) -> Vec<u8> {
         self.key("mark")
     }
 }
 
-/// Writes until the server is gone; `pipeline_max` units are sent at once, at most.
+/// Writes until the server is killed, at most `pipeline_max` units at once.
 pub(crate) fn write(
     address: SocketAddr,
     mut book: Book,
@@ -134,13 +134,13 @@ fn exchange(client: &mut RawClient, units: &mut [Unit], acknowledged: &Sender<()
         let text = reply.as_ref().map(Value::text).unwrap_or_default();
         assert!(!text.starts_with("MISCONF") && !text.starts_with("EXECABORT"), "{text}: {:?}", shown(unit));
         unit.reply = reply;
-        // Nobody counts any more when the server is about to be killed.
+        // Acknowledgements are not counted any more when the server is about to be killed.
         let _ = acknowledged.send(());
     }
     Ok(())
 }
 
-/// A unit for people.
+/// A readable form of a unit.
 pub(crate) fn shown(unit: &Unit) -> String {
     let word = |word: &Vec<u8>| String::from_utf8_lossy(&word[..word.len().min(40)]).into_owned();
     let calls: Vec<String> =

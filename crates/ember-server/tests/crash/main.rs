@@ -1,11 +1,11 @@
-//! The server is killed at a random moment under random writes, and the next one must know what was promised.
+//! The server is killed at a random moment under random writes, and the next one must have all it has promised.
 //!
-//! Connections write to keys of their own, so that what each has sent is one history; some of their calls meet at counters
-//! that all share. What was acknowledged, and how much of what was not, is told by comparing the data set with another
-//! server that runs the histories again and keeps nothing on disk (`check.rs`).
+//! Connections write to separate keys, so that each connection's calls form one history; some of their calls change
+//! shared counters. The data set is compared with that of another server without persistence that replays the histories
+//! (`check.rs`). The comparison shows whether all acknowledged writes are there, and how many others.
 //!
-//! `CRASH_KILLS` is how many servers all tests together kill; `CRASH_SEED` is the first seed, and a failure prints its own.
-//! `EMBER_SERVER` names another server to test.
+//! `CRASH_KILLS` is the number of servers that all tests together kill; `CRASH_SEED` is the first seed, and a failure
+//! prints its own. `EMBER_SERVER` names another server to test.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
@@ -37,28 +37,28 @@ use crate::history::{Book, write};
 /// How often the server of one seed is started.
 const LIVES: usize = 3;
 
-/// Stores that are files of an engine.
+/// Stores with files of an engine.
 const STORES: [&str; 3] = ["redb", "lmdb", "fjall"];
 
-/// The policy of a server with tiers: with `always`, and more data than memory has room for.
+/// The policy of a server with tiers: with `always`, and more data than the memory limit.
 const TIERS: &str = "tiers";
 
-/// Policies, stores and tiers, each with a test of its own.
+/// Policies, stores and tiers, each with a separate test.
 const POLICIES: u64 = 7;
 
 /// Execution modes, each tried with every seed.
 const MODES: [bool; 2] = [true, false];
 
-/// How many servers one seed kills.
+/// The number of servers that one seed kills.
 const KILLS: u64 = (LIVES as u64 - 1) * MODES.len() as u64;
 
 /// Connections that write.
 const CONNECTIONS: usize = 6;
 
-/// Units that a connection sends at once, at most.
+/// The most units that a connection sends at once.
 const PIPELINE_MAX: usize = 8;
 
-/// Acknowledged units after which the server is killed, at most.
+/// The most acknowledged units after which the server is killed.
 const UNITS_MAX: usize = 3000;
 
 /// A key, for seeds whose files are encrypted.
@@ -100,7 +100,7 @@ fn nothing_acknowledged_is_lost_with_tiers() {
 }
 
 #[test]
-fn nothing_acknowledged_is_lost_when_memory_is_out() {
+fn nothing_acknowledged_is_lost_when_memory_is_exhausted() {
     let mut random = Random::new(3);
     for policy in ["everysec", "no"] {
         let directory = Directory::new(&format!("memory-{policy}"));
@@ -115,7 +115,7 @@ fn nothing_acknowledged_is_lost_when_memory_is_out() {
 }
 
 #[test]
-fn a_difference_is_noticed() {
+fn a_lost_write_is_detected() {
     let mut random = Random::new(1);
     let directory = Directory::new("noticed");
     let arguments = arguments(&mut random, "always", true, &directory.0);
@@ -125,7 +125,7 @@ fn a_difference_is_noticed() {
     let mut books = live(server, books, &mut random, true, Death::Signal("KILL"), None);
     let server = builder(&arguments).directory(&directory.0).start();
     let mut client = server.client();
-    // By more than all calls do that were under way when it was killed.
+    // By more than the sum of all calls that were under way when it was killed.
     assert!(!client.run("INCRBY 0:seen 1000000").is_error());
     let check = || check::recovered(&mut client, &mut reference, &mut books);
     assert!(catch_unwind(AssertUnwindSafe(check)).is_err(), "a number is too large");
@@ -137,7 +137,7 @@ fn number(name: &str) -> Option<u64> {
         .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
 }
 
-/// Kills servers with this policy, with this store, or with tiers, in both modes.
+/// Kills servers with this policy, store or tiers, in both modes.
 fn every_seed(policy: &'static str) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as u64;
     let first = number("CRASH_SEED").unwrap_or(now);
@@ -158,7 +158,7 @@ fn builder(arguments: &[&str]) -> ServerBuilder {
     Server::builder(program()).arguments(arguments)
 }
 
-/// A directory that is removed with this.
+/// A directory that is removed on drop.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -185,7 +185,7 @@ fn run(random: &mut Random, policy: &'static str, is_concurrent: bool) {
     let mode = if is_concurrent { "concurrent" } else { "sharded" };
     let directory = Directory::new(&format!("{policy}-{mode}-{}", random.seed()));
     let mut arguments = arguments(random, policy, is_concurrent, &directory.0);
-    // Values that have gone to the store, or to tiers, while some are in memory only.
+    // Some values are in the store or in tiers, others only in memory.
     let is_short = policy == TIERS || (STORES.contains(&policy) && random.chance(50));
     if is_short {
         arguments.extend(ballast::ARGUMENTS);
@@ -246,7 +246,7 @@ fn live(
     ballast: Option<&mut Ballast>,
 ) -> Vec<Book> {
     let address = server.address();
-    // The workers of the sharded mode run the calls of a pipeline beside each other: what of it takes place first is open.
+    // The workers of the sharded mode run the calls of a pipeline concurrently: their order is undefined.
     let pipeline_max = if is_concurrent { PIPELINE_MAX } else { 1 };
     let world = RwLock::new(());
     let (acknowledged, count) = mpsc::channel();
@@ -268,8 +268,8 @@ fn live(
     })
 }
 
-/// Has the server rewrite and save until enough units are acknowledged, and kills it then.
-/// True if a FLUSHALL is on its way at the end.
+/// Makes the server rewrite and save until enough units are acknowledged, and kills it then. Returns true if a FLUSHALL
+/// is on its way at the end.
 fn meddle(
     server: &Server,
     random: &mut Random,
@@ -282,7 +282,7 @@ fn meddle(
     for _ in 0..random.below(UNITS_MAX) {
         count.recv().expect("the writers write until the server is killed");
         if random.below(200) == 0 {
-            // What is refused, because there is such a thing under way, is so for a moment.
+            // Refusals because another save is under way are temporary.
             client.run(random.pick(&["BGREWRITEAOF", "BGSAVE", "SAVE"]));
         }
         if let Some(ballast) = &mut ballast
@@ -291,7 +291,7 @@ fn meddle(
             ballast.stir(&mut client, random, CONNECTIONS);
         }
     }
-    // Nothing else is under way then: all or nothing of it is there afterwards.
+    // No other write is under way then: it has taken place as a whole or not at all.
     let is_flushed = random.chance(20);
     let _exclusive = is_flushed.then(|| {
         let exclusive = world.write().unwrap();
@@ -299,7 +299,7 @@ fn meddle(
         exclusive
     });
     death.kill(server);
-    // Nobody writes behind the FLUSHALL: what a signal ends goes on for a moment.
+    // No connection writes after the FLUSHALL: after a signal, the server runs for a moment.
     while client.read_value().is_ok() {}
     is_flushed
 }

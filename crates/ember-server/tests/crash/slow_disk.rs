@@ -1,4 +1,4 @@
-//! A slow disk: no write is refused for it, and it is named while it lasts.
+//! A slow disk: no write is refused because of it, and the server reports it while it lasts.
 
 use std::time::{Duration, Instant};
 
@@ -23,9 +23,9 @@ fn a_slow_fsync_neither_refuses_nor_delays_writes() {
         let faulty = Faulty::start(&format!("slow-writes-{mode}"), &arguments);
         let mut client = faulty.client();
         assert_eq!(client.run("SET key 1"), Value::ok());
-        faulty.tell("slow 5000");
+        faulty.set_fault("slow 5000");
         let (begun, mut slowest) = (Instant::now(), Duration::ZERO);
-        // An fsync of five seconds is due again four times meanwhile: these are parts of two.
+        // During an fsync of five seconds, the next one is due four times: these are parts of two.
         while client.info("aof_delayed_fsync").parse::<u64>().unwrap() < 6 {
             let asked = Instant::now();
             assert_eq!(client.run("SET key 1"), Value::ok(), "{}", faulty.log());
@@ -34,7 +34,7 @@ fn a_slow_fsync_neither_refuses_nor_delays_writes() {
         }
         assert!(slowest < Duration::from_secs(3), "a write has waited {slowest:?} for an fsync");
         assert_eq!(client.info("aof_last_write_status"), "ok");
-        faulty.tell("");
+        faulty.set_fault("");
     }
 }
 
@@ -43,7 +43,7 @@ fn a_slow_fsync_is_named_while_it_lasts() {
     let arguments = ["--appendfsync", "everysec", "--latency-monitor-threshold", "100"];
     let faulty = Faulty::start("slow-named", &arguments);
     let mut client = faulty.client();
-    faulty.tell("slow 20000");
+    faulty.set_fault("slow 20000");
     assert_eq!(client.run("SET key 1"), Value::ok());
     wait_until("INFO", &faulty, || client.info("aof_disk_is_slow") == "1");
     wait_until("the log", &faulty, || {
@@ -52,11 +52,11 @@ fn a_slow_fsync_is_named_while_it_lasts() {
     wait_until("LATENCY", &faulty, || latest_events(&mut client).contains("aof-fsync-everysec"));
     let (status, text) = faulty.ready();
     assert!(status == 200 && text.starts_with("ready, but the disk is slow: an fsync"), "{status} {text}");
-    let address = faulty.server.as_ref().expect("it runs").metrics_address();
+    let address = faulty.server.as_ref().expect("the server runs").metrics_address();
     let metrics = http_get(address, "/metrics").unwrap().body;
     assert!(metrics.contains("\nember_aof_disk_slow 1\n"), "{metrics}");
-    assert_eq!(client.info("aof_pending_bio_fsync"), "1", "all of that is said before the fsync has ended");
-    // What is slow is logged now and then only.
+    assert_eq!(client.info("aof_pending_bio_fsync"), "1", "all this is reported before the fsync has ended");
+    // Slowness is logged only at intervals.
     assert_eq!(faulty.log().matches("the disk is slow").count(), 1, "{}", faulty.log());
 }
 
@@ -70,17 +70,17 @@ fn latest_events(client: &mut RawClient) -> String {
 }
 
 #[test]
-fn a_write_that_the_disk_blocks_delays_writers_and_bounds_what_waits() {
+fn a_blocked_disk_write_delays_writers_and_bounds_pending_records() {
     let arguments =
         ["--appendfsync", "everysec", "--maxmemory", "16mb", "--latency-monitor-threshold", "100"];
     let faulty = Faulty::start("stalled", &arguments);
     let (mut reader, mut writer) = (faulty.client(), faulty.client());
     assert_eq!(reader.run("SET key 1"), Value::ok());
-    // While an fsync is under way writes are left to the journal's thread, which may block.
-    faulty.tell("slow 20000");
+    // While an fsync is under way, writes are left to the journal's thread, which may block.
+    faulty.set_fault("slow 20000");
     assert_eq!(reader.run("SET key 1"), Value::ok());
     wait_until("an fsync is under way", &faulty, || reader.info("aof_pending_bio_fsync") == "1");
-    faulty.tell("stall 20000");
+    faulty.set_fault("stall 20000");
     writer.send_command(&["SET", "first", "1"]).unwrap();
     wait_until("a write is blocked", &faulty, || faulty.ready().0 == 503);
     assert!(
@@ -88,8 +88,8 @@ fn a_write_that_the_disk_blocks_delays_writers_and_bounds_what_waits() {
         "{:?}",
         faulty.ready()
     );
-    assert_eq!(reader.run("GET key"), Value::from("1"), "reads go on");
-    // More than may wait, then one more.
+    assert_eq!(reader.run("GET key"), Value::from("1"), "reads are served");
+    // Records beyond the limit of pending bytes, then one more.
     let value = "x".repeat(BUFFER_BYTES_MAX as usize / 4);
     let mut writers: Vec<RawClient> = (0..6).map(|_| faulty.client()).collect();
     for (number, client) in writers.iter_mut().enumerate() {
@@ -100,13 +100,13 @@ fn a_write_that_the_disk_blocks_delays_writers_and_bounds_what_waits() {
     last.send_command(&["SET", "last", "1"]).unwrap();
     let waiting = reader.info("mem_aof_buffer").parse::<u64>().unwrap();
     assert!(waiting > BUFFER_BYTES_MAX, "{waiting}");
-    assert_eq!(reader.run("GET last"), Value::Null, "it is not run");
+    assert_eq!(reader.run("GET last"), Value::Null, "the write has not run");
     assert_eq!(reader.info("aof_last_write_status"), "ok");
-    faulty.tell("");
+    faulty.set_fault("");
     for client in writers.iter_mut().chain([&mut writer, &mut last]) {
         assert_eq!(client.read_value().unwrap(), Value::ok());
     }
-    wait_until("it is ready again", &faulty, || faulty.ready() == (200, "ready\n".to_owned()));
+    wait_until("the server is ready again", &faulty, || faulty.ready() == (200, "ready\n".to_owned()));
     let events = latest_events(&mut reader);
     assert!(events.contains("aof-write"), "{events}");
 }

@@ -1,4 +1,4 @@
-//! Calls that wait: first come, first served; woken once; over in time; nothing is lost when they end early.
+//! Blocking calls: served in order of arrival, woken once, timed out on time; no element is lost when they end early.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ pub(crate) fn read(client: &mut RawClient) -> String {
     shown(&client.read_value().unwrap())
 }
 
-/// Waits until so many clients are in a blocking command.
+/// Waits until `count` clients are in a blocking command.
 pub(crate) fn wait_for_blocked(server: &Server, count: usize) {
     let mut control = server.client();
     wait_until(&format!("{count} clients wait"), || control.info_number("blocked_clients") == count as u64);
@@ -26,7 +26,7 @@ fn client_id(client: &mut RawClient) -> i64 {
 }
 
 #[test]
-fn a_call_that_finds_nothing_is_answered_by_the_first_push() {
+fn a_blocking_call_is_answered_by_the_first_push() {
     let cases = [
         ("BLPOP a b 0", "RPUSH b x", "1) \"b\"\n2) \"x\""),
         ("BRPOP b a 0", "RPUSH a x y", "1) \"a\"\n2) \"y\""),
@@ -62,14 +62,14 @@ fn a_call_that_finds_nothing_is_answered_by_the_first_push() {
                 assert!(!pushing.run(push).is_error(), "{push}");
             }
             assert_eq!(read(&mut waiting), reply, "{mode:?}: {call}");
-            assert_eq!(read(&mut waiting), "PONG", "the pipeline goes on");
+            assert_eq!(read(&mut waiting), "PONG", "the pipeline continues");
             wait_for_blocked(&server, 0);
         }
     }
 }
 
 #[test]
-fn waiters_are_served_in_the_order_they_came() {
+fn waiters_are_served_in_order_of_arrival() {
     const WAITERS: usize = 20;
     for mode in MODES {
         let server = start(mode);
@@ -84,12 +84,16 @@ fn waiters_are_served_in_the_order_they_came() {
         }
         for number in 0..WAITERS {
             assert_eq!(pushing.run(&format!("RPUSH list {number}")).integer(), Some(1));
-            assert_eq!(pushing.run("LLEN list").integer(), Some(0), "it is taken before the next command");
+            assert_eq!(
+                pushing.run("LLEN list").integer(),
+                Some(0),
+                "the element is taken before the next command"
+            );
         }
         for (number, waiter) in waiters.iter_mut().enumerate() {
             assert_eq!(read(waiter), format!("1) \"list\"\n2) \"{number}\""), "{mode:?}");
         }
-        // One push of several elements serves several, each one.
+        // One push of several elements serves several clients, one element each.
         for waiter in &mut waiters[..3] {
             waiter.send(b"BLPOP list 0\r\n").unwrap();
         }
@@ -103,7 +107,7 @@ fn waiters_are_served_in_the_order_they_came() {
 }
 
 #[test]
-fn a_time_out_answers_null_within_ten_milliseconds_of_its_time() {
+fn a_timeout_returns_null_within_ten_milliseconds() {
     let calls = [
         "BLPOP a 0.05",
         "BLMOVE a b LEFT LEFT 0.05",
@@ -115,7 +119,7 @@ fn a_time_out_answers_null_within_ten_milliseconds_of_its_time() {
         let server = start(mode);
         for mut client in clients(&server) {
             for call in calls {
-                // A busy machine may be late; it is never early, and in one of some trials in time.
+                // A reply may be late on a busy machine, but never early; one of the trials is in time.
                 let in_time = (0..20).any(|_| {
                     let begun = Instant::now();
                     assert_eq!(shown(&client.run(call)), "(nil)", "{call}");
@@ -126,7 +130,7 @@ fn a_time_out_answers_null_within_ten_milliseconds_of_its_time() {
             }
             assert_eq!(client.run("PING").text(), "PONG");
         }
-        // Nothing waits any more: an element stays.
+        // No client waits any more: an element stays.
         let mut client = server.client();
         assert_eq!(client.run("RPUSH a x").integer(), Some(1));
         assert_eq!(client.run("LLEN a").integer(), Some(1));
@@ -153,24 +157,24 @@ fn client_unblock_and_a_closed_connection_end_the_waiting() {
             assert_eq!(read(&mut waiting), reply, "{mode:?}");
         }
         for end in ["close", "CLIENT KILL"] {
-            let mut gone = server.client();
-            let id = client_id(&mut gone);
-            gone.send(b"BLPOP a b c 0\r\n").unwrap();
+            let mut leaving = server.client();
+            let id = client_id(&mut leaving);
+            leaving.send(b"BLPOP a b c 0\r\n").unwrap();
             wait_for_blocked(&server, 1);
             if end == "close" {
-                drop(gone);
+                drop(leaving);
             } else {
                 assert_eq!(control.run(&format!("CLIENT KILL ID {id}")).integer(), Some(1));
             }
             wait_for_blocked(&server, 0);
             assert_eq!(control.run("RPUSH a x").integer(), Some(1));
-            assert_eq!(control.run("LPOP a").text(), "x", "{mode:?}: nobody took it");
+            assert_eq!(control.run("LPOP a").text(), "x", "{mode:?}: no client took it");
         }
     }
 }
 
 #[test]
-fn nothing_waits_inside_a_transaction() {
+fn blocking_commands_do_not_wait_in_a_transaction() {
     let server = start(MODES[0]);
     for mut client in clients(&server) {
         for line in
@@ -183,7 +187,7 @@ fn nothing_waits_inside_a_transaction() {
 }
 
 #[test]
-fn a_key_of_another_type_wakes_nobody_and_a_destination_of_another_type_is_an_error() {
+fn a_key_of_another_type_wakes_no_waiter_and_as_destination_is_an_error() {
     let server = start(MODES[0]);
     let (mut waiting, mut other) = (server.client(), server.client());
     waiting.send(b"BLPOP a 0\r\n").unwrap();
@@ -204,7 +208,7 @@ fn a_key_of_another_type_wakes_nobody_and_a_destination_of_another_type_is_an_er
 }
 
 #[test]
-fn who_moves_an_element_does_not_wait_for_its_destination() {
+fn a_client_that_moves_an_element_does_not_wait_for_its_destination() {
     for mode in MODES {
         let server = start(mode);
         let (mut moving, mut popping) = (server.client(), server.client());
@@ -221,7 +225,7 @@ fn who_moves_an_element_does_not_wait_for_its_destination() {
 }
 
 #[test]
-fn null_is_an_array_for_who_has_waited_and_as_without_waiting_for_who_may_not() {
+fn null_is_an_array_after_waiting_and_the_usual_null_where_waiting_is_refused() {
     let server = start(MODES[0]);
     let mut client = server.client();
     for (line, refused) in [
@@ -242,7 +246,7 @@ fn null_is_an_array_for_who_has_waited_and_as_without_waiting_for_who_may_not() 
 }
 
 #[test]
-fn a_chain_of_moves_is_served_to_its_end() {
+fn a_chain_of_moves_is_served_completely() {
     for mode in MODES {
         let server = start(mode);
         let mut clients: Vec<RawClient> = (0..5).map(|_| server.client()).collect();
@@ -271,7 +275,7 @@ fn every_element_pushed_is_popped_once_under_load() {
                     let mut client = RawClient::connect(address).unwrap();
                     let mut got = Vec::new();
                     loop {
-                        // Time-outs race with pushes all the time.
+                        // Timeouts race with pushes all the time.
                         let call = match number {
                             0 => "BLPOP q 0.001",
                             1 => "BRPOP none q 0.002",

@@ -1,4 +1,4 @@
-//! A script that does not end: others are told so, new connections are served, and it can be killed.
+//! An endless script: other clients receive BUSY, new connections are served, and the script can be killed.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::{MODES, start};
 
 const ENDLESS: &str = "EVAL \"while true do pcall(function() while true do end end) end\" 0";
 
-/// A connection whose script is running for longer than `busy-reply-threshold`.
+/// A connection whose script runs for longer than `busy-reply-threshold`.
 fn busy(server: &Server, script: &str) -> RawClient {
     let mut control = server.client();
     assert_eq!(control.run("CONFIG SET busy-reply-threshold 30"), Value::ok());
@@ -16,7 +16,7 @@ fn busy(server: &Server, script: &str) -> RawClient {
     running.send(format!("{script}\r\n").as_bytes()).unwrap();
     let begun = Instant::now();
     loop {
-        // Only new connections are sure to be answered: an old one may be at the busy worker.
+        // Only new connections are certain to receive replies: an old one may belong to the busy worker.
         let mut other = server.client();
         other.set_timeout(Duration::from_millis(500)).unwrap();
         other.send(b"GET a\r\n").unwrap();
@@ -26,7 +26,7 @@ fn busy(server: &Server, script: &str) -> RawClient {
             assert_eq!(String::from_utf8(error).unwrap(), expected);
             return running;
         }
-        assert!(begun.elapsed() < Duration::from_secs(20), "nobody is told that the server is busy");
+        assert!(begun.elapsed() < Duration::from_secs(20), "no client receives BUSY");
     }
 }
 
@@ -59,15 +59,15 @@ fn a_script_that_has_written_is_not_killed_and_a_shutdown_ends_it() {
 }
 
 #[test]
-fn replies_that_were_to_be_sent_together_do_not_wait_for_the_end_of_a_script() {
+fn batched_replies_do_not_wait_for_the_end_of_a_script() {
     for concurrent in ["yes", "no"] {
         let server = start(&["--concurrent", concurrent, "--shards", "1", "--enable-debug-command", "yes"]);
         let (mut sleeper, mut quick, mut endless) = (server.client(), server.client(), server.client());
         for client in [&mut sleeper, &mut quick, &mut endless] {
-            // Nobody is ever told that a script is busy, so nobody is attended to.
+            // With 0, no client receives BUSY, so no other connection is served.
             assert_eq!(client.run("CONFIG SET busy-reply-threshold 0"), Value::ok());
         }
-        // The only worker finds both requests when it has slept.
+        // The only worker finds both requests after its sleep.
         sleeper.send(b"DEBUG SLEEP 0.3\r\n").unwrap();
         quick.send(b"SET a 1\r\n").unwrap();
         endless.send(format!("{ENDLESS}\r\n").as_bytes()).unwrap();
@@ -77,7 +77,7 @@ fn replies_that_were_to_be_sent_together_do_not_wait_for_the_end_of_a_script() {
 }
 
 #[test]
-fn a_transaction_may_be_opened_beside_a_script_but_not_filled() {
+fn a_transaction_may_be_opened_but_not_filled_during_a_script() {
     for mode in MODES {
         let server = start(mode);
         let mut running = busy(&server, ENDLESS);
@@ -85,7 +85,7 @@ fn a_transaction_may_be_opened_beside_a_script_but_not_filled() {
         assert_eq!(other.run("MULTI"), Value::ok(), "{mode:?}");
         assert!(other.run("INCR a").text().starts_with("BUSY "), "{mode:?}");
         assert_eq!(server.client().run("SCRIPT KILL"), Value::ok(), "{mode:?}");
-        assert!(running.read_value().unwrap().is_error(), "{mode:?}: it has ended");
+        assert!(running.read_value().unwrap().is_error(), "{mode:?}: the script has ended");
         let refused = "EXECABORT Transaction discarded because of previous errors.";
         assert_eq!(other.run("EXEC").text(), refused, "{mode:?}");
     }

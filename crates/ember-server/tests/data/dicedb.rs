@@ -1,10 +1,10 @@
-//! Live queries as DiceDB's users know them: what its integration tests of November 2024 ask for, in RESP2.
+//! Live queries as DiceDB's users know them: the cases of its integration tests of November 2024, in RESP2.
 
 use ember_testkit::{RawClient, Server, Value};
 
 use crate::{MODES, start};
 
-/// What a subscriber is sent: the command, the fingerprint, and the result as bulk strings.
+/// The next state of a subscriber: the command, the fingerprint, and the result as bulk strings.
 fn state(client: &mut RawClient) -> (String, String, Value) {
     let value = client.read_value().unwrap();
     let parts = value.elements().unwrap_or_else(|| panic!("{value:?}")).to_vec();
@@ -12,7 +12,7 @@ fn state(client: &mut RawClient) -> (String, String, Value) {
     (parts[0].text(), parts[1].text(), parts[2].clone())
 }
 
-/// Subscribers of one query, who have read the first state.
+/// Subscribers of one query that have read the first state.
 fn subscribers<const COUNT: usize>(server: &Server, line: &str, fingerprint: &str) -> [RawClient; COUNT] {
     let command = line.split('.').next().unwrap();
     std::array::from_fn(|_| {
@@ -28,7 +28,7 @@ fn list(words: &[&str]) -> Value {
     Value::Array(words.iter().copied().map(Value::from).collect())
 }
 
-/// Changes, and the result that each subscriber is sent after each.
+/// Applies changes, and checks that each subscriber receives the result of each.
 fn every_change_reaches_every_subscriber(line: &str, fingerprint: &str, changes: &[(&str, Value)]) {
     for mode in MODES {
         let server = start(mode);
@@ -65,7 +65,7 @@ fn zrangewatch_sends_the_range_in_its_order() {
                 "ZADD zrangewatchkey 3.0 member3",
                 scores(&[("member3", "3"), ("member2", "2"), ("member1", "1")]),
             ),
-            // DiceDB has not told of these.
+            // DiceDB has not sent states for these.
             ("ZREM zrangewatchkey member2", scores(&[("member3", "3"), ("member1", "1")])),
             ("ZPOPMIN zrangewatchkey", scores(&[("member3", "3")])),
             ("ZINCRBY zrangewatchkey 4 member3", scores(&[("member3", "7")])),
@@ -116,7 +116,7 @@ fn smemberswatch_sends_the_members() {
 }
 
 #[test]
-fn who_unwatches_is_sent_nothing_and_others_are() {
+fn unwatching_stops_states_for_that_client_only() {
     for mode in MODES {
         let server = start(mode);
         let mut publisher = server.client();
@@ -126,10 +126,10 @@ fn who_unwatches_is_sent_nothing_and_others_are() {
         let [first, second, third] = &mut all;
         assert_eq!(first.run("GET.UNWATCH 426696421"), Value::ok());
         assert_eq!(second.run("UNWATCH 426696421"), Value::ok());
-        assert_eq!(second.run("UNWATCH 426696421"), Value::ok(), "it is none of its fingerprints any more");
+        assert_eq!(second.run("UNWATCH 426696421"), Value::ok(), "the fingerprint is not watched any more");
         publisher.run("SET getunwatchkey two");
         assert_eq!(state(third).2, Value::from("two"));
-        // Whoever does not watch may do everything again: what comes next is the answer.
+        // A client that does not watch may run all commands again: the next message is the reply.
         for client in [first, second] {
             assert_eq!(client.run("GET getunwatchkey"), Value::from("two"));
         }
@@ -137,7 +137,7 @@ fn who_unwatches_is_sent_nothing_and_others_are() {
 }
 
 #[test]
-fn calls_with_too_few_words_or_too_many_watch_nothing() {
+fn calls_with_a_wrong_number_of_arguments_watch_nothing() {
     let server = start(MODES[0]);
     let mut client = server.client();
     for (name, lines) in [
@@ -154,5 +154,5 @@ fn calls_with_too_few_words_or_too_many_watch_nothing() {
             assert_eq!(client.run(line).text(), expected, "{line}");
         }
     }
-    assert_eq!(client.run("GET k"), Value::Null, "nothing is watched");
+    assert_eq!(client.run("GET k"), Value::Null, "no query is watched");
 }

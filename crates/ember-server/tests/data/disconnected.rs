@@ -1,4 +1,5 @@
-//! Clients that are disconnected take nothing from the decision on: what they wait for stays, and no message counts them.
+//! Clients take nothing from the decision to disconnect them on: the elements they wait for stay, and no message counts
+//! them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -8,7 +9,7 @@ use ember_testkit::{Directory, RawClient, Server, Value, wait_until};
 use crate::blocking::{read, shown, wait_for_blocked};
 use crate::{MODES, start};
 
-/// How often what must not happen is given the chance to happen: new connections each time, on all workers.
+/// The number of attempts to provoke a fault: with new connections each time, on all workers.
 const ROUNDS: usize = 15;
 
 fn id(client: &mut RawClient) -> i64 {
@@ -24,7 +25,7 @@ fn together(client: &mut RawClient, lines: &[&str]) -> Vec<Value> {
     replies
 }
 
-/// Calls that wait, what is pushed, and a command with its reply when nothing was taken.
+/// Blocking calls, a push, and a command with its reply when no element was taken.
 const CASES: [(&str, &str, (&str, &str)); 6] = [
     ("BLPOP k 0", "RPUSH k v", ("LRANGE k 0 -1", "1) \"v\"")),
     ("BLMPOP 0 2 other k LEFT", "RPUSH k v", ("LRANGE k 0 -1", "1) \"v\"")),
@@ -38,7 +39,7 @@ const CASES: [(&str, &str, (&str, &str)); 6] = [
     ),
 ];
 
-/// Ways to disconnect the client with this id and address, before or with `{push}`.
+/// Ways to disconnect the client with this id and address, before or together with `{push}`.
 fn kills(id: i64, address: &str) -> [Vec<String>; 5] {
     [
         vec![format!("CLIENT KILL ID {id}"), "{push}".to_owned()],
@@ -55,7 +56,7 @@ fn address_of(control: &mut RawClient, id: i64) -> String {
 }
 
 #[test]
-fn what_a_killed_client_waits_for_stays_where_it_is() {
+fn a_killed_waiting_client_takes_no_element() {
     for mode in MODES {
         let server = start(mode);
         let mut control = server.client();
@@ -87,7 +88,7 @@ fn what_a_killed_client_waits_for_stays_where_it_is() {
 }
 
 #[test]
-fn what_a_client_of_a_removed_user_waits_for_stays_where_it_is() {
+fn a_waiting_client_of_a_removed_user_takes_no_element() {
     for mode in MODES {
         let server = start(mode);
         for _ in 0..ROUNDS {
@@ -106,7 +107,7 @@ fn what_a_client_of_a_removed_user_waits_for_stays_where_it_is() {
 }
 
 #[test]
-fn a_client_that_was_served_before_it_is_killed_has_its_reply() {
+fn a_client_served_before_it_is_killed_receives_its_reply() {
     for mode in MODES {
         let server = start(mode);
         for round in 0..ROUNDS {
@@ -125,7 +126,7 @@ fn a_client_that_was_served_before_it_is_killed_has_its_reply() {
 }
 
 #[test]
-fn no_element_is_lost_while_others_push_and_waiting_clients_are_killed() {
+fn no_element_is_lost_while_waiting_clients_are_killed_under_load() {
     const CLIENTS: usize = 150;
     for mode in MODES {
         let server = start(mode);
@@ -146,7 +147,7 @@ fn no_element_is_lost_while_others_push_and_waiting_clients_are_killed() {
             for _ in 0..CLIENTS {
                 let mut waiting = server.client();
                 let waiting_id = id(&mut waiting);
-                // A client that is never killed here has its element at the end of the pipeline.
+                // A client that is not killed in time receives its element at the end of the pipeline.
                 waiting.send(&b"BLMOVE k taken LEFT RIGHT 0\r\n".repeat(20)).unwrap();
                 admin.run(&format!("CLIENT KILL ID {waiting_id}"));
                 let replies = String::from_utf8(waiting.read_to_close().unwrap_or_default()).unwrap();
@@ -163,13 +164,13 @@ fn no_element_is_lost_while_others_push_and_waiting_clients_are_killed() {
         assert_eq!(left + taken, pushed, "{mode:?}");
         delivered.sort_unstable();
         delivered.dedup();
-        assert!(delivered.len() <= taken, "{mode:?}: nothing is delivered that was not taken");
+        assert!(delivered.len() <= taken, "{mode:?}: only taken elements are delivered");
     }
 }
 
-/// Two clients wait, the second with a large request that has not come to its end; then clients may take less than that.
+/// Two clients wait, the second with a large incomplete request; then the limit of client memory is lowered below that.
 #[test]
-fn what_an_evicted_client_waits_for_stays_where_it_is() {
+fn an_evicted_waiting_client_takes_no_element() {
     for mode in MODES {
         let server = start(mode);
         for (call, push, (look, untouched)) in CASES {
@@ -191,15 +192,15 @@ fn what_an_evicted_client_waits_for_stays_where_it_is() {
                 large.send(beginning.as_bytes()).unwrap();
                 large.send(&vec![b'x'; 1_500_000]).unwrap();
                 wait_for_blocked(&server, 2);
-                wait_until("the request is there", || {
+                wait_until("the request is received", || {
                     let list = admin.run("CLIENT LIST").text();
                     let line = list.lines().find(|line| line.contains(&name)).unwrap();
                     let bytes = line.split(' ').find_map(|field| field.strip_prefix("tot-mem=")).unwrap();
                     bytes.parse::<usize>().unwrap() > 1_400_000
                 });
-                // As soon as the end is decided the client is not listed any more: what is pushed then stays.
+                // From the decision on, the client is not listed any more: elements pushed then stay.
                 admin.run("CONFIG SET maxmemory-clients 1mb");
-                wait_until("it is evicted", || !admin.run("CLIENT LIST").text().contains(&name));
+                wait_until("the client is evicted", || !admin.run("CLIENT LIST").text().contains(&name));
                 assert!(!admin.run(push).is_error());
                 assert_eq!(shown(&admin.run(look)), untouched, "{mode:?}: {call}");
                 assert_eq!(large.read_to_close().unwrap_or_default(), b"", "{call}");
@@ -210,7 +211,7 @@ fn what_an_evicted_client_waits_for_stays_where_it_is() {
     }
 }
 
-/// Elements that are pushed while the client is evicted are delivered or stay; they are pushed without a pause.
+/// Elements pushed while the client is evicted are delivered or stay; they are pushed without a pause.
 #[test]
 fn no_element_is_lost_while_a_waiting_client_is_evicted() {
     for mode in MODES {
@@ -223,7 +224,7 @@ fn no_element_is_lost_while_a_waiting_client_is_evicted() {
             large.send(b"BLPOP k 0\r\n*2\r\n$4\r\nECHO\r\n$2000000\r\n").unwrap();
             large.send(&vec![b'x'; 1_500_000]).unwrap();
             wait_for_blocked(&server, 1);
-            wait_until("the request is there", || admin.info_number("mem_clients_normal") > 1_400_000);
+            wait_until("the request is received", || admin.info_number("mem_clients_normal") > 1_400_000);
             let mut pushing = server.client();
             let evicting = thread::spawn(move || {
                 admin.run("CONFIG SET maxmemory-clients 1mb");
@@ -320,7 +321,7 @@ fn a_transaction_that_kills_its_own_client_closes_the_connection_after_its_reply
 }
 
 #[test]
-fn what_clients_wait_for_stays_when_the_server_stops() {
+fn waiting_clients_take_no_element_when_the_server_stops() {
     let directory = Directory::new("stops-while-clients-wait");
     let start = |mode: &[&str]| {
         let server = Server::builder(env!("CARGO_BIN_EXE_ember-server")).arguments(mode);
@@ -335,7 +336,7 @@ fn what_clients_wait_for_stays_when_the_server_stops() {
             client.send(b"BLPOP k 0\r\n").unwrap();
         }
         wait_for_blocked(&server, waiting.len());
-        // Workers learn one after the other that the server stops.
+        // The workers are notified of the shutdown one after the other.
         server.signal("TERM");
         let mut pushed = 0;
         let is_pushed = |client: &mut RawClient| {
@@ -348,7 +349,7 @@ fn what_clients_wait_for_stays_when_the_server_stops() {
         let replies = waiting.iter_mut().filter_map(|client| client.read_to_close().ok());
         let taken = replies.filter(|reply| !reply.is_empty()).count() as i64;
         let left = start(mode).client().run("LLEN k").integer().unwrap();
-        // The last push may have run without an answer.
+        // The last push may have run without a reply.
         assert!((pushed..=pushed + 1).contains(&(taken + left)), "{mode:?}: {taken} and {left} of {pushed}");
     }
 }

@@ -1,27 +1,27 @@
-//! Keys whose time has come while nobody looked: they are gone for whoever comes upon them.
+//! Keys that have expired without any access: they are removed by the first command that visits them.
 
 use ember_testkit::{RawClient, Server, Value};
 
 use crate::{MODES, clients, start};
 
-/// A server that leaves expired keys alone until somebody asks for them.
+/// A server that keeps expired keys until a command accesses them.
 fn keeping(mode: &[&str]) -> Server {
     let server = start(&[mode, &["--enable-debug-command", "yes"]].concat());
     assert_eq!(server.client().run("DEBUG SET-ACTIVE-EXPIRE 0"), Value::ok());
     server
 }
 
-/// Makes keys that have expired when this returns.
+/// Creates keys that have expired when this function returns.
 fn expired(client: &mut RawClient, keys: &[&str]) {
     for key in keys {
         assert_eq!(client.run(&format!("SET {key} value PX 1")), Value::ok());
     }
-    // Asking for the time to live would remove them.
+    // Reading the time to live would remove them.
     assert_eq!(client.run("DEBUG SLEEP 0.005"), Value::ok());
 }
 
 #[test]
-fn scan_removes_expired_keys_that_it_meets() {
+fn scan_removes_expired_keys_it_visits() {
     for mode in MODES {
         let server = keeping(mode);
         for mut client in clients(&server) {
@@ -39,13 +39,13 @@ fn scan_removes_expired_keys_that_it_meets() {
 }
 
 #[test]
-fn debug_looks_at_an_expired_key_without_removing_it() {
+fn debug_object_reads_an_expired_key_without_removing_it() {
     for mode in MODES {
         let server = keeping(mode);
         for mut client in clients(&server) {
             expired(&mut client, &["x"]);
-            let told = client.run("DEBUG OBJECT x").text();
-            assert!(told.starts_with("Value at:"), "{mode:?} {told}");
+            let reply = client.run("DEBUG OBJECT x").text();
+            assert!(reply.starts_with("Value at:"), "{mode:?} {reply}");
             assert_eq!(client.run("DBSIZE"), Value::Integer(1), "{mode:?}");
             assert_eq!(client.run("GET x"), Value::Null, "{mode:?}");
             assert_eq!(client.run("DEBUG OBJECT x").text(), "ERR no such key", "{mode:?}");
@@ -54,11 +54,11 @@ fn debug_looks_at_an_expired_key_without_removing_it() {
 }
 
 #[test]
-fn exchanging_databases_does_not_touch_what_has_expired() {
+fn swapdb_does_not_remove_expired_keys() {
     for mode in MODES {
         let server = keeping(mode);
         for mut client in clients(&server) {
-            // The databases where an expired key is; the watched one is database 1.
+            // The databases with an expired key; the watched one is database 1.
             for databases in [&[0][..], &[1], &[0, 1]] {
                 assert_eq!(client.run("FLUSHALL"), Value::ok());
                 for database in databases {
@@ -96,7 +96,7 @@ fn a_watched_key_that_has_expired_has_changed() {
 }
 
 #[test]
-fn who_waits_for_a_key_is_not_served_with_one_that_has_expired() {
+fn a_waiting_client_is_not_served_from_an_expired_key() {
     for mode in MODES {
         let server = keeping(mode);
         let (mut waiting, mut client) = (server.client(), server.client());

@@ -1,4 +1,4 @@
-//! `import-mode`: a server that is being filled from another one lets nothing go by itself.
+//! `import-mode`: a server that is being filled from another one removes no key on its own.
 
 use ember_testkit::{RawClient, Server, Value, split_arguments, wait_until};
 
@@ -13,20 +13,20 @@ fn importing(mode: &[&str]) -> Server {
     start(&[mode, &["--import-mode", "yes", "--enable-debug-command", "yes"]].concat())
 }
 
-/// A client that brings data from elsewhere.
+/// A client that imports data.
 fn source(server: &Server) -> RawClient {
     let mut source = server.client();
     assert_eq!(ask(&mut source, "CLIENT IMPORT-SOURCE ON"), "OK");
     source
 }
 
-/// Waits until nobody but the source finds a key any more.
+/// Waits until only the source finds a key.
 fn wait_for_expiry(client: &mut RawClient, key: &str) {
     wait_until("the key expires", || ask(client, &format!("EXISTS {key}")) == "(integer) 0");
 }
 
 #[test]
-fn the_source_is_told_apart_only_in_import_mode() {
+fn import_sources_are_recognized_only_in_import_mode() {
     for mode in MODES {
         let server = start(mode);
         let mut client = server.client();
@@ -44,7 +44,7 @@ fn the_source_is_told_apart_only_in_import_mode() {
 }
 
 #[test]
-fn what_has_expired_stays_and_is_hidden_from_all_but_the_source() {
+fn expired_keys_stay_and_are_visible_only_to_import_sources() {
     for mode in MODES {
         let server = importing(mode);
         let mut source = source(&server);
@@ -58,7 +58,7 @@ fn what_has_expired_stays_and_is_hidden_from_all_but_the_source() {
             wait_for_expiry(&mut client, "s");
             wait_for_expiry(&mut client, "l");
             wait_until("the field expires", || ask(&mut client, "HEXISTS h f") == "(integer) 0");
-            // Whatever is read, nothing goes.
+            // Reading removes nothing.
             let hidden = [
                 ("GET s", "(nil)"),
                 ("TTL s", "(integer) -2"),
@@ -104,18 +104,18 @@ fn what_has_expired_stays_and_is_hidden_from_all_but_the_source() {
             assert_eq!(source.run("KEYS *").elements().unwrap().len(), 3);
             let scanned = source.run("SCAN 0 COUNT 10000");
             assert_eq!(scanned.elements().unwrap()[1].elements().unwrap().len(), 3);
-            // In one pipeline with others' eyes and with its own.
+            // In one pipeline, as an ordinary client and as the source.
             let lines = ["CLIENT IMPORT-SOURCE OFF", "GET s", "CLIENT IMPORT-SOURCE ON", "GET s"];
             let words = lines.map(|line| line.split(' ').collect::<Vec<_>>());
             let answers = source.pipeline(&words).unwrap();
             assert_eq!((shown(&answers[1]), shown(&answers[3])), ("(nil)".to_owned(), "\"2\"".to_owned()));
         }
-        // It goes when the server decides again.
+        // The key is removed when the server decides again.
         assert_eq!(ask(&mut source, "CONFIG SET import-mode no"), "OK");
         let mut client = server.client();
-        wait_until("all have expired", || ask(&mut client, "DBSIZE") == "(integer) 1");
+        wait_until("all keys have expired", || ask(&mut client, "DBSIZE") == "(integer) 1");
         wait_until("the field too", || ask(&mut client, "HLEN h") == "(integer) 1");
-        assert_eq!(ask(&mut source, "GET s"), "(nil)", "it is nobody special any more");
+        assert_eq!(ask(&mut source, "GET s"), "(nil)", "the source is an ordinary client again");
     }
 }
 
@@ -151,7 +151,7 @@ fn an_expiry_that_has_passed_is_kept() {
         assert_eq!(ask(&mut source, "PEXPIRETIME a"), "(integer) 1000");
         assert_eq!(ask(&mut source, "HPEXPIRETIME e FIELDS 1 f"), "1) (integer) 1000");
         assert_eq!(ask(&mut client, "MGET a b c"), "1) (nil)\n2) (nil)\n3) (nil)");
-        // Who writes to a key that is not there for him begins anew.
+        // A write to a key that is hidden from the client creates a new one.
         assert_eq!(ask(&mut client, "APPEND a x"), "(integer) 1");
         assert_eq!(ask(&mut source, "GET a"), "\"x\"");
         assert_eq!(ask(&mut source, "TTL a"), "(integer) -1");
@@ -171,19 +171,19 @@ fn a_watched_key_that_expires_ends_the_transaction() {
         source.run("SET k v PX 1");
         wait_for_expiry(&mut client, "k");
         client.run("WATCH k");
-        assert_eq!(exec(&mut client), "1) PONG", "{mode:?}: it was not there before either");
+        assert_eq!(exec(&mut client), "1) PONG", "{mode:?}: the key was hidden before, too");
         source.run("SET k v PX 50");
         client.run("WATCH k");
         source.run("WATCH k");
         wait_for_expiry(&mut server.client(), "k");
         assert_eq!(exec(&mut client), "(nil)", "{mode:?}");
-        assert_eq!(exec(&mut source), "1) PONG", "{mode:?}: nothing has expired to it");
+        assert_eq!(exec(&mut source), "1) PONG", "{mode:?}: for the source nothing has expired");
         assert_eq!(ask(&mut source, "GET k"), "\"v\"");
     }
 }
 
 #[test]
-fn nothing_is_evicted() {
+fn nothing_is_evicted_in_import_mode() {
     for mode in MODES {
         let more = ["--import-mode", "yes", "--maxmemory-policy", "allkeys-lru"];
         let server = start_with_values(&[mode, &more].concat());

@@ -1,4 +1,4 @@
-//! Live queries: who watches a command gets its result, and every new one, whatever has changed it.
+//! Live queries: a client that watches a command receives its result, and every new one, whatever has changed it.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ pub(crate) fn resp3(server: &Server) -> RawClient {
     client
 }
 
-/// A state that was pushed: fingerprint, version, result.
+/// A pushed state: fingerprint, version, result.
 pub(crate) fn pushed(client: &mut RawClient) -> (String, String, Value) {
     let value = client.read_value().unwrap();
     let Value::Push(parts) = &value else { panic!("no push: {value:?}") };
@@ -21,20 +21,20 @@ pub(crate) fn pushed(client: &mut RawClient) -> (String, String, Value) {
     (parts[1].text(), parts[2].text(), parts[3].clone())
 }
 
-/// The result of the state that comes next.
+/// The result of the next state.
 pub(crate) fn next_result(client: &mut RawClient) -> Value {
     pushed(client).2
 }
 
-/// Whether nothing comes: what is answered next is PING.
-pub(crate) fn hears_nothing(client: &mut RawClient, other: &mut RawClient) -> bool {
-    // What goes from worker to worker has arrived when other things have.
+/// Whether no state arrives before the reply to a PING.
+pub(crate) fn receives_nothing(client: &mut RawClient, other: &mut RawClient) -> bool {
+    // Messages between workers arrive before replies to later commands.
     (0..20).for_each(|_| _ = other.run("PING"));
     (0..5).all(|_| client.run("PING").text() == "PONG")
 }
 
 #[test]
-fn layouts_are_those_of_dicedb_in_resp2_and_pushes_in_resp3() {
+fn states_have_the_layout_of_dicedb_in_resp2_and_are_pushes_in_resp3() {
     for mode in MODES {
         let server = start(mode);
         let [mut two, mut three] = clients(&server);
@@ -91,7 +91,7 @@ fn a_connection_of_resp2_that_watches_may_only_watch() {
     }
 }
 
-/// A result whose elements are in order, if they have none.
+/// A result with its elements sorted, if their order is undefined.
 fn sorted(mut result: Value) -> Value {
     match &mut result {
         Value::Set(members) => members.sort_by_key(|member| format!("{member:?}")),
@@ -102,8 +102,8 @@ fn sorted(mut result: Value) -> Value {
 }
 
 #[test]
-fn every_cause_of_a_change_is_told() {
-    // What is watched, and the lines that change it, each by one state.
+fn every_cause_of_a_change_notifies_watchers() {
+    // Watched commands, lines before them, and lines that each cause one state.
     let cases: &[(&str, &[&str], &[&str])] = &[
         (
             "GET a",
@@ -177,7 +177,7 @@ fn every_cause_of_a_change_is_told() {
                     assert!(!writer.command(&split_arguments(change).unwrap()).is_error(), "{change}");
                 }
                 if change.contains(" PX 1") || change.contains("PEXPIRE") {
-                    wait_until("it has expired", || {
+                    wait_until("the key has expired", || {
                         sorted(reader.run(call)) != before && reader.run("DBSIZE").integer() < Some(9)
                     });
                 }
@@ -196,13 +196,13 @@ fn every_cause_of_a_change_is_told() {
                     assert!(Instant::now() < deadline, "{mode:?} {call}: {change}");
                 }
             }
-            assert!(hears_nothing(&mut client, &mut writer), "{mode:?} {call}");
+            assert!(receives_nothing(&mut client, &mut writer), "{mode:?} {call}");
         }
     }
 }
 
 #[test]
-fn expiry_and_eviction_are_told_without_anybody_who_looks() {
+fn expiry_and_eviction_notify_watchers_without_any_access() {
     for mode in MODES {
         let server = start(mode);
         let (mut client, mut writer) = (resp3(&server), server.client());
@@ -223,7 +223,7 @@ fn expiry_and_eviction_are_told_without_anybody_who_looks() {
 }
 
 #[test]
-fn nothing_is_sent_that_equals_the_last_state_unless_it_is_asked_for() {
+fn states_equal_to_the_last_one_are_sent_only_on_request() {
     for mode in MODES {
         let server = start(mode);
         let (mut client, mut every, mut writer) = (resp3(&server), resp3(&server), server.client());
@@ -234,8 +234,8 @@ fn nothing_is_sent_that_equals_the_last_state_unless_it_is_asked_for() {
             writer.run("SET a 1");
             assert_eq!(next_result(&mut every).text(), "1");
         }
-        assert!(hears_nothing(&mut client, &mut writer), "{mode:?}");
-        // A table that grows has another order.
+        assert!(receives_nothing(&mut client, &mut writer), "{mode:?}");
+        // A table that grows changes its order.
         writer.run("SADD s 0 a");
         client.run("SMEMBERS.WATCH s");
         for number in 1..100 {
@@ -243,12 +243,12 @@ fn nothing_is_sent_that_equals_the_last_state_unless_it_is_asked_for() {
         }
         while next_result(&mut client).elements().map(<[Value]>::len) != Some(200) {}
         writer.run("SADD s 0");
-        assert!(hears_nothing(&mut client, &mut writer), "{mode:?}");
+        assert!(receives_nothing(&mut client, &mut writer), "{mode:?}");
     }
 }
 
 #[test]
-fn no_state_is_from_the_middle_of_a_transaction() {
+fn no_state_shows_part_of_a_transaction() {
     for mode in MODES {
         let server = start(mode);
         let mut client = resp3(&server);
@@ -302,10 +302,10 @@ fn watchers_of_one_query_do_not_disturb_each_other() {
         for client in &mut watchers[1..] {
             assert_eq!(next_result(client).text(), "last");
         }
-        assert!(hears_nothing(&mut watchers[0], &mut writer));
+        assert!(receives_nothing(&mut watchers[0], &mut writer));
         assert!(writer.run("CLIENT LIST").text().contains(" queries=1"));
         drop(watchers);
-        wait_until("all interests are taken back", || writer.info_number("mem_watches") == 0);
+        wait_until("all watches are removed", || writer.info_number("mem_watches") == 0);
         assert_eq!(writer.info_number("ember_live_queries"), 0);
     }
 }
@@ -331,7 +331,7 @@ fn a_state_can_be_resumed() {
         assert_eq!(next_result(&mut client).text(), "3");
         let (newer, _, _) = open(&format!("SINCE {version}"));
         assert_eq!(newer.get("result").unwrap().text(), "3");
-        // Another history: what counts is the result.
+        // A different history: the result decides.
         let elsewhere = format!("SINCE 00000000-99999999-{}", version.split('-').nth(2).unwrap());
         assert_eq!(open(&elsewhere).0.get("result").unwrap().text(), "3");
         writer.run("SET a 1");
@@ -364,7 +364,7 @@ fn an_interval_merges_states_and_the_last_one_arrives() {
 }
 
 #[test]
-fn a_reader_that_stalls_gets_the_last_state_and_holds_up_nobody() {
+fn a_stalled_reader_gets_the_last_state_and_delays_no_client() {
     for mode in MODES {
         let server = start(mode);
         let (mut slow, mut quick, mut writer) = (resp3(&server), resp3(&server), server.client());
@@ -395,7 +395,7 @@ fn a_reader_that_stalls_gets_the_last_state_and_holds_up_nobody() {
 }
 
 #[test]
-fn rights_are_looked_at_again_when_they_have_changed() {
+fn rights_are_checked_again_when_they_have_changed() {
     for mode in MODES {
         let server = start(mode);
         let mut admin = server.client();
@@ -409,7 +409,7 @@ fn rights_are_looked_at_again_when_they_have_changed() {
         assert!(!ann.run("GET.WATCH a2").is_error());
         let mut bob = resp3(&server);
         bob.run("AUTH bob x");
-        assert!(bob.run("GET.WATCH b").text().starts_with("NOPERM"), "who may not GET may not watch it");
+        assert!(bob.run("GET.WATCH b").text().starts_with("NOPERM"), "without GET, no GET.WATCH");
         admin.run("SET a1 1");
         assert_eq!(next_result(&mut ann).text(), "1");
         admin.run("ACL SETUSER ann resetkeys ~a1");
@@ -428,7 +428,7 @@ fn rights_are_looked_at_again_when_they_have_changed() {
 }
 
 #[test]
-fn rights_to_channels_and_their_keys_are_looked_at_again_too() {
+fn rights_to_channels_and_their_keys_are_checked_again_too() {
     for mode in MODES {
         let server = start(mode);
         let mut admin = server.client();
@@ -445,13 +445,13 @@ fn rights_to_channels_and_their_keys_are_looked_at_again_too() {
             assert!(text.contains("NOPERM") && !text.contains(lost), "{mode:?} {lost}: {text}");
             assert_eq!(admin.info_number("ember_live_watchers"), 0, "{mode:?} {lost}");
             admin.run("SET a later");
-            assert_eq!(ann.run("PING").elements().unwrap()[0].text(), "pong", "nothing comes any more");
+            assert_eq!(ann.run("PING").elements().unwrap()[0].text(), "pong", "no state arrives any more");
         }
     }
 }
 
 #[test]
-fn what_cannot_be_watched_is_said() {
+fn unwatchable_commands_are_errors() {
     let server = start(MODES[0]);
     let mut client = resp3(&server);
     for (call, reason) in [
@@ -483,7 +483,7 @@ fn what_cannot_be_watched_is_said() {
 }
 
 #[test]
-fn errors_stand_in_the_place_of_results() {
+fn errors_are_sent_as_results() {
     for mode in MODES {
         let server = start(mode);
         let (mut client, mut writer) = (resp3(&server), server.client());
@@ -502,7 +502,7 @@ fn errors_stand_in_the_place_of_results() {
 }
 
 #[test]
-fn limits_hold_for_one_client_and_for_all() {
+fn limits_apply_per_client_and_in_total() {
     let server = start(MODES[0]);
     let (mut client, mut admin) = (resp3(&server), server.client());
     admin.run("CONFIG SET watch-max-per-client 3");
@@ -520,12 +520,12 @@ fn limits_hold_for_one_client_and_for_all() {
 }
 
 #[test]
-fn what_is_loaded_again_is_told() {
+fn reloaded_data_notify_watchers() {
     for mode in MODES {
         let server = Server::builder(env!("CARGO_BIN_EXE_ember-server"))
             .arguments(mode)
             .arguments(&["--enable-debug-command", "yes"])
-            // With a log states are told when it has what they show, which is not so of what DEBUG loads.
+            // With a log, states are sent when it has the data they show, which is not so for data loaded by DEBUG.
             .keeps_values()
             .start();
         let (mut client, mut writer) = (resp3(&server), server.client());
@@ -535,11 +535,11 @@ fn what_is_loaded_again_is_told() {
         client.run("GET.WATCH a");
         assert_eq!(writer.run("DEBUG RELOAD NOSAVE"), Value::ok());
         while next_result(&mut client).text() != "saved" {}
-        assert!(hears_nothing(&mut client, &mut writer), "{mode:?}");
+        assert!(receives_nothing(&mut client, &mut writer), "{mode:?}");
     }
 }
 
-/// The message that comes next, of RESP2: its channel and its text.
+/// The next message in RESP2: its channel and its text.
 pub(crate) fn message(client: &mut RawClient) -> (String, String) {
     let value = client.read_value().unwrap();
     let parts = value.elements().unwrap_or_else(|| panic!("no message: {value:?}"));
@@ -548,7 +548,7 @@ pub(crate) fn message(client: &mut RawClient) -> (String, String) {
 }
 
 #[test]
-fn channels_tell_states_as_json() {
+fn channels_publish_states_as_json() {
     for mode in MODES {
         let server = start(mode);
         let [mut two, mut three] = clients(&server);
@@ -585,7 +585,7 @@ fn channels_tell_states_as_json() {
         two.run("UNSUBSCRIBE");
         assert_eq!(two.run("GET x"), Value::Null);
         drop(three);
-        wait_until("all interests are taken back", || writer.info_number("mem_watches") == 0);
+        wait_until("all watches are removed", || writer.info_number("mem_watches") == 0);
         for wrong in ["__watch@99__:GET a", "__watch@0__:TTL a", "__watch@0__:", "__watch@0__:GET"] {
             assert!(two.command(&["SUBSCRIBE", wrong]).is_error(), "{wrong}");
         }
@@ -609,7 +609,7 @@ fn states_are_held_until_they_are_durable() {
             writer.run(&format!("SET a {number}"));
             while next_result(&mut client).text() != number.to_string() {}
         }
-        // A server that is killed has all that was told.
+        // A killed server has all data whose states were sent.
         writer.send(b"SET a last\r\n").unwrap();
         let version = loop {
             let (_, version, result) = pushed(&mut client);
@@ -631,7 +631,7 @@ fn states_are_held_until_they_are_durable() {
 }
 
 #[test]
-fn who_watches_is_not_idle() {
+fn watching_clients_are_not_idle() {
     let server = Server::builder(env!("CARGO_BIN_EXE_ember-server"))
         .arguments(MODES[0])
         .arguments(&["--timeout", "1"])
@@ -639,7 +639,7 @@ fn who_watches_is_not_idle() {
     let (mut client, mut idle) = (resp3(&server), server.client());
     client.run("GET.WATCH a");
     idle.run("PING");
-    assert!(idle.read_value().is_err(), "it is closed");
+    assert!(idle.read_value().is_err(), "the connection is closed");
     server.client().run("SET a 1");
     assert_eq!(next_result(&mut client).text(), "1");
 }
@@ -663,14 +663,14 @@ fn many_queries_change_at_once() {
         while last < count {
             last += usize::from(next_result(&mut client).text() == "4");
         }
-        assert!(hears_nothing(&mut client, &mut writer), "{mode:?}");
+        assert!(receives_nothing(&mut client, &mut writer), "{mode:?}");
         drop(client);
-        wait_until("all interests are taken back", || writer.info_number("mem_watches") == 0);
+        wait_until("all watches are removed", || writer.info_number("mem_watches") == 0);
     }
 }
 
 #[test]
-fn a_search_for_what_is_alike_is_told_anew() {
+fn similarity_searches_are_watched() {
     for mode in MODES {
         let server = start(mode);
         let mut writer = server.client();
@@ -685,7 +685,7 @@ fn a_search_for_what_is_alike_is_told_anew() {
         writer.run("VADD points VALUES 2 10 1 c");
         assert_eq!(names(&next_result(&mut client)), ["a", "c"]);
         writer.run("VADD points VALUES 2 -1 0 far");
-        assert!(hears_nothing(&mut client, &mut writer), "it is not among the nearest");
+        assert!(receives_nothing(&mut client, &mut writer), "the new element is not among the nearest");
         writer.run("VREM points a");
         assert_eq!(names(&next_result(&mut client)), ["c", "b"]);
         writer.run("DEL points");

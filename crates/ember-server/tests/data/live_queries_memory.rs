@@ -1,4 +1,4 @@
-//! Live queries: what they take is counted as the allocator counts it, and bounded whoever reads.
+//! Live queries: their memory is counted as by the allocator, and bounded whether or not clients read.
 
 use std::collections::HashMap;
 use std::thread;
@@ -9,15 +9,15 @@ use ember_testkit::{RawClient, Server};
 use crate::live_queries::{next_result, pushed, resp3};
 use crate::{MODES, start};
 
-/// Watches that are made by the measurements; fewer where a build for debugging makes them.
+/// The number of measured watches; fewer in a debug build.
 const WATCHES: usize = if cfg!(debug_assertions) { 20_000 } else { 100_000 };
 
-/// Commands sent at once.
+/// Commands in one pipeline.
 const BATCH: usize = 1000;
 
-/// Has each of these connections watch its share of the keys; returns the bytes taken by the allocator's count, and by that
-/// of `mem_watches`. Threads keep nothing of what they free, which the allocator would count as taken. The first quarter is
-/// not measured: tables begin with room.
+/// Makes each of these connections watch its share of the keys; returns the bytes allocated by the allocator's count,
+/// and those counted in `mem_watches`. Threads cache no freed memory, which the allocator would count as allocated. The
+/// first quarter is not measured, because tables begin with unused capacity.
 fn taken(connections: usize, key_of: impl Fn(usize, usize) -> String) -> (u64, u64) {
     let server = Server::builder(env!("CARGO_BIN_EXE_ember-server"))
         .arguments(MODES[0])
@@ -43,9 +43,9 @@ fn taken(connections: usize, key_of: impl Fn(usize, usize) -> String) -> (u64, u
     (after.0 - before.0, after.1 - before.1)
 }
 
-/// What the allocator has handed out, and what is counted of watches.
+/// The allocator's count of allocated bytes, and the bytes counted for watches.
 fn memory(admin: &mut RawClient) -> (u64, u64) {
-    // What INFO tells of the allocator is up to 100 ms old.
+    // The allocator's figures in INFO are up to 100 ms old.
     thread::park_timeout(Duration::from_millis(200));
     (admin.info_number("used_memory"), admin.info_number("mem_watches"))
 }
@@ -53,20 +53,20 @@ fn memory(admin: &mut RawClient) -> (u64, u64) {
 fn assert_near((taken, counted): (u64, u64)) {
     let watches = WATCHES as u64 * 3 / 4;
     println!("{} bytes for each watch, {} counted", taken / watches, counted / watches);
-    assert!(taken.abs_diff(counted) <= taken / 20, "{taken} bytes are taken, {counted} are counted");
+    assert!(taken.abs_diff(counted) <= taken / 20, "{taken} bytes are allocated, {counted} are counted");
 }
 
 #[test]
-fn what_watches_of_different_keys_take_is_counted() {
+fn memory_of_watches_of_different_keys_is_counted() {
     assert_near(taken(10, |client, key| format!("key:{client:03}:{key:09}")));
 }
 
 #[test]
-fn what_many_watchers_of_the_same_keys_take_is_counted() {
+fn memory_of_many_watchers_of_the_same_keys_is_counted() {
     assert_near(taken(500, |_, key| format!("key:{key:09}")));
 }
 
-/// Keys that the client watches that does not read, and the length of their values.
+/// Keys that the stalled client watches, and the length of their values.
 const LARGE_KEYS: usize = 48;
 const LARGE_BYTES: usize = 512 * 1024;
 const MEMORY_MAX: u64 = 8 << 20;
@@ -76,7 +76,7 @@ fn large(key: usize, round: usize) -> String {
 }
 
 #[test]
-fn a_client_that_does_not_read_takes_no_more_than_all_may_and_gets_the_newest_states() {
+fn a_stalled_watcher_stays_within_the_memory_limit_and_gets_the_newest_states() {
     for mode in MODES {
         let server = start(mode);
         let (mut stalled, mut other) = (resp3(&server), resp3(&server));
@@ -96,7 +96,11 @@ fn a_client_that_does_not_read_takes_no_more_than_all_may_and_gets_the_newest_st
                 most = most.max(admin.info_number("mem_watches"));
             }
             writer.run(&format!("SET small {round}"));
-            assert_eq!(next_result(&mut other).text(), round.to_string(), "who reads is told beside it");
+            assert_eq!(
+                next_result(&mut other).text(),
+                round.to_string(),
+                "a reading client receives states meanwhile"
+            );
         }
         let under_way = 3 * (LARGE_BYTES as u64 + 4096);
         assert!((MEMORY_MAX / 2..MEMORY_MAX + under_way).contains(&most), "{mode:?}: {most}");

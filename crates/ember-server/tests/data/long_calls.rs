@@ -1,4 +1,4 @@
-//! Long calls: they answer and change what short ones do, and nobody else waits for them.
+//! Long calls: they have the replies and effects of short ones, and delay no other client.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -8,7 +8,7 @@ use ember_testkit::{Directory, OnDrop, Random, RawClient, Server, Value};
 use crate::blocking::{read, shown, wait_for_blocked};
 use crate::{MODES, clients, start};
 
-/// A server to which a call is long that looks at more than two elements.
+/// A server for which a call that reads more than two elements is long.
 pub(crate) fn start_with_long_calls(mode: &[&str], more: &[&str]) -> Server {
     let arguments = [mode, &["--long-call-elements", "2"], more].concat();
     Server::start(env!("CARGO_BIN_EXE_ember-server"), &arguments)
@@ -74,7 +74,7 @@ const CALLS: &[&str] = &[
 ];
 
 #[test]
-fn long_calls_answer_and_store_what_short_ones_do() {
+fn long_calls_return_and_store_the_same_as_short_ones() {
     for mode in MODES {
         let (long, short) = (start_with_long_calls(mode, &[]), start(mode));
         for (mut client, mut other) in clients(&long).into_iter().zip(clients(&short)) {
@@ -104,7 +104,7 @@ fn long_calls_answer_and_store_what_short_ones_do() {
 }
 
 #[test]
-fn answers_come_in_the_order_of_the_calls() {
+fn replies_keep_the_order_of_the_calls() {
     for mode in MODES {
         let server = start_with_long_calls(mode, &[]);
         let mut client = server.client();
@@ -127,7 +127,7 @@ fn answers_come_in_the_order_of_the_calls() {
 }
 
 #[test]
-fn many_short_searches_are_like_a_long_one() {
+fn many_short_searches_count_as_a_long_one() {
     for mode in MODES {
         let server = start(mode);
         let mut client = server.client();
@@ -135,16 +135,16 @@ fn many_short_searches_are_like_a_long_one() {
         for number in 0..400 {
             client.run(&add(number));
         }
-        // It takes 400 steps.
+        // The search takes 400 steps.
         let search = "VSIM v VALUES 2 1 1 COUNT 3";
         client.run("CONFIG SET long-call-elements 800");
         let found = client.run(search);
         assert_eq!(client.info_number("ember_long_calls"), 0);
         let words: Vec<&str> = search.split(' ').collect();
         assert_eq!(client.pipeline(&[&words[..]; 9]).unwrap(), vec![found.clone(); 9]);
-        // One in a turn is run where it is.
+        // A single search in a turn runs under the locks.
         assert!((4..=8).contains(&client.info_number("ember_long_calls")), "{mode:?}");
-        // A transaction runs all of them.
+        // A transaction runs all of them under the locks.
         let before = client.info_number("ember_long_calls");
         client.run("MULTI");
         (0..5).for_each(|_| _ = client.run(search));
@@ -154,7 +154,7 @@ fn many_short_searches_are_like_a_long_one() {
 }
 
 #[test]
-fn transactions_and_scripts_run_them_where_they_are() {
+fn transactions_and_scripts_run_long_calls_under_the_locks() {
     for mode in MODES {
         let server = start_with_long_calls(mode, &[]);
         let mut client = server.client();
@@ -177,7 +177,7 @@ fn transactions_and_scripts_run_them_where_they_are() {
 }
 
 #[test]
-fn others_see_the_call_once_and_its_events() {
+fn other_clients_observe_a_long_call_and_its_events_once() {
     for mode in MODES {
         let server = start_with_long_calls(mode, &["--notify-keyspace-events", "KEAn"]);
         let (mut client, mut monitor, mut listener) = (server.client(), server.client(), server.client());
@@ -203,7 +203,7 @@ fn others_see_the_call_once_and_its_events() {
         assert_eq!(seen.matches("SDIFFSTORE").count(), 1, "{seen}");
         let events: Vec<String> = (0..4).map(|_| read(&mut listener)).collect();
         assert!(events[0].contains("\"new\"") && events[2].contains("\"sdiffstore\""), "{events:?}");
-        // A key that is overwritten is not new.
+        // An overwritten key is not new.
         assert_eq!(shown(&client.run("SDIFFSTORE to t s")), "(integer) 1", "{mode:?}");
         let events: Vec<String> = (0..2).map(|_| read(&mut listener)).collect();
         assert!(events.iter().all(|event| event.contains("sdiffstore")), "{events:?}");
@@ -220,7 +220,7 @@ fn send_lcs(client: &mut RawClient, lengths: usize) {
     client.send(b"LCS a b LEN\r\n").unwrap();
 }
 
-/// Sets two keys `a` and `b` of which LCS takes long.
+/// Sets two keys `a` and `b` for which LCS is slow.
 pub(crate) fn set_long_strings(client: &mut RawClient, lengths: usize) {
     let mut random = Random::new(1);
     client.run("CONFIG SET proto-max-bulk-len 1000gb");
@@ -229,18 +229,18 @@ pub(crate) fn set_long_strings(client: &mut RawClient, lengths: usize) {
 }
 
 #[test]
-fn nobody_waits_but_who_would_change_a_key() {
+fn a_long_call_blocks_only_writers_to_its_keys() {
     let server = start(&["--shards", "1"]);
     let (mut client, mut other, mut writer) = (server.client(), server.client(), server.client());
     send_lcs(&mut client, 100_000);
-    // Its worker serves others.
+    // The worker serves other clients.
     wait_for_blocked(&server, 1);
     writer.send(b"APPEND a x\r\n").unwrap();
     wait_for_blocked(&server, 2);
-    assert_eq!(shown(&other.run("STRLEN a")), "(integer) 100000", "who reads does not wait");
+    assert_eq!(shown(&other.run("STRLEN a")), "(integer) 100000", "readers do not wait");
     assert!(matches!(client.read_value().unwrap(), Value::Integer(_)));
     assert_eq!(read(&mut writer), "(integer) 100001");
-    // One that leaves is answered by nobody, and its keys are free.
+    // The call of a disconnected client gets no reply, and its keys are released.
     send_lcs(&mut client, 50_000);
     drop(client);
     writer.run("SET a free");
@@ -249,7 +249,7 @@ fn nobody_waits_but_who_would_change_a_key() {
 }
 
 #[test]
-fn who_waits_for_a_key_comes_before_the_next_long_call() {
+fn a_client_waiting_for_a_key_precedes_the_next_long_call() {
     for mode in MODES {
         let server = start_with_long_calls(mode, &[]);
         let mut client = server.client();
@@ -274,7 +274,7 @@ fn who_waits_for_a_key_comes_before_the_next_long_call() {
 }
 
 #[test]
-fn what_they_store_is_recorded_in_its_order() {
+fn results_of_long_calls_are_recorded_in_order() {
     for mode in MODES {
         let directory = Directory::new("long-calls");
         let path = directory.0.to_str().unwrap();
@@ -318,10 +318,10 @@ fn what_they_store_is_recorded_in_its_order() {
     }
 }
 
-/// Elements of each value of [`changes`]: so many that a call which names them is no short one.
+/// Elements of each value of [`changes`]: so many that a call that names them is long.
 const ELEMENTS: usize = 1200;
 
-/// Calls that change or copy values of many elements, each after what makes its value.
+/// Calls that change or copy values of many elements, each after the calls that create its value.
 fn changes() -> Vec<String> {
     let words = |prefix: &str, suffix: &str| -> String {
         (1..=ELEMENTS).map(|number| format!(" {prefix}{number}{suffix}")).collect()
@@ -358,7 +358,7 @@ fn changes() -> Vec<String> {
 }
 
 #[test]
-fn changes_of_many_elements_are_made_elsewhere_and_are_the_same() {
+fn changes_of_many_elements_are_offloaded_with_equal_results() {
     for mode in MODES {
         let directory = Directory::new("long-changes");
         let path = directory.0.to_str().unwrap();
@@ -372,7 +372,7 @@ fn changes_of_many_elements_are_made_elsewhere_and_are_the_same() {
         }
         assert!(client.info_number("ember_long_calls") >= 15, "{mode:?}");
         assert_eq!(client.run("DEBUG DIGEST"), other.run("DEBUG DIGEST"), "{mode:?}");
-        // Which members go is for chance to say: the journal has their names.
+        // The removed members depend on chance: the journal has their names.
         let members: String = (0..ELEMENTS).map(|number| format!(" m{number}")).collect();
         assert_eq!(client.run(&format!("SADD p{members}")), Value::Integer(ELEMENTS as i64));
         let before = client.info_number("ember_long_calls");
@@ -386,7 +386,7 @@ fn changes_of_many_elements_are_made_elsewhere_and_are_the_same() {
 }
 
 #[test]
-fn a_value_that_does_not_fit_twice_is_changed_where_it_stands() {
+fn a_value_that_does_not_fit_twice_is_changed_in_place() {
     let server = start_with_long_calls(&["--shards", "2"], &["--maxmemory", "45mb"]);
     let mut client = server.client();
     let long = "x".repeat(24 << 20);
@@ -403,7 +403,7 @@ fn a_value_that_does_not_fit_twice_is_changed_where_it_stands() {
 }
 
 #[test]
-fn long_replies_and_payloads_are_made_elsewhere() {
+fn long_replies_and_payloads_are_built_on_other_threads() {
     for mode in MODES {
         let server = start_with_long_calls(mode, &[]);
         let mut client = server.client();
@@ -425,7 +425,7 @@ fn long_replies_and_payloads_are_made_elsewhere() {
             assert_eq!(client.info_number("ember_long_calls"), before + 1, "{mode:?} {line}");
         }
         let Value::Bulk(payload) = client.run("DUMP l") else { panic!("a payload") };
-        assert!(payload.len() > 32 * 1024, "a payload that is no short one: {}", payload.len());
+        assert!(payload.len() > 32 * 1024, "a long payload: {}", payload.len());
         let before = client.info_number("ember_long_calls");
         assert_eq!(client.command(&[&b"RESTORE"[..], b"to", b"0", &payload]), Value::ok());
         assert_eq!(client.info_number("ember_long_calls"), before + 1, "{mode:?}");
@@ -434,7 +434,7 @@ fn long_replies_and_payloads_are_made_elsewhere() {
 }
 
 #[test]
-fn a_part_of_a_long_string_is_sent_without_a_copy_of_it() {
+fn a_part_of_a_long_string_is_sent_without_copying_it() {
     for mode in MODES {
         let server = start(mode);
         for mut client in clients(&server) {

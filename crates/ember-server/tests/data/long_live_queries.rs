@@ -1,13 +1,13 @@
-//! Live queries whose first result takes long to find: their call is answered later, and nobody else waits for it.
+//! Live queries whose first evaluation is slow: their call is answered later, and delays no other client.
 
 use ember_testkit::{RawClient, Value, wait_until};
 
 use crate::blocking::{read, shown, wait_for_blocked};
-use crate::live_queries::{hears_nothing, message, next_result, resp3};
+use crate::live_queries::{message, next_result, receives_nothing, resp3};
 use crate::long_calls::{set_long_strings, start_with_long_calls};
 use crate::{MODES, clients, start};
 
-/// What a call that watches is answered, but for the version.
+/// The reply to a watching call, without the version.
 fn answer(client: &mut RawClient, line: &str) -> String {
     let reply = client.run(line);
     let parts: Vec<Value> = match &reply {
@@ -22,7 +22,7 @@ fn answer(client: &mut RawClient, line: &str) -> String {
 }
 
 #[test]
-fn a_long_first_look_is_answered_as_a_short_one() {
+fn a_slow_first_evaluation_is_answered_like_a_fast_one() {
     for mode in MODES {
         let (long, short) = (start_with_long_calls(mode, &[]), start(mode));
         for (mut client, mut other) in clients(&long).into_iter().zip(clients(&short)) {
@@ -52,7 +52,7 @@ fn a_long_first_look_is_answered_as_a_short_one() {
             });
             assert_eq!(std::mem::take(&mut states[0]), states[1], "{mode:?}");
         }
-        // The first look of the one is a run of the query at its home, that of the other is not.
+        // The first evaluation of one runs at the query's owner, that of the other does not.
         let runs = [start_with_long_calls(mode, &[]), start(mode)].map(|server| {
             server.client().run("RPUSH l a b c d e");
             let mut client = server.client();
@@ -69,7 +69,7 @@ fn a_long_first_look_is_answered_as_a_short_one() {
 }
 
 #[test]
-fn calls_behind_a_long_first_look_wait_for_it() {
+fn calls_after_a_slow_first_evaluation_wait_for_it() {
     for mode in MODES {
         let server = start_with_long_calls(mode, &[]);
         let mut client = resp3(&server);
@@ -92,7 +92,7 @@ fn calls_behind_a_long_first_look_wait_for_it() {
 }
 
 #[test]
-fn a_long_first_look_resumes_and_keeps_to_its_options() {
+fn a_slow_first_evaluation_resumes_and_obeys_its_options() {
     for mode in MODES {
         let server = start_with_long_calls(mode, &[]);
         let mut writer = server.client();
@@ -106,7 +106,7 @@ fn a_long_first_look_resumes_and_keeps_to_its_options() {
         let (again, result, mut client) = open(&format!("SINCE {version} INTERVAL 60000"));
         assert_eq!((again, result), (version.clone(), Value::Null), "{mode:?}: unchanged");
         writer.run("RPUSH l e");
-        assert!(hears_nothing(&mut client, &mut writer), "the interval has begun");
+        assert!(receives_nothing(&mut client, &mut writer), "the interval has begun");
         let (newer, result, mut client) = open(&format!("SINCE {version}"));
         assert_ne!(newer, version);
         assert_eq!(result.elements().unwrap().len(), 5);
@@ -116,7 +116,7 @@ fn a_long_first_look_resumes_and_keeps_to_its_options() {
 }
 
 #[test]
-fn a_channel_begins_with_the_state_of_a_long_first_look() {
+fn a_channel_begins_with_the_state_of_a_slow_first_evaluation() {
     for mode in MODES {
         let server = start_with_long_calls(mode, &[]);
         let (mut client, mut writer) = (server.client(), server.client());
@@ -124,17 +124,17 @@ fn a_channel_begins_with_the_state_of_a_long_first_look() {
         writer.run("SET one 1");
         let (long, short) = ("__watch@0__:LRANGE l 0 -1", "__watch@0__:GET one");
         client.send_command(&["SUBSCRIBE", long, short]).unwrap();
-        let (mut confirmed, mut told) = (0, Vec::new());
-        while confirmed < 2 || told.len() < 2 {
+        let (mut confirmed, mut notified) = (0, Vec::new());
+        while confirmed < 2 || notified.len() < 2 {
             let value = client.read_value().unwrap();
             let parts = value.elements().unwrap();
             match parts[0].text().as_str() {
                 "subscribe" => confirmed += 1,
-                _ => told.push(parts[1].text()),
+                _ => notified.push(parts[1].text()),
             }
         }
-        told.sort();
-        assert_eq!(told, [short, long], "{mode:?}");
+        notified.sort();
+        assert_eq!(notified, [short, long], "{mode:?}");
         writer.run("RPUSH l e");
         let (channel, text) = message(&mut client);
         assert!(channel == long && text.contains("[\"a\",\"b\",\"c\",\"d\",\"e\"]"), "{text}");
@@ -142,30 +142,30 @@ fn a_channel_begins_with_the_state_of_a_long_first_look() {
 }
 
 #[test]
-fn nobody_waits_for_a_long_first_look_but_who_would_change_a_key() {
+fn a_slow_first_evaluation_blocks_only_writers_to_its_keys() {
     let server = start(&["--shards", "1"]);
     let (mut client, mut other, mut writer) = (resp3(&server), server.client(), server.client());
     set_long_strings(&mut client, 100_000);
     client.send(b"LCS.WATCH a b LEN\r\n").unwrap();
-    assert_eq!(other.info_number("blocked_clients"), 1, "its worker serves others");
+    assert_eq!(other.info_number("blocked_clients"), 1, "the worker serves other clients");
     writer.send(b"APPEND a x\r\n").unwrap();
     wait_for_blocked(&server, 2);
-    assert_eq!(shown(&other.run("STRLEN a")), "(integer) 100000", "who reads does not wait");
+    assert_eq!(shown(&other.run("STRLEN a")), "(integer) 100000", "readers do not wait");
     assert!(matches!(client.read_value().unwrap().get("result"), Some(Value::Integer(_))));
     assert_eq!(read(&mut writer), "(integer) 100001");
     assert_eq!(other.info_number("ember_live_watchers"), 1);
-    // One that leaves is answered by nobody, and nothing of it stays.
-    let mut gone = resp3(&server);
-    gone.send(b"LCS.WATCH b a LEN\r\n").unwrap();
+    // The call of a disconnected client gets no reply, and leaves no state.
+    let mut leaving = resp3(&server);
+    leaving.send(b"LCS.WATCH b a LEN\r\n").unwrap();
     wait_for_blocked(&server, 1);
-    drop((gone, client));
+    drop((leaving, client));
     writer.run("SET a free");
-    wait_until("nobody watches", || other.info_number("mem_watches") == 0);
+    wait_until("no watch is left", || other.info_number("mem_watches") == 0);
     wait_for_blocked(&server, 0);
 }
 
 #[test]
-fn rights_that_are_lost_during_a_long_first_look_count() {
+fn rights_lost_during_a_slow_first_evaluation_count() {
     let server = start(&["--shards", "1"]);
     let (mut client, mut admin) = (resp3(&server), server.client());
     set_long_strings(&mut admin, 100_000);
@@ -181,7 +181,7 @@ fn rights_that_are_lost_during_a_long_first_look_count() {
 
 #[test]
 fn a_write_waits_for_one_of_the_queries_of_its_key_at_most() {
-    /// Queries of one key, each of which takes long.
+    /// Queries of one key, each of them slow.
     const QUERIES: usize = 40;
     for mode in MODES {
         let server = start_with_long_calls(mode, &[]);
@@ -192,7 +192,7 @@ fn a_write_waits_for_one_of_the_queries_of_its_key_at_most() {
             let channel = format!("__watch@0__:{}", query(number));
             watcher.send_command(&["SUBSCRIBE", &channel]).unwrap();
         }
-        wait_until("all were run", || other.info_number("ember_live_evaluations") >= QUERIES as u64);
+        wait_until("all queries have run", || other.info_number("ember_live_evaluations") >= QUERIES as u64);
         let mut runs: Vec<u64> = (0..11)
             .map(|_| {
                 let before = other.info_number("ember_live_evaluations");
@@ -201,21 +201,21 @@ fn a_write_waits_for_one_of_the_queries_of_its_key_at_most() {
             })
             .collect();
         runs.sort_unstable();
-        // The running one, and those that ran between the replies: more of them where the machine is busy.
+        // The running one, and those that ran between the replies: more on a busy machine.
         assert!(runs[5] <= 4, "{mode:?}: writes have waited for {runs:?} queries");
         assert!(runs[10] < QUERIES as u64 / 2, "{mode:?}: writes have waited for {runs:?} queries");
-        // States are late, but the last one of each query comes.
+        // States are late, but the last one of each query arrives.
         let version = |text: &str| text.rsplit_once("\"len\":").map(|(_, rest)| rest.to_owned());
         writer.command(&[&b"SET"[..], b"a", &[b'x'; 900]]);
         writer.command(&[&b"SET"[..], b"b", &[b'x'; 900]]);
-        let mut told = std::collections::HashSet::new();
-        while told.len() < QUERIES {
+        let mut notified = std::collections::HashSet::new();
+        while notified.len() < QUERIES {
             let value = watcher.read_value().unwrap();
             let parts = value.elements().unwrap();
             if parts[0].text() == "message"
                 && version(&parts[2].text()).is_some_and(|len| len.starts_with("900"))
             {
-                told.insert(parts[1].text());
+                notified.insert(parts[1].text());
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What several clients see of each other's changes: transactions, waiting, over sockets and in both modes.
+//! What clients see of each other's changes: transactions and blocking, over sockets and in all modes.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod blocking;
@@ -31,7 +31,7 @@ fn start(mode: &[&str]) -> Server {
     Server::start(env!("CARGO_BIN_EXE_ember-server"), mode)
 }
 
-/// The same, whose values stay in memory in every run of the tests.
+/// The same, with values that stay in memory in every run of the tests.
 fn start_with_values(mode: &[&str]) -> Server {
     Server::builder(env!("CARGO_BIN_EXE_ember-server")).arguments(mode).keeps_values().start()
 }

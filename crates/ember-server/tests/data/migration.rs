@@ -1,4 +1,4 @@
-//! MIGRATE: keys are on the other server alone, or here alone, and nobody's write is lost in between.
+//! MIGRATE: a key exists either on the target or on the source, and no write is lost in between.
 
 use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -16,30 +16,30 @@ const CONNECTING: &str = "(error) IOERR error or timeout connecting to the clien
 const READING: &str = "(error) IOERR error or timeout reading to target instance";
 const WRITING: &str = "(error) IOERR error or timeout writing to target instance";
 
-/// Long for a step of a transfer.
+/// A long timeout for a step of a transfer.
 const TIMEOUT_MS: u32 = 60_000;
 
-/// A target for the tests: it answers what the test says, when it says so.
+/// A target for the tests: it sends the answers of the test, when the test says so.
 struct Target {
     port: u16,
-    /// Each request, as it came.
+    /// Each request as received.
     requests: Receiver<Vec<u8>>,
-    /// Answers to be sent; nothing closes the connection.
+    /// Answers to be sent; `None` closes the connection.
     answers: Sender<Option<Vec<u8>>>,
     thread: JoinHandle<()>,
 }
 
 impl Target {
-    /// One that serves one connection.
+    /// Starts a target that serves one connection.
     fn new() -> Target {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let (seen, requests) = channel();
-        let (answers, told) = channel();
+        let (answers, to_send) = channel();
         let thread = thread::spawn(move || {
             let Ok((stream, _)) = listener.accept() else { return };
             drop(listener);
-            serve(stream, &seen, &told);
+            serve(stream, &seen, &to_send);
         });
         Target { port, requests, answers, thread }
     }
@@ -56,7 +56,7 @@ impl Target {
         (lines.nth(2).unwrap().to_owned(), lines.nth(1).unwrap().to_owned())
     }
 
-    /// Takes the requests of a new connection up to that which has the key.
+    /// Reads the requests of a new connection up to the one with the key.
     fn take_key(&self) -> String {
         assert_eq!(self.next().0, "SELECT");
         self.answer(b"+OK\r\n");
@@ -71,25 +71,26 @@ impl Target {
     }
 }
 
-fn serve(stream: TcpStream, seen: &Sender<Vec<u8>>, told: &Receiver<Option<Vec<u8>>>) {
+fn serve(stream: TcpStream, seen: &Sender<Vec<u8>>, to_send: &Receiver<Option<Vec<u8>>>) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let seen = seen.clone();
     let reading = thread::spawn(move || {
         let mut request = Vec::new();
         while read_frame(&mut reader, &mut request).is_ok() {
-            // The test may have seen enough.
+            // The test may have ended already.
             let _ = seen.send(std::mem::take(&mut request));
         }
     });
-    while let Ok(Some(bytes)) = told.recv() {
-        // Whoever asked may have gone.
+    while let Ok(Some(bytes)) = to_send.recv() {
+        // The client may have disconnected.
         let _ = (&stream).write_all(&bytes);
     }
     let _ = stream.shutdown(std::net::Shutdown::Both);
     reading.join().unwrap();
 }
 
-/// A value that takes about as many bytes on the way: what repeats is further away than compression looks.
+/// A value that takes about this number of bytes in transfer: it repeats only at distances beyond the reach of
+/// compression.
 fn incompressible(length: usize) -> Vec<u8> {
     let mut bytes = Random::new(1).bytes(64 * 1024).repeat(length.div_ceil(64 * 1024));
     bytes.truncate(length);
@@ -100,7 +101,7 @@ fn migrate(port: u16, key: &str, rest: &str) -> String {
     format!("MIGRATE 127.0.0.1 {port} {key} 0 {TIMEOUT_MS}{rest}")
 }
 
-/// A call with an empty key.
+/// A call with an empty key argument.
 fn migrate_keys(client: &mut RawClient, port: u16, rest: &str) -> String {
     let mut words = vec!["MIGRATE".to_owned(), "127.0.0.1".to_owned(), port.to_string(), String::new()];
     words.extend(["0".to_owned(), TIMEOUT_MS.to_string()]);
@@ -113,7 +114,7 @@ fn ask(client: &mut RawClient, line: &str) -> String {
 }
 
 #[test]
-fn keys_move_with_their_values_and_their_time() {
+fn keys_move_with_their_values_and_expiries() {
     for mode in MODES {
         let (here, there) = (start(mode), start(mode));
         let port = there.port();
@@ -150,7 +151,7 @@ fn keys_move_with_their_values_and_their_time() {
             assert_eq!(ask(&mut client, "DBSIZE"), "(integer) 0");
         }
         let kept = here.client().info_number("migrate_cached_sockets");
-        assert_eq!(kept, 2, "connections are kept for a while, one to each host");
+        assert_eq!(kept, 2, "connections are cached for a while, one to each host");
     }
 }
 
@@ -165,7 +166,7 @@ fn several_keys_move_with_one_call() {
         assert_eq!(migrate_keys(&mut client, port, "KEYS a none b KEYS"), "OK");
         assert_eq!(ask(&mut client, "KEYS *"), "1) \"c\"");
         assert_eq!(ask(&mut target, "MGET a b KEYS"), "1) \"1\"\n2) \"2\"\n3) \"4\"");
-        // Those that the target refuses stay, and only those.
+        // Exactly the keys that the target refuses stay.
         client.run("MSET a 5 d 6");
         let busy = "(error) ERR Target instance replied with error: BUSYKEY Target key name already exists.";
         assert_eq!(migrate_keys(&mut client, port, "KEYS c a d"), busy);
@@ -180,7 +181,7 @@ fn several_keys_move_with_one_call() {
 }
 
 #[test]
-fn mistakes_are_answered_as_in_redis() {
+fn errors_equal_those_of_redis() {
     let server = start(MODES[0]);
     let mut client = server.client();
     client.run("SET k v");
@@ -210,7 +211,7 @@ fn mistakes_are_answered_as_in_redis() {
 }
 
 #[test]
-fn the_target_decides_who_may_give_it_keys() {
+fn the_target_checks_the_rights_of_the_sender() {
     for mode in MODES {
         let there =
             Server::start(env!("CARGO_BIN_EXE_ember-server"), &[mode, &["--requirepass", "secret"]].concat());
@@ -230,12 +231,12 @@ fn the_target_decides_who_may_give_it_keys() {
         assert_eq!(ask(&mut client, &migrate(port, "a", " AUTH wrong")), wrong);
         assert_eq!(ask(&mut client, &migrate(port, "a", " AUTH2 mover secret")), wrong);
         assert_eq!(ask(&mut client, &migrate(port, "a", " AUTH secret")), "OK");
-        // A connection that is kept is for those who know the password.
+        // A cached connection is used only by clients that know the password.
         let unknown = ask(&mut client, &migrate(port, "b", ""));
         assert_eq!(unknown, format!("{prefix}NOAUTH Authentication required."));
         assert_eq!(ask(&mut client, &migrate(port, "b", " AUTH2 mover hush")), "OK");
         assert_eq!(ask(&mut target, "MGET a b"), "1) \"1\"\n2) \"2\"");
-        // Nor does it outlive the password.
+        // Nor is it used after the password has changed.
         client.run("SET b 4");
         assert_eq!(ask(&mut target, "ACL SETUSER mover resetpass >louder"), "OK");
         assert_eq!(ask(&mut client, &migrate(port, "b", " REPLACE AUTH2 mover hush")), wrong);
@@ -249,7 +250,7 @@ fn the_target_decides_who_may_give_it_keys() {
 }
 
 #[test]
-fn transactions_and_scripts_give_keys_away_too() {
+fn transactions_and_scripts_migrate_keys_too() {
     for mode in MODES {
         let (here, there) = (start(mode), start(mode));
         let (mut client, mut target) = (here.client(), there.client());
@@ -265,7 +266,7 @@ fn transactions_and_scripts_give_keys_away_too() {
         let reply = client.command(&["EVAL", script, "1", "a", &port.to_string()]);
         assert_eq!(shown(&reply), "1) OK\n2) (integer) 0", "{mode:?}");
         assert_eq!(ask(&mut target, "GET a"), "\"x\"");
-        // An error leaves the key here.
+        // An error keeps the key on the source.
         client.run("SET a 2");
         let script = "return redis.pcall('MIGRATE', '127.0.0.1', ARGV[1], KEYS[1], 0, 60000)";
         let reply = client.command(&["EVAL", script, "1", "a", &port.to_string()]);
@@ -283,7 +284,7 @@ fn writers_wait_until_the_target_has_the_key_and_readers_do_not() {
         client.run("RPUSH list a b");
         client.send(format!("{}\r\nPING\r\n", migrate(target.port, "list", "")).as_bytes()).unwrap();
         assert_eq!(target.take_key(), "list");
-        // Its worker serves the others; with one shard that is theirs.
+        // The worker serves other clients; with one shard it is the same worker.
         assert_eq!(ask(&mut other, "LRANGE list 0 -1"), "1) \"a\"\n2) \"b\"");
         assert_eq!(ask(&mut other, "SET other x"), "OK");
         let mut writers: Vec<RawClient> = (0..4).map(|_| server.client()).collect();
@@ -298,17 +299,17 @@ fn writers_wait_until_the_target_has_the_key_and_readers_do_not() {
         assert_eq!(ask(&mut other, "LLEN list"), "(integer) 2");
         target.answer(b"+OK\r\n");
         assert_eq!(read(&mut client), "OK", "{mode:?}");
-        assert_eq!(read(&mut client), "PONG", "the pipeline goes on");
+        assert_eq!(read(&mut client), "PONG", "the pipeline continues");
         let answers: Vec<Value> = writers.iter_mut().map(|writer| writer.read_value().unwrap()).collect();
         assert!(answers.iter().all(|answer| !answer.is_error()), "{answers:?}");
-        assert_eq!(ask(&mut other, "LLEN list"), "(integer) 3", "what was written came after");
+        assert_eq!(ask(&mut other, "LLEN list"), "(integer) 3", "the write was run afterwards");
         wait_for_blocked(&server, 0);
         target.end();
     }
 }
 
 #[test]
-fn a_key_that_changes_unnamed_meanwhile_stays() {
+fn a_key_changed_without_being_named_during_the_transfer_stays() {
     for mode in MODES {
         for change in ["EVAL \"return redis.call('APPEND', 'k', 'x')\" 0", "SWAPDB 0 1", "FLUSHALL"] {
             let server = start(mode);
@@ -334,7 +335,7 @@ fn a_key_that_changes_unnamed_meanwhile_stays() {
 }
 
 #[test]
-fn a_key_that_expires_meanwhile_is_no_matter() {
+fn a_key_that_expires_during_the_transfer_causes_no_error() {
     for mode in MODES {
         let server = start(mode);
         let target = Target::new();
@@ -350,7 +351,7 @@ fn a_key_that_expires_meanwhile_is_no_matter() {
 }
 
 #[test]
-fn a_target_that_fails_leaves_the_key_here() {
+fn a_failing_target_leaves_the_key_on_the_source() {
     for mode in MODES {
         let server = start(mode);
         let mut client = server.client();
@@ -369,7 +370,7 @@ fn a_target_that_fails_leaves_the_key_here() {
         client.send(format!("{}\r\n", migrate(target.port, "k", "")).as_bytes()).unwrap();
         target.take_key();
         target.answers.send(None).unwrap();
-        assert_eq!(read(&mut client), READING, "{mode:?}: it closed the connection");
+        assert_eq!(read(&mut client), READING, "{mode:?}: the target closed the connection");
         target.end();
         let target = Target::new();
         client.send(format!("{}\r\n", migrate(target.port, "k", "")).as_bytes()).unwrap();
@@ -383,7 +384,7 @@ fn a_target_that_fails_leaves_the_key_here() {
 }
 
 #[test]
-fn a_target_that_hangs_is_waited_for_no_longer_than_told() {
+fn waiting_for_a_hanging_target_ends_at_the_timeout() {
     for mode in MODES {
         let server = start(mode);
         let (mut client, mut other) = (server.client(), server.client());
@@ -392,12 +393,12 @@ fn a_target_that_hangs_is_waited_for_no_longer_than_told() {
         let begun = Instant::now();
         client.send(format!("MIGRATE 127.0.0.1 {} k 0 300\r\n", target.port).as_bytes()).unwrap();
         target.take_key();
-        assert_eq!(ask(&mut other, "PING"), "PONG", "nobody else waits");
+        assert_eq!(ask(&mut other, "PING"), "PONG", "no other client waits");
         assert_eq!(read(&mut client), READING, "{mode:?}");
         assert!(begun.elapsed() >= Duration::from_millis(300));
-        assert_eq!(ask(&mut client, "APPEND k x"), "(integer) 2", "the key is free again");
+        assert_eq!(ask(&mut client, "APPEND k x"), "(integer) 2", "the key is released");
         target.end();
-        // One that does not read what it is sent: no answer is ever asked of it for more than buffers hold.
+        // A target that does not read: the transfer times out once the buffers are full.
         client.command(&[&b"SET"[..], b"k", &incompressible(50_000_000)]);
         let deaf = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = deaf.local_addr().unwrap().port();
@@ -411,7 +412,7 @@ fn a_target_that_hangs_is_waited_for_no_longer_than_told() {
         assert_eq!(answer, WRITING, "{mode:?}");
         drop(reading.join().unwrap());
         assert_eq!(ask(&mut client, "STRLEN k"), "(integer) 50000000");
-        // Nobody is locked out when the other side is oneself.
+        // A transfer from a server to itself does not block other clients.
         let oneself = format!("MIGRATE 127.0.0.1 {} k 1 200", server.port());
         assert!(ask(&mut client, &oneself).contains("IOERR"), "{mode:?}");
         client.run("MULTI");
@@ -422,20 +423,20 @@ fn a_target_that_hangs_is_waited_for_no_longer_than_told() {
 }
 
 #[test]
-fn a_client_that_leaves_does_not_stop_the_transfer() {
+fn a_disconnected_client_does_not_stop_the_transfer() {
     for mode in MODES {
         let server = start(mode);
         let target = Target::new();
         let mut control = server.client();
         control.run("MSET k v l v");
-        // One that says it has nothing more to ask gets its answer.
+        // A client that has half-closed its connection receives the reply.
         let mut client = server.client();
         client.send(format!("{}\r\n", migrate(target.port, "k", "")).as_bytes()).unwrap();
         client.finish_sending().unwrap();
         assert_eq!(target.take_key(), "k");
         target.answer(b"+OK\r\n");
         assert_eq!(client.read_to_close().unwrap(), b"+OK\r\n", "{mode:?}");
-        // One that was closed gets none, but what was begun is done.
+        // A closed client receives none, but the transfer is completed.
         let mut client = server.client();
         let id = client.run("CLIENT ID").integer().unwrap();
         client.send(format!("{}\r\n", migrate(target.port, "l", "")).as_bytes()).unwrap();
@@ -444,7 +445,7 @@ fn a_client_that_leaves_does_not_stop_the_transfer() {
         assert_eq!(ask(&mut control, &format!("CLIENT KILL ID {id}")), "(integer) 1");
         assert!(client.is_closed().unwrap());
         target.answer(b"+OK\r\n");
-        wait_until("the key is gone", || ask(&mut control, "EXISTS l") == "(integer) 0");
+        wait_until("the key is removed", || ask(&mut control, "EXISTS l") == "(integer) 0");
         assert_eq!(ask(&mut control, "SET l free"), "OK");
         wait_for_blocked(&server, 0);
         target.end();
@@ -452,7 +453,7 @@ fn a_client_that_leaves_does_not_stop_the_transfer() {
 }
 
 #[test]
-fn a_connection_that_was_kept_and_is_closed_by_now_is_made_again() {
+fn a_cached_connection_that_was_closed_is_reopened() {
     let (here, there) = (start(MODES[0]), start(MODES[0]));
     let mut client = here.client();
     client.run("MSET a 1 b 2");
@@ -464,7 +465,7 @@ fn a_connection_that_was_kept_and_is_closed_by_now_is_made_again() {
 }
 
 #[test]
-fn passwords_are_in_no_log_and_no_monitor_sees_them() {
+fn passwords_appear_in_no_log_and_no_monitor() {
     for mode in MODES {
         let server = start(mode);
         let (mut client, mut monitor) = (server.client(), server.client());
@@ -502,7 +503,7 @@ fn passwords_are_in_no_log_and_no_monitor_sees_them() {
 }
 
 #[test]
-fn others_hear_that_the_key_is_gone() {
+fn other_clients_are_notified_of_the_removed_key() {
     for mode in MODES {
         let (here, there) = (start(mode), start(mode));
         let (mut client, mut listener, mut cache) = (here.client(), here.client(), here.client());
@@ -526,7 +527,7 @@ fn others_hear_that_the_key_is_gone() {
 }
 
 #[test]
-fn more_calls_than_threads_wait_their_turn() {
+fn calls_beyond_the_number_of_threads_are_queued() {
     const CALLS: usize = 40;
     for mode in MODES {
         let (here, there) = (start(mode), start(mode));
@@ -547,7 +548,7 @@ fn more_calls_than_threads_wait_their_turn() {
 }
 
 #[test]
-fn no_write_is_lost_while_a_key_moves_again_and_again() {
+fn no_write_is_lost_while_a_key_moves_repeatedly() {
     const DATABASES: usize = 16;
     for mode in MODES {
         let (here, there) = (start(mode), start(mode));
@@ -569,7 +570,7 @@ fn no_write_is_lost_while_a_key_moves_again_and_again() {
                                     client.run("INCR k");
                                     client.run("EXEC")
                                 }
-                                // With exclusive access, for which calls wait that were about to run.
+                                // With exclusive access, for which starting calls wait.
                                 2 => {
                                     client.run("MULTI");
                                     client.run("DBSIZE");
@@ -596,7 +597,7 @@ fn no_write_is_lost_while_a_key_moves_again_and_again() {
                 .collect();
             let mut mover = here.client();
             for database in 0..DATABASES {
-                wait_until("the key is there again", || ask(&mut mover, "EXISTS k") == "(integer) 1");
+                wait_until("the key exists again", || ask(&mut mover, "EXISTS k") == "(integer) 1");
                 let call = format!("MIGRATE 127.0.0.1 {} k {database} {TIMEOUT_MS}", there.port());
                 assert_eq!(ask(&mut mover, &call), "OK", "{mode:?}");
             }
@@ -616,7 +617,7 @@ fn no_write_is_lost_while_a_key_moves_again_and_again() {
 }
 
 #[test]
-fn restore_asking_is_restore() {
+fn restore_asking_equals_restore() {
     let server = start(MODES[1]);
     let mut client = server.client();
     client.run("SET k v");

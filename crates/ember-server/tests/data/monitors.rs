@@ -1,10 +1,10 @@
-//! MONITOR shows what others run, in order, and no secrets.
+//! MONITOR shows the commands of other clients in order, without secrets.
 
 use ember_testkit::{RawClient, Value};
 
 use crate::{MODES, start};
 
-/// The next line without its time and its client's address.
+/// The next line without its time and client address.
 fn line(monitor: &mut RawClient) -> String {
     let text = monitor.read_value().unwrap().text();
     let (head, call) = text.split_once("] ").unwrap();
@@ -42,7 +42,7 @@ fn a_monitor_sees_a_script_and_then_its_calls() {
             "0 \"PING\"",
         ] {
             let line = line(&mut monitor);
-            // Databases are shown as they are behind a call.
+            // The database shown is the one after the call.
             assert_eq!(
                 line.trim_start_matches(|digit: char| digit.is_ascii_digit()),
                 &wanted[1..],
@@ -53,7 +53,7 @@ fn a_monitor_sees_a_script_and_then_its_calls() {
 }
 
 #[test]
-fn a_monitor_sees_the_commands_of_others_but_no_secrets_and_no_operators_commands() {
+fn a_monitor_sees_commands_of_other_clients_except_secrets_and_admin_commands() {
     for mode in MODES {
         let server = start(mode);
         let mut monitor = server.client();

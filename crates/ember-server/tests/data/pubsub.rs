@@ -1,4 +1,4 @@
-//! Publish and subscribe: who gets what, in which order, and what becomes of those who do not read.
+//! Publish and subscribe: receivers, order, and subscribers that do not read.
 
 use std::thread;
 
@@ -16,10 +16,10 @@ fn strings(value: &Value) -> Vec<String> {
 }
 
 #[test]
-fn what_was_published_before_comes_before_the_end_of_a_subscription() {
+fn earlier_messages_arrive_before_the_end_of_a_subscription() {
     for mode in MODES {
         let server = start(mode);
-        // On different workers, sooner or later.
+        // On different workers, in one of the rounds at least.
         let mut publishers = [server.client(), server.client()];
         let mut subscriber = server.client();
         for round in 0..1000 {
@@ -86,7 +86,7 @@ fn messages_reach_channels_patterns_and_shard_channels_in_both_protocols() {
             let list = publisher.run("CLIENT LIST").text();
             assert!(list.contains("flags=P ") && list.contains(" sub=1 psub=2 ssub=1 "), "{list}");
             drop(client);
-            // Who is gone listens to nothing.
+            // A disconnected client is not subscribed.
             while publisher.run("PUBLISH a x").integer() != Some(0) {}
             assert_eq!(publisher.run("PUBSUB CHANNELS").elements(), Some(&[][..]));
         }
@@ -114,7 +114,7 @@ fn a_subscriber_in_resp2_may_call_nothing_else_and_one_in_resp3_may() {
 }
 
 #[test]
-fn what_one_client_publishes_arrives_in_order_everywhere() {
+fn messages_of_one_client_arrive_in_order_everywhere() {
     const MESSAGES: usize = 2000;
     for mode in MODES {
         let server = start(mode);
@@ -151,7 +151,7 @@ fn what_one_client_publishes_arrives_in_order_everywhere() {
 }
 
 #[test]
-fn a_subscriber_that_does_not_read_is_closed_by_its_limit_and_stalls_nobody() {
+fn a_subscriber_that_does_not_read_is_closed_at_its_limit_without_stalls() {
     for mode in MODES {
         let server = start(mode);
         let mut control = server.client();
@@ -164,7 +164,7 @@ fn a_subscriber_that_does_not_read_is_closed_by_its_limit_and_stalls_nobody() {
         let mut good = server.client();
         good.run("SUBSCRIBE other");
         let payload = "x".repeat(64 * 1024);
-        // The kernel's buffers take some megabytes first.
+        // The kernel's buffers hold a few megabytes first.
         let mut rounds = 0;
         while control.run(&format!("PUBLISH news {payload}")).integer() == Some(1) {
             rounds += 1;
@@ -177,7 +177,7 @@ fn a_subscriber_that_does_not_read_is_closed_by_its_limit_and_stalls_nobody() {
 }
 
 #[test]
-fn events_of_keys_are_published_as_the_configuration_asks() {
+fn keyspace_events_are_published_as_configured() {
     for mode in MODES {
         let server = start(mode);
         let [mut client, mut listener] = clients(&server);

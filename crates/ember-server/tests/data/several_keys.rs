@@ -1,4 +1,4 @@
-//! Commands on keys of several shards: all keys at one moment, or none.
+//! Commands on keys of several shards: they change all keys atomically, or none.
 
 use std::thread;
 
@@ -26,7 +26,7 @@ fn msetex_sets_keys_of_several_shards_or_none() {
 }
 
 #[test]
-fn what_a_polygon_covers_is_stored_under_another_key() {
+fn the_result_of_a_polygon_search_is_stored_under_another_key() {
     for mode in MODES {
         let server = start(mode);
         for mut client in clients(&server) {
@@ -42,7 +42,7 @@ fn what_a_polygon_covers_is_stored_under_another_key() {
 }
 
 #[test]
-fn nobody_sees_half_of_an_msetex() {
+fn no_client_sees_part_of_an_msetex() {
     const ROUNDS: usize = 500;
     for mode in MODES {
         let server = start(mode);

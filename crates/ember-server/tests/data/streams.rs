@@ -1,4 +1,5 @@
-//! Readers of streams that wait: what wakes them, who of a group gets an entry, and what ends their waiting.
+//! Blocking readers of streams: what wakes them, which consumer of a group receives an entry, and how their waiting
+//! ends.
 
 use std::time::Instant;
 
@@ -8,14 +9,14 @@ use crate::{MODES, start};
 const ENTRY: &str = "1) 1) \"s\"\n   2) 1) 1) \"5-1\"\n         2) 1) \"f\"\n            2) \"v\"";
 
 #[test]
-fn a_reader_waits_for_what_comes_after_its_call() {
+fn a_reader_waits_for_entries_added_after_its_call() {
     for mode in MODES {
         let server = start(mode);
         let (mut reader, mut writer) = (server.client(), server.client());
         writer.run("XADD s 1-1 old 1");
         reader.send(b"XREAD BLOCK 0 STREAMS s other $ $\r\n").unwrap();
         wait_for_blocked(&server, 1);
-        // What changes the stream without adding to it, and other types, leave the reader waiting.
+        // Changes without new entries, and keys of other types, leave the reader waiting.
         for line in
             ["XDEL s 1-1", "XGROUP CREATE s g 0", "DEL s", "SET other x", "DEL other", "RPUSH other x"]
         {
@@ -29,7 +30,7 @@ fn a_reader_waits_for_what_comes_after_its_call() {
 }
 
 #[test]
-fn all_readers_get_an_entry_and_of_a_group_one_consumer_does() {
+fn every_reader_and_one_consumer_of_each_group_gets_an_entry() {
     for mode in MODES {
         let server = start(mode);
         let mut writer = server.client();
@@ -58,15 +59,15 @@ fn all_readers_get_an_entry_and_of_a_group_one_consumer_does() {
 }
 
 #[test]
-fn a_consumer_hears_that_its_group_or_stream_is_gone() {
-    let gone = "(error) NOGROUP No such key 's' or consumer group 'g' in XREADGROUP with GROUP option";
+fn a_consumer_is_notified_when_its_group_or_stream_is_removed() {
+    let no_group = "(error) NOGROUP No such key 's' or consumer group 'g' in XREADGROUP with GROUP option";
     let wrong = "(error) WRONGTYPE Operation against a key holding the wrong kind of value";
     let cases = [
-        ("XGROUP DESTROY s g", gone),
-        ("DEL s", gone),
-        ("UNLINK s", gone),
-        ("RENAME s t", gone),
-        ("FLUSHALL", gone),
+        ("XGROUP DESTROY s g", no_group),
+        ("DEL s", no_group),
+        ("UNLINK s", no_group),
+        ("RENAME s t", no_group),
+        ("FLUSHALL", no_group),
         ("SET s x", wrong),
     ];
     for mode in MODES {
@@ -85,7 +86,7 @@ fn a_consumer_hears_that_its_group_or_stream_is_gone() {
 }
 
 #[test]
-fn reading_times_out_with_null() {
+fn a_blocking_read_times_out_with_null() {
     let server = start(MODES[0]);
     let mut client = server.client();
     client.run("XGROUP CREATE s g $ MKSTREAM");
@@ -97,7 +98,7 @@ fn reading_times_out_with_null() {
 }
 
 #[test]
-fn a_plus_waits_behind_what_there_was() {
+fn xread_with_plus_waits_for_entries_after_deleted_ones() {
     let server = start(MODES[0]);
     let (mut client, mut other) = (server.client(), server.client());
     client.run("XADD s 1-1 f v");
@@ -111,7 +112,7 @@ fn a_plus_waits_behind_what_there_was() {
 }
 
 #[test]
-fn what_groups_do_does_not_break_a_watch() {
+fn operations_of_groups_do_not_break_a_watch() {
     let server = start(MODES[0]);
     let (mut client, mut other) = (server.client(), server.client());
     other.run("XADD s 1-1 f v");

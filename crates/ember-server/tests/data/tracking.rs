@@ -1,4 +1,5 @@
-//! Client-side caching: a client is told of what it has read, of prefixes, of everything at a flush, and of nothing else.
+//! Client-side caching: a client is notified of keys it has read, of prefixes, of all keys at a flush, and of nothing
+//! else.
 
 use std::time::{Duration, Instant};
 
@@ -12,17 +13,17 @@ fn resp3(server: &Server) -> RawClient {
     client
 }
 
-/// The keys of the invalidation that comes next; `None` for all keys.
-fn told(client: &mut RawClient) -> Option<Vec<String>> {
+/// The keys of the next invalidation; `None` for all keys.
+fn invalidated(client: &mut RawClient) -> Option<Vec<String>> {
     let value = client.read_value().unwrap();
     let Value::Push(parts) = &value else { panic!("no push: {value:?}") };
     assert_eq!(parts[0].text(), "invalidate");
     parts[1].elements().map(|keys| keys.iter().map(Value::text).collect())
 }
 
-/// Whether nothing has been told to the client: its next answer is that to PING.
-fn is_told_nothing(client: &mut RawClient) -> bool {
-    // Twice, so that letters on their way between workers have arrived.
+/// Whether the client has received no invalidation: the next message is the reply to PING.
+fn receives_nothing(client: &mut RawClient) -> bool {
+    // Twice, so that messages between workers have arrived.
     (0..2).all(|_| client.run("PING").text() == "PONG")
 }
 
@@ -39,8 +40,8 @@ fn a_broadcast_begins_with_the_next_command_of_the_same_pipeline() {
 }
 
 #[test]
-fn a_client_is_told_once_of_a_key_that_it_has_read() {
-    // How another client changes the key `a`, which holds a string.
+fn a_client_is_notified_once_of_a_key_it_has_read() {
+    // Changes of the key `a`, a string, by another client.
     let changes = [
         "SET a 2",
         "DEL a",
@@ -61,42 +62,42 @@ fn a_client_is_told_once_of_a_key_that_it_has_read() {
             assert_eq!(client.run("CLIENT TRACKING ON"), Value::ok());
             assert_eq!(client.run("MGET a c").elements().unwrap().len(), 2);
             assert!(!other.run(change).is_error());
-            assert_eq!(told(&mut client), Some(vec!["a".to_owned()]), "{mode:?}: {change}");
+            assert_eq!(invalidated(&mut client), Some(vec!["a".to_owned()]), "{mode:?}: {change}");
             other.run("SET a 3");
             if change == "PEXPIRE a 1" {
                 continue;
             }
-            assert!(is_told_nothing(&mut client), "it has not read the key again");
+            assert!(receives_nothing(&mut client), "the client has not read the key again");
             other.run("SET c 3");
-            assert_eq!(told(&mut client), Some(vec!["c".to_owned()]), "keys that are missing count too");
+            assert_eq!(invalidated(&mut client), Some(vec!["c".to_owned()]), "missing keys count too");
         }
     }
 }
 
 #[test]
-fn expiry_eviction_and_flushes_are_told() {
+fn expiry_eviction_and_flushes_send_invalidations() {
     for mode in MODES {
         let server = start(mode);
         let (mut client, mut other) = (resp3(&server), server.client());
         client.run("CLIENT TRACKING ON");
         other.run("SET a 1 PX 30");
         assert_eq!(client.run("GET a").text(), "1");
-        assert_eq!(told(&mut client), Some(vec!["a".to_owned()]), "{mode:?}");
+        assert_eq!(invalidated(&mut client), Some(vec!["a".to_owned()]), "{mode:?}");
         client.run("GET a");
         other.run("FLUSHDB");
-        assert_eq!(told(&mut client), None);
+        assert_eq!(invalidated(&mut client), None);
         other.run("SET a 1");
         client.run("GET a");
         other.run("CONFIG SET maxmemory-policy allkeys-random maxmemory 1");
         while other.run("EXISTS a").integer() == Some(1) {
             other.run("SET b 1");
         }
-        assert_eq!(told(&mut client), Some(vec!["a".to_owned()]));
+        assert_eq!(invalidated(&mut client), Some(vec!["a".to_owned()]));
     }
 }
 
 #[test]
-fn what_goes_before_a_command_is_told_before_its_reply() {
+fn keys_removed_before_a_command_are_invalidated_before_its_reply() {
     for mode in MODES {
         let server = start_with_values(mode);
         let (mut client, mut other) = (resp3(&server), server.client());
@@ -110,7 +111,7 @@ fn what_goes_before_a_command_is_told_before_its_reply() {
             assert_eq!(client.run(&limit), Value::ok());
             assert_eq!(client.run("SETBIT large 1600000 0").integer(), Some(0));
             client.send(b"EXISTS another\r\n").unwrap();
-            assert_eq!(told(&mut client), Some(vec!["volatile".to_owned()]), "{mode:?}");
+            assert_eq!(invalidated(&mut client), Some(vec!["volatile".to_owned()]), "{mode:?}");
             assert_eq!(client.read_value().unwrap().integer(), Some(0));
             assert_eq!(other.run("EXISTS volatile").integer(), Some(0));
         }
@@ -118,7 +119,7 @@ fn what_goes_before_a_command_is_told_before_its_reply() {
 }
 
 #[test]
-fn options_choose_what_is_tracked() {
+fn options_select_the_tracked_keys() {
     let server = start(MODES[0]);
     let mut other = server.client();
     other.run("MSET a 1 b 1");
@@ -130,8 +131,8 @@ fn options_choose_what_is_tracked() {
     client.run("GET b");
     client.run("GET a");
     other.run("MSET a 2 b 2");
-    assert_eq!(told(&mut client), Some(vec!["b".to_owned()]));
-    assert!(is_told_nothing(&mut client));
+    assert_eq!(invalidated(&mut client), Some(vec!["b".to_owned()]));
+    assert!(receives_nothing(&mut client));
 
     let mut client = resp3(&server);
     client.run("CLIENT TRACKING ON OPTOUT NOLOOP");
@@ -139,24 +140,24 @@ fn options_choose_what_is_tracked() {
     client.run("GET a");
     client.run("GET b");
     assert_eq!(client.run("SET b 3"), Value::ok());
-    assert!(is_told_nothing(&mut client), "its own change is no news");
+    assert!(receives_nothing(&mut client), "own changes are not reported");
     client.run("GET b");
     other.run("MSET a 3 b 4");
-    assert_eq!(told(&mut client), Some(vec!["b".to_owned()]));
+    assert_eq!(invalidated(&mut client), Some(vec!["b".to_owned()]));
 
     let mut client = resp3(&server);
     client.run("CLIENT TRACKING ON");
     client.run("GET a");
-    assert_eq!(client.run("SET a 5"), Value::ok(), "the reply comes before the news");
-    assert_eq!(told(&mut client), Some(vec!["a".to_owned()]));
+    assert_eq!(client.run("SET a 5"), Value::ok(), "the reply precedes the invalidation");
+    assert_eq!(invalidated(&mut client), Some(vec!["a".to_owned()]));
     client.run("GET a");
     client.run("CLIENT TRACKING OFF");
     other.run("SET a 6");
-    assert!(is_told_nothing(&mut client));
+    assert!(receives_nothing(&mut client));
 }
 
 #[test]
-fn a_transaction_is_tracked_and_told_as_a_whole() {
+fn a_transaction_is_tracked_and_invalidated_as_a_whole() {
     let server = start(MODES[0]);
     let (mut client, mut other) = (resp3(&server), server.client());
     client.run("CLIENT TRACKING ON OPTIN");
@@ -167,12 +168,12 @@ fn a_transaction_is_tracked_and_told_as_a_whole() {
     for line in ["MULTI", "SET a 1", "SET b 1", "EXEC"] {
         other.run(line);
     }
-    assert_eq!(told(&mut client), Some(vec!["a".to_owned()]));
-    assert_eq!(told(&mut client), Some(vec!["b".to_owned()]));
+    assert_eq!(invalidated(&mut client), Some(vec!["a".to_owned()]));
+    assert_eq!(invalidated(&mut client), Some(vec!["b".to_owned()]));
 }
 
 #[test]
-fn a_great_many_prefixes_cost_others_no_time() {
+fn many_prefixes_do_not_delay_other_clients() {
     let server = start(MODES[0]);
     let mut client = resp3(&server);
     let prefixes = (0..60_000).flat_map(|number| ["PREFIX".to_owned(), format!("{number:06}:")]);
@@ -184,16 +185,16 @@ fn a_great_many_prefixes_cost_others_no_time() {
     let sets: Vec<[String; 3]> =
         (0..20_000).map(|number| ["SET".to_owned(), format!("{number}"), "1".to_owned()]).collect();
     other.pipeline(&sets).unwrap();
-    // Each compared with each other would be ten seconds and more.
+    // Comparing each with each other would take ten seconds and more.
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     other.run("SET 059999:key 1");
-    assert_eq!(told(&mut client), Some(vec!["059999:key".to_owned()]));
+    assert_eq!(invalidated(&mut client), Some(vec!["059999:key".to_owned()]));
     other.run("SET 05999:key 1");
-    assert!(is_told_nothing(&mut client), "one digit less");
+    assert!(receives_nothing(&mut client), "one digit less");
 }
 
 #[test]
-fn broadcasts_tell_of_prefixes_without_reads() {
+fn broadcasts_cover_prefixes_without_reads() {
     for mode in MODES {
         let server = start(mode);
         let (mut client, mut other) = (resp3(&server), server.client());
@@ -206,14 +207,14 @@ fn broadcasts_tell_of_prefixes_without_reads() {
         other.run("SET user:1 x");
         other.run("SET other x");
         other.run("SET item:1 x");
-        assert_eq!(told(&mut client), Some(vec!["user:1".to_owned()]), "{mode:?}");
-        assert_eq!(told(&mut client), Some(vec!["item:1".to_owned()]));
-        assert!(is_told_nothing(&mut client));
+        assert_eq!(invalidated(&mut client), Some(vec!["user:1".to_owned()]), "{mode:?}");
+        assert_eq!(invalidated(&mut client), Some(vec!["item:1".to_owned()]));
+        assert!(receives_nothing(&mut client));
     }
 }
 
 #[test]
-fn a_client_of_resp2_lets_another_be_told() {
+fn a_resp2_client_redirects_invalidations() {
     let server = start(MODES[0]);
     let (mut client, mut listener, mut other) = (server.client(), server.client(), server.client());
     let id = listener.run("CLIENT ID").integer().unwrap();
@@ -247,11 +248,11 @@ fn the_table_is_bounded() {
         }
     }
     let total = other.info_number("tracking_total_keys");
-    assert!((1..=1024).contains(&total) && dropped > 0, "{total} keys, {dropped} told");
-    // A limit below the number of shards is held to by and by.
+    assert!((1..=1024).contains(&total) && dropped > 0, "{total} keys, {dropped} invalidated");
+    // A limit below the number of shards is reached gradually.
     other.run("CONFIG SET tracking-table-max-keys 3");
     wait_until("the table is smaller", || other.info_number("tracking_total_keys") <= 3);
-    (4..=total).for_each(|_| assert!(told(&mut client).is_some()));
+    (4..=total).for_each(|_| assert!(invalidated(&mut client).is_some()));
     assert_eq!(other.info_number("tracking_total_keys"), 3);
 }
 
@@ -260,7 +261,7 @@ fn a_broadcast_has_a_message_for_each_prefix_with_all_of_its_keys() {
     for mode in MODES {
         let server = start(mode);
         let (mut client, mut other) = (resp3(&server), server.client());
-        // What was read before does not count any more.
+        // Earlier reads do not count any more.
         assert_eq!(client.run("CLIENT TRACKING ON"), Value::ok());
         client.run("GET a:1");
         assert_eq!(client.run("CLIENT TRACKING OFF"), Value::ok());
@@ -269,16 +270,16 @@ fn a_broadcast_has_a_message_for_each_prefix_with_all_of_its_keys() {
         {
             other.run(call);
         }
-        assert_eq!(told(&mut client), Some(vec!["a:1".to_owned(), "a:2".to_owned()]), "{mode:?}");
-        assert_eq!(told(&mut client), Some(vec!["b:1".to_owned(), "b:2".to_owned()]), "{mode:?}");
-        assert!(is_told_nothing(&mut client));
+        assert_eq!(invalidated(&mut client), Some(vec!["a:1".to_owned(), "a:2".to_owned()]), "{mode:?}");
+        assert_eq!(invalidated(&mut client), Some(vec!["b:1".to_owned(), "b:2".to_owned()]), "{mode:?}");
+        assert!(receives_nothing(&mut client));
         let error = client.run("CLIENT TRACKING ON BCAST PREFIX x:1 PREFIX x:").text();
         assert!(error.starts_with("ERR Prefix 'x:1' overlaps with another provided prefix 'x:'."), "{error}");
     }
 }
 
 #[test]
-fn who_is_not_told_of_own_changes_is_told_of_expiry() {
+fn clients_with_noloop_are_notified_of_expiry() {
     for mode in MODES {
         for options in ["BCAST NOLOOP", "NOLOOP"] {
             let server = start(mode);
@@ -287,15 +288,15 @@ fn who_is_not_told_of_own_changes_is_told_of_expiry() {
             client.run("SET short x PX 300");
             assert!(!client.run("GET short").is_error());
             assert_eq!(client.run("SET other x"), Value::ok());
-            // Whether the client finds it or the server does.
-            assert_eq!(told(&mut client), Some(vec!["short".to_owned()]), "{mode:?} {options}");
-            assert!(is_told_nothing(&mut client));
+            // Whether the client's access or active expiry finds it.
+            assert_eq!(invalidated(&mut client), Some(vec!["short".to_owned()]), "{mode:?} {options}");
+            assert!(receives_nothing(&mut client));
         }
     }
 }
 
 #[test]
-fn a_lower_limit_on_tracked_keys_holds_at_once_and_inside_of_a_transaction() {
+fn a_lower_limit_on_tracked_keys_applies_at_once_even_in_a_transaction() {
     for mode in MODES {
         let server = start(mode);
         let (mut client, mut admin) = (resp3(&server), server.client());
@@ -304,12 +305,12 @@ fn a_lower_limit_on_tracked_keys_holds_at_once_and_inside_of_a_transaction() {
         assert_eq!(client.run("MULTI"), Value::ok());
         assert_eq!(admin.run("CONFIG SET tracking-table-max-keys 1"), Value::ok());
         client.send(b"PING\r\nEXEC\r\n").unwrap();
-        let keys = told(&mut client).unwrap();
+        let keys = invalidated(&mut client).unwrap();
         assert!(keys.len() == 1 && keys[0].ends_with("{tag}"), "{mode:?}: {keys:?}");
         assert_eq!(client.read_value().unwrap().text(), "QUEUED");
         assert_eq!(client.read_value().unwrap().elements().unwrap()[0].text(), "PONG");
 
-        // The client that sets the limit is told too, whatever NOLOOP says, and after its transaction.
+        // The client that sets the limit is notified too, in spite of NOLOOP, and after its transaction.
         admin.run("CONFIG SET tracking-table-max-keys 2");
         client.run("MGET 1{tag} 2{tag}");
         client.send(b"MULTI\r\nCONFIG SET tracking-table-max-keys 1\r\nPING\r\nEXEC\r\n").unwrap();

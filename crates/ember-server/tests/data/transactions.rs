@@ -1,4 +1,4 @@
-//! MULTI, EXEC, DISCARD, WATCH: atomic, isolated, refused as Redis refuses.
+//! MULTI, EXEC, DISCARD, WATCH: atomic, isolated, with the errors of Redis.
 
 use std::thread;
 
@@ -27,7 +27,7 @@ fn queued_calls_run_at_exec_and_answer_in_order() {
 }
 
 #[test]
-fn an_error_while_queueing_makes_exec_refuse_and_one_at_exec_does_not() {
+fn an_error_while_queueing_aborts_exec_and_one_at_run_time_does_not() {
     let server = start(MODES[0]);
     let mut client = server.client();
     for wrong in ["NOSUCH", "GET", "SET a"] {
@@ -70,8 +70,8 @@ fn commands_about_the_transaction_itself_are_not_queued() {
 }
 
 #[test]
-fn a_change_of_a_watched_key_makes_exec_answer_null() {
-    // What another client does in between, and whether it is a change of the key `a`, which has an expiry far away.
+fn a_change_of_a_watched_key_makes_exec_return_null() {
+    // Changes by another client in between, and whether they change the key `a`, which expires much later.
     let cases = [
         ("SET a 2", true),
         ("SET b 2", false),
@@ -105,7 +105,7 @@ fn a_change_of_a_watched_key_makes_exec_answer_null() {
                 assert!(!other.run(line).is_error(), "{line}");
                 let reply = client.run("EXEC");
                 assert_eq!(reply.elements().is_none(), breaks, "{mode:?}: {line}: {reply:?}");
-                // What was watched is forgotten.
+                // The watches are cleared.
                 run_all(&mut client, &["MULTI", "PING"]);
                 other.run("SET a 9");
                 assert!(client.run("EXEC").elements().is_some());
@@ -115,14 +115,14 @@ fn a_change_of_a_watched_key_makes_exec_answer_null() {
 }
 
 #[test]
-fn a_watched_key_that_expires_or_is_evicted_makes_exec_answer_null() {
+fn expiry_or_eviction_of_a_watched_key_makes_exec_return_null() {
     for mode in MODES {
         let server = start(mode);
         let (mut client, mut other) = (server.client(), server.client());
         run_all(&mut client, &["SET a 1 PX 20", "WATCH a", "MULTI", "PING"]);
         while other.run("EXISTS a").integer() == Some(1) {}
         assert_eq!(client.run("EXEC").elements(), None, "{mode:?}");
-        // A key that is not there any more when it is first watched does not expire again.
+        // A key that is already removed when it is first watched does not expire again.
         run_all(&mut client, &["WATCH a", "MULTI", "PING"]);
         assert!(client.run("EXEC").elements().is_some());
 
@@ -136,7 +136,7 @@ fn a_watched_key_that_expires_or_is_evicted_makes_exec_answer_null() {
 }
 
 #[test]
-fn unwatch_discard_and_reset_forget_what_was_watched() {
+fn unwatch_discard_and_reset_clear_watches() {
     for forget in [&["UNWATCH"][..], &["MULTI", "DISCARD"], &["RESET"], &["WATCH a", "UNWATCH"]] {
         let server = start(MODES[0]);
         let (mut client, mut other) = (server.client(), server.client());
@@ -149,12 +149,13 @@ fn unwatch_discard_and_reset_forget_what_was_watched() {
 }
 
 #[test]
-fn nobody_sees_half_of_a_transaction() {
+fn no_client_sees_part_of_a_transaction() {
     const ROUNDS: usize = 300;
     for mode in MODES {
         let server = start(mode);
         let address = server.address();
-        // Contained transactions and such that run alone, beside readers; the keys' sum is always the same.
+        // Confined transactions and transactions with exclusive access, with readers at the same time; the sum of the
+        // keys is constant.
         let writers: Vec<_> = ["MGET a b c d", "DBSIZE"]
             .into_iter()
             .map(|extra| {
@@ -217,7 +218,7 @@ fn optimistic_increments_with_watch_are_never_lost() {
 }
 
 #[test]
-fn a_pipelined_transaction_in_the_middle_of_other_commands_keeps_the_order() {
+fn a_pipelined_transaction_among_other_commands_keeps_the_order() {
     for mode in MODES {
         let server = start(mode);
         let mut client = server.client();
@@ -236,14 +237,14 @@ fn a_pipelined_transaction_in_the_middle_of_other_commands_keeps_the_order() {
 }
 
 #[test]
-fn a_call_that_is_queued_holds_no_lock_while_keys_are_sought_to_evict() {
+fn a_queued_call_holds_no_lock_while_keys_are_evicted() {
     for mode in MODES {
         let server = start(mode);
         let mut client = server.client();
-        // Keys that may not go: they are looked for again and again.
+        // Keys that may not be evicted: the search for keys to evict repeats in vain.
         (0..200).for_each(|number| _ = client.run(&format!("SET k{number} v")));
         assert_eq!(client.run("CONFIG SET maxmemory-policy volatile-random maxmemory 1"), Value::ok());
-        // Calls on elements of one key are looked at together, under its lock, before the first is queued.
+        // Calls on elements of one key are prepared together, under its lock, before the first is queued.
         let calls: Vec<String> = (0..16).map(|number| format!("HSET h f{number} v")).collect();
         let batch = ["MULTI", &calls.join("\r\n"), "DISCARD", ""].join("\r\n");
         for _ in 0..50 {

@@ -1,4 +1,4 @@
-//! Vectors that are linked beside commands: they are found from their answer on, whatever goes on meanwhile.
+//! Vectors that are linked while commands run: they are found as soon as they are acknowledged, under any load.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -8,7 +8,7 @@ use ember_testkit::{Directory, OnDrop, Random, RawClient, Server, Value, wait_un
 use crate::blocking::shown;
 use crate::{MODES, start};
 
-/// So many that sets of a few thousand are not looked at as a whole.
+/// So high that sets of a few thousand are not searched exactly.
 const DIM: usize = 96;
 
 fn blob(random: &mut Random) -> Vec<u8> {
@@ -20,14 +20,14 @@ fn vadd(client: &mut RawClient, name: &str, blob: &[u8]) -> Value {
     client.command(&words)
 }
 
-/// How many vectors of a set are not linked yet: the last that VECTOR.INFO says. None of one that is missing.
+/// The number of unlinked vectors of a set: the last field of VECTOR.INFO; 0 if the set does not exist.
 fn pending(client: &mut RawClient) -> usize {
     let info = shown(&client.run("VECTOR.INFO v"));
     info.rsplit([':', ' ', ')', '\n']).find_map(|word| word.trim().parse().ok()).unwrap_or(0)
 }
 
 #[test]
-fn an_element_is_found_from_its_answer_on() {
+fn an_element_is_found_as_soon_as_vadd_has_replied() {
     for mode in MODES {
         let server = start(mode);
         let (mut one, mut other) = (server.client(), server.client());
@@ -35,7 +35,7 @@ fn an_element_is_found_from_its_answer_on() {
         for id in 0..3500 {
             let (name, blob) = (format!("e{id}"), blob(&mut random));
             assert_eq!(vadd(&mut one, &name, &blob), Value::Integer(1), "{mode:?}");
-            // Behind the first thousands a search goes through the graph.
+            // After the first thousands, a search uses the graph.
             if id % 100 == 0 || id > 3300 {
                 let found = other.command(&[&b"VSIM"[..], b"v", b"FP32", &blob, b"COUNT", b"1"]);
                 assert_eq!(shown(&found).split('"').nth(1), Some(&*name), "{mode:?}: {found:?}");
@@ -51,13 +51,13 @@ fn an_element_is_found_from_its_answer_on() {
 }
 
 #[test]
-fn more_than_can_be_linked_at_once_waits_and_is_answered() {
+fn additions_beyond_the_linking_backlog_wait_and_are_answered() {
     for mode in MODES {
         let server = start(mode);
         let (mut client, mut reader) = (server.client(), server.client());
         let stops = AtomicBool::new(false);
         thread::scope(|scope| {
-            // Whatever fails, the reader is told to stop.
+            // The reader is stopped whatever fails.
             let _stop = OnDrop(|| stops.store(true, Ordering::Relaxed));
             scope.spawn(|| {
                 while !stops.load(Ordering::Relaxed) {
@@ -82,7 +82,7 @@ fn more_than_can_be_linked_at_once_waits_and_is_answered() {
             }
         });
         assert_eq!(client.run("VCARD v"), Value::Integer(4001));
-        // What goes away while it is linked takes its links with it.
+        // A set that is removed while it is linked loses its links, too.
         assert_eq!(client.run("RENAME v w"), Value::Simple(b"OK".to_vec()));
         assert_eq!(client.run("VCARD w"), Value::Integer(4001));
         assert_eq!(client.run("DEL w"), Value::Integer(1));
@@ -104,7 +104,7 @@ fn score(a: &[f32], b: &[f32]) -> f64 {
     (1.0 + product(a, b) / (product(a, a) * product(b, b)).sqrt()) / 2.0
 }
 
-/// What a search finds: elements and scores, each of which is that of a vector that the element can have.
+/// The result of a search: elements and scores, each of which is that of a vector that the element can have.
 fn found(client: &mut RawClient, query: &[f32], count: &str) -> Vec<(u64, f64)> {
     let blob = blob_of(query);
     let words = [&b"VSIM"[..], b"v", b"FP32", &blob, b"COUNT", count.as_bytes(), b"WITHSCORES"];
@@ -114,15 +114,15 @@ fn found(client: &mut RawClient, query: &[f32], count: &str) -> Vec<(u64, f64)> 
     let pairs = reply.as_chunks::<2>().0.iter();
     let hits: Vec<(u64, f64)> =
         pairs.map(|[name, score]| (name.parse().unwrap(), score.parse().unwrap())).collect();
-    for &(id, told) in &hits {
-        let is_score = |is_second| (score(query, &vector_of(id, is_second)) - told).abs() < 1e-4;
-        assert!(is_score(false) || is_score(true), "{id} is not as far as {told}");
+    for &(id, score_found) in &hits {
+        let is_score = |is_second| (score(query, &vector_of(id, is_second)) - score_found).abs() < 1e-4;
+        assert!(is_score(false) || is_score(true), "{id} is not at the distance {score_found}");
     }
     hits
 }
 
 #[test]
-fn what_is_found_beside_changes_is_as_far_as_is_told() {
+fn results_during_changes_have_correct_distances() {
     let seconds = std::env::var("STRESS_SECONDS").map_or(2, |seconds| seconds.parse().unwrap());
     for mode in MODES {
         let server = start(mode);
@@ -135,7 +135,7 @@ fn what_is_found_beside_changes_is_as_far_as_is_told() {
                 threads.push(scope.spawn(move || {
                     let (mut client, mut random) = (server.client(), Random::new(writer + 1));
                     let mut changes = 0;
-                    // Nobody else changes these elements. More are added than removed until there are thousands.
+                    // Only this thread changes these elements. More are added than removed until there are thousands.
                     while !stops.load(Ordering::Relaxed) {
                         let id = writer * 10_000 + random.below(3000) as u64;
                         let (is_second, name) = (random.below(2) == 1, id.to_string());
@@ -153,9 +153,9 @@ fn what_is_found_beside_changes_is_as_far_as_is_told() {
                         let hits = found(&mut client, &vector, "10");
                         let hit = hits.iter().find(|(other, _)| *other == id);
                         match hit {
-                            Some(_) if is_removed => panic!("{mode:?}: {id} is gone: {hits:?}"),
+                            Some(_) if is_removed => panic!("{mode:?}: {id} is removed: {hits:?}"),
                             Some((_, score)) => assert!(*score > 0.999, "{mode:?}: {id} was replaced"),
-                            // It has to be found while it waits, and nearly always later.
+                            // It has to be found while it waits to be linked, and nearly always later.
                             None => changes += u64::from(!is_removed) << 32,
                         }
                         changes += 1;
@@ -191,7 +191,7 @@ fn what_is_found_beside_changes_is_as_far_as_is_told() {
 }
 
 #[test]
-fn what_is_not_linked_yet_is_saved() {
+fn unlinked_elements_are_saved() {
     for mode in MODES {
         let arguments = [mode, &["--enable-debug-command", "yes"]].concat();
         let server = Server::start(env!("CARGO_BIN_EXE_ember-server"), &arguments);
@@ -202,7 +202,7 @@ fn what_is_not_linked_yet_is_saved() {
             vadd(&mut client, &format!("e{id}"), &blob(&mut random));
         }
         client.run("COPY v copy");
-        let Value::Array(replies) = client.run("EXEC") else { panic!("all are answered") };
+        let Value::Array(replies) = client.run("EXEC") else { panic!("all calls are answered") };
         assert_eq!(replies.len(), 301);
         assert_eq!(client.run("DEBUG RELOAD"), Value::Simple(b"OK".to_vec()));
         for key in ["v", "copy"] {
@@ -214,16 +214,16 @@ fn what_is_not_linked_yet_is_saved() {
     }
 }
 
-/// A number that VECTOR.INFO says of an index.
-fn told(client: &mut RawClient, name: &str) -> i64 {
-    let Value::Array(info) = client.run("VECTOR.INFO v") else { panic!("there is an index") };
+/// A number in the VECTOR.INFO of an index.
+fn info_number(client: &mut RawClient, name: &str) -> i64 {
+    let Value::Array(info) = client.run("VECTOR.INFO v") else { panic!("the index exists") };
     let at = info.iter().position(|value| *value == Value::Bulk(name.as_bytes().to_vec())).unwrap();
     let Value::Integer(number) = info[at + 1] else { panic!("{name} is a number") };
     number
 }
 
 #[test]
-fn lists_are_made_beside_commands() {
+fn lists_are_built_while_commands_run() {
     for mode in MODES {
         let arguments = [mode, &["--enable-debug-command", "yes"]].concat();
         let server = Server::start(env!("CARGO_BIN_EXE_ember-server"), &arguments);
@@ -242,14 +242,14 @@ fn lists_are_made_beside_commands() {
             let found = shown(&client.command(&words));
             assert_eq!(found.split('"').nth(1), Some(&*format!("e{id}")), "{mode:?}: {found}");
         };
-        assert_eq!(told(&mut client, "is_trained"), 0);
+        assert_eq!(info_number(&mut client, "is_trained"), 0);
         for id in 0..4000 {
             add(&mut client, &mut blobs);
             if id % 50 == 0 {
                 finds(&mut client, &blobs, id);
             }
         }
-        wait_until("the lists are made", || told(&mut client, "is_trained") == 1);
+        wait_until("the lists are built", || info_number(&mut client, "is_trained") == 1);
         wait_until("all vectors are in lists", || pending(&mut client) == 0);
         assert_eq!(client.run("VECTOR.REINDEX v BACKGROUND"), Value::Simple(b"OK".to_vec()));
         for id in 4000..5000 {
@@ -261,19 +261,19 @@ fn lists_are_made_beside_commands() {
             }
         }
         assert_eq!(client.run("DEBUG RELOAD"), Value::Simple(b"OK".to_vec()));
-        assert_eq!((told(&mut client, "is_trained"), told(&mut client, "vectors")), (1, 4000));
+        assert_eq!((info_number(&mut client, "is_trained"), info_number(&mut client, "vectors")), (1, 4000));
         (1000..5000).step_by(100).for_each(|id| finds(&mut client, &blobs, id));
     }
 }
 
 #[test]
-fn lists_and_graphs_come_back_from_files() {
+fn lists_and_graphs_are_loaded_from_files() {
     for mode in MODES {
-        // With a preamble a rewritten file has whole indexes, else their commands.
+        // With a preamble, a rewritten file has whole indexes, else their commands.
         for preamble in ["yes", "no"] {
             let directory = Directory::new("vectors");
             let vectors: Vec<Vec<f32>> = (0..800).map(|id| vector_of(id, false)).collect();
-            // Each server is killed, and the next one begins with what that has left.
+            // Each server is killed, and the next one starts with its files.
             for (round, all) in [0, 400, 600, 800].into_iter().enumerate() {
                 let server = Server::builder(env!("CARGO_BIN_EXE_ember-server"))
                     .arguments(mode)
@@ -285,8 +285,12 @@ fn lists_and_graphs_come_back_from_files() {
                 if round == 0 {
                     client.run(&format!("VECTOR.CREATE v DIM {DIM} TYPE IVF NLIST 8 NPROBE 8"));
                 } else {
-                    wait_until("the lists are made", || told(&mut client, "is_trained") == 1);
-                    assert_eq!(told(&mut client, "vectors"), all as i64 - 50, "{mode:?} {preamble} {round}");
+                    wait_until("the lists are built", || info_number(&mut client, "is_trained") == 1);
+                    assert_eq!(
+                        info_number(&mut client, "vectors"),
+                        all as i64 - 50,
+                        "{mode:?} {preamble} {round}"
+                    );
                     assert_eq!(client.run("VCARD g"), Value::Integer(all as i64 - 50));
                 }
                 for id in (50..all).step_by(37) {
@@ -325,7 +329,7 @@ fn lists_and_graphs_come_back_from_files() {
 }
 
 #[test]
-fn a_snapshot_that_is_written_keeps_nobody_from_a_vector_set() {
+fn a_snapshot_does_not_block_a_vector_set() {
     for mode in MODES {
         let arguments = [mode, &["--enable-debug-command", "yes"]].concat();
         let server = Server::start(env!("CARGO_BIN_EXE_ember-server"), &arguments);
@@ -336,7 +340,7 @@ fn a_snapshot_that_is_written_keeps_nobody_from_a_vector_set() {
         }
         let names = client.run("VRANGE v - +");
         let exact = client.run("VSIM v ELE e500 TRUTH WITHSCORES COUNT 1200");
-        // Each key takes ten seconds, unless somebody is in a hurry.
+        // Each key takes ten seconds, unless a command needs to change it.
         client.run("CONFIG SET rdb-key-save-delay 10000000");
         assert!(!client.run("BGSAVE").is_error());
         for id in 0..100 {
@@ -345,19 +349,19 @@ fn a_snapshot_that_is_written_keeps_nobody_from_a_vector_set() {
             assert_eq!(vadd(&mut client, &format!("n{id}"), &blob(&mut random)), Value::Integer(1));
         }
         wait_until("all vectors are linked", || pending(&mut client) == 0);
-        assert_eq!(client.info("rdb_bgsave_in_progress"), "1", "{mode:?}: nobody has waited for it");
+        assert_eq!(client.info("rdb_bgsave_in_progress"), "1", "{mode:?}: no client has waited for it");
         client.run("CONFIG SET rdb-key-save-delay 0");
-        wait_until("it is saved", || client.info("rdb_bgsave_in_progress") == "0");
+        wait_until("the snapshot is saved", || client.info("rdb_bgsave_in_progress") == "0");
         assert_eq!(client.info("rdb_last_bgsave_status"), "ok");
         assert_ne!(client.run("VRANGE v - +"), names);
         assert_eq!(client.run("DEBUG RELOAD NOSAVE"), Value::ok());
-        assert_eq!(client.run("VRANGE v - +"), names, "the file has what there was at the moment");
+        assert_eq!(client.run("VRANGE v - +"), names, "the file has the data of its moment");
         assert_eq!(client.run("VSIM v ELE e500 TRUTH WITHSCORES COUNT 1200"), exact);
     }
 }
 
 #[test]
-fn a_log_is_linked_while_it_is_read_and_nothing_is_lost() {
+fn elements_are_linked_while_an_aof_is_loaded_without_loss() {
     for mode in MODES {
         let directory = Directory::new("vectors-log");
         let start = || {
@@ -383,7 +387,7 @@ fn a_log_is_linked_while_it_is_read_and_nothing_is_lost() {
             }
             client.run(exact)
         };
-        // It was killed, and the next one has all of it from commands.
+        // It is killed, and the next server has all data from commands.
         let server = start();
         let mut client = server.client();
         assert_eq!(client.run(exact), expected, "{mode:?}");
@@ -397,7 +401,7 @@ fn a_log_is_linked_while_it_is_read_and_nothing_is_lost() {
                 let vector = vector_of(id, id < 600);
                 found(&mut client, &vector, "1").first().is_none_or(|(first, _)| *first != id)
             });
-            assert!(missed.count() <= 1, "{mode:?}: nearly all are found");
+            assert!(missed.count() <= 1, "{mode:?}: nearly all vectors are found");
         }
     }
 }

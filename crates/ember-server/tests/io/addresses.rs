@@ -1,4 +1,4 @@
-//! Where the server listens and whom it lets in.
+//! The addresses on which the server listens, and the clients it accepts.
 
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use crate::{PATIENCE, alone, builder, program, start, together, wait_until};
 #[test]
 fn tcp_is_served_on_several_addresses_of_both_families() {
     let _machine = together();
-    // Behind the 127.0.0.1 of every test.
+    // In addition to the 127.0.0.1 of every test.
     let server = start(&["--bind", "127.0.0.2 ::1"]);
     for host in ["127.0.0.1", "127.0.0.2", "[::1]"] {
         let address: SocketAddr = format!("{host}:{}", server.port()).parse().unwrap();
@@ -27,7 +27,7 @@ fn tcp_is_served_on_several_addresses_of_both_families() {
 }
 
 #[test]
-fn an_optional_address_that_the_machine_does_not_have_is_passed_over() {
+fn an_unavailable_optional_address_is_skipped() {
     let _machine = together();
     let server = start(&["--bind", "-192.0.2.1"]);
     assert_eq!(server.client().run("PING").text(), "PONG");
@@ -40,7 +40,7 @@ fn an_optional_address_that_the_machine_does_not_have_is_passed_over() {
 }
 
 #[test]
-fn a_port_in_use_is_one_clear_line_and_exit_code_1() {
+fn a_port_in_use_prints_one_clear_line_and_exits_with_1() {
     let _machine = together();
     let server = start(&[]);
     let port = server.port().to_string();
@@ -49,12 +49,12 @@ fn a_port_in_use_is_one_clear_line_and_exit_code_1() {
 }
 
 #[test]
-fn a_unix_socket_has_the_permissions_asked_for_replaces_a_stale_one_and_is_removed() {
+fn a_unix_socket_has_its_permissions_replaces_a_stale_one_and_is_removed() {
     let _machine = together();
     let folder = std::env::temp_dir().join(format!("ember-unix-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("server.sock");
-    // As if left behind by a crash: the file stays when the listener is dropped.
+    // As if left by a crash: the file stays when the listener is dropped.
     drop(UnixListener::bind(&path).unwrap());
     let mut server = builder(&["--unixsocketperm", "700"]).directory(&folder).unix_socket().start();
     assert_eq!(server.unix_client().run("PING").text(), "PONG");
@@ -73,23 +73,23 @@ fn a_unix_socket_has_the_permissions_asked_for_replaces_a_stale_one_and_is_remov
 }
 
 #[test]
-fn clients_beyond_maxclients_are_told_so_and_the_next_is_served_when_one_leaves() {
+fn clients_beyond_maxclients_get_an_error_until_another_disconnects() {
     let _machine = together();
     for mode in crate::MODES {
         let server = builder(&["--maxclients", "3"]).arguments(mode).start();
         let mut clients: Vec<RawClient> = Vec::new();
-        wait_until("the place of the first client is free", || {
+        wait_until("the first client is disconnected", || {
             clients = (0..3).map(|_| server.client()).collect();
             clients.iter_mut().all(|client| {
                 client.send(b"PING\r\n").is_ok() && client.read_raw().is_ok_and(|reply| reply == b"+PONG\r\n")
             })
         });
         for _ in 0..5 {
-            let told = server.client().read_to_close().unwrap();
-            assert_eq!(told, b"-ERR max number of clients reached\r\n");
+            let message = server.client().read_to_close().unwrap();
+            assert_eq!(message, b"-ERR max number of clients reached\r\n");
         }
         clients.pop();
-        wait_until("there is room again", || {
+        wait_until("a connection is accepted again", || {
             let mut client = server.client();
             client.send(b"PING\r\n").is_ok() && client.read_raw().is_ok_and(|reply| reply == b"+PONG\r\n")
         });
@@ -123,7 +123,7 @@ fn run(arguments: &[&str]) -> Output {
     while child.try_wait().unwrap().is_none() && Instant::now() < deadline {
         std::thread::yield_now();
     }
-    // It fails the test then, by its exit code.
+    // The test fails then by the child's exit code.
     let _ = child.kill();
     child.wait_with_output().unwrap()
 }

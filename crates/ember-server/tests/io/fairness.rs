@@ -1,4 +1,4 @@
-//! One connection's endless pipeline does not starve the others of its worker.
+//! One connection's endless pipeline does not starve other connections of its worker.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use ember_testkit::RawClient;
 
 use crate::{alone, encode, start};
 
-/// Times of PINGs.
+/// Latencies of PINGs.
 #[derive(Default)]
 struct Times(Vec<Duration>);
 
@@ -26,8 +26,7 @@ impl Times {
     }
 }
 
-/// PINGs to the server that is busy, each followed by one to a server that has nothing else to do: that one is as late as
-/// the machine lets it be.
+/// PINGs to the busy server, each followed by one to an idle server, whose latency is that of the machine.
 fn assert_answered_promptly(busy: Times, idle: Times) {
     let count = busy.0.len();
     let (busy, idle) = (busy.p99(), idle.p99());
@@ -38,7 +37,7 @@ fn assert_answered_promptly(busy: Times, idle: Times) {
 }
 
 #[test]
-fn others_are_answered_promptly_while_a_deep_pipeline_runs() {
+fn other_clients_are_answered_promptly_while_a_deep_pipeline_runs() {
     let _machine = alone();
     let server = start(&["--shards", "1"]);
     let stops = AtomicBool::new(false);
@@ -50,7 +49,7 @@ fn others_are_answered_promptly_while_a_deep_pipeline_runs() {
             while !stops.load(Ordering::Relaxed) {
                 writer.write_all(&pipeline).unwrap();
             }
-            // Behind the last reply the server closes, which ends the reader.
+            // After the last reply the server closes the connection, which ends the reader.
             writer.shutdown(std::net::Shutdown::Write).unwrap();
         });
         scope.spawn(move || while reader.read(&mut vec![0; 1 << 20]).unwrap() > 0 {});
@@ -68,7 +67,7 @@ fn others_are_answered_promptly_while_a_deep_pipeline_runs() {
 }
 
 #[test]
-fn requests_taken_in_while_a_peer_did_not_read_are_run_in_small_parts_too() {
+fn requests_received_while_a_peer_did_not_read_run_in_small_batches_too() {
     let _machine = alone();
     let server = start(&["--shards", "1"]);
     let mut other = server.client();

@@ -1,4 +1,4 @@
-//! A peer that sends its last request and closes its side gets all replies; one that vanishes is forgotten.
+//! A peer that sends its last request and closes its side receives all replies; one that disconnects is released.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use crate::{MODES, PATIENCE, assert_same, bulk, encode, exchange, start, together, wait_until};
 
 #[test]
-fn requests_before_the_end_are_all_answered() {
+fn requests_before_a_half_close_are_all_answered() {
     let _machine = together();
     for mode in MODES {
         let server = start(mode);
@@ -19,13 +19,13 @@ fn requests_before_the_end_are_all_answered() {
                 })
                 .collect();
             let expected = b"+OK\r\n*2\r\n$1\r\nv\r\n$1\r\nv\r\n$1\r\nv\r\n".repeat(count);
-            // At once with its end, so that the end is seen together with the requests.
+            // In one write with the half-close, so that the server reads both together.
             assert_same(
                 &exchange(server.address(), &request, usize::MAX),
                 &expected,
                 &format!("{mode:?} {count}"),
             );
-            // An unfinished command at the end is dropped in silence.
+            // An incomplete command at the end is discarded silently.
             let cut = [&request[..], b"*2\r\n$3\r\nGET\r\n$1"].concat();
             assert_same(
                 &exchange(server.address(), &cut, usize::MAX),
@@ -37,7 +37,7 @@ fn requests_before_the_end_are_all_answered() {
 }
 
 #[test]
-fn replies_that_the_socket_does_not_take_at_once_come_after_the_end_too() {
+fn replies_the_socket_does_not_accept_at_once_are_sent_after_a_half_close() {
     let _machine = together();
     for mode in MODES {
         let server = start(mode);
@@ -47,7 +47,7 @@ fn replies_that_the_socket_does_not_take_at_once_come_after_the_end_too() {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.write_all(&encode(&["GET", "k"]).repeat(50)).unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
-        // The other end is seen and the output full before anything is read.
+        // The server has read the half-close and filled its output before the client reads anything.
         let mut other = server.client();
         wait_until("the server is ready for the next", || other.run("PING").text() == "PONG");
         let mut got = Vec::new();
@@ -57,7 +57,7 @@ fn replies_that_the_socket_does_not_take_at_once_come_after_the_end_too() {
 }
 
 #[test]
-fn peers_that_vanish_at_any_moment_are_forgotten() {
+fn peers_that_disconnect_at_any_time_are_released() {
     let _machine = together();
     for mode in MODES {
         let server = start(mode);
@@ -76,17 +76,17 @@ fn peers_that_vanish_at_any_moment_are_forgotten() {
             for request in &requests {
                 let mut stream = TcpStream::connect(server.address()).unwrap();
                 let end = request.len() * (round + 1) / 40;
-                // The server may have answered so much that the reset comes while we send.
+                // The server may have replied so much that the reset arrives while this thread sends.
                 let _ = stream.write_all(&request[..end]);
             }
         }
-        wait_until("all of them are gone", || other.info_number("connected_clients") == 1);
+        wait_until("all connections are released", || other.info_number("connected_clients") == 1);
         assert_eq!(other.run("GET key7").text(), "value");
     }
 }
 
 #[test]
-fn a_peer_that_vanishes_with_replies_unsent_or_while_it_is_paused_is_forgotten() {
+fn a_peer_that_disconnects_with_unsent_replies_or_while_paused_is_released() {
     let _machine = together();
     for mode in MODES {
         let server = start(mode);
@@ -100,14 +100,14 @@ fn a_peer_that_vanishes_with_replies_unsent_or_while_it_is_paused_is_forgotten()
             })
         });
         drop(slow);
-        wait_until("it is gone", || other.info_number("connected_clients") == 1);
+        wait_until("the connection is released", || other.info_number("connected_clients") == 1);
 
         other.run("CLIENT PAUSE 100000 WRITE");
         let mut paused = server.client();
         paused.send(&encode(&["SET", "a", "1"]).repeat(3)).unwrap();
-        wait_until("it waits", || other.run("CLIENT LIST").text().contains("flags=b"));
+        wait_until("the call waits", || other.run("CLIENT LIST").text().contains("flags=b"));
         drop(paused);
-        wait_until("the paused one is gone", || other.info_number("connected_clients") == 1);
+        wait_until("the paused one is released", || other.info_number("connected_clients") == 1);
         other.run("CLIENT UNPAUSE");
         assert_eq!(other.run("SET a 2").text(), "OK");
     }

@@ -1,4 +1,5 @@
-//! Peers that send nonsense, promise much or come in waves: the server answers the others and forgets them.
+//! Peers that send garbage, announce large arguments or connect in waves: the server answers the others and releases
+//! the peers.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
@@ -38,7 +39,7 @@ fn random_bytes_and_damaged_commands_do_no_harm() {
                 bytes.truncate(end);
                 bytes
             };
-            // It may be closed by an error while we send.
+            // An error may close the connection while this thread sends.
             let mut client = server.client();
             let _ = client.send(&request);
             let _ = client.finish_sending();
@@ -49,7 +50,7 @@ fn random_bytes_and_damaged_commands_do_no_harm() {
 }
 
 #[test]
-fn announced_lengths_cost_nothing_until_the_bytes_come() {
+fn announced_lengths_allocate_nothing_until_the_bytes_arrive() {
     let _machine = alone();
     for mode in MODES {
         let server = start(mode);
@@ -65,9 +66,9 @@ fn announced_lengths_cost_nothing_until_the_bytes_come() {
             client.send(heads[number % heads.len()]).unwrap();
         }
         assert_answers(&server);
-        // A large argument gets a buffer of 64 KiB at first.
+        // The buffer of a large argument has 64 KiB at first.
         let grown = rss(&server).saturating_sub(before);
-        assert!(grown < 16 * MIB, "{grown} bytes for 200 promises");
+        assert!(grown < 16 * MIB, "{grown} bytes for 200 announced arguments");
         drop(clients);
         assert_answers(&server);
     }
@@ -90,14 +91,14 @@ fn absurd_lengths_are_errors() {
         let got = String::from_utf8(exchange(server.address(), request.as_bytes(), usize::MAX)).unwrap();
         assert!(got.is_empty() || got.starts_with("-ERR Protocol error: "), "{request:?}: {got:?}");
     }
-    // A line that does not end.
+    // An endless line.
     let mut client = server.client();
     let _ = client.send(&vec![b'a'; 200_000]);
     assert!(client.read_to_close().unwrap().starts_with(b"-ERR Protocol error: too big inline request"));
     assert_answers(&server);
 }
 
-/// A connection from one of many addresses of this machine, closed by a reset, so that no port is left waiting.
+/// A connection from one of many addresses of this machine, closed by a reset, so that no port stays in TIME_WAIT.
 fn visit(server: SocketAddr, number: usize) -> TcpStream {
     let source = Ipv4Addr::new(127, 0, 1, (number % 200) as u8 + 1);
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
@@ -108,7 +109,7 @@ fn visit(server: SocketAddr, number: usize) -> TcpStream {
 }
 
 #[test]
-fn a_hundred_thousand_connections_come_and_go_and_leave_nothing() {
+fn a_hundred_thousand_closed_connections_leave_no_state() {
     use std::io::Write;
     let _machine = alone();
     let server = start(&["--shards", "2"]);
@@ -128,18 +129,18 @@ fn a_hundred_thousand_connections_come_and_go_and_leave_nothing() {
         }
     };
     wave(10_000);
-    wait_until("the first wave is gone", || other.info_number("connected_clients") == 1);
+    wait_until("the first wave is released", || other.info_number("connected_clients") == 1);
     let before = rss(&server);
     wave(90_000);
-    // Those that wait to be accepted are not connected, either.
-    wait_until("all have come", || other.info_number("total_connections_received") > 100_000);
-    wait_until("all are gone", || other.info_number("connected_clients") == 1);
-    wait_until("its memory is back", || rss(&server) < before + 4 * MIB);
+    // Connections that wait to be accepted are not counted as connected, either.
+    wait_until("all connections are accepted", || other.info_number("total_connections_received") > 100_000);
+    wait_until("all connections are released", || other.info_number("connected_clients") == 1);
+    wait_until("its memory is returned", || rss(&server) < before + 4 * MIB);
     assert_eq!(other.run("GET a").text(), "b");
 }
 
 #[test]
-fn memory_is_given_back_after_heavy_traffic() {
+fn memory_is_returned_after_heavy_traffic() {
     let _machine = alone();
     for mode in MODES {
         let server = start(mode);
@@ -160,26 +161,26 @@ fn memory_is_given_back_after_heavy_traffic() {
                 (0..60).for_each(|_| drop(client.read_raw().unwrap()));
             }
         }
-        // What the workers keep: a read buffer, a reply buffer and messages of bounded size.
-        wait_until("memory is given back", || rss(&server) < before + 10 * MIB);
+        // The workers keep a read buffer, a reply buffer and messages, all of bounded size.
+        wait_until("memory is returned", || rss(&server) < before + 10 * MIB);
         assert_eq!(clients[31].run("PING").text(), "PONG");
     }
 }
 
 #[test]
-fn peers_that_come_when_there_is_no_descriptor_left_are_served_when_others_leave() {
+fn peers_beyond_the_descriptor_limit_are_served_when_others_disconnect() {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
     let _machine = together();
     let server = start(&["--shards", "1"]);
     let mut other = server.client();
-    wait_until("the first client is gone", || other.info_number("connected_clients") == 1);
+    wait_until("the first client is released", || other.info_number("connected_clients") == 1);
     let open = std::fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap().count() as u64;
     let limit = Rlimit { current: Some(open + 10), maximum: Some(open + 10) };
     prlimit(Pid::from_raw(server.pid() as i32), Resource::Nofile, limit).unwrap();
 
     let mut clients: Vec<_> = (0..35).map(|_| server.client()).collect();
     clients.iter_mut().for_each(|client| client.send(b"PING\r\n").unwrap());
-    // In the order they came: each one that leaves makes room for one more, although nobody new knocks.
+    // In order of arrival: each client that disconnects lets one more in, although no new one connects.
     for mut client in clients {
         assert_eq!(client.read_raw().unwrap(), b"+PONG\r\n");
     }

@@ -1,4 +1,4 @@
-//! Ten thousand idle connections cost little, are spread over the workers, and are all served afterwards.
+//! Ten thousand idle connections use little memory, are spread over the workers, and are all served afterwards.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -33,12 +33,12 @@ fn connections_are_spread_evenly_over_the_workers() {
     let _machine = together();
     for mode in crate::MODES {
         let server = start(mode);
-        wait_until("the first client is gone", || watched(&server).iter().sum::<usize>() == 3);
+        wait_until("the first client is released", || watched(&server).iter().sum::<usize>() == 3);
         let mut clients: Vec<_> = (0..100).map(|_| server.client()).collect();
         for client in &mut clients {
             assert_eq!(client.run("PING").text(), "PONG");
         }
-        // Each has a bell, one the listener.
+        // Each worker has an event descriptor, and one has the listener.
         assert_eq!(watched(&server), [51, 52], "{mode:?}");
     }
 }
@@ -47,21 +47,21 @@ fn connections_are_spread_evenly_over_the_workers() {
 fn ten_thousand_idle_connections_take_less_than_a_kibibyte_each() {
     const COUNT: usize = 10_000;
     let _machine = alone();
-    // Unix sockets for half of them: a test process need not find ten thousand free ports.
+    // Half of them are Unix sockets: a test process need not find ten thousand free ports.
     let server = builder(&["--shards", "2", "--maxclients", "12000"]).unix_socket().start();
     let ping = encode(&["PING"]);
     let mut reply = [0; 7];
     let mut warm: Vec<_> = (0..200).map(|_| server.client()).collect();
     warm.iter_mut().for_each(|client| assert_eq!(client.run("PING").text(), "PONG"));
     drop(warm);
-    wait_until("the first clients are gone", || watched(&server).iter().sum::<usize>() == 4);
+    wait_until("the first clients are released", || watched(&server).iter().sum::<usize>() == 4);
 
     let mut other = server.client();
     let before = (rss(&server), other.info_number("used_memory"));
     let mut tcp: Vec<_> = (0..COUNT / 2).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
     let path = server.unix_socket().unwrap();
     let mut unix: Vec<_> = (0..COUNT / 2).map(|_| UnixStream::connect(path).unwrap()).collect();
-    // Each has run a command, and half a command of each waits: no buffer may stay behind.
+    // Each has run a command and sent half of another: no buffer may remain.
     for stream in &mut tcp {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.write_all(&ping).unwrap();

@@ -1,4 +1,4 @@
-//! What the server promises about its sockets, shown from outside: bytes in, bytes out, a server process for each test.
+//! Guarantees about sockets, tested from outside: bytes in, bytes out, a server process for each test.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
@@ -29,10 +29,10 @@ use ember_testkit::{Server, ServerBuilder, encode, wait_until};
 const MODES: [&[&str]; 2] =
     [&["--concurrent", "yes", "--shards", "2"], &["--concurrent", "no", "--shards", "2"]];
 
-/// How long anything may take that is waited for.
+/// The longest that a test waits for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Tests that measure time or memory take turns, and nothing else runs meanwhile.
+/// Tests that measure time or memory run alone.
 static MACHINE: RwLock<()> = RwLock::new(());
 
 /// Held by a test that measures.
@@ -66,8 +66,8 @@ fn bulk(value: &[u8]) -> Vec<u8> {
     [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat()
 }
 
-/// Sends all of it in pieces of `chunk` bytes while another thread reads, then no more; returns all that came back
-/// until the server closed the connection.
+/// Sends the request in pieces of `chunk` bytes while another thread reads, then half-closes; returns all bytes
+/// received until the server closed the connection.
 fn exchange(address: SocketAddr, request: &[u8], chunk: usize) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_nodelay(true).unwrap();
@@ -88,7 +88,7 @@ fn exchange(address: SocketAddr, request: &[u8], chunk: usize) -> Vec<u8> {
     })
 }
 
-/// Asserts that two replies are equal and shows where they are not, instead of megabytes.
+/// Asserts that two replies are equal, and shows where they differ, instead of megabytes.
 #[track_caller]
 fn assert_same(got: &[u8], expected: &[u8], what: &str) {
     if got == expected {
@@ -109,7 +109,7 @@ fn assert_same(got: &[u8], expected: &[u8], what: &str) {
     );
 }
 
-/// One number of /proc/PID/io.
+/// A number of /proc/PID/io.
 fn system_calls(server: &Server, name: &str) -> u64 {
     let text = fs::read_to_string(format!("/proc/{}/io", server.pid())).unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));

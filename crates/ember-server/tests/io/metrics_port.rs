@@ -1,4 +1,4 @@
-//! Clients of the metrics port that are slow, silent or hostile: they get nothing, and disturb nobody.
+//! Slow, silent or hostile clients of the metrics port: they receive nothing, and disturb no other client.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -32,7 +32,7 @@ fn read_to_close(stream: &mut TcpStream) -> Vec<u8> {
 }
 
 #[test]
-fn silent_clients_are_sent_away_and_a_scrape_gets_through() {
+fn silent_clients_are_disconnected_and_a_scrape_succeeds() {
     let _together = together();
     let server = start(MODES[0]);
     let address = server.metrics_address();
@@ -56,14 +56,14 @@ fn a_scrape_does_not_wait_for_any_number_of_silent_clients() {
     let mut silent: Vec<TcpStream> = Vec::new();
     for number in 0..240 {
         let mut stream = connect(address);
-        // Who has had to go is not told that here.
+        // A client that was disconnected to make place for another may be unable to send.
         let _ = stream.write_all(&b"GET /metrics HTTP/1.1\r\nHost: x\r\n"[..number % 33]);
         silent.push(stream);
         if number % 80 == 79 {
             let begun = Instant::now();
             assert_eq!(http_get(address, "/health").unwrap().status, 200);
             assert_eq!(http_get(address, "/metrics").unwrap().status, 200);
-            assert!(begun.elapsed() < Duration::from_secs(2), "it took {:?}", begun.elapsed());
+            assert!(begun.elapsed() < Duration::from_secs(2), "the scrape took {:?}", begun.elapsed());
         }
     }
 }
@@ -83,11 +83,11 @@ fn a_scrape_does_not_wait_long_for_clients_that_do_not_read() {
     }
     let begun = Instant::now();
     assert_eq!(http_get(address, "/health").unwrap().status, 200);
-    assert!(begun.elapsed() < Duration::from_secs(5), "it took {:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(5), "the scrape took {:?}", begun.elapsed());
 }
 
 #[test]
-fn a_client_that_sends_byte_by_byte_has_no_longer_than_others() {
+fn sending_byte_by_byte_does_not_extend_the_timeout() {
     let _together = together();
     let server = start(MODES[0]);
     let mut stream = connect(server.metrics_address());
@@ -95,9 +95,9 @@ fn a_client_that_sends_byte_by_byte_has_no_longer_than_others() {
     stream.write_all(b"GET / HTTP/1.1\r\nx: ").unwrap();
     stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
     let mut byte = [0];
-    // Each byte comes well before any pause could be too long.
+    // Each byte arrives well before an idle timeout.
     loop {
-        assert!(begun.elapsed() < PATIENCE, "it is served for ever");
+        assert!(begun.elapsed() < PATIENCE, "the connection is never closed");
         if stream.write_all(b"x").is_err() {
             break;
         }
@@ -111,7 +111,7 @@ fn a_client_that_sends_byte_by_byte_has_no_longer_than_others() {
 }
 
 #[test]
-fn requests_that_are_none_are_refused() {
+fn malformed_requests_are_refused() {
     let _together = together();
     let server = start(MODES[0]);
     let address = server.metrics_address();
@@ -148,13 +148,13 @@ fn a_connection_is_answered_once() {
     let _ = stream.write_all(&request);
     let answer = String::from_utf8_lossy(&read_to_close(&mut stream)).into_owned();
     assert!(answer.matches("HTTP/1.1 ").count() <= 1, "{answer}");
-    // What a request announces to carry is neither read nor kept.
+    // An announced body is neither read nor stored.
     let announced = b"GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999\r\n\r\n";
     assert_eq!(http_exchange(server.metrics_address(), announced).unwrap().status, 200);
 }
 
 #[test]
-fn hostile_scrapers_hold_up_no_command_and_take_no_memory() {
+fn hostile_scrapers_delay_no_command_and_use_no_memory() {
     let _alone = alone();
     for mode in MODES {
         let server = start(mode);
@@ -167,7 +167,7 @@ fn hostile_scrapers_hold_up_no_command_and_take_no_memory() {
                     for _ in 0..20 {
                         let mut stream = connect(address);
                         let _ = stream.write_all(&b"GET /metrics HTTP/1.1\r\n\r\n".repeat(100));
-                        // Gone without having read anything.
+                        // Disconnected without having read anything.
                     }
                 });
             }
@@ -188,14 +188,14 @@ fn hostile_scrapers_hold_up_no_command_and_take_no_memory() {
 }
 
 #[test]
-fn a_script_that_runs_for_ever_does_not_keep_metrics_from_being_told() {
+fn an_endless_script_does_not_block_metrics() {
     let _together = together();
     for mode in MODES {
         let server = builder(mode).arguments(&["--busy-reply-threshold", "50"]).metrics().start();
         let mut running = server.client();
         running.send_command(&["EVAL", "while true do end", "0"]).unwrap();
         let mut client = server.client();
-        crate::wait_until("others are told", || client.run("GET a").text().starts_with("BUSY"));
+        crate::wait_until("other clients receive BUSY", || client.run("GET a").text().starts_with("BUSY"));
         let address = server.metrics_address();
         assert_eq!(http_get(address, "/health").unwrap().status, 200);
         let text = http_get(address, "/metrics").unwrap().body;
@@ -206,7 +206,7 @@ fn a_script_that_runs_for_ever_does_not_keep_metrics_from_being_told() {
 }
 
 #[test]
-fn visitors_of_the_dashboard_who_never_send_their_request_are_sent_away() {
+fn dashboard_visitors_that_send_no_request_are_disconnected() {
     let _together = together();
     let server = builder(MODES[0])
         .arguments(&["--requirepass", "open-sesame", "--metrics-dashboard", "yes"])
@@ -216,7 +216,7 @@ fn visitors_of_the_dashboard_who_never_send_their_request_are_sent_away() {
     let mut client = server.client();
     client.run("AUTH open-sesame");
     let before = rss(&server);
-    // `default:open-sesame`, and nobody.
+    // `default:open-sesame`, and an unauthenticated client.
     let known = "Authorization: Basic ZGVmYXVsdDpvcGVuLXNlc2FtZQ==\r\n";
     let mut visitors: Vec<TcpStream> = [known, ""]
         .into_iter()
@@ -235,19 +235,19 @@ fn visitors_of_the_dashboard_who_never_send_their_request_are_sent_away() {
     let count = |client: &mut ember_testkit::RawClient| {
         client.run("CLIENT LIST").text().matches(" name=dashboard ").count()
     };
-    crate::wait_until("those who are known are clients", || count(&mut client) == 6);
-    assert_eq!(http_get(address, "/health").unwrap().status, 200, "there is a place left");
+    crate::wait_until("authenticated visitors are clients", || count(&mut client) == 6);
+    assert_eq!(http_get(address, "/health").unwrap().status, 200, "a connection is left");
     for (index, stream) in visitors.iter_mut().enumerate() {
         let answer = String::from_utf8_lossy(&read_to_close(stream)).into_owned();
         let expected = if index % 2 == 0 { "" } else { "HTTP/1.1 401 " };
         assert!(answer.starts_with(expected) && (!expected.is_empty() || answer.is_empty()), "{answer}");
     }
-    crate::wait_until("they are no clients any more", || count(&mut client) == 0);
+    crate::wait_until("the visitors are disconnected", || count(&mut client) == 0);
     assert!(rss(&server) < before + (32 << 20), "{before} bytes have become {}", rss(&server));
 }
 
 #[test]
-fn a_script_that_runs_for_ever_does_not_keep_the_dashboard_from_ending_it() {
+fn an_endless_script_can_be_killed_from_the_dashboard() {
     let _together = together();
     for mode in MODES {
         let server = builder(mode)
@@ -257,7 +257,7 @@ fn a_script_that_runs_for_ever_does_not_keep_the_dashboard_from_ending_it() {
         let mut running = server.client();
         running.send_command(&["EVAL", "while true do end", "0"]).unwrap();
         let mut client = server.client();
-        crate::wait_until("others are told", || client.run("GET a").text().starts_with("BUSY"));
+        crate::wait_until("other clients receive BUSY", || client.run("GET a").text().starts_with("BUSY"));
         let address = server.metrics_address();
         let body = r#"{"commands": [["GET", "a"], ["SCRIPT", "KILL"]]}"#;
         let request = format!(

@@ -1,4 +1,4 @@
-//! A slow, obvious server: what each command of a connection is answered.
+//! A slow, obvious model of a server: the reply to each command of a connection.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use ember_testkit::Random;
 
 use crate::bulk;
 
-/// The state one connection sees, when no other connection uses its keys.
+/// The state that one connection sees, if no other connection uses its keys.
 #[derive(Default)]
 pub(crate) struct Model {
     values: HashMap<(usize, Vec<u8>), Vec<u8>>,
@@ -38,9 +38,9 @@ impl Model {
                 reply
             }
             b"DEL" => {
-                let gone = (1..command.len())
+                let removed = (1..command.len())
                     .filter(|&index| self.values.remove(&(self.database, command[index].clone())).is_some());
-                format!(":{}\r\n", gone.count()).into_bytes()
+                format!(":{}\r\n", removed.count()).into_bytes()
             }
             b"APPEND" => {
                 let value = self.values.entry(key(1)).or_default();

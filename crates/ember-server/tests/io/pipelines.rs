@@ -1,4 +1,4 @@
-//! Pipelines of any depth, cut anywhere, are answered in order, in both modes.
+//! Pipelines of any depth, split anywhere, are answered in order, in both modes.
 
 use std::io::{BufReader, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use ember_testkit::{Random, Server, read_frame};
 use crate::model::{Model, random_command};
 use crate::{MODES, PATIENCE, assert_same, bulk, encode, exchange, start, together};
 
-/// Commands whose keys lie on all shards, with what they are answered.
+/// Commands with keys in all shards, and their replies.
 fn mixed(count: usize) -> (Vec<u8>, Vec<u8>) {
     let mut model = Model::default();
     let (mut request, mut expected) = (Vec::new(), Vec::new());
@@ -43,9 +43,9 @@ fn a_pipeline_of_any_depth_is_answered_completely_and_in_order() {
 }
 
 #[test]
-fn a_pipeline_may_be_cut_at_every_byte() {
+fn a_pipeline_may_be_split_at_every_byte() {
     let _machine = together();
-    // With one worker, a PING on another connection returns after all that was sent before it was read.
+    // With one worker, a PING on another connection returns after the server has read all bytes sent before it.
     let server = start(&["--shards", "1"]);
     let mut barrier = server.client();
     let (request, expected) = mixed(13);
@@ -61,7 +61,7 @@ fn a_pipeline_may_be_cut_at_every_byte() {
 }
 
 #[test]
-fn a_pipeline_may_come_byte_by_byte_or_in_odd_pieces() {
+fn a_pipeline_may_arrive_byte_by_byte_or_in_odd_pieces() {
     let _machine = together();
     let (request, expected) = mixed(300);
     for mode in MODES {
@@ -120,7 +120,7 @@ fn run_random(server: &Server, seed: u64, mode: &[&str]) {
 }
 
 #[test]
-fn large_arguments_come_and_go_intact_among_small_ones() {
+fn large_arguments_are_stored_and_returned_intact_among_small_ones() {
     let _machine = together();
     for mode in MODES {
         let server = start(mode);
@@ -129,7 +129,7 @@ fn large_arguments_come_and_go_intact_among_small_ones() {
         for (number, length) in
             [1, 32 * 1024 - 1, 32 * 1024, 32 * 1024 + 1, 1024 * 1024, 100_000_000, 5].into_iter().enumerate()
         {
-            // Random bytes by the hundred million take too long; the period is no power of two.
+            // Hundreds of millions of random bytes take too long; the period is no power of two.
             let value: Vec<u8> = random.bytes(10_007).into_iter().cycle().take(length).collect();
             for name in ["big", "other", "third"] {
                 let key = format!("{name}{number}");
@@ -164,7 +164,7 @@ fn a_peer_that_sends_eight_megabytes_before_it_reads_gets_all_replies() {
         let mut client = server.client();
         let value = vec![b'v'; 1000];
         client.command(&[&b"SET"[..], b"k", &value]);
-        // Replies of 256 MB would be held by nobody; these of 16 MB are more than the sockets take.
+        // The server would not hold replies of 256 MB; these of 16 MB are more than the sockets accept.
         let get = encode(&["GET", "k"]);
         let filler = encode(&[&b"ECHO"[..], &vec![b'e'; 470]]);
         let pair = [get, filler].concat();
@@ -173,7 +173,7 @@ fn a_peer_that_sends_eight_megabytes_before_it_reads_gets_all_replies() {
         let expected = [bulk(&value), bulk(&vec![b'e'; 470])].concat().repeat(count);
         assert_same(&client.read_bytes(expected.len()).unwrap(), &expected, &format!("{mode:?}"));
 
-        // Short replies go on being made when no more requests are taken in.
+        // Short replies are still written while no more requests are received.
         let sets = encode(&["SET", "key", "value"]).repeat(1_500_000);
         client.send(&sets).unwrap();
         let expected = b"+OK\r\n".repeat(1_500_000);

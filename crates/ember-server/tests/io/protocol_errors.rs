@@ -1,9 +1,9 @@
-//! Protocol errors close the connection they come from, after the replies before them; inline commands are commands.
+//! Protocol errors close their connection, after the replies before them; inline commands are commands.
 
 use crate::{MODES, encode, exchange, start, together};
 
 #[test]
-fn a_protocol_error_is_answered_behind_the_replies_before_it_and_closes_that_connection_only() {
+fn a_protocol_error_follows_earlier_replies_and_closes_only_that_connection() {
     let _machine = together();
     for mode in MODES {
         let server = start(mode);
@@ -23,18 +23,18 @@ fn a_protocol_error_is_answered_behind_the_replies_before_it_and_closes_that_con
                 format!("+OK\r\n+OK\r\n*2\r\n$1\r\n1\r\n$1\r\n2\r\n-ERR Protocol error: {error}\r\n");
             assert_eq!(got, expected, "{mode:?}");
         }
-        assert_eq!(other.run("GET a").text(), "1", "the connections beside it live on");
+        assert_eq!(other.run("GET a").text(), "1", "other connections stay open");
     }
 }
 
 #[test]
-fn an_error_reply_reaches_a_peer_that_goes_on_sending() {
+fn an_error_reply_reaches_a_peer_that_continues_sending() {
     let _machine = together();
     let server = start(&["--shards", "1"]);
     for _ in 0..50 {
         let mut client = server.client();
         let flood = [&b"*1\r\n?\r\n"[..], &vec![b'x'; 500_000]].concat();
-        // The server may close while this is on its way.
+        // The server may close the connection while this is being sent.
         let _ = client.send(&flood);
         let got = client.read_raw().unwrap();
         assert_eq!(got, b"-ERR Protocol error: expected '$', got '?'\r\n");
@@ -57,7 +57,7 @@ fn inline_commands_and_others_may_be_mixed() {
 }
 
 #[test]
-fn quit_is_answered_and_nothing_behind_it() {
+fn quit_is_answered_and_later_commands_are_not() {
     let _machine = together();
     for mode in MODES {
         let server = start(mode);

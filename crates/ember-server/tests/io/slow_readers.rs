@@ -1,4 +1,4 @@
-//! Peers that do not read their replies: bounded memory, no harm to others, and every reply once they read.
+//! Peers that do not read their replies: bounded memory, no effect on other clients, and every reply once they read.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,10 @@ use crate::{MODES, PATIENCE, alone, assert_same, builder, bulk, encode, rss, sta
 
 const MIB: u64 = 1024 * 1024;
 
-/// Waits until the server has read and made all it will while nobody reads, then returns its memory.
+/// Waits until the server has read and written all it can while no client reads, then returns its memory.
 fn settled_rss(server: &Server) -> u64 {
     let mut last = (Instant::now(), server.usage().unwrap());
-    wait_until("the server comes to rest", || {
+    wait_until("the server stops working", || {
         let now = server.usage().unwrap();
         if now.system_time + now.user_time > last.1.system_time + last.1.user_time + Duration::from_millis(20)
         {
@@ -32,7 +32,7 @@ fn slowest_ping(client: &mut RawClient, count: usize) -> Duration {
 }
 
 #[test]
-fn a_peer_that_does_not_read_costs_bounded_memory_and_nobody_else_time() {
+fn a_peer_that_does_not_read_costs_bounded_memory_and_delays_no_client() {
     let _machine = alone();
     for length in [16 * 1024, 200_000] {
         let server = start(&["--shards", "1"]);
@@ -54,14 +54,14 @@ fn a_peer_that_does_not_read_costs_bounded_memory_and_nobody_else_time() {
             assert_same(&slow.read_bytes(expected.len()).unwrap(), &expected, &format!("reply {number}"));
         }
         slow.run("PING");
-        wait_until("the memory is given back", || rss(&server) < before + 8 * MIB);
+        wait_until("the memory is returned", || rss(&server) < before + 8 * MIB);
     }
 }
 
 #[test]
 fn a_peer_that_always_lags_a_little_costs_bounded_memory() {
     let _machine = alone();
-    // The buffer of a unix socket is small: it never takes all replies while so many are on their way.
+    // The buffer of a unix socket is small: it never accepts all replies at once.
     let server = builder(&["--shards", "1"]).unix_socket().start();
     let mut client = server.unix_client();
     let value = vec![b'v'; 20_000];
@@ -81,20 +81,20 @@ fn a_peer_that_always_lags_a_little_costs_bounded_memory() {
     }
 }
 
-/// Runs `act` while clients that listen to something do not read, and asserts that they are disconnected before the memory
-/// has grown by much.
+/// Runs `act` while clients that subscribe to pushes do not read, and asserts that they are disconnected before the
+/// memory has grown much.
 fn assert_pushes_are_bounded(listen: &[&str], act: impl Fn(&mut RawClient)) {
     for mode in MODES {
         let server = start(mode);
         let mut other = server.client();
-        // One on each worker.
+        // One client on each worker.
         let mut slow = [server.client(), server.client()];
         for slow in &mut slow {
             listen.iter().for_each(|line| assert!(!slow.run(line).is_error(), "{line}"));
         }
         let before = rss(&server);
         act(&mut other);
-        wait_until("they are disconnected", || {
+        wait_until("the clients are disconnected", || {
             other.info_number("client_output_buffer_limit_disconnections") == 2
         });
         let peak = server.usage().unwrap().peak_rss_bytes.saturating_sub(before);
@@ -106,14 +106,14 @@ fn assert_pushes_are_bounded(listen: &[&str], act: impl Fn(&mut RawClient)) {
 #[test]
 fn a_monitor_that_does_not_read_costs_bounded_memory() {
     let _machine = alone();
-    // Four bytes of the line for each.
+    // Four bytes of the monitor line for each.
     let value = vec![1; 1_000_000];
     assert_pushes_are_bounded(&["MONITOR"], |client| {
         for _ in 0..150 {
             client.command(&[&b"SET"[..], b"key", &value]);
         }
     });
-    // One line that is more than may wait.
+    // One line that exceeds the limit.
     assert_pushes_are_bounded(&["MONITOR"], |client| {
         client.command(&[&b"SET"[..], b"key", &value, &value.repeat(60)]);
     });
@@ -142,7 +142,7 @@ fn pushes_of_one_script_wait_in_bounded_memory() {
 }
 
 #[test]
-fn a_tracking_client_may_take_its_time_to_read_replies() {
+fn a_tracking_client_may_read_replies_slowly() {
     let _machine = together();
     for mode in MODES {
         let server = start(mode);
@@ -152,10 +152,12 @@ fn a_tracking_client_may_take_its_time_to_read_replies() {
         let mut client = server.client();
         client.run("HELLO 3");
         client.run("CLIENT TRACKING ON BCAST");
-        // More than `pubsub` allows, in one reply.
+        // More than the limit of `pubsub`, in one reply.
         let keys = vec![&b"key"[..]; 80];
         client.send_command(&[&[&b"MGET"[..]], &keys[..]].concat()).unwrap();
-        wait_until("the reply is made", || other.info_number("client_recent_max_output_buffer") > 40 * MIB);
+        wait_until("the reply is written", || {
+            other.info_number("client_recent_max_output_buffer") > 40 * MIB
+        });
         other.command(&["SET", "key", "new"]);
         assert_eq!(client.read_value().unwrap().elements().map(<[_]>::len), Some(80));
         assert_eq!(other.info_number("client_output_buffer_limit_disconnections"), 0);
@@ -191,10 +193,10 @@ fn the_hard_output_limit_bounds_the_replies_of_a_transaction() {
             encode(&["EXEC"]),
         ];
         client.send(&calls.concat()).unwrap();
-        wait_until("it is disconnected", || {
+        wait_until("the client is disconnected", || {
             other.info_number("client_output_buffer_limit_disconnections") == 1
         });
-        assert_eq!(other.run("GET n").text(), "1", "all of it has run");
+        assert_eq!(other.run("GET n").text(), "1", "the transaction has run");
         let peak = server.usage().unwrap().peak_rss_bytes.saturating_sub(before);
         assert!(peak < 100 * MIB, "{mode:?}: {peak} bytes");
     }
@@ -209,19 +211,19 @@ fn the_soft_output_limit_closes_a_slow_reader_after_its_time() {
     let mut slow = server.client();
     let began = Instant::now();
     slow.send(&encode(&["GET", "k"]).repeat(1000)).unwrap();
-    // One that reads in time stays.
+    // A client that reads in time stays connected.
     let mut quick = server.client();
     quick.send(&encode(&["GET", "k"]).repeat(50)).unwrap();
     for _ in 0..50 {
         quick.read_raw().unwrap();
     }
-    wait_until("the slow one is gone", || other.info_number("connected_clients") == 2);
+    wait_until("the slow one is disconnected", || other.info_number("connected_clients") == 2);
     assert!(began.elapsed() >= Duration::from_millis(900), "{:?}", began.elapsed());
     assert_eq!(quick.run("PING").text(), "PONG");
 }
 
 #[test]
-fn the_query_limit_closes_a_peer_whose_command_does_not_end_but_not_one_with_a_long_pipeline() {
+fn the_query_limit_closes_peers_with_an_endless_command_but_not_with_a_long_pipeline() {
     let _machine = together();
     for arguments in [&[&b"MSET"[..]; 0][..], &[b"SET", b"key"]] {
         let server = start(&["--shards", "1", "--client-query-buffer-limit", "1mb"]);
@@ -256,7 +258,7 @@ fn a_peer_that_is_being_closed_and_does_not_read_costs_no_time() {
     let mut other = server.client();
     other.command(&[&b"SET"[..], b"k", &vec![b'v'; 1_000_000]]);
     let mut slow = server.client();
-    // Forty megabytes to send before the end, and bytes behind the end that nobody will read.
+    // Forty megabytes of replies before the end, and bytes after it that the server never reads.
     slow.send(&[encode(&["GET", "k"]).repeat(40), encode(&["QUIT"]), vec![b'x'; 100_000]].concat()).unwrap();
     settled_rss(&server);
     let before = server.usage().unwrap();
@@ -270,7 +272,7 @@ fn a_peer_that_is_being_closed_and_does_not_read_costs_no_time() {
 }
 
 #[test]
-fn the_hard_output_limit_holds_for_what_is_answered_at_once_however_fast_it_is_sent() {
+fn the_hard_output_limit_applies_to_the_replies_of_one_batch_at_any_speed() {
     let _machine = together();
     for mode in MODES {
         let limits = "normal 100000 0 0";
@@ -278,15 +280,15 @@ fn the_hard_output_limit_holds_for_what_is_answered_at_once_however_fast_it_is_s
         let mut other = server.client();
         other.command(&[&b"SET"[..], b"k", &vec![b'v'; 30_000]]);
         let mut client = server.client();
-        // Below the limit each time.
+        // Below the limit in each batch.
         for _ in 0..10 {
             client.send(&encode(&["GET", "k"]).repeat(2)).unwrap();
             (0..2).for_each(|_| drop(client.read_raw().unwrap()));
         }
         assert_eq!(other.info_number("client_output_buffer_limit_disconnections"), 0);
-        // 2.1 MB, which the socket would take.
+        // 2.1 MB, which the socket would accept.
         client.send(&encode(&["GET", "k"]).repeat(70)).unwrap();
-        wait_until("it is disconnected", || {
+        wait_until("the client is disconnected", || {
             other.info_number("client_output_buffer_limit_disconnections") == 1
         });
         wait_until("one client is left", || other.info_number("connected_clients") == 1);

@@ -3,7 +3,7 @@
 use crate::{alone, encode, start, system_calls};
 
 #[test]
-fn a_pipeline_that_comes_at_once_costs_one_read_and_one_write() {
+fn a_pipeline_received_at_once_costs_one_read_and_one_write() {
     let _machine = alone();
     const ROUNDS: u64 = 200;
     let server = start(&["--shards", "1"]);
@@ -21,7 +21,8 @@ fn a_pipeline_that_comes_at_once_costs_one_read_and_one_write() {
             (0..ROUNDS).for_each(|_| batch());
             (system_calls(&server, "syscr") - before.0, system_calls(&server, "syscw") - before.1)
         };
-        // What else the server does now and then, and a request that a busy machine delivers in two parts, only add.
+        // Occasional other work of the server, and a request that a busy machine delivers in two parts, only increase
+        // the count.
         let fewest = (0..5).map(|_| count()).min().unwrap_or_default();
         assert_eq!(fewest, (ROUNDS, ROUNDS), "depth {depth}");
     }

@@ -1,9 +1,9 @@
-//! Connections that wait: for CLIENT PAUSE to end, for answers of other workers; nothing is lost, nothing overtakes.
+//! Connections that wait for the end of CLIENT PAUSE, or for answers of other workers: nothing is lost or reordered.
 
 use crate::{MODES, assert_same, encode, start, together, wait_until};
 
 #[test]
-fn a_paused_pipeline_goes_on_where_it_stopped() {
+fn a_paused_pipeline_resumes_where_it_stopped() {
     let _machine = together();
     for mode in MODES {
         let server = start(mode);
@@ -19,15 +19,15 @@ fn a_paused_pipeline_goes_on_where_it_stopped() {
         control.run("CLIENT PAUSE 100000 WRITE");
         let mut client = server.client();
         client.send(&request[..30_000]).unwrap();
-        // Reads before the first write are answered.
+        // Reads before the first write receive replies.
         assert_eq!(client.read_bytes(5).unwrap(), b"$-1\r\n");
-        wait_until("it is paused", || control.run("CLIENT LIST").text().contains("flags=b"));
+        wait_until("the client is paused", || control.run("CLIENT LIST").text().contains("flags=b"));
         client.send(&request[30_000..]).unwrap();
         assert_eq!(control.run("GET k0").text(), "");
         control.run("CLIENT UNPAUSE");
         assert_same(&client.read_bytes(expected.len() - 5).unwrap(), &expected[5..], &format!("{mode:?}"));
 
-        // A pause that ends by itself.
+        // A pause that ends after its time.
         control.run("CLIENT PAUSE 50 ALL");
         client.send(&request[..request.len() / 2]).unwrap();
         assert_eq!(client.read_raw().unwrap(), b"$1\r\nv\r\n", "{mode:?}");
@@ -35,7 +35,7 @@ fn a_paused_pipeline_goes_on_where_it_stopped() {
 }
 
 #[test]
-fn connections_paused_and_closed_do_not_disturb_those_that_come_after_them() {
+fn paused_and_closed_connections_do_not_disturb_later_ones() {
     let _machine = together();
     for mode in MODES {
         let server = start(mode);
@@ -43,11 +43,11 @@ fn connections_paused_and_closed_do_not_disturb_those_that_come_after_them() {
         for round in 0..30 {
             control.run("CLIENT PAUSE 100000 WRITE");
             for _ in 0..4 {
-                let mut gone = server.client();
-                gone.send(&encode(&["SET", "x", "1"])).unwrap();
+                let mut leaving = server.client();
+                leaving.send(&encode(&["SET", "x", "1"])).unwrap();
             }
             control.run("CLIENT UNPAUSE");
-            // These may get the numbers of the closed ones while they are still noted as paused.
+            // These may get the descriptors of the closed ones while those are still recorded as paused.
             let request: Vec<u8> =
                 (0..300).flat_map(|n| encode(&["MGET", &format!("a{n}"), &format!("b{n}")])).collect();
             let mut clients: Vec<_> = (0..4).map(|_| server.client()).collect();
@@ -65,7 +65,7 @@ fn connections_paused_and_closed_do_not_disturb_those_that_come_after_them() {
 }
 
 #[test]
-fn the_protocol_of_each_connection_is_its_own() {
+fn each_connection_has_a_separate_protocol() {
     let _machine = together();
     for mode in MODES {
         let server = start(mode);

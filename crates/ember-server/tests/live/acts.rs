@@ -2,14 +2,14 @@
 
 use ember_testkit::Random;
 
-/// Keys of each type, and databases that are used.
+/// Keys of each type, and the number of databases.
 const KEYS: usize = 4;
 pub(crate) const DATABASES: usize = 3;
 
 /// First letters of keys by type.
 const TYPES: [&str; 10] = ["s", "h", "l", "t", "z", "x", "p", "g", "v", "w"];
 
-/// The functions that are called.
+/// The functions that the writes call.
 pub(crate) const LIBRARY: &str = "#!lua name=acts
     redis.register_function('both', function(keys, args)
         redis.call('SET', keys[1], args[1])
@@ -25,8 +25,8 @@ fn any_key(random: &mut Random) -> String {
     key(random, &kind)
 }
 
-/// A command line for each `{letter}` of which a key of that type is put in, for each `#` a small number, and for all `@`
-/// the same one. Objects of JSON stay as they are.
+/// Fills in a command line: a key of the type for each `{letter}`, a small number for each `#`, and the same number for
+/// all `@`. JSON objects stay unchanged.
 fn filled(random: &mut Random, line: &str) -> String {
     let mut text = String::new();
     let same = random.below(20).to_string();
@@ -114,7 +114,7 @@ const WRITES: &[&str] = &[
     "XDEL {x} 1-#",
     "XADD {x} 1-# f #",
     "BITFIELD {s} SET u8 # # INCRBY i5 # 1",
-    // No two of these vectors are equally near to those that are searched for, so the order of what is found is known.
+    // No two of these vectors are at the same distance from a query, so the order of results is defined.
     "VADD {v} VALUES 2 1# 2@.1 e@ NOQUANT",
     "VADD {v} VALUES 2 1# 2@.1 e@ NOQUANT SETATTR '{\"n\":#}'",
     "VREM {v} e#",
@@ -130,12 +130,12 @@ const WRITES: &[&str] = &[
     "EVAL \"local d = redis.call('DUMP', KEYS[1]) \
      if d then redis.call('RESTORE', KEYS[2], 0, d, 'REPLACE') end\" 2 {any} {any}",
     "EVAL \"for _, key in ipairs(KEYS) do redis.call('SET', key, ARGV[1]) end\" 2 {s} {s} #",
-    // What takes memory is refused until this comes, once all is evicted.
+    // Writes are refused until this command, after all keys are evicted.
     "CONFIG SET maxmemory 0",
     "EVAL \"redis.call('INCR', 's0') redis.call('HSET', 'h0', 'f', '1') redis.call('RPUSH', 'l0', 'e')\" 0",
 ];
 
-/// Rare ones.
+/// Rare writes.
 const RARE: &[&str] =
     &["FLUSHDB", "FLUSHALL", "CONFIG SET maxmemory-policy allkeys-random maxmemory 1", "SWAPDB 1 2"];
 
@@ -146,7 +146,7 @@ pub(crate) fn write(random: &mut Random) -> String {
     filled(random, &line)
 }
 
-/// A random write that nothing follows from by itself: no key expires, and none is evicted.
+/// A random write without delayed effects: no key expires, and none is evicted.
 pub(crate) fn final_write(random: &mut Random) -> String {
     loop {
         let line = write(random);
@@ -156,7 +156,7 @@ pub(crate) fn final_write(random: &mut Random) -> String {
     }
 }
 
-/// What may be watched, and whether the elements of the result have no order.
+/// Commands that may be watched, and whether the elements of the result are unordered.
 const READS: &[(&str, bool)] = &[
     ("GET {s}", false),
     ("STRLEN {any}", false),
@@ -232,7 +232,7 @@ const READS: &[(&str, bool)] = &[
     ("VECTOR.GET {w} e1 WITHVECTOR", false),
 ];
 
-/// A random command to watch, and whether the elements of its result have no order.
+/// A random command to watch, and whether the elements of its result are unordered.
 pub(crate) fn read(random: &mut Random) -> (String, bool) {
     let (line, is_unordered) = READS[random.below(READS.len())];
     (filled(random, line), is_unordered)

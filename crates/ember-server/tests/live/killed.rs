@@ -1,9 +1,9 @@
-//! A server with `appendfsync always` is killed under random writes, and those who have watched come to the next one with
+//! A server with `appendfsync always` is killed under random writes, and its watchers reconnect to the next one with
 //! the versions that they have.
 //!
-//! What anybody was sent is in the append-only file: each state is the result after a record that the next server has too.
-//! Whoever comes back is told that nothing has changed exactly if the result is the one he has, and else the result of that
-//! moment. Some come back while the server lives.
+//! Every state that was sent is in the append-only file: it is the result after a record that the next server has, too.
+//! A reconnecting client is answered "unchanged" exactly if it has the current result, and receives the current result
+//! otherwise. Some clients reconnect while the server lives.
 
 use std::collections::HashMap;
 use std::io;
@@ -20,20 +20,20 @@ use serde_json::Value as Json;
 use super::oracle::{Kind, Query, States, check, comparable, comparable_message, number_of, units};
 use super::{PATIENCE, acts, setting};
 
-/// Connections that watch, and what each watches.
+/// Connections that watch, and the queries of each.
 const FOLLOWERS: usize = 9;
 const QUERIES: usize = 12;
 
 /// Connections that write.
 const WRITERS: usize = 3;
 
-/// States that are sent before the server is killed, at most.
+/// The most states that are sent before the server is killed.
 const STATES_MAX: usize = 1500;
 
-/// How many states a connection is sent, as a mean, before it comes back by itself.
+/// The mean number of states that a connection receives before it reconnects.
 const STATES_BEFORE_RETURN: usize = 300;
 
-/// What is known of a query.
+/// The state of a watched query.
 struct Followed {
     query: Query,
     /// The version of the last state, and its result.
@@ -41,7 +41,7 @@ struct Followed {
     result: String,
 }
 
-/// Somebody who watches through all lives of a server.
+/// A client that watches through all lives of a server.
 struct Follower {
     kind: Kind,
     database: usize,
@@ -51,7 +51,7 @@ struct Follower {
 /// One life of a server.
 struct Life<'l> {
     server: &'l Server,
-    /// The records that were made before it.
+    /// The number of records before this life.
     origin: u64,
     states: &'l States,
     received: &'l AtomicU64,
@@ -59,14 +59,14 @@ struct Life<'l> {
 }
 
 impl Life<'_> {
-    fn note(&self, followed: &Followed) {
+    fn record(&self, followed: &Followed) {
         let number = self.origin + number_of(&followed.version);
         let state = (followed.query.clone(), followed.result.clone());
         self.states.lock().unwrap().entry(number).or_default().insert(state);
         self.received.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// What has ended a connection.
+    /// Checks the error that has ended a connection.
     fn end(&self, error: &io::Error) {
         assert!(self.is_killed.load(Ordering::SeqCst), "a connection has ended: {error}");
     }
@@ -91,7 +91,7 @@ impl Follower {
         Follower { kind, database, followed }
     }
 
-    /// Watches all, from where it is. `is_quiet` says that nobody writes.
+    /// Resumes all queries. `is_quiet` says that no connection writes.
     fn open<'f>(&'f mut self, life: &'f Life<'f>, is_quiet: bool) -> io::Result<Connected<'f>> {
         let mut client = RawClient::connect(life.server.address())?;
         client.set_timeout(PATIENCE)?;
@@ -107,7 +107,7 @@ impl Follower {
             connected.watch(at, is_quiet)?;
         }
         if is_quiet && connected.follower.kind == Kind::Channel {
-            // A confirmation and a state of each.
+            // A confirmation and a state for each.
             for _ in 0..2 * count {
                 let value = connected.client.read_value()?;
                 connected.take(&value);
@@ -122,12 +122,12 @@ struct Connected<'f> {
     client: RawClient,
     follower: &'f mut Follower,
     life: &'f Life<'f>,
-    /// Places in [`Follower::followed`] by fingerprint or channel.
+    /// Indexes into [`Follower::followed`] by fingerprint or channel.
     names: HashMap<String, usize>,
 }
 
 impl Connected<'_> {
-    /// Begins to watch with the version that is known, and checks the answer.
+    /// Watches with the known version, and checks the reply.
     fn watch(&mut self, at: usize, is_quiet: bool) -> io::Result<()> {
         let Followed { query, version, .. } = &self.follower.followed[at];
         let (line, given) = (query.line.clone(), version.clone());
@@ -139,7 +139,7 @@ impl Connected<'_> {
         }
         let since = if given.is_empty() { String::new() } else { format!("SINCE {given} ") };
         self.client.send(format!("WATCH.OPEN {since}COMMAND {line}\r\n").as_bytes())?;
-        // States of the others may come before.
+        // States of other queries may arrive before.
         let (name, version, result) = loop {
             let value = self.client.read_value()?;
             match &value {
@@ -158,7 +158,7 @@ impl Connected<'_> {
         if version == given {
             assert_eq!(result, Value::Null, "{:?}: unchanged", followed.query);
             if is_quiet {
-                // The result of this moment is the one from before.
+                // The current result is the one from before.
                 let state = (followed.query.clone(), followed.result.clone());
                 self.life.states.lock().unwrap().entry(self.life.origin).or_default().insert(state);
             }
@@ -174,11 +174,11 @@ impl Connected<'_> {
             followed.query
         );
         (followed.version, followed.result) = (version, text);
-        self.life.note(followed);
+        self.life.record(followed);
         Ok(())
     }
 
-    /// Takes a state.
+    /// Handles a state.
     fn take(&mut self, value: &Value) {
         let (Value::Array(parts) | Value::Push(parts)) = value else { panic!("{value:?}") };
         if parts[0].text() == "subscribe" {
@@ -194,15 +194,15 @@ impl Connected<'_> {
         } else {
             (parts[2].text(), comparable(&parts[3], &followed.query))
         };
-        // A channel that is subscribed to again begins with the state of that moment.
+        // A new subscription to a channel begins with the current state.
         let (before, now) = (&followed.version, &version);
         if history_of(before) == history_of(now) {
             let is_later = number_of(now) > number_of(before);
             assert!(is_later || (is_channel && now == before), "{before} goes back to {now}");
-            assert!(is_channel || text != followed.result, "{:?} comes twice", followed.query);
+            assert!(is_channel || text != followed.result, "{:?} is sent twice", followed.query);
         }
         (followed.version, followed.result) = (version, text);
-        self.life.note(followed);
+        self.life.record(followed);
     }
 }
 
@@ -276,7 +276,7 @@ fn run(name: &str, mode: &[&str]) {
         let (received, is_killed) = (AtomicU64::new(0), AtomicBool::new(false));
         let life =
             Life { server: &server, origin, states: &states, received: &received, is_killed: &is_killed };
-        // Before anybody writes, what is answered is known to the letter.
+        // Before any write, the replies are known exactly.
         for follower in &mut followers {
             drop(follower.open(&life, true).unwrap());
         }

@@ -1,10 +1,11 @@
-//! Live queries held against the append-only file: every state that was sent is what the command answers after just as many
-//! records as its number says.
+//! Live queries compared with the append-only file: every state that was sent is the command's result after exactly the
+//! number of records that its version says.
 //!
-//! Random writers of all types, transactions and scripts run beside connections that watch random commands, in RESP2, RESP3
-//! and as channels, some of which stall. `LIVE_CHANGES`, `LIVE_WATCHERS` and `LIVE_SEED` change the number of writes, of
-//! watchers, and the seed. Others come back with what they have seen when the server was killed (`killed.rs`);
-//! `LIVE_KILLS` is how often it is. Servers without a file are held against the numbers that are written (`unrecorded.rs`).
+//! Random writers of all types, transactions and scripts run together with connections that watch random commands, in
+//! RESP2, RESP3 and as channels, some of which stall. `LIVE_CHANGES`, `LIVE_WATCHERS` and `LIVE_SEED` change the number
+//! of writes, of watchers, and the seed. Other watchers resume after the server was killed (`killed.rs`); `LIVE_KILLS`
+//! is the number of kills. States of servers without a file are compared with the numbers that are written
+//! (`unrecorded.rs`).
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
@@ -23,13 +24,13 @@ use ember_testkit::{Random, RawClient, Server, Value, encode, split_arguments, w
 use oracle::{Kind, Query, States, check, comparable, comparable_message, number_of, units};
 use serde_json::Value as Json;
 
-/// What is watched by one connection.
+/// The number of queries of one connection.
 const QUERIES_EACH: usize = 20;
 
 /// Connections that write.
 const WRITERS: usize = 4;
 
-/// How long the last states may take.
+/// The longest wait for the last states.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn setting(name: &str, default: u64) -> u64 {
@@ -40,7 +41,8 @@ fn setting(name: &str, default: u64) -> u64 {
 struct Watching {
     client: RawClient,
     kind: Kind,
-    /// By fingerprint and database, or by channel: the query, whether equal results are wanted, the last number and result.
+    /// By fingerprint and database, or by channel: the query, whether equal results are requested, the last number and
+    /// result.
     queries: HashMap<String, (Query, bool, Option<u64>, String)>,
     states: States,
     received: u64,
@@ -54,7 +56,7 @@ impl Watching {
             client.run("HELLO 3");
         }
         let mut watching = Watching { client, kind, queries: HashMap::new(), states, received: 0 };
-        // A connection has one database, but for channels, which name theirs.
+        // A connection has one database, except for channels, which name theirs.
         let own = random.below(acts::DATABASES);
         watching.client.run(&format!("SELECT {own}"));
         watching.watch("GET awake", 0, false, false, random);
@@ -82,7 +84,7 @@ impl Watching {
         let every_word = if every { "EVERY " } else { "" };
         let call = format!("WATCH.OPEN {interval}{every_word}COMMAND {line}");
         self.client.send(format!("{call}\r\n").as_bytes()).unwrap();
-        // States of others may come before the reply; they have an entry already.
+        // States of other queries may precede the reply; they have an entry already.
         let (fingerprint, version, result) = loop {
             let value = self.client.read_value().unwrap();
             match (&value, self.kind) {
@@ -106,7 +108,7 @@ impl Watching {
         self.states.lock().unwrap().entry(number).or_default().insert((query.clone(), result.to_owned()));
     }
 
-    /// Takes what was sent.
+    /// Handles a message.
     fn take(&mut self, value: &Value) {
         let (Value::Array(parts) | Value::Push(parts)) = value else { panic!("{:?}: {value:?}", self.kind) };
         let (name, version, text);
@@ -125,14 +127,14 @@ impl Watching {
         }
         let number = number_of(&version);
         let (query, every, last, before) = self.queries.get_mut(&name).unwrap();
-        assert!(Some(number) > *last, "{query:?}: {number} comes behind {last:?}");
+        assert!(Some(number) > *last, "{query:?}: {number} arrives after {last:?}");
         assert!(*every || *before != text, "{query:?}: {text} comes twice");
         (*last, *before) = (Some(number), text.clone());
         let query = query.clone();
         self.note(&query, number, &text);
     }
 
-    /// Reads until all states are the final ones, which are known when `is_over`.
+    /// Reads until all states are the final ones, which are known once `is_over`.
     fn run(
         mut self,
         random: &mut Random,
@@ -158,7 +160,7 @@ impl Watching {
                     return self.received;
                 }
                 let since = *patience.get_or_insert_with(Instant::now);
-                assert!(since.elapsed() < PATIENCE, "the last states have not come: {late:?}");
+                assert!(since.elapsed() < PATIENCE, "the last states have not arrived: {late:?}");
             }
         }
     }
@@ -251,7 +253,7 @@ fn run(mode: &[&str]) {
             finals.lock().unwrap().insert(query, result);
         }
         is_over.store(true, Ordering::SeqCst);
-        // Who has got all wants to be woken to see that.
+        // Connections that have received all states are woken to check them.
         let mut number = 0;
         while !watching.iter().all(|one| one.is_finished()) {
             number += 1;
@@ -270,21 +272,21 @@ fn run(mode: &[&str]) {
 }
 
 #[test]
-fn every_state_is_that_after_its_record_in_the_concurrent_mode() {
+fn every_state_matches_its_record_in_the_concurrent_mode() {
     run(&["--shards", "3", "--concurrent", "yes"]);
 }
 
 #[test]
-fn every_state_is_that_after_its_record_in_the_sharded_mode() {
+fn every_state_matches_its_record_in_the_sharded_mode() {
     run(&["--shards", "3", "--concurrent", "no"]);
 }
 
 #[test]
-fn every_state_is_that_after_its_record_where_threads_run_the_queries() {
+fn every_state_matches_its_record_where_threads_run_the_queries() {
     run(&["--shards", "3", "--concurrent", "yes", "--long-call-elements", "2"]);
 }
 
 #[test]
-fn every_state_is_that_after_its_record_where_threads_run_the_queries_of_shards() {
+fn every_state_matches_its_record_where_threads_run_the_queries_of_shards() {
     run(&["--shards", "3", "--concurrent", "no", "--long-call-elements", "2"]);
 }

@@ -1,4 +1,4 @@
-//! What the states of live queries must have been: what the command answers after the records of an append-only file up to a
+//! The expected states of live queries: the results of the command after the records of an append-only file up to a
 //! number.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,10 +16,10 @@ use emberkv_core::local::Local;
 use emberkv_core::turn::Turn;
 use serde_json::{Value as Json, json};
 
-/// How many records are shown of what came before a wrong state.
+/// The number of records shown before a wrong state.
 const HISTORY: usize = 30;
 
-/// How a connection is told.
+/// How a connection receives states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
     Resp2,
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     Channel,
 }
 
-/// A command that is watched.
+/// A watched command.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Query {
     pub(crate) database: usize,
@@ -61,7 +61,7 @@ pub(crate) fn comparable(value: &Value, query: &Query) -> String {
     }
 }
 
-/// The form of a result in messages of channels.
+/// The form of a result in channel messages.
 fn json_of(value: &Value) -> Json {
     match value {
         Value::Bulk(bytes) | Value::Simple(bytes) => match std::str::from_utf8(bytes) {
@@ -138,7 +138,7 @@ pub(crate) fn units(directory: &Path) -> Vec<Vec<Vec<Vec<u8>>>> {
     units
 }
 
-/// The last of these records that name a key of a query, or may change any.
+/// The last of these records that name a key of a query, or that may change any key.
 fn history(units: &[Vec<Vec<Vec<u8>>>], query: &Query) -> String {
     let words: Vec<&str> = query.line.split(' ').skip(1).collect();
     let text = |unit: &Vec<Vec<Vec<u8>>>| {
@@ -154,7 +154,7 @@ fn history(units: &[Vec<Vec<Vec<u8>>>], query: &Query) -> String {
     about.map(|(text, number)| format!("{number}: {text}\n")).collect()
 }
 
-/// Runs the records one by one, and every query that has a state after each.
+/// Runs the records one by one, and after each the queries that have a state there.
 pub(crate) fn check(units: &[Vec<Vec<Vec<u8>>>], states: &BTreeMap<u64, BTreeSet<(Query, String)>>) {
     let mut writer = Local::new(Protocol::Resp2);
     let turn = || {
@@ -176,7 +176,7 @@ pub(crate) fn check(units: &[Vec<Vec<Vec<u8>>>], states: &BTreeMap<u64, BTreeSet
                     writer.database = std::str::from_utf8(&words[1]).unwrap().parse().unwrap();
                     continue;
                 }
-                // What functions do is recorded, not their calls.
+                // The effects of functions are recorded, not their calls.
                 if words[0].eq_ignore_ascii_case(b"FUNCTION") {
                     continue;
                 }

@@ -1,10 +1,11 @@
-//! Live queries of a server that keeps no journal, which is the default: nothing tells afterwards what each state was.
+//! Live queries of a server without a journal, which is the default: no file shows afterwards what each state was.
 //!
-//! So each key has one writer, and each write a number that its result shows. The numbers that a watcher is sent must rise,
-//! and end with the last one: then each of them was a state, none came after a newer one, and the last one has arrived.
+//! So each key has one writer, and each write a number that the result shows. The numbers that a watcher receives must
+//! ascend and end with the last one: then each was a state, none arrived after a newer one, and the last one has
+//! arrived.
 //!
-//! The same look at another server that has `GET.WATCH` is a measurement: `DICEDB_SERVER` is its address, and what it loses
-//! is printed.
+//! The same test measures another server that has `GET.WATCH`: `DICEDB_SERVER` is its address, and its lost states are
+//! printed.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -17,7 +18,7 @@ use ember_testkit::{RawClient, Server, Value, split_arguments};
 use super::oracle::Kind;
 use super::{PATIENCE, setting};
 
-/// How a number is written (`#`) to a key (`{}`), and the command whose result shows it.
+/// How a number (`#`) is written to a key (`{}`), and the command whose result shows it.
 const SHAPES: [(&str, &str); 8] = [
     ("SET {} #", "GET {}"),
     ("INCR {}", "GET {}"),
@@ -29,16 +30,16 @@ const SHAPES: [(&str, &str); 8] = [
     ("XADD {} 0-# f v", "XREVRANGE {} + - COUNT 1"),
 ];
 
-/// Connections that watch all keys, for each way to be told.
+/// Connections that watch all keys, for each kind of delivery.
 const WATCHERS: usize = 3;
 
-/// What was wrong with the states that were sent.
+/// Faults of the states that were sent.
 #[derive(Debug, Default)]
 struct Findings {
     states: AtomicU64,
-    /// States that did not come behind those that were sent before.
-    fallen_behind: AtomicU64,
-    /// Watchers that never got the last state.
+    /// States that were older than states sent before.
+    out_of_order: AtomicU64,
+    /// Watchers that never received the last state.
     lost: AtomicU64,
     /// Queries that the server does not watch.
     refused: AtomicU64,
@@ -55,7 +56,7 @@ fn number_in(text: &str) -> u64 {
     numbers.max().unwrap_or(0)
 }
 
-/// All that a value says.
+/// All text in a value.
 fn text_of(value: &Value) -> String {
     match value {
         Value::Array(list) | Value::Set(list) => list.iter().map(|item| text_of(item) + " ").collect(),
@@ -69,7 +70,7 @@ fn text_of(value: &Value) -> String {
     }
 }
 
-/// A connection that watches; by the names that it knows its queries by, the shape and the number it was sent last.
+/// A watching connection, with the shape and the last received number of each of its queries by name.
 struct Follower {
     client: RawClient,
     kind: Kind,
@@ -109,7 +110,7 @@ impl Follower {
                 Value::Map(_) => {
                     (value.get("fingerprint").unwrap().text(), text_of(&value.get("result").unwrap()))
                 }
-                // Replies and states look alike in RESP2: what has no name yet is the reply.
+                // Replies and states have the same form in RESP2: a message without a known name is the reply.
                 Value::Array(parts) if !self.last.contains_key(&parts[1].text()) => {
                     (parts[1].text(), text_of(&parts[2]))
                 }
@@ -137,9 +138,9 @@ impl Follower {
         findings.states.fetch_add(1, Ordering::SeqCst);
         let (_, last) = self.last.get_mut(&parts[1].text()).unwrap();
         let number = number_in(&text);
-        // The first message of a channel may say that there is nothing yet.
+        // The first message of a channel may show that there is no value yet.
         if number <= *last && number > 0 {
-            findings.fallen_behind.fetch_add(1, Ordering::SeqCst);
+            findings.out_of_order.fetch_add(1, Ordering::SeqCst);
         }
         *last = number;
     }
@@ -158,8 +159,8 @@ impl Follower {
     }
 }
 
-/// Has all keys written, each by one connection, while others watch them; some begin to watch before, some meanwhile.
-fn look(address: SocketAddr, kinds: &[Kind], patience: Duration) -> Findings {
+/// Writes all keys, each by one connection, while others watch them; some begin to watch before, some meanwhile.
+fn measure(address: SocketAddr, kinds: &[Kind], patience: Duration) -> Findings {
     let last = setting("LIVE_CHANGES", 6000) / SHAPES.len() as u64;
     let findings = Findings::default();
     let mut control = RawClient::connect(address).unwrap();
@@ -187,33 +188,33 @@ fn look(address: SocketAddr, kinds: &[Kind], patience: Duration) -> Findings {
 
 fn assert_nothing_wrong(mode: &[&str]) {
     let server = Server::start(env!("CARGO_BIN_EXE_ember-server"), mode);
-    let findings = look(server.address(), &[Kind::Resp2, Kind::Resp3, Kind::Channel], PATIENCE);
+    let findings = measure(server.address(), &[Kind::Resp2, Kind::Resp3, Kind::Channel], PATIENCE);
     println!("{mode:?}: {findings:?}");
-    let [states, fallen_behind, lost, refused] =
-        [&findings.states, &findings.fallen_behind, &findings.lost, &findings.refused]
+    let [states, out_of_order, lost, refused] =
+        [&findings.states, &findings.out_of_order, &findings.lost, &findings.refused]
             .map(|count| count.load(Ordering::SeqCst));
     assert!(states > 0);
-    assert_eq!([fallen_behind, lost, refused], [0; 3]);
+    assert_eq!([out_of_order, lost, refused], [0; 3]);
 }
 
 #[test]
-fn states_rise_to_the_last_one_without_a_journal_in_the_concurrent_mode() {
+fn versions_ascend_to_the_last_state_without_a_journal_in_the_concurrent_mode() {
     assert_nothing_wrong(&["--shards", "3", "--concurrent", "yes"]);
-    look_at_another();
+    measure_another();
 }
 
 #[test]
-fn states_rise_to_the_last_one_without_a_journal_in_the_sharded_mode() {
+fn versions_ascend_to_the_last_state_without_a_journal_in_the_sharded_mode() {
     assert_nothing_wrong(&["--shards", "3", "--concurrent", "no"]);
 }
 
-/// How long a state of another server may take after the one before it.
+/// The longest wait for the next state of another server.
 const OTHERS_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Prints what another server loses, if there is one.
-fn look_at_another() {
+/// Prints the lost states of another server, if there is one.
+fn measure_another() {
     if let Ok(address) = std::env::var("DICEDB_SERVER") {
         let address = address.parse().expect("DICEDB_SERVER is an address and a port");
-        println!("{address}: {:?}", look(address, &[Kind::Resp2], OTHERS_PATIENCE));
+        println!("{address}: {:?}", measure(address, &[Kind::Resp2], OTHERS_PATIENCE));
     }
 }

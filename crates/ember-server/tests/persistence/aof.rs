@@ -1,4 +1,4 @@
-//! The append-only file: what is there after a crash, what a torn or damaged file does, rewriting, switching.
+//! The append-only file: data after a crash, torn and damaged files, rewriting, switching on and off.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -17,7 +17,7 @@ fn always(mode: &[&'static str]) -> Vec<&'static str> {
     [mode, &ALWAYS[..]].concat()
 }
 
-/// Waits until something holds that other threads bring about.
+/// Waits until a condition holds that other threads bring about.
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !holds() {
@@ -35,7 +35,7 @@ fn increments(directory: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn what_was_acknowledged_is_there_after_a_crash_whatever_the_mode() {
+fn acknowledged_writes_survive_a_crash_in_every_mode() {
     for (mode, other) in [(MODES[0], MODES[1]), (MODES[1], MODES[0])] {
         let directory = Directory::new("aof-crash");
         let server = start_in(&directory.0, &always(mode));
@@ -65,7 +65,7 @@ fn what_was_acknowledged_is_there_after_a_crash_whatever_the_mode() {
 }
 
 #[test]
-fn a_server_that_ends_in_order_loses_nothing_with_any_policy() {
+fn an_orderly_shutdown_loses_nothing_with_any_policy() {
     for policy in ["always", "everysec", "no"] {
         let directory = Directory::new("aof-end");
         let arguments = ["--appendonly", "yes", "--appendfsync", policy];
@@ -82,7 +82,7 @@ fn a_server_that_ends_in_order_loses_nothing_with_any_policy() {
 }
 
 #[test]
-fn a_server_does_not_end_before_the_first_base_is_complete() {
+fn a_shutdown_waits_until_the_first_base_is_complete() {
     for mode in MODES {
         for ending in ["SHUTDOWN", "SHUTDOWN NOSAVE", "SHUTDOWN SAVE", "TERM", "SHUTDOWN FORCE"] {
             let directory = Directory::new("aof-first-base");
@@ -90,7 +90,7 @@ fn a_server_does_not_end_before_the_first_base_is_complete() {
             let mut server = start_in(&directory.0, &arguments);
             let mut client = server.client();
             assert_eq!(client.run("SET key value"), Value::ok());
-            // A minute for each key: the base is not complete until this is taken back.
+            // A minute for each key: the base is not complete until the delay is reset.
             assert_eq!(client.run("CONFIG SET rdb-key-save-delay 60000000"), Value::ok());
             assert_eq!(client.run("CONFIG SET appendonly yes"), Value::ok());
             if ending == "SHUTDOWN FORCE" {
@@ -141,7 +141,7 @@ fn switching_the_aof_off_ends_a_rewrite_that_is_under_way() {
             assert_eq!(client.run("CONFIG SET rdb-key-save-delay 0"), Value::ok());
             for command in ["BGREWRITEAOF", "BGSAVE"] {
                 assert!(!client.run(command).is_error(), "{command}: {}", server.log());
-                eventually("it ends", || {
+                eventually("the rewrite ends", || {
                     client.info("aof_rewrite_in_progress") == "0"
                         && client.info("rdb_bgsave_in_progress") == "0"
                 });
@@ -151,7 +151,7 @@ fn switching_the_aof_off_ends_a_rewrite_that_is_under_way() {
             let mut names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
             assert!(!names.any(|name| name.starts_with("temp-")), "{}", server.log());
         }
-        // At once after it was switched off.
+        // Right after it was switched off.
         assert_eq!(client.run("CONFIG SET appendonly yes"), Value::ok());
         assert_eq!(client.run("CONFIG SET appendonly no"), Value::ok());
         assert_eq!(client.run("CONFIG SET appendonly yes"), Value::ok());
@@ -165,7 +165,7 @@ fn switching_the_aof_off_ends_a_rewrite_that_is_under_way() {
 }
 
 #[test]
-fn a_torn_end_is_cut_with_a_warning_and_a_transaction_counts_as_a_whole() {
+fn a_torn_end_is_truncated_with_a_warning_by_whole_transactions() {
     let directory = Directory::new("aof-torn");
     let server = start_in(&directory.0, &always(MODES[0]));
     let mut client = server.client();
@@ -188,7 +188,7 @@ fn a_torn_end_is_cut_with_a_warning_and_a_transaction_counts_as_a_whole() {
     assert_eq!(client.run("KEYS *"), Value::Array(vec![Value::from("before")]));
     let log = server.log();
     assert!(log.contains("WARN") && log.contains("bytes are cut off"), "{log}");
-    // What comes next stands behind a whole end.
+    // Later records follow a complete end.
     client.run("SET after 1");
     drop(server.crash());
     let server = start_in(&directory.0, &always(MODES[0]));
@@ -196,7 +196,7 @@ fn a_torn_end_is_cut_with_a_warning_and_a_transaction_counts_as_a_whole() {
 }
 
 #[test]
-fn damage_in_the_middle_keeps_the_server_from_starting() {
+fn damage_in_the_middle_prevents_the_start() {
     let directory = Directory::new("aof-damage");
     let server = start_in(&directory.0, &always(MODES[0]));
     let mut client = server.client();
@@ -210,7 +210,7 @@ fn damage_in_the_middle_keeps_the_server_from_starting() {
     bytes[middle] ^= 1;
     fs::write(&file, &bytes).unwrap();
     let refused = refusal(&directory.0, &["--appendonly", "yes"], None);
-    // One line in the log, and the same to the standard error.
+    // One line in the log, and the same on standard error.
     let is_problem = |line: &&str| !line.contains(" INFO ") && !line.contains(" ERROR ");
     assert_eq!(refused.lines().filter(is_problem).count(), 1, "{refused}");
     for word in [
@@ -220,18 +220,18 @@ fn damage_in_the_middle_keeps_the_server_from_starting() {
     ] {
         assert!(refused.contains(word), "{word}: {refused}");
     }
-    assert_eq!(fs::read(&file).unwrap(), bytes, "nothing was changed");
+    assert_eq!(fs::read(&file).unwrap(), bytes, "the file is unchanged");
 }
 
 #[test]
-fn missing_and_inserted_bytes_keep_the_server_from_starting_though_nothing_was_durable() {
+fn missing_and_inserted_bytes_prevent_the_start_even_before_any_fsync() {
     let directory = Directory::new("aof-missing");
     let server = start_in(&directory.0, &["--appendonly", "yes", "--appendfsync", "no"]);
     let mut client = server.client();
     for number in 0..80 {
         client.run(&format!("SET key:{number} value"));
     }
-    eventually("all is in the file", || {
+    eventually("the file has all writes", || {
         let file = increments(&directory.0).pop().unwrap();
         fs::read(file).unwrap().windows(6).any(|window| window == b"key:79")
     });
@@ -250,7 +250,7 @@ fn missing_and_inserted_bytes_keep_the_server_from_starting_though_nothing_was_d
         {
             assert!(refused.contains(part), "{part}: {refused}");
         }
-        assert_eq!(fs::read(&file).unwrap(), damaged, "nothing was changed");
+        assert_eq!(fs::read(&file).unwrap(), damaged, "the file is unchanged");
     }
     fs::write(&file, &bytes).unwrap();
     let server = start_in(&directory.0, &["--appendonly", "yes"]);
@@ -258,7 +258,7 @@ fn missing_and_inserted_bytes_keep_the_server_from_starting_though_nothing_was_d
 }
 
 #[test]
-fn a_closed_file_that_has_lost_bytes_keeps_the_server_from_starting() {
+fn a_closed_file_that_lost_bytes_prevents_the_start() {
     for mode in MODES {
         let directory = Directory::new("aof-short");
         let server = start_in(&directory.0, &always(mode));
@@ -272,7 +272,7 @@ fn a_closed_file_that_has_lost_bytes_keeps_the_server_from_starting() {
             client.run(&format!("SET closed:{number} 1"));
         }
         drop(server.crash());
-        // The increment of before is closed then.
+        // The earlier increment is closed then.
         let server = start_in(&directory.0, &always(mode));
         server.client().run("SET last 1");
         drop(server.crash());
@@ -299,7 +299,7 @@ fn a_closed_file_that_has_lost_bytes_keeps_the_server_from_starting() {
             }
             fs::write(&file, &whole).unwrap();
         }
-        // As an earlier version has written it, and as Redis does.
+        // As written by an earlier version, and by Redis.
         fs::write(&manifest, &without).unwrap();
         let whole = fs::read(base(&directory.0)).unwrap();
         fs::write(base(&directory.0), b"").unwrap();
@@ -320,7 +320,7 @@ fn has_base(directory: &Path) -> bool {
 }
 
 #[test]
-fn a_rewrite_while_others_write_loses_nothing() {
+fn a_rewrite_under_writes_loses_nothing() {
     for mode in MODES {
         let directory = Directory::new("aof-rewrite");
         let server = start_in(&directory.0, &always(mode));
@@ -340,14 +340,14 @@ fn a_rewrite_while_others_write_loses_nothing() {
                 let form = if round == 2 { "yes" } else { "no" };
                 client.run(&format!("CONFIG SET aof-use-rdb-preamble {form}"));
                 eventually("a rewrite can begin", || !client.run("BGREWRITEAOF").is_error());
-                eventually("it ends", || client.info("aof_rewrite_in_progress") == "0");
+                eventually("the rewrite ends", || client.info("aof_rewrite_in_progress") == "0");
                 assert_eq!(client.info("aof_rewrites"), round.to_string());
                 assert_eq!(client.info("aof_last_bgrewrite_status"), "ok");
             }
         });
         let mut client = server.client();
         let before = digest(&mut client);
-        assert_eq!(increments(&directory.0).len(), 1, "what was rewritten is removed");
+        assert_eq!(increments(&directory.0).len(), 1, "the rewritten increments are removed");
         drop(server.crash());
         let server = start_in(&directory.0, &always(mode));
         assert_eq!(digest(&mut server.client()), before);
@@ -362,7 +362,7 @@ fn base(directory: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_base_of_commands_has_everything_that_one_in_rdb_has() {
+fn a_base_of_commands_has_everything_an_rdb_base_has() {
     for (mode, other) in [(MODES[0], MODES[1]), (MODES[1], MODES[0])] {
         let directory = Directory::new("aof-commands");
         let plain = [&always(mode)[..], &["--aof-use-rdb-preamble", "no"]].concat();
@@ -389,8 +389,8 @@ fn a_base_of_commands_has_everything_that_one_in_rdb_has() {
         let before = digest(&mut client);
         let pending = client.run("XPENDING events group - + 10");
         assert!(!client.run("BGREWRITEAOF").is_error());
-        eventually("it is rewritten", || client.info("aof_rewrites") == "1");
-        eventually("it ends", || client.info("aof_rewrite_in_progress") == "0");
+        eventually("the file is rewritten", || client.info("aof_rewrites") == "1");
+        eventually("the rewrite ends", || client.info("aof_rewrite_in_progress") == "0");
         let base = base(&directory.0);
         assert!(base.to_string_lossy().ends_with(".base.aof"), "{}", base.display());
         let bytes = fs::read(&base).unwrap();
@@ -434,7 +434,7 @@ fn an_rdb_file_becomes_a_base_of_commands() {
 }
 
 #[test]
-fn a_file_that_has_grown_is_rewritten_by_itself() {
+fn a_file_that_has_grown_is_rewritten_automatically() {
     let directory = Directory::new("aof-grown");
     let grows = [
         "--appendonly",
@@ -448,18 +448,18 @@ fn a_file_that_has_grown_is_rewritten_by_itself() {
     let mut client = server.client();
     let value = "x".repeat(1000);
     let mut rounds = 0;
-    eventually("it is rewritten twice", || {
+    eventually("the file is rewritten twice", || {
         client.run(&format!("SET key:{} {value}", rounds % 7));
         rounds += 1;
         client.info_number("aof_rewrites") >= 2
     });
-    eventually("it ends", || client.info("aof_rewrite_in_progress") == "0");
+    eventually("the rewrite ends", || client.info("aof_rewrite_in_progress") == "0");
     let size = client.info_number("aof_current_size");
     assert!(size < 200_000, "{size}");
 }
 
 #[test]
-fn it_can_be_switched_on_and_off_while_others_write() {
+fn the_aof_can_be_switched_on_and_off_under_writes() {
     for mode in MODES {
         let directory = Directory::new("aof-switch");
         let debug = ["--enable-debug-command", "yes"];
@@ -477,7 +477,7 @@ fn it_can_be_switched_on_and_off_while_others_write() {
                     }
                 });
             }
-            // What comes in one piece with the command is of the log, too.
+            // Commands that arrive in one piece with this one are recorded, too.
             let switch = &b"CONFIG SET appendonly yes appendfsync always\r\n"[..];
             client.send(&[switch, &b"INCR behind\r\n".repeat(100)].concat()).unwrap();
             assert_eq!(client.read_value().unwrap(), Value::ok());
@@ -491,7 +491,7 @@ fn it_can_be_switched_on_and_off_while_others_write() {
         let mut client = server.client();
         assert_eq!(digest(&mut client), before);
         assert_eq!(client.run("FCALL f 0"), Value::Integer(1));
-        // Off: what comes then is not kept.
+        // Off: later writes are not kept.
         assert_eq!(client.run("CONFIG SET appendonly no"), Value::ok());
         assert_eq!(client.info("aof_enabled"), "0");
         client.run("SET too-late 1");
@@ -502,7 +502,7 @@ fn it_can_be_switched_on_and_off_while_others_write() {
 }
 
 #[test]
-fn switching_on_fails_where_nothing_can_be_written() {
+fn switching_the_aof_on_fails_in_an_unwritable_directory() {
     let directory = Directory::new("aof-refused");
     let server = start_in(&directory.0, &[]);
     fs::write(directory.0.join("appendonlydir"), "in the way").unwrap();
@@ -527,7 +527,7 @@ fn writes_are_refused_at_the_limit_of_file_sizes_and_accepted_above_it() {
         let value = "x".repeat(10_000);
         let set = |client: &mut RawClient| client.command(&["SET", "key", value.as_str()]);
         eventually("the limit is met", || {
-            // Who has written what the file does not take gets no answer; who comes later does.
+            // A client whose write does not fit into the file gets no reply; later clients get an error.
             let mut writing = server.client();
             writing.send_command(&["SET", "key", value.as_str()]).unwrap();
             let reply = writing.read_value();
@@ -566,11 +566,11 @@ fn the_keys_of_an_rdb_file_become_the_base_of_the_first_aof() {
 }
 
 #[test]
-fn waitaof_answers_when_the_disk_has_it() {
+fn waitaof_replies_when_the_write_is_durable() {
     let directory = Directory::new("aof-wait");
     let server = start_in(&directory.0, &["--appendonly", "yes", "--appendfsync", "everysec"]);
     let mut client = server.client();
-    assert_eq!(client.run("WAITAOF 0 0 0"), Value::Array(vec![1.into(), 0.into()]), "nothing was written");
+    assert_eq!(client.run("WAITAOF 0 0 0"), Value::Array(vec![1.into(), 0.into()]), "no write happened");
     client.run("SET a 1");
     assert_eq!(client.run("WAITAOF 1 0 0"), Value::Array(vec![1.into(), 0.into()]));
     let file = increments(&directory.0).pop().unwrap();
@@ -589,7 +589,7 @@ fn expired_keys_stay_expired_after_a_crash() {
     client.run("SET long 1 PX 1000000");
     client.run("HSET hash f 1 g 2");
     client.run("HPEXPIRE hash 20 FIELDS 1 f");
-    eventually("it expires", || client.run("DBSIZE") == Value::Integer(2));
+    eventually("the key expires", || client.run("DBSIZE") == Value::Integer(2));
     eventually("the field expires", || client.run("HLEN hash") == Value::Integer(1));
     client.run("SET last 1");
     drop(server.crash());
@@ -603,7 +603,7 @@ fn expired_keys_stay_expired_after_a_crash() {
 }
 
 #[test]
-fn a_waiter_is_told_when_what_it_took_is_durable() {
+fn a_waiter_is_answered_when_its_pop_is_durable() {
     for mode in MODES {
         let directory = Directory::new("aof-waiter");
         let server = start_in(&directory.0, &always(mode));
@@ -621,7 +621,7 @@ fn a_waiter_is_told_when_what_it_took_is_durable() {
 }
 
 #[test]
-fn times_are_told_when_they_are_asked_for() {
+fn timestamps_are_recorded_when_enabled() {
     let directory = Directory::new("aof-times");
     let server =
         builder(&["--appendonly", "yes", "--aof-timestamp-enabled", "yes", "--appendfsync", "always"]);
@@ -635,7 +635,7 @@ fn times_are_told_when_they_are_asked_for() {
 }
 
 #[test]
-fn it_can_be_switched_on_right_after_it_was_switched_off() {
+fn the_aof_can_be_switched_on_right_after_it_was_switched_off() {
     for mode in MODES {
         let server = builder(mode).arguments(&["--appendonly", "yes"]).start();
         let mut client = server.client();
@@ -650,7 +650,7 @@ fn it_can_be_switched_on_right_after_it_was_switched_off() {
 }
 
 #[test]
-fn one_that_is_switched_on_during_a_snapshot_begins_behind_it() {
+fn an_aof_switched_on_during_a_snapshot_begins_after_it() {
     for mode in MODES {
         for ends_before in [false, true] {
             let directory = Directory::new("aof-awaited");
@@ -662,9 +662,9 @@ fn one_that_is_switched_on_during_a_snapshot_begins_behind_it() {
             assert!(!client.run("BGSAVE").is_error());
             assert_eq!(client.run("CONFIG SET appendonly yes"), Value::ok());
             assert_eq!(client.info("aof_enabled"), "1");
-            // The thread that writes the files says so.
-            eventually("it is awaited", || client.info("aof_rewrite_scheduled") == "1");
-            // Replies do not wait for files that are not there; WAITAOF does.
+            // The thread that writes the files reports it.
+            eventually("the AOF is scheduled", || client.info("aof_rewrite_scheduled") == "1");
+            // Replies do not wait for files that do not exist yet; WAITAOF does.
             assert_eq!(client.run("INCR counted"), Value::Integer(1));
             assert_eq!(
                 client.run("WAITAOF 1 0 50"),
@@ -672,7 +672,9 @@ fn one_that_is_switched_on_during_a_snapshot_begins_behind_it() {
             );
             if ends_before {
                 assert_eq!(client.run("CONFIG SET appendonly no"), Value::ok());
-                eventually("it is awaited no more", || client.info("aof_rewrite_scheduled") == "0");
+                eventually("the AOF is not scheduled any more", || {
+                    client.info("aof_rewrite_scheduled") == "0"
+                });
                 assert_eq!(client.run("CONFIG SET appendonly yes"), Value::ok());
                 assert_eq!(client.run("INCR counted"), Value::Integer(2));
             }
@@ -693,7 +695,7 @@ fn one_that_is_switched_on_during_a_snapshot_begins_behind_it() {
 }
 
 #[test]
-fn what_was_given_to_another_server_is_recorded_as_removed() {
+fn migrated_keys_are_recorded_as_removed() {
     for mode in MODES {
         let directory = Directory::new("aof-migrate");
         let there = Server::start(program(), mode);

@@ -1,4 +1,4 @@
-//! BGSAVE, save rules, what happens when they fail, and the start while a large file is read.
+//! BGSAVE, save rules, failed saves, and startup while a large file is read.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -10,10 +10,10 @@ use ember_testkit::{OnDrop, RawClient, Server, Value};
 
 use crate::{Directory, MODES, program, start_in};
 
-/// How long something may take that happens by itself: an fsync can take half a minute on a disk that is busy with a build.
+/// The longest wait for background work: an fsync can take half a minute on a disk that is busy with a build.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// What MISCONF says.
+/// The text of MISCONF.
 const MISCONF: &str = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. \
                        Commands that may modify the data set are disabled, because this instance is configured to report \
                        errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check \
@@ -31,14 +31,14 @@ fn wait_for(client: &mut RawClient, field: &str, value: &str) {
     }
 }
 
-/// Makes so many keys with values of some 50 bytes.
+/// Creates this number of keys with values of about 50 bytes.
 fn populate(client: &mut RawClient, keys: usize) {
     let script =
         "for number = 1, ARGV[1] do redis.call('SET', 'bulk:' .. number, string.rep(number .. ' ', 8)) end";
     assert!(!client.command(&["EVAL", script, "0", &keys.to_string()]).is_error());
 }
 
-/// Puts a directory where the file is to be: nobody can write it then, whoever the tests run as.
+/// Puts a directory in the place of the file: no user can write the file then, not even root.
 fn obstruct(directory: &Directory) {
     let _ = fs::remove_file(directory.0.join("dump.rdb"));
     fs::create_dir_all(directory.0.join("dump.rdb/in-the-way")).unwrap();
@@ -49,7 +49,7 @@ fn clear(directory: &Directory) {
 }
 
 #[test]
-fn a_bgsave_is_one_moment_while_others_write() {
+fn a_bgsave_is_a_consistent_snapshot_under_writes() {
     for mode in MODES {
         let directory = Directory::new("moment");
         let server = start_in(&directory.0, mode);
@@ -78,7 +78,7 @@ fn a_bgsave_is_one_moment_while_others_write() {
                     if is_over.load(Ordering::Relaxed) {
                         break;
                     }
-                    // One of those that are there, however many rounds there are.
+                    // A key that exists, in any round.
                     let bulk = format!("bulk:{}", (number - 1) % 30_000 + 1);
                     let (key, number) = (format!("number:{number}"), number.to_string());
                     other.run("MULTI");
@@ -92,7 +92,7 @@ fn a_bgsave_is_one_moment_while_others_write() {
             for round in 1..=5 {
                 assert_eq!(client.run("BGSAVE"), Value::Simple(b"Background saving started".to_vec()));
                 wait_for(&mut client, "rdb_saves", &round.to_string());
-                // On a busy machine a save may be over before anybody else has written.
+                // On a busy machine a save may be over before another client has written.
                 has_copied |= client.info("rdb_last_cow_size") != "0";
                 let copy = Directory::new("moment-copy");
                 fs::copy(directory.0.join("dump.rdb"), copy.0.join("dump.rdb")).unwrap();
@@ -106,7 +106,7 @@ fn a_bgsave_is_one_moment_while_others_write() {
                                 if redis.call('GET', 'bulk:' .. i):sub(-1) == 'x' then n = n + 1 end end return n";
                 assert_eq!(client.command(&["EVAL", appended, "0"]), Value::Integer(count.min(30_000)));
             }
-            assert!(has_copied, "nothing was written while a save went on");
+            assert!(has_copied, "no write happened during a save");
         });
         wait_for(&mut client, "rdb_bgsave_in_progress", "0");
         assert_eq!(client.info("rdb_last_bgsave_status"), "ok");
@@ -117,7 +117,7 @@ fn a_bgsave_is_one_moment_while_others_write() {
     }
 }
 
-/// The most memory that a process has had so far, in KiB.
+/// The peak memory of a process so far, in KiB.
 fn peak_kib(server: &Server) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
@@ -125,21 +125,21 @@ fn peak_kib(server: &Server) -> u64 {
 }
 
 #[test]
-fn large_values_that_change_meanwhile_are_not_copied() {
+fn large_values_that_change_during_a_snapshot_are_not_copied() {
     const LARGE_KIB: u64 = 60 * 1024;
     for mode in MODES {
         let directory = Directory::new("large");
         let server = start_in(&directory.0, &[mode, &["--enable-debug-command", "yes"]].concat());
         let mut client = server.client();
         client.run(&format!("SETRANGE string {} end", LARGE_KIB * 1024));
-        // It gets room to grow, and has all of its memory then.
+        // The string gets spare capacity, and has all of its memory then.
         client.run("APPEND string .");
         let script = "for i = 1, 80000 do redis.call('RPUSH', KEYS[1], i .. ':' .. string.rep('x', 200)) end";
         assert!(!client.command(&["EVAL", script, "1", "list"]).is_error());
         assert_eq!(client.run("HSET hash f 1"), Value::Integer(1));
         let digest = client.run("DEBUG DIGEST");
         let before = peak_kib(&server);
-        // All of it is under way before anything is saved.
+        // All calls are under way before anything is saved.
         client.send(b"BGSAVE\r\n").unwrap();
         let mut writers = [server.client(), server.client(), server.client()];
         assert!(!client.read_value().unwrap().is_error());
@@ -166,7 +166,7 @@ fn large_values_that_change_meanwhile_are_not_copied() {
 }
 
 #[test]
-fn what_cannot_wait_for_a_large_value_leaves_it_to_the_snapshot() {
+fn commands_that_cannot_wait_leave_a_large_value_to_the_snapshot() {
     let directory = Directory::new("cannot-wait");
     let server = start_in(&directory.0, &["--enable-debug-command", "yes", "--shards", "2"]);
     let mut client = server.client();
@@ -198,9 +198,9 @@ fn what_cannot_wait_for_a_large_value_leaves_it_to_the_snapshot() {
     assert_eq!(server.client().run("DEBUG DIGEST"), digest);
 }
 
-/// While a disk is slow.
+/// On a slow disk.
 #[test]
-fn what_a_snapshot_holds_back_counts_against_the_limit_and_writes_wait_for_it() {
+fn values_retained_by_a_snapshot_count_and_delay_writes_at_the_limit() {
     const LIMIT: u64 = 48 << 20;
     const NEW_KEYS: usize = 20_000;
     for mode in MODES {
@@ -212,7 +212,7 @@ fn what_a_snapshot_holds_back_counts_against_the_limit_and_writes_wait_for_it() 
         let fill = |number: usize| ["SET".to_owned(), format!("old:{number}"), value.clone()];
         client.pipeline(&(0..60_000).map(fill).collect::<Vec<_>>()).unwrap();
         let before = client.info_number("used_memory");
-        // One key a second, and the walk gets no further than a few hundred of them.
+        // One key a second, so the walk visits no more than a few hundred of them.
         client.run("CONFIG SET rdb-key-save-delay 1000000 rdbcompression no");
         client.run("BGSAVE");
         let is_last_there = |client: &mut RawClient| client.run(&format!("EXISTS new:{}", NEW_KEYS - 1));
@@ -231,16 +231,16 @@ fn what_a_snapshot_holds_back_counts_against_the_limit_and_writes_wait_for_it() 
                 assert!(begun.elapsed() < PATIENCE, "{}", client.run("INFO memory").text());
             }
             let used = client.info_number("used_memory");
-            // Next to nothing is saved yet: what is evicted is held back, up to the bound of that, and frees no memory.
+            // Almost nothing is saved yet: evicted values are retained, up to their limit, and free no memory.
             assert!(
                 used < before + LIMIT / 16 + LIMIT / 32,
                 "{used}, {before} before: {}",
                 client.run("INFO memory").text()
             );
-            // What is evicted for a write that does not wait would be handed over too.
+            // Values evicted for a write that does not wait would be retained, too.
             let handed = client.info_number("mem_snapshot_buffer");
             assert!(handed <= LIMIT / 16 + LIMIT / 32, "{handed}");
-            assert_eq!(is_last_there(&mut client), Value::Integer(0), "it waits");
+            assert_eq!(is_last_there(&mut client), Value::Integer(0), "the write waits");
             drop(ending);
         });
         assert_eq!(is_last_there(&mut client), Value::Integer(1));
@@ -251,7 +251,7 @@ fn what_a_snapshot_holds_back_counts_against_the_limit_and_writes_wait_for_it() 
 }
 
 #[test]
-fn there_is_one_bgsave_at_a_time() {
+fn only_one_bgsave_runs_at_a_time() {
     let directory = Directory::new("one");
     let server = start_in(&directory.0, &[]);
     let mut client = server.client();
@@ -266,7 +266,7 @@ fn there_is_one_bgsave_at_a_time() {
     wait_for(&mut client, "rdb_saves", "1");
     wait_for(&mut client, "rdb_bgsave_in_progress", "0");
     assert_eq!(client.run("SAVE"), Value::ok());
-    // It ends with the server, and leaves nothing.
+    // The save ends with the server, and leaves no file.
     client.send(b"BGSAVE\r\nSHUTDOWN NOSAVE\r\n").unwrap();
     assert!(!client.read_value().unwrap().is_error());
     assert!(client.read_value().is_err());
@@ -277,7 +277,7 @@ fn there_is_one_bgsave_at_a_time() {
 }
 
 #[test]
-fn rules_save_by_themselves_and_at_the_end() {
+fn save_rules_trigger_saves_and_one_at_shutdown() {
     let directory = Directory::new("rules");
     let server = start_in(&directory.0, &["--save", "100000 1", "--save", "1 3"]);
     let mut client = server.client();
@@ -344,11 +344,11 @@ fn writes_are_refused_after_a_failure_until_saving_succeeds() {
         );
         let script = "#!lua flags=no-writes\nreturn redis.call('GET', KEYS[1])";
         assert_eq!(client.command(&["EVAL", script, "1", "a"]), Value::from("1"));
-        // The process does not end either, unless it is forced to.
+        // The process does not end either, unless it is forced.
         assert_eq!(client.run("SHUTDOWN").text(), "ERR Errors trying to SHUTDOWN. Check logs.");
         server.signal("TERM");
         let begun = Instant::now();
-        // Once for each of the two.
+        // Once for each of the two attempts.
         while server.log().matches("Error trying to save the DB, can't exit").count() < 2 {
             assert!(begun.elapsed() < PATIENCE, "{}", server.log());
         }
@@ -361,7 +361,7 @@ fn writes_are_refused_after_a_failure_until_saving_succeeds() {
             assert_eq!(client.command(&["CONFIG", "SET", parameter, value]), Value::ok());
             assert_eq!(client.run("SET a 3").text(), result, "{parameter} {value}");
         }
-        // The rule tries again by itself.
+        // The rule retries on its own.
         clear(&directory);
         wait_for(&mut client, "rdb_last_bgsave_status", "ok");
         assert_eq!(client.run("SET a 4"), Value::ok());
@@ -372,8 +372,8 @@ fn writes_are_refused_after_a_failure_until_saving_succeeds() {
     }
 }
 
-/// An RDB file of a sorted set so large that one thread builds it, with members in no order: that takes a while, however
-/// many cores there are.
+/// An RDB file of a sorted set so large that one thread builds it, with unsorted members: loading it takes a while on
+/// any number of cores.
 fn slow_file(members: u32) -> Vec<u8> {
     let mut file = [&b"REDIS0010\xFE\x00\x05\x01z\x80"[..], &members.to_be_bytes()].concat();
     for number in 0..u64::from(members) {
@@ -387,7 +387,7 @@ fn slow_file(members: u32) -> Vec<u8> {
 }
 
 #[test]
-fn commands_are_told_while_the_data_set_is_loaded() {
+fn commands_get_loading_errors_while_the_data_set_is_loaded() {
     let directory = Directory::new("loading");
     fs::write(directory.0.join("dump.rdb"), slow_file(1_000_000)).unwrap();
     let mut child = Command::new(program())
@@ -412,8 +412,8 @@ fn commands_are_told_while_the_data_set_is_loaded() {
         assert_eq!(replies[refused].text(), "LOADING Redis is loading the dataset in memory");
     }
     assert_eq!(replies[4].elements().unwrap()[0], Value::from("hz"));
-    let told = replies[1].text();
-    assert!(told.contains("\r\nloading:1\r\nasync_loading:0\r\n"), "{told}");
+    let info = replies[1].text();
+    assert!(info.contains("\r\nloading:1\r\nasync_loading:0\r\n"), "{info}");
     for field in [
         "loading_start_time",
         "loading_total_bytes",
@@ -422,7 +422,7 @@ fn commands_are_told_while_the_data_set_is_loaded() {
         "loading_loaded_perc",
         "loading_eta_seconds",
     ] {
-        assert!(told.contains(&format!("\r\n{field}:")), "{field}: {told}");
+        assert!(info.contains(&format!("\r\n{field}:")), "{field}: {info}");
     }
     while client.run("PING").is_error() {
         assert!(begun.elapsed() < PATIENCE);
@@ -432,7 +432,7 @@ fn commands_are_told_while_the_data_set_is_loaded() {
     assert!(!client.run("INFO persistence").text().contains("loading_start_time"));
     client.send(b"SHUTDOWN NOSAVE\r\n").unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    // SHUTDOWN is heard while loading, too, and saves nothing then.
+    // SHUTDOWN is accepted while loading, too, and saves nothing then.
     let file = fs::read(directory.0.join("dump.rdb")).unwrap();
     let mut server = Command::new(program())
         .args(["--port", "0", "--unixsocket", "t", "--save", "3600 1"])
@@ -454,7 +454,7 @@ fn commands_are_told_while_the_data_set_is_loaded() {
 }
 
 #[test]
-fn without_rules_a_failure_refuses_nothing() {
+fn without_save_rules_a_failure_refuses_no_writes() {
     let directory = Directory::new("no-rules");
     let server = start_in(&directory.0, &[]);
     obstruct(&directory);

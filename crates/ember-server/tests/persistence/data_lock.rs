@@ -12,15 +12,15 @@ const AOF: [&str; 2] = ["--appendonly", "yes"];
 
 fn assert_names_the_holder(text: &str, directory: &Path, holder: &Server) {
     let directory = fs::canonicalize(directory).unwrap();
-    assert_says(text, &directory.display().to_string(), holder);
+    assert_names(text, &directory.display().to_string(), holder);
 }
 
-/// The same in a reply: clients see the last name of the directory only.
+/// The same in a reply: clients see only the last name of the directory.
 fn assert_names_the_holder_to_a_client(text: &str, directory: &Path, holder: &Server) {
-    assert_says(text, &directory.file_name().unwrap().to_string_lossy(), holder);
+    assert_names(text, &directory.file_name().unwrap().to_string_lossy(), holder);
 }
 
-fn assert_says(text: &str, directory: &str, holder: &Server) {
+fn assert_names(text: &str, directory: &str, holder: &Server) {
     for part in [
         &*format!("the data directory '{directory}' is used by another server"),
         &format!("(process {}, port {})", holder.pid(), holder.port()),
@@ -31,7 +31,7 @@ fn assert_says(text: &str, directory: &str, holder: &Server) {
 }
 
 #[test]
-fn a_second_server_that_would_write_to_a_directory_does_not_start() {
+fn a_second_server_does_not_start_in_the_same_directory() {
     let directory = Directory::new("lock-second");
     for arguments in [&AOF[..], &["--save", "3600 1"]] {
         let server = start_in(&directory.0, arguments);
@@ -46,7 +46,7 @@ fn a_second_server_that_would_write_to_a_directory_does_not_start() {
 }
 
 #[test]
-fn a_server_that_keeps_nothing_runs_beside_one_that_does() {
+fn a_server_without_persistence_shares_a_directory_with_one_that_persists() {
     let directory = Directory::new("lock-beside");
     let writer = start_in(&directory.0, &AOF);
     writer.client().run("SET key writer");
@@ -62,14 +62,14 @@ fn a_server_that_keeps_nothing_runs_beside_one_that_does() {
     assert!(client.run("BGREWRITEAOF").is_error());
     assert_names_the_holder(&other.log(), &directory.0, &writer);
     for (name, value) in [("appendonly", "no"), ("save", "")] {
-        let told = client.run(&format!("CONFIG GET {name}"));
-        assert_eq!(told, Value::Array(vec![name.into(), value.into()]));
+        let shown = client.run(&format!("CONFIG GET {name}"));
+        assert_eq!(shown, Value::Array(vec![name.into(), value.into()]));
     }
     client.run("BGSAVE");
     while client.info("rdb_bgsave_in_progress") == "1" {}
     assert_eq!(client.info("rdb_last_bgsave_status"), "err");
     assert!(!directory.0.join("dump.rdb").exists());
-    // Once nobody writes there, it may, and keeps others from it then.
+    // Once no other server writes there, it may, and excludes others then.
     drop(writer.crash());
     assert_eq!(client.run("SAVE"), Value::ok());
     assert_names_the_holder(&refusal(&directory.0, &AOF, None), &directory.0, &other);
@@ -78,7 +78,7 @@ fn a_server_that_keeps_nothing_runs_beside_one_that_does() {
 }
 
 #[test]
-fn a_file_that_another_server_is_writing_is_not_taken_for_left_over() {
+fn a_file_being_written_by_another_server_is_not_removed() {
     let directory = Directory::new("lock-leftover");
     let writer = start_in(&directory.0, &["--save", "3600 1"]);
     let unfinished = directory.0.join("temp-ember-1-0-dump.rdb");
@@ -91,7 +91,7 @@ fn a_file_that_another_server_is_writing_is_not_taken_for_left_over() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_written_hinders_nobody_who_only_reads() {
+fn a_server_loads_data_from_a_directory_it_cannot_lock() {
     let directory = Directory::new("lock-read-only");
     let server = start_in(&directory.0, &[]);
     let mut client = server.client();
@@ -99,7 +99,7 @@ fn a_directory_that_cannot_be_written_hinders_nobody_who_only_reads() {
     client.run("SAVE");
     drop(server.crash());
     fs::remove_file(directory.0.join("ember.lock")).unwrap();
-    // The root user may write anywhere: a directory in the place of the file is in anybody's way.
+    // The root user may write anywhere: a directory in the place of the file obstructs every user.
     fs::create_dir(directory.0.join("ember.lock")).unwrap();
     fs::set_permissions(directory.0.join("ember.lock"), Permissions::from_mode(0o555)).unwrap();
     let server = builder(&["--save", "3600 1"]).directory(&directory.0).start();

@@ -1,4 +1,4 @@
-//! Stores of files: the data set is in an engine's files and a log before them, and memory is a cache of it.
+//! Stores of files: the data set is in an engine's files and a log before them, and memory is a cache.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::{Directory, MODES, digest, fill, refusal, start_in};
 
 pub(super) const ENGINES: [&str; 3] = ["redb", "lmdb", "fjall"];
 
-/// The directory of the store beside the server's.
+/// The directory of the store below the server's.
 pub(super) const PATH: &str = "data";
 
 pub(super) fn start(directory: &Path, mode: &[&str], store: &str, more: &[&str]) -> Server {
@@ -17,7 +17,7 @@ pub(super) fn start(directory: &Path, mode: &[&str], store: &str, more: &[&str])
     start_in(directory, &[mode, &named, more].concat())
 }
 
-/// Has the store told of everything.
+/// Writes a checkpoint of everything to the store.
 pub(super) fn checkpoint(client: &mut RawClient) {
     wait_until("no checkpoint is under way", || client.info("aof_rewrite_in_progress") == "0");
     assert!(!client.run("BGREWRITEAOF").is_error());
@@ -45,7 +45,7 @@ pub(super) fn increments(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_was_acknowledged_is_there_whatever_the_store_was_told() {
+fn acknowledged_writes_survive_in_a_store_after_every_kind_of_change() {
     for engine in ENGINES {
         for mode in MODES {
             let directory = Directory::new("disk-store");
@@ -56,7 +56,7 @@ fn what_was_acknowledged_is_there_whatever_the_store_was_told() {
             let library = "#!lua name=lib\nredis.register_function('one', function() return 1 end)";
             assert!(!client.command(&["FUNCTION", "LOAD", library]).is_error());
             let mut before = digest(&mut client);
-            // Told of nothing, of all, of some; and what it was told of changes in every way.
+            // The store has no data, all data, some data; and changes of every kind since the checkpoint.
             let rounds: [&[&str]; 6] = [
                 &[],
                 &["checkpoint"],
@@ -111,7 +111,7 @@ fn what_was_acknowledged_is_there_whatever_the_store_was_told() {
 }
 
 #[test]
-fn a_start_reads_keys_and_no_values() {
+fn a_start_reads_keys_but_no_values() {
     for engine in ENGINES {
         let directory = Directory::new("disk-store-start");
         let server = start(&directory.0, MODES[0], engine, &["--maxmemory", "64mb"]);
@@ -123,13 +123,13 @@ fn a_start_reads_keys_and_no_values() {
         client.run("HPEXPIRE fields 100000000 FIELDS 1 a");
         client.run(&format!("SET {} long", "k".repeat(700)));
         checkpoint(&mut client);
-        assert_eq!(increments(&directory.0).len(), 1, "what the store has the log need not have");
+        assert_eq!(increments(&directory.0).len(), 1, "the log omits what the store has");
         drop(server.crash());
         let server = start(&directory.0, MODES[1], engine, &["--maxmemory", "64mb"]);
         let mut client = server.client();
         assert_eq!(run(&mut client, "DBSIZE"), "(integer) 502");
-        assert_eq!(figure(&mut client, "cold_keys"), 501, "fields that expire are here");
-        // Small ones, too: whether they come back is for their first use.
+        assert_eq!(figure(&mut client, "cold_keys"), 501, "fields that expire are resident");
+        // Small values, too: they are fetched at their first use.
         assert_eq!(run(&mut client, "OBJECT ENCODING key:7"), "\"raw\"");
         assert_eq!(run(&mut client, "EXPIRE key:7 1000"), "(integer) 1");
         assert_eq!(figure(&mut client, "fetches"), 0);
@@ -137,16 +137,16 @@ fn a_start_reads_keys_and_no_values() {
         assert_eq!(run(&mut client, "HTTL fields FIELDS 2 a b").lines().count(), 2);
         assert_eq!(run(&mut client, &format!("GET {}", "k".repeat(700))), "\"long\"");
         assert_eq!(figure(&mut client, "fetches"), 2);
-        // What is said of a key whose value is away is told without it.
+        // Commands on the entry of a cold value do not fetch it.
         client.run("EXPIRE key:8 1000");
         client.run("DEL key:9");
         checkpoint(&mut client);
         assert_eq!(figure(&mut client, "fetches"), 2);
-        // What nobody will ask for soon goes as soon as the store has it.
+        // A value that is not expected to be read soon is demoted as soon as the store has it.
         assert_eq!(run(&mut client, &format!("SET cold {} TIER COLD", "v".repeat(300))), "OK");
         assert!(client.run("TIERING MIGRATE cold COLD").is_error(), "the store does not have it yet");
         checkpoint(&mut client);
-        wait_until("it is away", || run(&mut client, "TIERING TIER cold") == "\"cold\"");
+        wait_until("the value is cold", || run(&mut client, "TIERING TIER cold") == "\"cold\"");
         drop(server.crash());
         let server = start(&directory.0, MODES[0], engine, &[]);
         let mut client = server.client();
@@ -185,7 +185,7 @@ fn data_may_be_larger_than_memory() {
 }
 
 #[test]
-fn an_encrypted_store_has_no_name_and_no_value_in_the_clear() {
+fn an_encrypted_store_contains_no_plaintext_keys_or_values() {
     let keys = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
     for engine in ENGINES {
         let directory = Directory::new("disk-store-sealed");
@@ -235,7 +235,7 @@ fn files_that_do_not_belong_together_are_refused_with_a_reason() {
         refused(&["--appendonly", "yes", "--dir", PATH], &format!("in a store of {engine}"));
         let other = if engine == "redb" { "lmdb" } else { "bolt" };
         refused(&["--store", other, "--path", PATH], &format!("start with --store {engine}"));
-        // An older copy of the store, and a newer one.
+        // An older copy of the store and a newer log, and vice versa.
         let copied = directory.0.join("copied");
         copy(&data, &copied);
         let server = start(&directory.0, MODES[0], engine, &[]);
@@ -287,14 +287,14 @@ pub(super) fn copy(from: &Path, to: &Path) {
         if entry.path().is_dir() {
             copy(&entry.path(), &target);
         } else if entry.path().is_file() {
-            // Others are sockets.
+            // Other entries are sockets.
             fs::copy(entry.path(), target).unwrap();
         }
     }
 }
 
 #[test]
-fn a_file_of_all_data_is_written_and_a_replica_gets_them() {
+fn a_server_with_a_store_saves_an_rdb_file_and_feeds_a_replica() {
     for engine in ENGINES {
         let directory = Directory::new("disk-store-export");
         let server = start(&directory.0, MODES[0], engine, &[]);
@@ -316,9 +316,9 @@ fn a_file_of_all_data_is_written_and_a_replica_gets_them() {
         let primary = format!("{} {}", server.address().ip(), server.address().port());
         let replica = start_in(&elsewhere.0, &["--replicaof", &primary, "--enable-debug-command", "yes"]);
         let mut replica = replica.client();
-        wait_until("the replica has all", || replica.info("master_link_status") == "up");
+        wait_until("the link is up", || replica.info("master_link_status") == "up");
         wait_until("the replica is the same", || digest(&mut replica) == before);
-        // The file beside the store is none of its own.
+        // The RDB file next to the store is not part of it.
         assert_eq!(run(&mut client, "DEBUG RELOAD"), "OK");
         assert_eq!(digest(&mut client), before);
         client.run("SET after reload");
@@ -330,7 +330,7 @@ fn a_file_of_all_data_is_written_and_a_replica_gets_them() {
     }
 }
 
-/// Waits until a replica has what its primary has, in its store, too.
+/// Waits until a replica has the data of its primary, in its store, too.
 fn follow(replica: &mut RawClient, primary: &mut RawClient) {
     wait_until("the link is up", || replica.info("master_link_status") == "up");
     let expected = digest(primary);
@@ -342,7 +342,7 @@ fn follow(replica: &mut RawClient, primary: &mut RawClient) {
 }
 
 #[test]
-fn a_store_is_a_replica() {
+fn a_server_with_a_store_can_be_a_replica() {
     for engine in ENGINES {
         for mode in MODES {
             let [elsewhere, directory] = ["primary-of-store", "replica-store"].map(Directory::new);
@@ -363,7 +363,7 @@ fn a_store_is_a_replica() {
                 assert!(!source.run(line).is_error(), "{line}");
             }
             follow(&mut client, &mut source);
-            // What came is in the log, and after a checkpoint in the store.
+            // The received data are in the log, and after a checkpoint in the store.
             drop(client);
             drop(server.crash());
             let server = start(&directory.0, mode, engine, &[]);
@@ -373,7 +373,7 @@ fn a_store_is_a_replica() {
             follow(&mut client, &mut source);
             checkpoint(&mut client);
             drop(client);
-            // A clean end is a place in the stream to go on from.
+            // An orderly shutdown records a position in the stream at which to resume.
             server.signal("TERM");
             let mut server = server;
             assert!(server.wait().success());
@@ -383,7 +383,7 @@ fn a_store_is_a_replica() {
             let mut client = server.client();
             follow(&mut client, &mut source);
             assert_eq!(source.info("sync_full"), full, "{engine} {mode:?}");
-            // As a primary again it goes on with the same store.
+            // As a primary again, it continues with the same store.
             assert_eq!(run(&mut client, "REPLICAOF NO ONE"), "OK");
             client.run("SET own 3");
             let before = digest(&mut client);
@@ -396,7 +396,7 @@ fn a_store_is_a_replica() {
 }
 
 #[test]
-fn a_copy_of_a_primary_may_be_larger_than_memory() {
+fn a_full_sync_may_be_larger_than_memory() {
     for (engine, mode) in ENGINES.into_iter().zip(MODES.into_iter().cycle()) {
         let [elsewhere, directory] = ["large-primary", "small-replica"].map(Directory::new);
         let primary = start_in(&elsewhere.0, &[mode, &["--enable-debug-command", "yes"]].concat());
@@ -407,7 +407,7 @@ fn a_copy_of_a_primary_may_be_larger_than_memory() {
         let server = start(&directory.0, mode, engine, &more);
         let mut client = server.client();
         follow(&mut client, &mut source);
-        wait_until("values have gone", || client.info_number("used_memory_dataset") < 20 << 20);
+        wait_until("values are demoted", || client.info_number("used_memory_dataset") < 20 << 20);
         for number in 0..500 {
             source.run(&format!("APPEND key:{number} more"));
         }
@@ -420,7 +420,7 @@ fn a_copy_of_a_primary_may_be_larger_than_memory() {
 }
 
 #[test]
-fn a_copy_of_a_primary_is_in_the_store_as_a_whole_or_not_at_all() {
+fn a_full_sync_is_stored_completely_or_not_at_all() {
     for engine in ENGINES {
         for mode in MODES {
             let [elsewhere, directory] = ["primary-of-part", "replica-of-part"].map(Directory::new);
@@ -436,7 +436,7 @@ fn a_copy_of_a_primary_is_in_the_store_as_a_whole_or_not_at_all() {
             client.run("SET own 2");
             let before = digest(&mut client);
             client.run(&format!("REPLICAOF {address}"));
-            wait_until("a part has come", || client.info("loading") == "1");
+            wait_until("a part is loaded", || client.info("loading") == "1");
             drop(client);
             drop(server.crash());
             let server = start(&directory.0, mode, engine, &[]);
@@ -448,12 +448,12 @@ fn a_copy_of_a_primary_is_in_the_store_as_a_whole_or_not_at_all() {
     }
 }
 
-/// Bytes of values that are set at a time, and how large their files may be at any time after the first.
+/// Bytes of values that are set at a time, and the largest size of their files at any time after the first.
 const FILLED_BYTES: u64 = 16 << 20;
 const FILES_BYTES_MAX: u64 = 6 * FILLED_BYTES;
 
 #[test]
-fn files_of_a_store_use_the_room_again_of_what_was_removed() {
+fn store_files_reuse_the_space_of_removed_data() {
     // fjall's files grow until it merges them.
     for engine in ["redb", "lmdb"] {
         let directory = Directory::new("disk-store-room");
@@ -461,7 +461,7 @@ fn files_of_a_store_use_the_room_again_of_what_was_removed() {
         let mut client = server.client();
         let mut sizes = Vec::new();
         for round in 0..8 {
-            // Other keys and values each time, of sizes that do not fit into the room of others by chance.
+            // Other keys and values each time, of sizes that do not fit by chance into freed space.
             let pad = "v".repeat(1000 + 37 * round);
             for numbers in (0..FILLED_BYTES / 1000).collect::<Vec<_>>().chunks(512) {
                 let set = |number: &u64| [format!("{round}:{number}"), format!("{number}{pad}")];
@@ -491,14 +491,14 @@ fn files_of_a_store_use_the_room_again_of_what_was_removed() {
         );
         let most = sizes.iter().map(|&(filled, emptied)| filled.max(emptied)).max().unwrap();
         assert!(most <= FILES_BYTES_MAX >> 20, "{engine}: {sizes:?}");
-        // As much as the first times is enough for all the others.
+        // The size after the first rounds suffices for all others.
         let first = sizes[..4].iter().map(|&(filled, _)| filled).max().unwrap();
         assert!(sizes[4..].iter().all(|&(filled, _)| filled <= first * 5 / 4), "{engine}: {sizes:?}");
     }
 }
 
 #[test]
-fn cold_values_come_back_at_once_while_nothing_can_go() {
+fn cold_values_are_fetched_at_once_while_nothing_can_be_demoted() {
     let directory = Directory::new("store-cold");
     let server = start(&directory.0, MODES[0], "redb", &["--fsync", "no", "--maxmemory", "32mb"]);
     let mut client = server.client();
@@ -513,7 +513,7 @@ fn cold_values_come_back_at_once_while_nothing_can_go() {
     };
     write(&mut client, "cold", 60_000);
     checkpoint(&mut client);
-    // The next checkpoint takes a while, and what it has to save fills the memory.
+    // The next checkpoint takes a while, and the data it has to save fill the memory.
     client.run("CONFIG SET rdb-key-save-delay 20000");
     let mut other = server.client();
     write(&mut client, "small", 9_000);
@@ -532,7 +532,7 @@ fn cold_values_come_back_at_once_while_nothing_can_go() {
         assert_eq!(client.command(&["STRLEN", &format!("cold:{number}")]), Value::Integer(1000));
     }
     assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
-    assert_eq!(client.info("aof_rewrite_in_progress"), "1", "it has all been during a checkpoint");
+    assert_eq!(client.info("aof_rewrite_in_progress"), "1", "all of this was during a checkpoint");
     client.run("CONFIG SET rdb-key-save-delay 0");
     writing.join().unwrap();
 }

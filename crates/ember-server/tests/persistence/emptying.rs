@@ -1,4 +1,4 @@
-//! What is left in the RDB file when all keys are removed or replaced: never data that no longer are.
+//! The contents of the RDB file when all keys are removed or replaced: never data that no longer exist.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use ember_testkit::{RawClient, Server, Value};
 
 use crate::{Directory, MODES, start_in};
 
-/// How long a background save may take on a busy disk.
+/// The longest duration of a background save on a busy disk.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
@@ -16,12 +16,12 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A server without save rules but for those of `arguments`.
+/// A server without save rules, except for those in `arguments`.
 fn start(directory: &Directory, mode: &[&'static str], arguments: &[&'static str]) -> Server {
     start_in(&directory.0, &[mode, &["--enable-debug-command", "yes"], arguments].concat())
 }
 
-/// The keys that a server finds which starts after this one was killed.
+/// The keys of a server that starts after this one was killed.
 fn keys_after_crash(server: Server, directory: &Directory, mode: &[&'static str]) -> Vec<String> {
     drop(server.crash());
     let mut keys: Vec<String> = start(directory, mode, &[])
@@ -36,7 +36,7 @@ fn keys_after_crash(server: Server, directory: &Directory, mode: &[&'static str]
     keys
 }
 
-/// Begins a BGSAVE that does not end before `rdb-key-save-delay` is 0, or its data are removed.
+/// Begins a BGSAVE that does not end until `rdb-key-save-delay` is 0, or its data are removed.
 fn begin_slow_bgsave(client: &mut RawClient) {
     client.run("CONFIG SET rdb-key-save-delay 10000000");
     assert_eq!(client.run("BGSAVE"), Value::Simple(b"Background saving started".to_vec()));
@@ -68,7 +68,7 @@ fn flushed_keys_are_not_in_the_file_when_flushall_is_answered() {
             let server = start(&directory, mode, &[]);
             assert!(!server.client().run("INFO keyspace").text().contains("keys="), "{way:?}");
         }
-        // Only the rules of the moment count.
+        // Only the current rules count.
         for (rules, keys) in [("900 1", &[][..]), ("", &["a"])] {
             let directory = Directory::new("flushall-rules");
             let server = start(&directory, mode, &["--save", "800 1"]);
@@ -83,7 +83,7 @@ fn flushed_keys_are_not_in_the_file_when_flushall_is_answered() {
 }
 
 #[test]
-fn what_is_written_after_flushall_in_a_transaction_is_in_the_file_with_it() {
+fn writes_after_flushall_in_a_transaction_are_saved_with_it() {
     let directory = Directory::new("flushall-unit");
     let server = start(&directory, MODES[0], &["--save", "900 1"]);
     let mut client = server.client();
@@ -97,7 +97,7 @@ fn what_is_written_after_flushall_in_a_transaction_is_in_the_file_with_it() {
     drop(server.crash());
     let server = start(&directory, MODES[0], &[]);
     assert_eq!(server.client().run("KEYS *"), Value::Array(vec![Value::from("after")]));
-    assert_eq!(server.client().run("FCALL one 0"), Value::Integer(1), "functions stay");
+    assert_eq!(server.client().run("FCALL one 0"), Value::Integer(1), "functions are kept");
 }
 
 #[test]
@@ -111,15 +111,15 @@ fn a_bgsave_of_removed_keys_is_abandoned() {
             begin_slow_bgsave(&mut client);
             assert_eq!(client.run("FLUSHALL"), Value::ok());
             client.run("SET after 1");
-            eventually("it ends", || client.info("rdb_bgsave_in_progress") == "0");
-            assert_eq!(client.info("rdb_last_bgsave_status"), "ok", "nothing has failed");
+            eventually("the save ends", || client.info("rdb_bgsave_in_progress") == "0");
+            assert_eq!(client.info("rdb_last_bgsave_status"), "ok", "no save has failed");
             assert_eq!(client.info("rdb_saves"), if rules.is_empty() { "0" } else { "1" });
             assert!(server.log().contains("background saving is abandoned: its keys are removed"));
             assert_eq!(directory.0.join("dump.rdb").exists(), !rules.is_empty());
-            // The next one is none of its concern.
+            // The next save is not affected.
             client.run("CONFIG SET rdb-key-save-delay 0");
             assert!(!client.run("BGSAVE").is_error());
-            eventually("it is saved", || client.info("rdb_bgsave_in_progress") == "0");
+            eventually("the file is saved", || client.info("rdb_bgsave_in_progress") == "0");
             assert_eq!(keys_after_crash(server, &directory, mode), ["after"]);
         }
     }
@@ -137,7 +137,7 @@ fn a_bgsave_outlives_flushdb_and_swapdb_which_count_as_changes() {
         client.run("SELECT 1");
         assert_eq!(client.run("FLUSHDB"), Value::ok());
         client.run("CONFIG SET rdb-key-save-delay 0");
-        eventually("it is saved", || client.info("rdb_saves") == "1");
+        eventually("the file is saved", || client.info("rdb_saves") == "1");
         assert_eq!(client.info("rdb_changes_since_last_save"), "3");
         assert_eq!(keys_after_crash(server, &directory, mode), ["a", "b"]);
     }
@@ -153,18 +153,18 @@ fn debug_reload_of_the_file_abandons_a_bgsave_of_other_data() {
         assert_eq!(client.run("SAVE"), Value::ok());
         client.run("SET b 2");
         begin_slow_bgsave(&mut client);
-        assert!(client.run("DEBUG RELOAD").is_error(), "it would write the same file");
+        assert!(client.run("DEBUG RELOAD").is_error(), "the reload would write the same file");
         client.run("CONFIG SET key-load-delay 0");
         assert_eq!(client.run("DEBUG RELOAD NOSAVE"), Value::ok());
         assert_eq!(client.info("rdb_changes_since_last_save"), "0");
-        eventually("it ends", || client.info("rdb_bgsave_in_progress") == "0");
+        eventually("the save ends", || client.info("rdb_bgsave_in_progress") == "0");
         assert_eq!(client.info("rdb_saves"), "1");
         assert_eq!(keys_after_crash(server, &directory, mode), ["a"]);
     }
 }
 
 #[test]
-fn the_file_of_a_replica_has_the_data_of_its_primary_and_not_its_own_of_before() {
+fn the_file_of_a_replica_has_only_the_data_of_its_primary() {
     for mode in MODES {
         let primary = crate::builder(mode).start();
         primary.client().run("SET of-primary 1");
@@ -174,14 +174,14 @@ fn the_file_of_a_replica_has_the_data_of_its_primary_and_not_its_own_of_before()
         client.run("MSET own 1 other 2");
         begin_slow_bgsave(&mut client);
         client.run(&format!("REPLICAOF 127.0.0.1 {}", primary.port()));
-        eventually("it has the data", || client.run("EXISTS of-primary") == Value::Integer(1));
+        eventually("the replica has the data", || client.run("EXISTS of-primary") == Value::Integer(1));
         eventually("the first is over", || server.log().contains("background saving is abandoned"));
         client.run("CONFIG SET rdb-key-save-delay 0");
         eventually("the data are saved", || client.info("rdb_saves") == "1");
         assert_eq!(client.info("rdb_changes_since_last_save"), "0");
-        // What the primary flushes goes from the file of the replica, too.
+        // Keys that the primary flushes are removed from the file of the replica, too.
         assert_eq!(primary.client().run("FLUSHALL"), Value::ok());
-        eventually("it is applied and saved", || client.info("rdb_saves") == "2");
+        eventually("the flush is applied and saved", || client.info("rdb_saves") == "2");
         assert_eq!(keys_after_crash(server, &directory, mode), [] as [&str; 0]);
     }
 }

@@ -1,4 +1,4 @@
-//! Encryption at rest: which files are encrypted, with which key, and what keeps the server from starting.
+//! Encryption at rest: which files are encrypted, with which key, and what prevents the server from starting.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -12,10 +12,10 @@ use crate::{Directory, builder, refusal, start_in};
 const OLD: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 const NEW: &str = "ffeeddccbbaa99887766554433221100ffeeddccbbaa99887766554433221100";
 
-/// How an encrypted file begins.
+/// The first bytes of an encrypted file.
 const MAGIC: &[u8] = b"EMBERENC";
 
-/// Writes keys that nobody else may read to a file of the directory.
+/// Writes keys to a file of the directory that no other user may read.
 fn write_keys(directory: &Path, name: &str, keys: &[&str]) {
     let path = directory.join(name);
     fs::write(&path, keys.join("\n")).unwrap();
@@ -39,7 +39,7 @@ fn fingerprint(client: &mut RawClient) -> String {
 }
 
 #[test]
-fn saved_files_are_encrypted_and_read_back() {
+fn saved_files_are_encrypted_and_loaded() {
     let directory = Directory::new("encrypted");
     write_keys(&directory.0, "keys", &[OLD]);
     let server = with_keys(&directory.0);
@@ -49,7 +49,7 @@ fn saved_files_are_encrypted_and_read_back() {
     assert!(is_encrypted(&saved(&directory.0)));
     drop(server);
     assert_eq!(with_keys(&directory.0).client().run("GET secret-key"), Value::from("secret-value"));
-    // The same key by the environment.
+    // The same key in the environment.
     let server = builder(&[]).directory(&directory.0).environment("EMBER_ENCRYPTION_KEY", OLD).start();
     let mut client = server.client();
     assert_eq!(client.run("GET secret-key"), Value::from("secret-value"));
@@ -60,7 +60,7 @@ fn saved_files_are_encrypted_and_read_back() {
 }
 
 #[test]
-fn a_plain_file_is_read_and_the_next_save_encrypts_it() {
+fn a_plain_file_is_loaded_and_encrypted_by_the_next_save() {
     let directory = Directory::new("was-plain");
     let server = start_in(&directory.0, &[]);
     server.client().run("SET secret 1");
@@ -88,7 +88,7 @@ fn a_key_is_changed_while_the_server_runs() {
     client.run("SET a 1");
     assert_eq!(client.run("SAVE"), Value::ok());
     let old = fingerprint(&mut client);
-    // The new key alone would make the files there are unreadable.
+    // With the new key alone, the existing files would be unreadable.
     write_keys(&directory.0, "keys", &[NEW]);
     let refused = client.run("CONFIG SET encryption-key-file keys").text();
     assert!(refused.contains(&format!("the key of fingerprint {old} is missing")), "{refused}");
@@ -97,7 +97,7 @@ fn a_key_is_changed_while_the_server_runs() {
     assert_eq!(client.run("CONFIG SET encryption-key-file keys"), Value::ok());
     assert_ne!(fingerprint(&mut client), old);
     drop(server);
-    // The file is still the old one.
+    // The file is still encrypted with the old key.
     let server = with_keys(&directory.0);
     let mut client = server.client();
     assert_eq!(client.run("GET a"), Value::from("1"));
@@ -109,7 +109,7 @@ fn a_key_is_changed_while_the_server_runs() {
     write_keys(&directory.0, "keys", &[NEW]);
     let server = with_keys(&directory.0);
     assert_eq!(server.client().run("GET a"), Value::from("1"));
-    // SIGHUP reads the file too.
+    // SIGHUP reads the file, too.
     write_keys(&directory.0, "keys", &[OLD, NEW]);
     let mut client = server.client();
     server.signal("HUP");
@@ -117,7 +117,7 @@ fn a_key_is_changed_while_the_server_runs() {
 }
 
 #[test]
-fn encryption_begins_while_the_server_runs_and_does_not_end() {
+fn encryption_can_be_enabled_but_not_disabled_at_run_time() {
     let directory = Directory::new("begins");
     write_keys(&directory.0, "keys", &[OLD]);
     let server = start_in(&directory.0, &[]);
@@ -134,7 +134,7 @@ fn encryption_begins_while_the_server_runs_and_does_not_end() {
     );
 }
 
-/// All files of the AOF but its manifest.
+/// All files of the AOF except its manifest.
 fn aof_files(directory: &Path) -> Vec<Vec<u8>> {
     let entries = fs::read_dir(directory.join("appendonlydir")).unwrap().map(|entry| entry.unwrap().path());
     let kept = entries.filter(|path| !path.to_string_lossy().ends_with("manifest"));
@@ -182,7 +182,7 @@ fn the_append_only_file_is_encrypted_and_a_rewrite_changes_its_key() {
 }
 
 #[test]
-fn a_plain_append_only_file_is_read_and_a_rewrite_encrypts_it() {
+fn a_plain_append_only_file_is_loaded_and_encrypted_by_a_rewrite() {
     let directory = Directory::new("plain-aof");
     write_keys(&directory.0, "keys", &[OLD]);
     let server = start_in(&directory.0, &["--appendonly", "yes", "--appendfsync", "always"]);
@@ -202,7 +202,7 @@ fn a_plain_append_only_file_is_read_and_a_rewrite_encrypts_it() {
 }
 
 #[test]
-fn what_is_wrong_with_a_key_keeps_the_server_from_starting() {
+fn a_wrong_key_prevents_the_start() {
     let directory = Directory::new("no-key");
     write_keys(&directory.0, "bad", &["# of this week", "hunter2"]);
     write_keys(&directory.0, "empty", &[]);
@@ -221,13 +221,13 @@ fn what_is_wrong_with_a_key_keeps_the_server_from_starting() {
     }
     let said = refusal(&directory.0, &[], Some("hunter2"));
     assert!(said.contains("EMBER_ENCRYPTION_KEY: line 1 is no key") && !said.contains("hunter2"), "{said}");
-    // A file that the group may read is none of the open ones.
+    // A file that the group may read is not too open.
     fs::set_permissions(directory.0.join("open"), Permissions::from_mode(0o640)).unwrap();
     drop(start_in(&directory.0, &["--encryption-key-file", "open"]));
 }
 
 #[test]
-fn a_damaged_or_foreign_file_keeps_the_server_from_starting() {
+fn a_damaged_or_foreign_file_prevents_the_start() {
     let directory = Directory::new("damaged-encrypted");
     write_keys(&directory.0, "keys", &[OLD]);
     write_keys(&directory.0, "other", &[NEW]);
@@ -257,7 +257,7 @@ fn a_damaged_or_foreign_file_keeps_the_server_from_starting() {
 }
 
 #[test]
-fn keys_are_shown_nowhere() {
+fn encryption_keys_are_shown_nowhere() {
     let directory = Directory::new("unseen");
     write_keys(&directory.0, "keys", &[OLD]);
     let server = start_in(&directory.0, &["--encryption-key-file", "keys", "--loglevel", "debug"]);

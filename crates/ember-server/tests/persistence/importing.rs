@@ -1,4 +1,4 @@
-//! A new store of files begins with what is in its directory, as a whole or not at all.
+//! A new store of files imports the data in its directory, as a whole or not at all.
 
 use std::fs;
 use std::path::Path;
@@ -16,13 +16,13 @@ use crate::{Directory, MODES, digest, fill, program, refusal, start_in};
 
 const LIBRARY: &str = "#!lua name=lib\nredis.register_function('one', function() return 1 end)";
 
-/// A server without a store, whose files are where that of a store will be.
+/// A server without a store, whose files are where those of a store will be.
 fn plain(directory: &Path, more: &[&str]) -> Server {
     fs::create_dir_all(directory.join(PATH)).unwrap();
     start_in(directory, &[&["--dir", PATH, "--enable-debug-command", "yes"], more].concat())
 }
 
-/// Data of all kinds, some of it written behind what `between` does.
+/// Data of all kinds, some of it written after `between`.
 fn fill_around(client: &mut RawClient, between: impl FnOnce(&mut RawClient)) {
     fill(client);
     assert!(!client.command(&["FUNCTION", "LOAD", LIBRARY]).is_error());
@@ -36,7 +36,7 @@ fn fill_around(client: &mut RawClient, between: impl FnOnce(&mut RawClient)) {
 }
 
 #[test]
-fn a_new_store_begins_with_what_is_there() {
+fn a_new_store_imports_existing_files() {
     for (engine, mode) in ENGINES.into_iter().zip([MODES[0], MODES[1], MODES[0]]) {
         for source in ["RDB", "AOF", "single file"] {
             let directory = Directory::new("import");
@@ -57,7 +57,7 @@ fn a_new_store_begins_with_what_is_there() {
             drop(server.crash());
             let rdb = data.join("dump.rdb");
             if source == "single file" {
-                // As Redis before 7 has it: with an RDB preamble.
+                // As in Redis before 7: with an RDB preamble.
                 fs::remove_dir_all(data.join("appendonlydir")).unwrap();
                 fs::rename(&rdb, data.join("appendonly.aof")).unwrap();
             }
@@ -77,7 +77,7 @@ fn a_new_store_begins_with_what_is_there() {
                     };
                     assert!(!names.iter().any(is_base), "{names:?}");
                 } else {
-                    assert!(!server.log().contains("that was here"), "it has its own data");
+                    assert!(!server.log().contains("that was here"), "the store has data of its own");
                 }
                 client.run("APPEND text again");
                 if round == 1 {
@@ -91,7 +91,7 @@ fn a_new_store_begins_with_what_is_there() {
 }
 
 #[test]
-fn what_is_imported_may_be_larger_than_memory() {
+fn imported_data_may_be_larger_than_memory() {
     let limit = 12 << 20;
     for (engine, source) in [("redb", "AOF"), ("lmdb", "RDB"), ("fjall", "RDB"), ("redb", "RDB")] {
         let directory = Directory::new("import-large");
@@ -126,7 +126,7 @@ fn what_is_imported_may_be_larger_than_memory() {
 }
 
 #[test]
-fn an_import_that_is_killed_is_not_there_or_whole() {
+fn a_killed_import_is_absent_or_complete() {
     for engine in ENGINES {
         for source in ["RDB", "AOF"] {
             let origin = Directory::new("import-origin");
@@ -144,8 +144,8 @@ fn an_import_that_is_killed_is_not_there_or_whole() {
             }
             let before = digest(&mut client);
             drop(server.crash());
-            // Longer and longer, so that all of it takes a few times as long as one import, however slow the machine is; and
-            // again from another time on, if none of those was in the middle of it.
+            // With increasing delays, so that all attempts together take several times as long as one import on any
+            // machine; and again from another delay on, if none of them was in the middle of an import.
             for first_ms in 2.. {
                 let directory = Directory::new("import-killed");
                 copy(&origin.0.join(PATH), &directory.0.join(PATH));
@@ -161,10 +161,10 @@ fn an_import_that_is_killed_is_not_there_or_whole() {
     }
 }
 
-/// Starts servers that import what is in a directory, and kills each a while later than the one before, until all is there;
-/// how many of the imports were under way then.
+/// Starts servers that import the data of a directory, and kills each a while later than the one before, until all data
+/// are imported; returns how many of the imports were under way then.
 fn kill_imports(directory: &Path, engine: &str, first: Duration, before: &Value) -> u32 {
-    // The limit makes checkpoints in between.
+    // The limit causes checkpoints in between.
     let arguments = ["--store", engine, "--path", PATH, "--maxmemory", "3mb"];
     let mut not_there = 0;
     let mut pause = first;
@@ -185,14 +185,14 @@ fn kill_imports(directory: &Path, engine: &str, first: Duration, before: &Value)
             None => {}
             Some(Import::UnderWay) => {
                 not_there += 1;
-                // Without the files that it reads nobody takes it for the data set.
+                // Without the files that the import reads, the store is not accepted as the data set.
                 let _ = fs::remove_file(bare.join("dump.rdb"));
                 let _ = fs::remove_dir_all(bare.join("appendonlydir"));
                 let said = refusal(directory, &["--store", engine, "--path", "bare"], None);
                 assert!(said.contains("has not ended"), "{said}");
             }
             Some(Import::Done | Import::None) => {
-                // It may have been killed before it said so, and none of the next ones has anything to import.
+                // It may have been killed before it logged the end, and later servers have nothing to import.
                 is_over = true;
                 let _ = fs::remove_file(bare.join("dump.rdb"));
                 let more = ["--store", engine, "--path", "bare", "--enable-debug-command", "yes"];
@@ -208,7 +208,7 @@ fn kill_imports(directory: &Path, engine: &str, first: Duration, before: &Value)
     }
 }
 
-/// Whether a server's log says within that time that an import is over.
+/// Whether a server's log reports the end of an import within that time.
 fn imports_within(log: &Path, time: Duration) -> bool {
     let begun = Instant::now();
     while begun.elapsed() < time {
@@ -220,7 +220,7 @@ fn imports_within(log: &Path, time: Duration) -> bool {
     false
 }
 
-/// How far a store says that its import is; None if it says nothing yet.
+/// The progress of the import that a store records; `None` if there is no record yet.
 fn import_of(engine: &str, data: &Path) -> Option<Import> {
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
     let kind = Store::find(disk.as_ref(), data)?;

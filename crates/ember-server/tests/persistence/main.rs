@@ -1,4 +1,4 @@
-//! What a server keeps on disk, and what the next one makes of it.
+//! What a server keeps on disk, and what the next server loads from it.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
@@ -29,12 +29,12 @@ fn builder(arguments: &[&str]) -> ServerBuilder {
     Server::builder(program()).arguments(arguments)
 }
 
-/// A server in a directory that is there already, and stays.
+/// A server in an existing directory, which is kept.
 fn start_in(directory: &Path, arguments: &[&str]) -> Server {
     builder(arguments).directory(directory).start()
 }
 
-/// Makes a value of each type, in two databases.
+/// Creates a value of each type, in two databases.
 fn fill(client: &mut RawClient) {
     for line in [
         "SET text hello",
@@ -57,12 +57,12 @@ fn fill(client: &mut RawClient) {
     }
 }
 
-/// What all data looks like; the server has `--enable-debug-command yes`.
+/// A digest of all data; the server has `--enable-debug-command yes`.
 fn digest(client: &mut RawClient) -> Value {
     client.run("DEBUG DIGEST")
 }
 
-/// What a server says that does not start in a directory, with these keys in the environment.
+/// The error of a server that does not start in a directory, with these keys in the environment.
 fn refusal(directory: &Path, arguments: &[&str], variable: Option<&str>) -> String {
     let mut command = Command::new(program());
     command.args(["--port", "0", "--unixsocket", "s"]).args(arguments).current_dir(directory);

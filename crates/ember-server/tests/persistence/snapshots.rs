@@ -1,4 +1,4 @@
-//! SAVE, SHUTDOWN SAVE and the start from an RDB file.
+//! SAVE, SHUTDOWN SAVE and startup from an RDB file.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use ember_testkit::{RawClient, Value};
 use crate::{Directory, MODES, builder, digest, fill, refusal, start_in};
 
 #[test]
-fn what_was_saved_is_there_after_a_start_whatever_the_mode() {
+fn saved_data_are_loaded_at_startup_in_every_mode() {
     for (saved_in, started_in) in [(MODES[0], MODES[1]), (MODES[1], MODES[0])] {
         let directory = Directory::new("save");
         let debug = ["--enable-debug-command", "yes"];
@@ -39,7 +39,7 @@ fn what_was_saved_is_there_after_a_start_whatever_the_mode() {
 }
 
 #[test]
-fn shutdown_save_keeps_what_was_written_until_the_end() {
+fn shutdown_save_keeps_all_writes() {
     let directory = Directory::new("shutdown");
     for round in 1..=3 {
         let mut server = start_in(&directory.0, &[]);
@@ -49,7 +49,7 @@ fn shutdown_save_keeps_what_was_written_until_the_end() {
         assert!(client.read_value().is_err());
         assert_eq!(server.wait().code(), Some(0), "{}", server.log());
     }
-    // Without SAVE and without rules nothing is kept.
+    // Without SAVE and without rules, nothing is saved.
     let mut server = start_in(&directory.0, &[]);
     let mut client = server.client();
     client.run("INCR rounds");
@@ -59,7 +59,7 @@ fn shutdown_save_keeps_what_was_written_until_the_end() {
 }
 
 #[test]
-fn a_save_sees_transactions_whole_while_others_write() {
+fn a_save_contains_only_whole_transactions() {
     for mode in MODES {
         let directory = Directory::new("whole");
         let server = start_in(&directory.0, mode);
@@ -92,7 +92,7 @@ fn a_save_sees_transactions_whole_while_others_write() {
 }
 
 #[test]
-fn a_save_that_fails_says_why_and_leaves_the_old_file() {
+fn a_failed_save_reports_the_reason_and_leaves_the_old_file() {
     let directory = Directory::new("fails");
     let server = start_in(&directory.0, &[]);
     let mut client = server.client();
@@ -100,7 +100,7 @@ fn a_save_that_fails_says_why_and_leaves_the_old_file() {
     assert_eq!(client.run("SAVE"), Value::ok());
     let saved = fs::read(directory.0.join("dump.rdb")).unwrap();
     client.run("SET a 2");
-    // A directory in the place of the temporary file: nobody can write there, whoever the tests run as.
+    // A directory in the place of the temporary file: no user can write the file then, not even root.
     fs::rename(directory.0.join("dump.rdb"), directory.0.join("kept")).unwrap();
     fs::create_dir_all(directory.0.join("dump.rdb/in-the-way")).unwrap();
     let refused = client.run("SAVE").text();
@@ -114,7 +114,7 @@ fn a_save_that_fails_says_why_and_leaves_the_old_file() {
     fs::remove_dir_all(directory.0.join("dump.rdb")).unwrap();
     assert_eq!(client.run("SAVE"), Value::ok());
     let mode = fs::metadata(directory.0.join("dump.rdb")).unwrap().permissions().mode();
-    assert_eq!(mode & 0o077 & !0o044, 0, "nobody else may write it: {mode:o}");
+    assert_eq!(mode & 0o077 & !0o044, 0, "no other user may write it: {mode:o}");
     assert_eq!(
         fs::read_dir(&directory.0)
             .unwrap()
@@ -125,7 +125,7 @@ fn a_save_that_fails_says_why_and_leaves_the_old_file() {
 }
 
 #[test]
-fn a_damaged_file_keeps_the_server_from_starting() {
+fn a_damaged_file_prevents_the_start() {
     let directory = Directory::new("damaged");
     let server = start_in(&directory.0, &[]);
     fill(&mut server.client());
@@ -143,7 +143,7 @@ fn a_damaged_file_keeps_the_server_from_starting() {
 }
 
 #[test]
-fn keys_whose_time_has_come_are_not_loaded() {
+fn expired_keys_are_not_loaded() {
     let directory = Directory::new("expired");
     let server = start_in(&directory.0, &[]);
     let mut client = server.client();
@@ -170,7 +170,7 @@ fn keys_whose_time_has_come_are_not_loaded() {
 }
 
 #[test]
-fn a_file_that_promises_more_keys_than_it_has_is_loaded_and_takes_no_more_memory() {
+fn a_file_that_announces_too_many_keys_is_loaded_without_extra_memory() {
     for mode in MODES {
         let directory = Directory::new("promise");
         let promise = [&b"\xFB"[..], b"\x81", &[0xFF; 8], b"\x81", &[0xFF; 8]].concat();
@@ -183,7 +183,7 @@ fn a_file_that_promises_more_keys_than_it_has_is_loaded_and_takes_no_more_memory
         assert_eq!(client.run("DBSIZE"), Value::Integer(1));
         client.run("SELECT 3");
         assert_eq!(client.run("INCR c"), Value::Integer(6));
-        // Room for what so short a file could have, and that is given back.
+        // Loading allocates what a file of this length could contain, and frees it afterwards.
         let bytes = client.info_number("used_memory_dataset");
         assert!(bytes < 64 * 1024 * 1024, "{bytes}");
     }
@@ -228,7 +228,7 @@ fn keys_without_elements_are_skipped_with_a_warning() {
 }
 
 #[test]
-fn the_file_has_the_name_of_the_configuration() {
+fn the_file_has_the_configured_name() {
     let directory = Directory::new("name");
     let server = start_in(&directory.0, &["--dbfilename", "data.rdb", "--rdbcompression", "no"]);
     let mut client = server.client();
@@ -259,7 +259,7 @@ fn save_is_refused_where_redis_refuses_it() {
 }
 
 #[test]
-fn a_file_that_was_not_written_to_its_end_is_removed_at_the_start() {
+fn an_unfinished_file_is_removed_at_startup() {
     let directory = Directory::new("leftover");
     for name in ["temp-ember-1-0-dump.rdb", "temp-ember-1-0-other.rdb"] {
         fs::write(directory.0.join(name), b"REDIS0010").unwrap();
@@ -271,7 +271,7 @@ fn a_file_that_was_not_written_to_its_end_is_removed_at_the_start() {
 }
 
 #[test]
-fn a_base_that_was_not_written_to_its_end_is_removed_at_the_start() {
+fn an_unfinished_base_is_removed_at_startup() {
     let directory = Directory::new("leftover-base");
     let arguments = ["--appendonly", "yes"];
     drop(start_in(&directory.0, &arguments));
@@ -297,7 +297,7 @@ fn a_damaged_payload_of_restore_is_logged_with_its_sender_once_a_second() {
         let server = builder(&[mode, &["--enable-debug-command", "yes"]].concat()).start();
         let mut client = server.client();
         assert_eq!(client.run("DEBUG SET-SKIP-CHECKSUM-VALIDATION 1"), Value::ok());
-        // A sorted set as a ziplist whose header says that it is longer; a hash that ends too early.
+        // A sorted set as a ziplist whose header announces a greater length; a hash that ends too early.
         let damaged = [
             &b"\x0C\x0B\xFF\0\0\0\x0A\0\0\0\0\0\xFF\x0B\0\0\0\0\0\0\0\0\0"[..],
             b"\x04\x02\x01f\x0B\0\0\0\0\0\0\0\0\0",
@@ -307,7 +307,7 @@ fn a_damaged_payload_of_restore_is_logged_with_its_sender_once_a_second() {
             assert_eq!(answer.text(), "ERR Bad data format");
         }
         let Value::Integer(id) = client.run("CLIENT ID") else { panic!("CLIENT ID is a number") };
-        // In sharded mode the worker that refuses it may not be that of the client.
+        // In sharded mode, the worker that refuses the payload may not be that of the client.
         let line = match mode == MODES[0] {
             true => format!("RESTORE refuses a payload from client {id} at 127.0.0.1:"),
             false => "RESTORE refuses a payload".to_owned(),
@@ -319,7 +319,7 @@ fn a_damaged_payload_of_restore_is_logged_with_its_sender_once_a_second() {
 }
 
 #[test]
-fn files_are_of_the_version_of_the_server_that_is_to_read_them() {
+fn files_have_the_version_of_their_target_server() {
     for mode in MODES {
         let directory = Directory::new("target");
         let server = start_in(&directory.0, mode);
@@ -335,7 +335,7 @@ fn files_are_of_the_version_of_the_server_that_is_to_read_them() {
         assert!(!server.log().contains("cannot read it"), "{}", server.log());
         server.client().run("HSET h a 1 b 2");
         server.client().run("HPEXPIREAT h 4000000000000 FIELDS 1 a");
-        // Nothing is lost for a server that cannot say it: the file is one of a newer version.
+        // A format that cannot represent the data is not used: the file has a newer version.
         assert_eq!(all.map(&mut saved), ["REDIS0012", "REDIS0012", "REDIS0012", "VALKEY080"]);
         let warnings = server.log().matches("has hash fields that expire: redis-7.2").count();
         assert_eq!(warnings, 1, "{}", server.log());

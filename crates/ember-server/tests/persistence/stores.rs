@@ -1,4 +1,4 @@
-//! Stores: how they keep the data set, and the order that one of them answers in.
+//! Stores: how they keep the data set, and the order of replies of one of them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -28,7 +28,7 @@ fn keys(client: &mut RawClient, arguments: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn what_a_store_has_acknowledged_is_there_after_a_crash() {
+fn writes_acknowledged_by_a_store_survive_a_crash() {
     for mode in MODES {
         for store in STORES {
             let directory = Directory::new("store-crash");
@@ -48,7 +48,7 @@ fn what_a_store_has_acknowledged_is_there_after_a_crash() {
                 assert_eq!(keys(&mut client, &["s*"]), ["set", "stream"]);
             }
             drop(server.crash());
-            // Its files are those of a server without a store.
+            // The files are those of a server without a store.
             let path = format!("{store}.db");
             let plain = ["--appendonly", "yes", "--dir", &path, "--enable-debug-command", "yes"];
             let server = start_in(&directory.0, &[mode, &plain].concat());
@@ -58,7 +58,7 @@ fn what_a_store_has_acknowledged_is_there_after_a_crash() {
 }
 
 #[test]
-fn a_store_without_fsync_keeps_what_the_system_has_and_in_memory_nothing() {
+fn a_store_without_fsync_keeps_written_data_and_one_in_memory_keeps_nothing() {
     for store in STORES {
         let directory = Directory::new("store-files");
         let server = start_in(&directory.0, &with(MODES[0], store, &["--fsync=false", "--path", "a folder"]));
@@ -67,7 +67,7 @@ fn a_store_without_fsync_keeps_what_the_system_has_and_in_memory_nothing() {
         assert_eq!(parameter(&mut client, "appendfsync"), "no");
         assert_eq!(parameter(&mut client, "fsync"), "no");
         assert!(client.run("CONFIG SET store none").is_error());
-        // The process is gone, the system is not.
+        // The process is killed, the system keeps running.
         drop(server.crash());
         let server = start_in(&directory.0, &with(MODES[1], store, &["--fsync", "no", "--path", "a folder"]));
         assert_eq!(server.client().run("GET k").text(), "v");
@@ -77,12 +77,12 @@ fn a_store_without_fsync_keeps_what_the_system_has_and_in_memory_nothing() {
         server.signal("TERM");
         assert!(server.wait().success());
         let left = fs::read_dir(&directory.0).unwrap().map(|entry| entry.unwrap().file_name());
-        assert!(left.eq(["server.log"]), "nothing is left but what the test writes");
+        assert!(left.eq(["server.log"]), "only the file of the test is left");
     }
 }
 
 #[test]
-fn a_store_that_is_not_there_or_contradicted_is_refused_with_a_reason() {
+fn unknown_stores_and_contradictory_options_are_refused_with_a_reason() {
     let directory = Directory::new("store-refused");
     for (arguments, expected) in [
         (&["--store", "rocksdb"][..], "must be one of the following: none, map, btree, redb, lmdb, fjall"),
@@ -95,7 +95,7 @@ fn a_store_that_is_not_there_or_contradicted_is_refused_with_a_reason() {
 }
 
 #[test]
-fn a_btree_answers_in_the_order_of_names() {
+fn a_btree_returns_keys_in_order_of_names() {
     for mode in MODES {
         let directory = Directory::new("store-order");
         let server = start_in(&directory.0, &with(mode, "btree", &["--path", ":memory:"]));
@@ -115,7 +115,7 @@ fn a_btree_answers_in_the_order_of_names() {
         assert_eq!(keys(&mut client, &["user:?", "LIMIT", "1"]), ["user:1"]);
         assert_eq!(keys(&mut client, &["z:\\[*"]), ["z:[1]"]);
         assert_eq!(keys(&mut client, &["item:9"]), ["item:9"]);
-        // What few names begin with is no long call, however many there are.
+        // A search for a prefix of few names is not a long call, however many names there are.
         client.run("CONFIG SET long-call-elements 3");
         assert_eq!(keys(&mut client, &["item:*"]), ["item:9"]);
         assert_eq!(client.info_number("ember_long_calls"), 0);
@@ -132,7 +132,7 @@ fn a_btree_answers_in_the_order_of_names() {
 }
 
 #[test]
-fn the_order_holds_whatever_is_done() {
+fn the_order_survives_every_kind_of_change() {
     for mode in MODES {
         let directory = Directory::new("store-walk");
         let more = ["--path", ":memory:", "--maxmemory", "4mb", "--maxmemory-policy", "allkeys-random"];
@@ -155,7 +155,7 @@ fn the_order_holds_whatever_is_done() {
             };
             client.run(&line);
             if round % 100 == 0 {
-                // Both at one moment: a key may expire or be evicted in between.
+                // Both in one transaction: a key may expire or be evicted in between.
                 client.run("MULTI");
                 client.run("KEYS *");
                 client.run("SCAN 0 COUNT 100000");

@@ -1,4 +1,4 @@
-//! What comes from the primary is applied, in its order and by its clock.
+//! The commands of the primary are applied in its order and by its clock.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -37,7 +37,7 @@ fn commands_of_all_databases_and_units_are_applied_and_acknowledged() {
         client.run("SELECT 3");
         assert_eq!(client.run("GET other").text(), "10");
         assert_eq!(client.info_number("master_repl_offset"), asked);
-        // And each second without being asked.
+        // And once a second without being requested.
         link.write("SET late 1");
         let late = link.offset;
         assert_eq!(link.acknowledged(late), late);
@@ -45,7 +45,7 @@ fn commands_of_all_databases_and_units_are_applied_and_acknowledged() {
 }
 
 #[test]
-fn a_unit_that_is_not_whole_is_not_applied() {
+fn an_incomplete_unit_is_not_applied() {
     for mode in MODES {
         let (server, primary, mut link) = linked(mode, &[], &[]);
         link.write("SELECT 2");
@@ -54,12 +54,12 @@ fn a_unit_that_is_not_whole_is_not_applied() {
         link.write("SET a 1");
         link.write("SET b 2");
         let mut client = server.client();
-        wait_until("all is read", || client.info_number("slave_read_repl_offset") == link.offset);
+        wait_until("the stream is read", || client.info_number("slave_read_repl_offset") == link.offset);
         assert_eq!(client.info_number("slave_repl_offset"), before);
         drop(link);
-        // The unit comes again, for the database that was selected before it.
+        // The unit is sent again, for the database that was selected before it.
         let mut again = primary.accept();
-        assert_eq!(again.hear(), ["PSYNC", primary::ID, &(before + 1).to_string()]);
+        assert_eq!(again.read_handshake(), ["PSYNC", primary::ID, &(before + 1).to_string()]);
         again.send(b"+CONTINUE\r\n");
         again.offset = before;
         for line in ["MULTI", "SET a 1", "SET b 2", "EXEC"] {
@@ -72,7 +72,7 @@ fn a_unit_that_is_not_whole_is_not_applied() {
 }
 
 #[test]
-fn what_has_expired_is_hidden_until_the_primary_removes_it() {
+fn expired_keys_are_hidden_until_the_primary_removes_them() {
     for mode in MODES {
         let (server, _primary, mut link) = linked(mode, &["--notify-keyspace-events", "KEA"], &[]);
         link.write("SELECT 0");
@@ -86,7 +86,7 @@ fn what_has_expired_is_hidden_until_the_primary_removes_it() {
         watcher.run("WATCH k");
         watcher.run("MULTI");
         watcher.run("GET k");
-        wait_until("they have expired", || now_ms() > soon);
+        wait_until("the keys have expired", || now_ms() > soon);
         assert_eq!(client.run("EXISTS k"), Value::Integer(0));
         assert_eq!(client.run("DBSIZE"), Value::Integer(2));
         for line in ["GET k", "TYPE k", "KEYS k*", "OBJECT ENCODING k", "DUMP k", "PTTL k", "SORT_RO k"] {
@@ -104,9 +104,9 @@ fn what_has_expired_is_hidden_until_the_primary_removes_it() {
         assert_eq!(client.run("HRANDFIELD h 5").elements().unwrap().len(), 1);
         assert_eq!(client.run("HRANDFIELD h -3").elements().unwrap().len(), 3);
         assert_eq!(client.run("HTTL h FIELDS 2 a b").elements().unwrap()[0], Value::Integer(-2));
-        // It counts as a change.
+        // The removal counts as a change.
         assert_eq!(watcher.run("EXEC"), Value::Null);
-        // Everything is there still.
+        // The key still exists.
         link.write("PERSIST k");
         link.write("HPERSIST h FIELDS 1 a");
         wait_for_offset(&mut client, link.offset);
@@ -120,7 +120,7 @@ fn what_has_expired_is_hidden_until_the_primary_removes_it() {
 }
 
 #[test]
-fn neither_pause_nor_memory_limit_nor_full_lists_of_clients_stop_the_primary() {
+fn pauses_and_limits_do_not_stop_the_primary() {
     for mode in MODES {
         let arguments = ["--maxmemory", "2mb", "--maxmemory-policy", "allkeys-lru", "--timeout", "1"];
         let (server, _primary, mut link) = linked(mode, &arguments, &[]);
@@ -141,7 +141,7 @@ fn neither_pause_nor_memory_limit_nor_full_lists_of_clients_stop_the_primary() {
 }
 
 #[test]
-fn long_scripts_of_clients_only_delay_it() {
+fn long_scripts_of_clients_only_delay_the_link() {
     for mode in MODES {
         let (server, _primary, mut link) = linked(mode, &["--busy-reply-threshold", "5"], &[]);
         let mut busy = server.client();
@@ -160,7 +160,7 @@ fn long_scripts_of_clients_only_delay_it() {
 }
 
 #[test]
-fn news_of_changes_reach_clients() {
+fn applied_changes_notify_clients() {
     for mode in MODES {
         let (server, _primary, mut link) = linked(mode, &["--notify-keyspace-events", "KEA"], &[("k", "1")]);
         let mut listener = server.client();
@@ -168,7 +168,7 @@ fn news_of_changes_reach_clients() {
         listener.read_value().unwrap();
         let mut waiting = server.client();
         waiting.send_command(&["XREAD", "BLOCK", "0", "STREAMS", "s", "$"]).unwrap();
-        wait_until("it waits", || server.client().info_number("blocked_clients") == 1);
+        wait_until("the call waits", || server.client().info_number("blocked_clients") == 1);
         let mut caching = server.client();
         caching.run("HELLO 3");
         caching.run("CLIENT TRACKING ON");
@@ -180,7 +180,7 @@ fn news_of_changes_reach_clients() {
         assert_eq!(listener.read_value().unwrap().elements().unwrap()[2].text(), "set");
         assert_eq!(listener.read_value().unwrap().elements().unwrap()[2].text(), "hello");
         assert!(waiting.read_value().unwrap().elements().is_some());
-        let told = caching.read_raw().unwrap();
-        assert!(told.starts_with(b">2\r\n$10\r\ninvalidate"), "{}", told.escape_ascii());
+        let pushed = caching.read_raw().unwrap();
+        assert!(pushed.starts_with(b">2\r\n$10\r\ninvalidate"), "{}", pushed.escape_ascii());
     }
 }

@@ -1,4 +1,4 @@
-//! FAILOVER between servers of this program, and what one says that it cannot do.
+//! FAILOVER between servers of this program, and its errors.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -22,7 +22,7 @@ fn state(client: &mut RawClient) -> String {
 }
 
 #[test]
-fn roles_change_places_and_nothing_is_copied() {
+fn roles_are_exchanged_without_a_full_sync() {
     for mode in MODES {
         let servers = pair(mode);
         let [mut one, mut other] = [servers[0].client(), servers[1].client()];
@@ -34,8 +34,8 @@ fn roles_change_places_and_nothing_is_copied() {
             let line =
                 if target.is_empty() { "FAILOVER".to_owned() } else { format!("FAILOVER{target}{port}") };
             assert_eq!(from.run(&line), Value::ok());
-            wait_until("the other one leads", || to.info("role") == "master");
-            wait_until("it is over", || {
+            wait_until("the other one is the primary", || to.info("role") == "master");
+            wait_until("the failover is over", || {
                 state(from) == "no-failover" && from.info("master_link_status") == "up"
             });
             assert!(from.run("SET k v").text().starts_with("READONLY"));
@@ -44,7 +44,7 @@ fn roles_change_places_and_nothing_is_copied() {
         for client in [&mut one, &mut other] {
             assert_eq!(client.run("GET rounds").text(), "4");
         }
-        // The only copy was that of the beginning.
+        // The only full sync was that of the beginning.
         let copies = one.info_number("sync_full") + other.info_number("sync_full");
         assert_eq!(copies, 1, "{}{}", servers[0].log(), servers[1].log());
     }
@@ -88,10 +88,10 @@ fn writes_wait_and_none_is_lost() {
                 let (from, to) = (&servers[round % 2], &servers[1 - round % 2]);
                 let (mut from, mut to) = (from.client(), to.client());
                 let before = to.info_number("slave_repl_offset");
-                wait_until("something is written", || to.info_number("slave_repl_offset") > before + 10_000);
+                wait_until("writes continue", || to.info_number("slave_repl_offset") > before + 10_000);
                 assert_eq!(from.run("FAILOVER"), Value::ok());
-                wait_until("the other one leads", || to.info("role") == "master");
-                wait_until("it is over", || from.info("master_link_status") == "up");
+                wait_until("the other one is the primary", || to.info("role") == "master");
+                wait_until("the failover is over", || from.info("master_link_status") == "up");
             }
             is_over.store(true, Ordering::SeqCst);
             writers.into_iter().map(|writer| writer.join().unwrap()).sum()
@@ -113,7 +113,7 @@ fn writes_wait_and_none_is_lost() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn impossible_failovers_are_refused() {
     for mode in MODES {
         let server = start(mode, &ARGUMENTS);
         let mut client = server.client();
@@ -156,17 +156,17 @@ fn is_online(server: &Server) -> bool {
     server.client().run("INFO replication").text().contains("state=online")
 }
 
-/// A replica that confirms nothing by itself.
+/// A replica that confirms nothing on its own.
 fn idle_replica(server: &Server) -> RawClient {
     let mut client = server.client();
     assert_eq!(client.run("REPLCONF listening-port 7 capa psync2"), Value::ok());
     client.send_command(&["PSYNC", "?", "-1"]).unwrap();
-    wait_until("it is online", || is_online(server));
+    wait_until("the replica is online", || is_online(server));
     client
 }
 
 #[test]
-fn writes_wait_until_it_is_given_up() {
+fn writes_wait_until_the_failover_is_aborted() {
     for mode in MODES {
         let server = start(mode, &ARGUMENTS);
         let mut client = server.client();
@@ -201,19 +201,19 @@ fn writes_wait_until_it_is_given_up() {
     }
 }
 
-/// Watches a key since a version of the stream that the other server may have begun. Who knows whether this one has what it
-/// shows? It is not told what may be older.
+/// Watches a key from a version of the stream that the other server may have begun. This server cannot know whether it
+/// has that state, so it must not send an older one.
 fn watch_other_stream(server: &Server) -> RawClient {
     let version = format!("00000001-1-{:032x}-0123abcd-77", 1);
     let mut watching = server.client();
     watching.send_command(&["WATCH.OPEN", "SINCE", &version, "COMMAND", "GET", "a"]).unwrap();
     watching.set_timeout(Duration::from_millis(200)).unwrap();
-    assert!(watching.read_value().is_err(), "nothing is told yet");
+    assert!(watching.read_value().is_err(), "no state is sent yet");
     watching
 }
 
 #[test]
-fn a_replica_that_says_no_does_not_lead() {
+fn a_replica_that_refuses_is_not_promoted() {
     for mode in MODES {
         let server = start(mode, &ARGUMENTS);
         let mut client = server.client();
@@ -222,29 +222,29 @@ fn a_replica_that_says_no_does_not_lead() {
         let mut replica = server.client();
         replica.run(&format!("REPLCONF listening-port {} capa psync2", listener.port()));
         replica.send_command(&["PSYNC", "?", "-1"]).unwrap();
-        wait_until("it is online", || is_online(&server));
+        wait_until("the replica is online", || is_online(&server));
         let line = format!("FAILOVER TO 127.0.0.1 {} FORCE TIMEOUT 1", listener.port());
         assert_eq!(client.run(&line), Value::ok());
         let mut asked = listener.accept();
-        let words = asked.hear();
+        let words = asked.read_handshake();
         assert_eq!(words[1], client.info("master_replid"));
         assert_eq!(words[3], "FAILOVER");
         assert_eq!(state(&mut client), "failover-in-progress");
         let mut watching = watch_other_stream(&server);
         asked.send(b"-ERR no\r\n");
-        wait_until("it leads again", || client.info("role") == "master");
+        wait_until("the server is the primary again", || client.info("role") == "master");
         let log = server.log();
         assert!(log.contains("time out exceeded, failing over."), "{log}");
         assert!(log.contains("Failover target rejected psync request: "), "{log}");
         watching.set_timeout(Duration::from_secs(20)).unwrap();
         assert!(!watching.read_value().unwrap().is_error());
-        wait_until("it is over", || state(&mut client) == "no-failover");
+        wait_until("the failover is over", || state(&mut client) == "no-failover");
         assert_eq!(client.run("INCR a"), Value::Integer(2));
     }
 }
 
 #[test]
-fn an_answer_that_is_lost_is_asked_for_again() {
+fn a_lost_answer_is_requested_again() {
     for (mode, comes_again) in MODES.into_iter().flat_map(|mode| [(mode, true), (mode, false)]) {
         let server = start(mode, &ARGUMENTS);
         let mut client = server.client();
@@ -252,18 +252,18 @@ fn an_answer_that_is_lost_is_asked_for_again() {
         let mut replica = server.client();
         replica.run(&format!("REPLCONF listening-port {} capa psync2", listener.port()));
         replica.send_command(&["PSYNC", "?", "-1"]).unwrap();
-        wait_until("it is online", || is_online(&server));
+        wait_until("the replica is online", || is_online(&server));
         client.run(&format!("FAILOVER TO 127.0.0.1 {} FORCE TIMEOUT 1", listener.port()));
         let mut asked = listener.accept();
-        assert_eq!(asked.hear()[3], "FAILOVER");
+        assert_eq!(asked.read_handshake()[3], "FAILOVER");
         drop(asked);
         let mut asked = listener.accept();
-        assert_eq!(asked.hear()[3], "FAILOVER");
+        assert_eq!(asked.read_handshake()[3], "FAILOVER");
         asked.send(b"-ERR PSYNC FAILOVER can't be sent to a master.\r\n");
         drop(asked);
-        // It has heard it the first time, and may have begun a stream whose name is not known here yet.
+        // The replica has received the first request, and may have begun a stream whose name is not known here yet.
         let mut asked = listener.accept();
-        assert_eq!(asked.hear().len(), 3);
+        assert_eq!(asked.read_handshake().len(), 3);
         assert_eq!(state(&mut client), "failover-in-progress");
         let mut watching = watch_other_stream(&server);
         if comes_again {
@@ -271,7 +271,7 @@ fn an_answer_that_is_lost_is_asked_for_again() {
         } else {
             drop(asked);
         }
-        wait_until("it is over", || state(&mut client) == "no-failover");
+        wait_until("the failover is over", || state(&mut client) == "no-failover");
         watching.set_timeout(Duration::from_secs(20)).unwrap();
         assert!(!watching.read_value().unwrap().is_error());
         assert_eq!(client.info("role"), "slave");
@@ -279,7 +279,7 @@ fn an_answer_that_is_lost_is_asked_for_again() {
 }
 
 #[test]
-fn those_behind_a_replica_go_on_when_it_leads() {
+fn replicas_of_a_promoted_replica_resume() {
     for mode in MODES {
         let servers = [start(mode, &ARGUMENTS), start(mode, &ARGUMENTS), start(mode, &ARGUMENTS)];
         let [mut first, mut middle, mut last] = [0, 1, 2].map(|at: usize| servers[at].client());
@@ -302,16 +302,16 @@ fn those_behind_a_replica_go_on_when_it_leads() {
             });
         }
         assert_eq!(first.run("FAILOVER"), Value::ok());
-        wait_until("it leads", || {
+        wait_until("the middle server is the primary", || {
             middle.info("role") == "master" && first.info("master_link_status") == "up"
         });
         middle.run("INCR n");
-        wait_until("the last one is linked", || last.info("master_link_status") == "up");
+        wait_until("the last server is linked", || last.info("master_link_status") == "up");
         assert_same(&mut middle, &mut last);
         assert_same(&mut middle, &mut first);
-        // A brother of the one that leads goes on there, too.
+        // Another replica of the old primary resumes there, too.
         replicaof(&mut last, servers[0].port());
-        wait_until("it is linked", || last.info("master_link_status") == "up");
+        wait_until("the last server is linked", || last.info("master_link_status") == "up");
         middle.run("INCR n");
         assert_same(&mut middle, &mut last);
         let copies: u64 = [&mut first, &mut middle, &mut last]
@@ -323,7 +323,7 @@ fn those_behind_a_replica_go_on_when_it_leads() {
 }
 
 #[test]
-fn a_replica_without_a_link_has_nothing_for_others() {
+fn a_replica_without_a_link_serves_no_replicas() {
     for mode in MODES {
         let server = start(mode, &[]);
         let primary = Primary::new();

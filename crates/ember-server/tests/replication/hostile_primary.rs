@@ -1,4 +1,4 @@
-//! A primary that lies, babbles or sends what none would: nothing of it harms, and nothing of it goes unnoticed.
+//! A primary that sends false, random or impossible data: none of it does harm, and all of it is reported.
 
 use std::thread;
 
@@ -7,7 +7,7 @@ use ember_testkit::{Random, Server, Value, wait_until};
 use crate::primary::{ID, Link, Primary, rdb};
 use crate::{MODES, linked, replicaof, start};
 
-/// How many damaged copies of the data are sent in each mode.
+/// The number of damaged full syncs in each mode.
 const CHANGED_COPIES: usize = 100;
 
 const MIB: u64 = 1024 * 1024;
@@ -16,12 +16,12 @@ fn assert_answers(server: &Server) {
     assert_eq!(server.client().run("PING").text(), "PONG", "{}", server.log());
 }
 
-/// Lets a primary answer the first PSYNC with these bytes and hang up.
+/// Lets a primary answer the first PSYNC with these bytes and disconnect.
 fn answer_with(server: &Server, primary: &Primary, bytes: &[u8]) {
     let mut client = server.client();
     replicaof(&mut client, primary.port());
     let mut link = primary.accept();
-    link.hear();
+    link.read_handshake();
     link.send(bytes);
 }
 
@@ -30,7 +30,7 @@ fn full(length: &str, data: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn nonsense_in_the_handshake_is_told_and_costs_nothing() {
+fn garbage_in_the_handshake_is_logged_and_costs_nothing() {
     for mode in MODES {
         let server = start(mode, &["--repl-timeout", "2"]);
         let before = server.usage().unwrap().rss_bytes;
@@ -60,32 +60,32 @@ fn nonsense_in_the_handshake_is_told_and_costs_nothing() {
 }
 
 #[test]
-fn a_handshake_without_end_is_given_up() {
+fn an_endless_handshake_is_aborted() {
     for mode in MODES {
         let (server, primary) = (start(mode, &["--repl-timeout", "1"]), Primary::new());
         replicaof(&mut server.client(), primary.port());
         let mut link = primary.accept();
-        // Signs of life, and never an answer.
-        wait_until("it is given up", || {
+        // Keepalive bytes, and never an answer.
+        wait_until("the handshake is aborted", || {
             link.send(b"\n");
             server.log().contains("Timeout connecting to the MASTER: timed out")
         });
         assert_eq!(server.client().info("master_link_status"), "down");
-        // Another one is tried.
+        // The replica tries another connection.
         primary.accept();
     }
 }
 
 #[test]
-fn data_that_never_come_can_be_given_up() {
+fn a_full_sync_that_never_arrives_can_be_aborted() {
     for mode in MODES {
         let (server, primary) = (start(mode, &[]), Primary::new());
         let mut client = server.client();
         replicaof(&mut client, primary.port());
         let mut link = primary.accept();
-        link.hear();
+        link.read_handshake();
         link.send(format!("+FULLRESYNC {ID} 0\r\n").as_bytes());
-        // Signs of life. It is the system that ends them, sooner or later.
+        // Keepalive bytes. The system ends them sooner or later.
         thread::spawn(move || link.send_until_closed(&[b'\n'; 1000]));
         assert_eq!(client.run("REPLICAOF NO ONE"), Value::ok());
         assert_eq!(client.run("SET a 1"), Value::ok());
@@ -93,7 +93,7 @@ fn data_that_never_come_can_be_given_up() {
 }
 
 #[test]
-fn data_without_end_cost_no_memory() {
+fn an_endless_full_sync_costs_no_memory() {
     for mode in MODES {
         for head in [format!("EOF:{ID}"), u64::MAX.to_string()] {
             let (mut server, primary) = (start(mode, &[]), Primary::new());
@@ -101,11 +101,11 @@ fn data_without_end_cost_no_memory() {
             let before = server.usage().unwrap().rss_bytes;
             replicaof(&mut client, primary.port());
             let mut link = primary.accept();
-            link.hear();
+            link.read_handshake();
             link.send(&full(&head, b"REDIS0010"));
-            // Facts about the file that nobody knows.
+            // Unknown facts about the file.
             let endless = thread::spawn(move || link.send_until_closed(&b"\xFA\x01a\x01b".repeat(1000)));
-            wait_until("much has come", || {
+            wait_until("much is received", || {
                 client.info("master_sync_in_progress") == "1"
                     && client.info_number("master_sync_read_bytes") > 4 * MIB
             });
@@ -118,7 +118,7 @@ fn data_without_end_cost_no_memory() {
 }
 
 #[test]
-fn data_with_other_bytes_in_them_do_no_harm() {
+fn altered_bytes_in_a_full_sync_do_no_harm() {
     for mode in MODES {
         let source = start(mode, &[]);
         let mut client = source.client();
@@ -144,7 +144,7 @@ fn data_with_other_bytes_in_them_do_no_harm() {
         while !length.ends_with(b"\r\n") {
             length.extend(client.read_bytes(1).unwrap());
         }
-        // Empty lines before it are signs of life.
+        // Empty lines before it are keepalives.
         let length = String::from_utf8(length).unwrap().trim().trim_start_matches('$').parse().unwrap();
         let good = client.read_bytes(length).unwrap();
         let server = start(mode, &[]);
@@ -157,26 +157,26 @@ fn data_with_other_bytes_in_them_do_no_harm() {
                 let at = 9 + random.below(bytes.len() - 17);
                 bytes[at] = random.next_u64() as u8;
             }
-            // Without a checksum, or nothing but that would be looked at.
+            // Without a checksum, or only that would be tested.
             let end = bytes.len() - 8;
             bytes[end..].fill(0);
             let length = bytes.len().to_string();
             answer_with(&server, &Primary::new(), &full(&length, &bytes));
-            // Whatever came of it, the role changes again.
+            // Whatever the outcome, the role can be changed again.
             wait_until("nothing is loaded", || client.run("REPLICAOF NO ONE") == Value::ok());
             assert_answers(&server);
         }
-        wait_until("it serves", || client.run("FLUSHALL") == Value::ok());
+        wait_until("the server serves clients", || client.run("FLUSHALL") == Value::ok());
         assert!(server.usage().unwrap().rss_bytes < before + 128 * MIB);
     }
 }
 
 #[test]
-fn data_that_are_damaged_are_not_kept() {
+fn a_damaged_full_sync_is_discarded() {
     for mode in MODES {
         let good = rdb(&[("k", "v")]);
         let random = Random::new(1).bytes(100_000);
-        // Sizes of a database: 2^40 keys.
+        // A database size of 2^40 keys.
         let promise = b"REDIS0010\xFE\x00\xFB\x81\x00\x00\x01\x00\x00\x00\x00\x00\x00";
         let short = format!("{}", good.len() + 1);
         let copies: [(Vec<u8>, &str); 8] = [
@@ -197,11 +197,11 @@ fn data_that_are_damaged_are_not_kept() {
             wait_until("the log says why", || server.log().contains(expected));
             let mut client = server.client();
             wait_until("nothing is loaded any more", || !client.run("GET k").is_error());
-            assert_eq!(client.run("EXISTS k"), Value::Integer(0), "half of the data is worse than none");
+            assert_eq!(client.run("EXISTS k"), Value::Integer(0), "a part of the data is not kept");
             assert!(client.run("SET a 1").text().starts_with("READONLY"));
             let grown = server.usage().unwrap().rss_bytes.saturating_sub(before);
             assert!(grown < 128 * MIB, "{grown} bytes");
-            // The next one that comes is right.
+            // The next full sync is correct.
             let mut link = primary.accept();
             link.copy(0, &[("k", "v")]);
             wait_until("the link is up", || client.info("master_link_status") == "up");
@@ -210,7 +210,7 @@ fn data_that_are_damaged_are_not_kept() {
     }
 }
 
-/// What stops a link, and the reason that the log then has.
+/// Bytes that stop a link, and the reason in the log.
 fn assert_stops(mode: &[&str], say: impl Fn(&mut Link), reason: &str) {
     let (server, _primary, mut link) = linked(mode, &[], &[]);
     link.write("SELECT 0");
@@ -218,7 +218,7 @@ fn assert_stops(mode: &[&str], say: impl Fn(&mut Link), reason: &str) {
     say(&mut link);
     link.wait_for_close();
     let mut client = server.client();
-    wait_until("it is told", || client.run("INFO replication").text().contains("ember_link_stopped"));
+    wait_until("INFO reports it", || client.run("INFO replication").text().contains("ember_link_stopped"));
     let why = client.info("ember_link_stopped");
     assert!(why.contains(reason), "{why}");
     assert!(server.log().contains(reason));
@@ -228,7 +228,7 @@ fn assert_stops(mode: &[&str], say: impl Fn(&mut Link), reason: &str) {
 }
 
 #[test]
-fn what_no_primary_sends_stops_the_link() {
+fn commands_that_no_primary_sends_stop_the_link() {
     for mode in MODES {
         for line in [
             "SHUTDOWN NOSAVE",
@@ -281,7 +281,7 @@ fn a_write_that_fails_stops_the_link() {
 }
 
 #[test]
-fn bytes_that_are_no_commands_stop_the_link() {
+fn bytes_that_are_not_commands_stop_the_link() {
     for mode in MODES {
         let cases: [(&[u8], &str); 5] = [
             (b"*1\r\nPING\r\n", "it is no command at offset 55"),
@@ -297,7 +297,7 @@ fn bytes_that_are_no_commands_stop_the_link() {
 }
 
 #[test]
-fn a_large_argument_that_never_comes_costs_nothing() {
+fn a_large_argument_that_never_arrives_costs_nothing() {
     for mode in MODES {
         let (server, _primary, mut link) = linked(mode, &[], &[]);
         let before = server.usage().unwrap().rss_bytes;

@@ -1,5 +1,5 @@
-//! A replica that lies, babbles or goes away in the middle: the primary serves on, believes nothing that cannot be, and
-//! keeps nothing for it.
+//! A replica that sends false or random data or disconnects in the middle: the primary continues, ignores impossible
+//! claims, and keeps no state for it.
 
 use ember_testkit::{Random, RawClient, Server, Value, wait_until};
 
@@ -12,10 +12,10 @@ fn primary(mode: &[&str]) -> Server {
     start(mode, &[&ARGUMENTS[..], &["--save", ""]].concat())
 }
 
-/// Waits until nobody is a replica, and sees that another one still gets all.
+/// Waits until no replica is connected, and checks that a new one still receives everything.
 fn assert_serves(mode: &[&str], server: &Server) {
     let mut client = server.client();
-    wait_until("nobody is a replica", || client.info_number("connected_slaves") == 0);
+    wait_until("no replica is connected", || client.info_number("connected_slaves") == 0);
     let good = start(mode, &ARGUMENTS);
     let mut other = good.client();
     follow(&mut other, server);
@@ -23,7 +23,7 @@ fn assert_serves(mode: &[&str], server: &Server) {
     assert_same(&mut client, &mut other);
 }
 
-/// Asks for a copy and reads that there will be one.
+/// Requests a full sync and reads its announcement.
 fn ask(client: &mut RawClient) {
     client.send(b"PSYNC ? -1\r\n").unwrap();
     let mut answer = Vec::new();
@@ -37,25 +37,27 @@ fn ask(client: &mut RawClient) {
 }
 
 #[test]
-fn offsets_that_cannot_be_are_not_believed() {
+fn impossible_offsets_are_ignored() {
     for mode in MODES {
         let server = primary(mode);
         let mut client = server.client();
         let mut liar = server.client();
         ask(&mut liar);
-        wait_until("it is one", || client.info_number("connected_slaves") == 1);
+        wait_until("the replica is connected", || client.info_number("connected_slaves") == 1);
         assert_eq!(client.run("SET k 1"), Value::ok());
         let offsets = ["9223372036854775807", "-1", "18446744073709551616", "x", "", "99999999"];
         for offset in offsets {
             let words = ["REPLCONF", "ACK", offset, "FACK", offset];
             liar.send_command(&words).unwrap();
         }
-        let heard = format!("cmdstat_replconf:calls={},", offsets.len());
-        wait_until("all is heard", || client.run("INFO commandstats").text().contains(&heard));
+        let expected = format!("cmdstat_replconf:calls={},", offsets.len());
+        wait_until("all acknowledgements are processed", || {
+            client.run("INFO commandstats").text().contains(&expected)
+        });
         let facts = client.info("slave0");
         let offset = facts.split(',').find_map(|fact| fact.strip_prefix("offset=")).unwrap();
         assert!(offset.parse::<u64>().unwrap() <= client.info_number("master_repl_offset"), "{facts}");
-        // What it says it has does not exist.
+        // The offset that it claims does not exist.
         assert_eq!(client.run("SET k 2"), Value::ok());
         assert_eq!(client.run("WAIT 1 100"), Value::Integer(0));
         drop(liar);
@@ -72,7 +74,7 @@ fn offsets_that_cannot_be_are_not_believed() {
 }
 
 #[test]
-fn whoever_hangs_up_in_the_middle_leaves_nothing() {
+fn replicas_that_disconnect_during_a_full_sync_leave_no_state() {
     for mode in MODES {
         let server = primary(mode);
         let mut client = server.client();
@@ -93,7 +95,7 @@ fn whoever_hangs_up_in_the_middle_leaves_nothing() {
 }
 
 #[test]
-fn what_a_replica_babbles_does_no_harm() {
+fn garbage_from_a_replica_does_no_harm() {
     for mode in MODES {
         let server = primary(mode);
         let mut random = Random::new(11);
@@ -108,7 +110,7 @@ fn what_a_replica_babbles_does_no_harm() {
                 2 => b"REPLCONF ACK\r\nREPLCONF ACK 1 FACK\r\nREPLCONF GETACK *\r\nREPLCONF listening-port 5\r\nRESET\r\n",
                 _ => &bytes,
             };
-            // It may be closed while it is written to.
+            // The server may close the connection while this thread writes.
             let _ = other.send(commands);
             let _ = other.send(commands);
         }
@@ -117,7 +119,7 @@ fn what_a_replica_babbles_does_no_harm() {
 }
 
 #[test]
-fn a_handshake_without_end_costs_no_memory() {
+fn an_endless_handshake_costs_no_memory() {
     let server = primary(MODES[0]);
     let mut other = server.client();
     let words: Vec<Vec<String>> =
@@ -133,15 +135,15 @@ fn a_handshake_without_end_costs_no_memory() {
 }
 
 #[test]
-fn a_replica_that_says_nothing_is_dropped() {
+fn a_silent_replica_is_disconnected() {
     for mode in MODES {
         let server = primary(mode);
         let mut client = server.client();
         assert_eq!(client.run("CONFIG SET repl-timeout 1"), Value::ok());
         let mut silent = server.client();
         ask(&mut silent);
-        // It gets its copy and the stream, and confirms nothing.
-        wait_until("it is closed", || client.info_number("connected_slaves") == 0);
+        // It receives its full sync and the stream, and confirms nothing.
+        wait_until("the replica is disconnected", || client.info_number("connected_slaves") == 0);
         assert!(server.log().contains("has said nothing for 1 seconds"), "{}", server.log());
         assert_serves(mode, &server);
     }

@@ -1,5 +1,5 @@
-//! Live queries where there are replicas: whoever has watched one server goes on at another, and never sees what is older
-//! than what he has seen.
+//! Live queries with replicas: a client that has watched one server resumes at another, and never sees an older state
+//! than before.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -11,7 +11,7 @@ use crate::pairs::{ARGUMENTS, follow};
 use crate::primary::ID;
 use crate::{MODES, linked, start, wait_for_offset};
 
-/// A server and another one that follows it.
+/// A server and its replica.
 fn pair(mode: &[&str], more: &[&str]) -> [Server; 2] {
     let arguments = [&ARGUMENTS, more].concat();
     let servers = [start(mode, &arguments), start(mode, &arguments)];
@@ -25,7 +25,7 @@ fn resp3(server: &Server) -> RawClient {
     client
 }
 
-/// Begins to watch: the version and the result, or the error.
+/// Begins to watch; returns the version and the result, or the error.
 fn open(client: &mut RawClient, since: &str, line: &str) -> Result<(String, Value), String> {
     let options = if since.is_empty() { String::new() } else { format!("SINCE {since} ") };
     client.send(format!("WATCH.OPEN {options}COMMAND {line}\r\n").as_bytes()).unwrap();
@@ -51,7 +51,7 @@ fn words(version: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_version_is_good_at_the_primary_and_at_its_replica() {
+fn a_version_is_valid_at_the_primary_and_at_its_replica() {
     for mode in MODES {
         let servers = pair(mode, &[]);
         let (mut writer, mut replica) = (servers[0].client(), servers[1].client());
@@ -73,7 +73,7 @@ fn a_version_is_good_at_the_primary_and_at_its_replica() {
         assert_eq!(open(&mut resp3(&servers[0]), &newer, "GET a").unwrap(), (newer.clone(), Value::Null));
         let (_, result) = open(&mut resp3(&servers[0]), &version, "GET a").unwrap();
         assert_eq!(result.text(), "2");
-        // What has happened meanwhile does not count, if it is the same again.
+        // Changes in between do not count if the result is the same again.
         writer.run("SET a 3");
         writer.run("SET a 2");
         writer.run("WAIT 1 0");
@@ -83,13 +83,13 @@ fn a_version_is_good_at_the_primary_and_at_its_replica() {
 }
 
 #[test]
-fn a_replica_that_is_behind_a_version_waits_for_what_it_lacks() {
+fn a_replica_waits_until_it_reaches_the_version() {
     for mode in MODES {
         let (server, _primary, mut link) = linked(mode, &[], &[("a", "0")]);
         let (mut client, mut other) = (resp3(&server), server.client());
         let (version, result) = open(&mut client, "", "GET a").unwrap();
         assert_eq!((words(&version)[3..].to_vec(), result.text()), (vec![&ID[..8], "0"], "0".to_owned()));
-        // Somebody has seen at the primary what a command of 27 bytes has done.
+        // A client has seen at the primary the effect of a command of 27 bytes.
         let hash = "0123456789abcdef0123456789abcdef";
         let ahead = format!("01234567-5-{hash}-{}-27", &ID[..8]);
         client.send(format!("WATCH.OPEN SINCE {ahead} COMMAND GET a\r\n").as_bytes()).unwrap();
@@ -103,7 +103,7 @@ fn a_replica_that_is_behind_a_version_waits_for_what_it_lacks() {
             }
         };
         assert_eq!((result.text(), words(&newer)[4]), ("1".to_owned(), "27"), "{mode:?}");
-        // What never comes is waited for a while.
+        // A version that is never reached is awaited for a limited time.
         let begun = Instant::now();
         let later = format!("01234567-5-{hash}-{}-28", &ID[..8]);
         let mut two = server.client();
@@ -112,8 +112,8 @@ fn a_replica_that_is_behind_a_version_waits_for_what_it_lacks() {
         assert!(refused.starts_with("BEHIND"), "{mode:?}: {refused}");
         assert!(begun.elapsed() >= Duration::from_secs(4), "{mode:?}");
         assert!(two.read_value().unwrap().text().starts_with("BEHIND"));
-        assert_eq!(two.run("GET a").text(), "1", "{mode:?}: it does not watch");
-        // Who leads now has no more than this; and nothing is known of other streams.
+        assert_eq!(two.run("GET a").text(), "1", "{mode:?}: the client does not watch");
+        // A primary has no later data than its own; and nothing is known of other streams.
         assert_eq!(other.run("REPLICAOF NO ONE"), Value::ok());
         assert_eq!(open(&mut client, &later, "STRLEN a").unwrap().1, Value::Integer(1));
         let elsewhere = format!("01234567-5-{hash}-fedcba98-99");
@@ -123,7 +123,7 @@ fn a_replica_that_is_behind_a_version_waits_for_what_it_lacks() {
 }
 
 #[test]
-fn a_copy_of_all_data_tells_what_it_has_changed() {
+fn a_full_sync_notifies_watchers_of_changes() {
     for mode in MODES {
         let servers = [start(mode, &ARGUMENTS), start(mode, &ARGUMENTS)];
         let mut clients = [servers[0].client(), servers[1].client()];
@@ -135,7 +135,7 @@ fn a_copy_of_all_data_tells_what_it_has_changed() {
         assert_eq!(words(&version).len(), 3, "no replication yet: {version}");
         open(&mut watching, "", "GET other").unwrap();
         follow(&mut clients[1], &servers[0]);
-        // While the data are loaded a state may be that of none.
+        // While the data are loaded, a state may show an empty data set.
         let (newer, result) = loop {
             let state = pushed(&mut watching);
             if state.1.text() == "2" {
@@ -147,7 +147,7 @@ fn a_copy_of_all_data_tells_what_it_has_changed() {
     }
 }
 
-/// One who watches a number that only grows, at one server after the other.
+/// A client that watches a number that only grows, at one server after the other.
 fn hop(servers: &[Server], key: usize, is_over: &AtomicBool, hops: &AtomicU64, random: &mut Random) -> i64 {
     let line = format!("GET n{key}");
     let (mut version, mut last) = (String::new(), 0);
@@ -156,7 +156,7 @@ fn hop(servers: &[Server], key: usize, is_over: &AtomicBool, hops: &AtomicU64, r
             continue;
         };
         client.set_timeout(Duration::from_secs(20)).unwrap();
-        // A server that is gone, or has no data for the moment, is no place to watch.
+        // A server that is down, or has no data at the moment, cannot be watched.
         let is_good = client.send(b"HELLO 3\r\n").is_ok() && client.read_value().is_ok();
         if !is_good {
             continue;
@@ -171,7 +171,7 @@ fn hop(servers: &[Server], key: usize, is_over: &AtomicBool, hops: &AtomicU64, r
             let (newer, result) = match &value {
                 Value::Map(_) => (value.get("version").unwrap().text(), value.get("result").unwrap()),
                 Value::Push(parts) => (parts[2].text(), parts[3].clone()),
-                // It waits for a primary that is gone: somebody else has more.
+                // The replica waits for a primary that is down: another server has later data.
                 other => {
                     let text = other.text();
                     assert!(text.starts_with("BEHIND") || text.starts_with("LOADING"), "{text}");
@@ -194,13 +194,13 @@ fn hop(servers: &[Server], key: usize, is_over: &AtomicBool, hops: &AtomicU64, r
 const HOPPERS: usize = 6;
 const KEYS: usize = 3;
 
-/// Whether an increment is made by one server; if not, somebody else leads.
+/// Whether a server runs an increment; if not, another one is the primary.
 fn increment(client: &mut RawClient, key: usize) -> bool {
     client.send(format!("INCR n{key}\r\n").as_bytes()).is_ok()
         && matches!(client.read_value(), Ok(Value::Integer(_)))
 }
 
-/// Lets watchers go from server to server under writes; `change` lets the other one lead.
+/// Lets watchers move from server to server under writes; `change` promotes the other server.
 fn hop_while(mode: &[&str], more: &[&str], change: impl Fn(&[Server; 2])) {
     let servers = pair(mode, more);
     let [is_over, is_written] = [const { AtomicBool::new(false) }; 2];
@@ -231,37 +231,37 @@ fn hop_while(mode: &[&str], more: &[&str], change: impl Fn(&[Server; 2])) {
         });
         let wait_for_hops = |count: u64| {
             let wanted = hops.load(Ordering::SeqCst) + count;
-            wait_until("watchers come and go", || hops.load(Ordering::SeqCst) >= wanted);
+            wait_until("watchers change servers", || hops.load(Ordering::SeqCst) >= wanted);
         };
         wait_for_hops(100);
         change(servers);
         wait_for_hops(60);
         drop(end);
-        // They wait for states, so there have to be some.
+        // Watchers wait for states, so writes continue until they have ended.
         watching.into_iter().for_each(|one| assert!(one.join().unwrap() > 0));
     });
 }
 
 #[test]
-fn nobody_goes_back_between_a_primary_and_its_replica() {
+fn versions_never_decrease_between_a_primary_and_its_replica() {
     for mode in MODES {
         hop_while(mode, &[], |_| ());
     }
 }
 
 #[test]
-fn nobody_goes_back_when_they_change_places() {
+fn versions_never_decrease_across_a_failover() {
     for mode in MODES {
         hop_while(mode, &[], |servers| {
             let mut clients = [servers[0].client(), servers[1].client()];
             assert_eq!(clients[0].run("FAILOVER"), Value::ok());
-            wait_until("the other one leads", || clients[1].info("role") == "master");
+            wait_until("the other one is the primary", || clients[1].info("role") == "master");
         });
     }
 }
 
 #[test]
-fn nobody_goes_back_when_the_primary_of_a_synchronous_replica_is_killed() {
+fn versions_never_decrease_when_the_primary_of_a_synchronous_replica_is_killed() {
     for mode in MODES {
         hop_while(mode, &["--sync-replicas", "1"], |servers| {
             servers[0].signal("KILL");

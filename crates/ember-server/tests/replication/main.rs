@@ -1,4 +1,4 @@
-//! Servers that follow others, and those that are followed: the other side is played by the tests.
+//! Replicas and primaries, one at a time: the test plays the other side.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
@@ -34,12 +34,12 @@ fn start(mode: &[&str], arguments: &[&str]) -> Server {
     Server::builder(program()).arguments(mode).arguments(arguments).start()
 }
 
-/// Makes a server a replica of what listens at `port`.
+/// Makes a server a replica of the listener at `port`.
 fn replicaof(client: &mut RawClient, port: u16) {
     assert_eq!(client.run(&format!("REPLICAOF 127.0.0.1 {port}")), Value::ok());
 }
 
-/// A server that is linked to a primary with these keys, as they are at offset 0.
+/// A server linked to a primary that has these keys at offset 0.
 fn linked(mode: &[&str], arguments: &[&str], keys: &[(&str, &str)]) -> (Server, Primary, primary::Link) {
     let (server, primary) = (start(mode, arguments), Primary::new());
     let link = link(&server, &primary, keys);
@@ -57,5 +57,5 @@ fn link(server: &Server, primary: &Primary, keys: &[(&str, &str)]) -> primary::L
 
 /// Waits until a replica has applied all bytes up to `offset`.
 fn wait_for_offset(client: &mut RawClient, offset: u64) {
-    wait_until("all is applied", || client.info_number("slave_repl_offset") == offset);
+    wait_until("the stream is applied", || client.info_number("slave_repl_offset") == offset);
 }

@@ -1,4 +1,4 @@
-//! Two servers of this program: one follows the other, and then the other way round.
+//! Two servers of this program: one follows the other, and then vice versa.
 
 use ember_testkit::{RawClient, Server, Value, wait_until};
 
@@ -19,7 +19,7 @@ pub(crate) fn assert_same(one: &mut RawClient, other: &mut RawClient) {
 }
 
 #[test]
-fn a_replica_follows_and_then_leads() {
+fn a_replica_follows_and_is_then_promoted() {
     for mode in MODES {
         for other_mode in MODES {
             let servers = [start(mode, &ARGUMENTS), start(other_mode, &ARGUMENTS)];
@@ -41,7 +41,7 @@ fn a_replica_follows_and_then_leads() {
             }
             assert_eq!(one.run("WAIT 1 0"), Value::Integer(1));
             assert_same(&mut one, &mut other);
-            // A break is no reason for a copy.
+            // A broken link is no reason for a full sync.
             assert_eq!(other.run("CLIENT KILL TYPE master"), Value::Integer(1));
             one.run("INCR n");
             assert_same(&mut one, &mut other);
@@ -58,23 +58,23 @@ fn a_replica_follows_and_then_leads() {
 }
 
 #[test]
-fn replicas_of_a_replica_get_what_it_gets() {
+fn replicas_of_a_replica_receive_its_stream() {
     for mode in MODES {
         let servers = [start(mode, &ARGUMENTS), start(mode, &ARGUMENTS), start(mode, &ARGUMENTS)];
         let [mut first, mut middle, mut last] = [0, 1, 2].map(|at: usize| servers[at].client());
         first.run("SET of first");
         middle.run("SET own 1");
         follow(&mut last, &servers[1]);
-        // Its data are others now, which those who follow it are not to miss.
+        // Its data are replaced, and its replicas must not miss that.
         follow(&mut middle, &servers[0]);
         first.run("INCR n");
         let digest = |client: &mut RawClient| client.run("DEBUG DIGEST");
-        wait_until("all have the same", || {
+        wait_until("all have the same data", || {
             let wanted = digest(&mut first);
             digest(&mut middle) == wanted && digest(&mut last) == wanted
         });
-        // It may get more than one copy.
-        wait_until("the last has what it is to have", || last.run("EXISTS own of n") == Value::Integer(2));
+        // It may receive more than one full sync.
+        wait_until("the last has both keys", || last.run("EXISTS own of n") == Value::Integer(2));
         // And the same again for another primary.
         let other = start(mode, &ARGUMENTS);
         other.client().run("SET of other");
@@ -84,9 +84,9 @@ fn replicas_of_a_replica_get_what_it_gets() {
     }
 }
 
-/// What a server writes once it leads is of a history that its replicas do not know before they come again.
+/// The writes of a new primary belong to a history that its replicas do not know until they reconnect.
 #[test]
-fn replicas_of_who_becomes_a_primary_go_on() {
+fn replicas_of_a_new_primary_resume() {
     for mode in MODES {
         for round in 0..5 {
             let [first, middle, last] = [(); 3].map(|()| start(mode, &ARGUMENTS));
@@ -95,20 +95,20 @@ fn replicas_of_who_becomes_a_primary_go_on() {
             follow(&mut following, &middle);
             first.client().run("SET before 1");
             let mut writers = [(); 4].map(|()| middle.client());
-            // What is written at once is in the stream before all workers know of the change.
+            // These writes are in the stream before all workers know of the change.
             leading.send(&[&b"REPLICAOF NO ONE\r\n"[..], &b"INCR behind\r\n".repeat(100)].concat()).unwrap();
             writers.iter_mut().for_each(|writer| writer.send(&b"INCR behind\r\n".repeat(20)).unwrap());
             (0..101).for_each(|_| _ = leading.read_value().unwrap());
             writers.iter_mut().for_each(|writer| (0..20).for_each(|_| _ = writer.read_value().unwrap()));
-            wait_until("all is there", || following.run("GET behind") == leading.run("GET behind"));
+            wait_until("the data are equal", || following.run("GET behind") == leading.run("GET behind"));
             assert_eq!(leading.info("sync_full"), "1", "round {round}: {}", middle.log());
         }
     }
 }
 
-/// A copy of the data ends the append-only file of who takes it, and a new one begins behind it, replicas or not.
+/// A full sync ends the append-only file of the replica, and a new one begins after it, with or without replicas.
 #[test]
-fn a_replica_with_replicas_begins_its_log_again_behind_a_copy() {
+fn a_replica_with_replicas_restarts_its_aof_after_a_full_sync() {
     for mode in MODES {
         let [first, middle, last] = [(); 3].map(|()| start(mode, &ARGUMENTS));
         let [mut leading, mut following] = [middle.client(), last.client()];
@@ -116,13 +116,13 @@ fn a_replica_with_replicas_begins_its_log_again_behind_a_copy() {
         follow(&mut following, &middle);
         first.client().run("SET a 1");
         follow(&mut leading, &first);
-        wait_until("the log is on", || leading.info("aof_enabled") == "1");
-        wait_until("it has its base", || leading.info("aof_rewrite_in_progress") == "0");
-        wait_until("all is there", || following.run("GET a") == Value::from("1"));
+        wait_until("the AOF is on", || leading.info("aof_enabled") == "1");
+        wait_until("the AOF has its base", || leading.info("aof_rewrite_in_progress") == "0");
+        wait_until("the data are equal", || following.run("GET a") == Value::from("1"));
     }
 }
 
-/// Whether the connection to a server's only replica sends what there is at once.
+/// Whether the connection to a server's only replica sends data at once.
 #[cfg(target_os = "linux")]
 fn sends_at_once(server: &Server) -> bool {
     use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
@@ -137,7 +137,7 @@ fn sends_at_once(server: &Server) -> bool {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn packets_for_replicas_are_gathered_on_demand() {
+fn packets_for_replicas_are_combined_on_demand() {
     for mode in MODES {
         let servers = [start(mode, &ARGUMENTS), start(mode, &ARGUMENTS)];
         let [mut one, mut other] = [servers[0].client(), servers[1].client()];
@@ -145,16 +145,16 @@ fn packets_for_replicas_are_gathered_on_demand() {
         assert!(sends_at_once(&servers[0]));
         one.run("CONFIG SET repl-disable-tcp-nodelay yes");
         assert_eq!(other.run("REPLICAOF NO ONE"), Value::ok());
-        wait_until("it is gone", || one.info("connected_slaves") == "0");
+        wait_until("the replica is disconnected", || one.info("connected_slaves") == "0");
         follow(&mut other, &servers[0]);
-        wait_until("it gets something", || !sends_at_once(&servers[0]));
+        wait_until("the replica receives data", || !sends_at_once(&servers[0]));
         one.run("SET a b");
         assert_same(&mut one, &mut other);
     }
 }
 
 #[test]
-fn what_a_replica_had_is_freed_in_the_background_on_demand() {
+fn old_data_of_a_replica_are_freed_in_the_background_on_demand() {
     for mode in MODES {
         for is_lazy in ["yes", "no"] {
             let servers = [start(mode, &ARGUMENTS), start(mode, &ARGUMENTS)];
@@ -164,7 +164,7 @@ fn what_a_replica_had_is_freed_in_the_background_on_demand() {
             follow(&mut other, &servers[0]);
             assert_eq!(other.run("DBSIZE"), Value::Integer(0));
             let freed = if is_lazy == "yes" { 1000 } else { 0 };
-            wait_until("it is freed", || other.info_number("lazyfreed_objects") == freed);
+            wait_until("the old data are freed", || other.info_number("lazyfreed_objects") == freed);
         }
     }
 }

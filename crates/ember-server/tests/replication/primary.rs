@@ -1,4 +1,4 @@
-//! A primary of few words: it says what a test wants it to say.
+//! A minimal primary that sends exactly what a test says.
 
 use std::io::{BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use ember_testkit::{Value, encode};
 
-/// The name of its history.
+/// The replication ID of its history.
 pub(crate) const ID: &str = "0123456789abcdef0123456789abcdef01234567";
 
-/// After this time a test has failed.
+/// The longest wait before a test fails.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Where it listens.
+/// The listener of the primary.
 pub(crate) struct Primary(TcpListener);
 
 impl Primary {
@@ -24,7 +24,7 @@ impl Primary {
         self.0.local_addr().unwrap().port()
     }
 
-    /// The next replica that comes; nothing is said yet.
+    /// Accepts the next replica; sends nothing yet.
     pub(crate) fn accept(&self) -> Link {
         let (stream, _) = self.0.accept().unwrap();
         stream.set_read_timeout(Some(TIMEOUT)).unwrap();
@@ -36,7 +36,7 @@ impl Primary {
 /// A connection of a replica.
 pub(crate) struct Link {
     stream: BufReader<TcpStream>,
-    /// What was sent behind the copy.
+    /// The number of bytes sent after the full sync.
     pub(crate) offset: u64,
 }
 
@@ -47,18 +47,18 @@ impl Link {
         value.elements().unwrap().iter().map(Value::text).collect()
     }
 
-    /// Sends bytes as they are. The replica may have closed the connection.
+    /// Sends bytes unchanged. The replica may have closed the connection.
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         let _ = self.stream.get_mut().write_all(bytes);
     }
 
-    /// Sends the same bytes again and again until the replica closes the connection.
+    /// Sends the same bytes repeatedly until the replica closes the connection.
     pub(crate) fn send_until_closed(mut self, bytes: &[u8]) {
         while self.stream.get_mut().write_all(bytes).is_ok() {}
     }
 
-    /// Answers all commands up to PSYNC, and returns the words of that.
-    pub(crate) fn hear(&mut self) -> Vec<String> {
+    /// Answers all commands up to PSYNC, and returns the words of PSYNC.
+    pub(crate) fn read_handshake(&mut self) -> Vec<String> {
         loop {
             let words = self.command();
             match words[0].as_str() {
@@ -69,9 +69,9 @@ impl Link {
         }
     }
 
-    /// Answers the handshake with a copy of all data as they are at `offset`.
+    /// Answers the handshake with a full sync of the data at `offset`.
     pub(crate) fn copy(&mut self, offset: u64, keys: &[(&str, &str)]) {
-        self.hear();
+        self.read_handshake();
         let file = rdb(keys);
         self.send(format!("+FULLRESYNC {ID} {offset}\r\n\n${}\r\n", file.len()).as_bytes());
         self.send(&file);
@@ -89,7 +89,7 @@ impl Link {
         self.send(&bytes);
     }
 
-    /// What the next acknowledgement says that is at least this.
+    /// The next acknowledged offset that is at least this.
     pub(crate) fn acknowledged(&mut self, at_least: u64) -> u64 {
         loop {
             let words = self.command();

@@ -1,4 +1,4 @@
-//! Servers that end and come back: whoever has all goes on where it is, and nobody needs a copy of the data.
+//! Servers that are restarted: every server that has all data resumes at its offset, and none needs a full sync.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use ember_testkit::{Directory, RawClient, Server, Value, wait_until};
 use crate::pairs::{ARGUMENTS, assert_same, follow};
 use crate::{MODES, program, replicaof, start};
 
-/// Ways to keep data.
+/// Ways to persist data.
 const KEEPING: [&[&str]; 2] =
     [&["--save", "3600 1", "--appendonly", "no"], &["--save", "", "--appendonly", "yes"]];
 
@@ -35,13 +35,13 @@ fn fill(client: &mut RawClient) {
     for number in 0..100 {
         client.run(&format!("RPUSH l {number}"));
     }
-    // One that has expired when it is loaded again: whoever has it is to be told.
+    // A key that has expired when it is loaded again: replicas that have it must receive its removal.
     client.run("SET short 1 PX 200");
     client.run("SELECT 0");
 }
 
 #[test]
-fn a_replica_that_was_restarted_goes_on() {
+fn a_restarted_replica_resumes() {
     for (mode, keeping) in MODES.iter().flat_map(|mode| KEEPING.map(|keeping| (mode, keeping))) {
         let directory = Directory::new("resuming-replica");
         let primary = start(mode, &ARGUMENTS);
@@ -56,7 +56,7 @@ fn a_replica_that_was_restarted_goes_on() {
         one.run("INCR n");
         assert_same(&mut one, &mut other);
         if keeping.contains(&"yes") {
-            wait_until("the file has all", || {
+            wait_until("the file has all writes", || {
                 other.info("aof_enabled") == "1" && other.info("aof_rewrite_in_progress") == "0"
             });
         }
@@ -75,7 +75,7 @@ fn a_replica_that_was_restarted_goes_on() {
 }
 
 #[test]
-fn replicas_of_a_primary_that_was_restarted_go_on() {
+fn replicas_of_a_restarted_primary_resume() {
     for (mode, keeping) in MODES.iter().flat_map(|mode| KEEPING.map(|keeping| (mode, keeping))) {
         let directory = Directory::new("resuming-primary");
         let arguments = [*mode, &ARGUMENTS, keeping];
@@ -90,7 +90,7 @@ fn replicas_of_a_primary_that_was_restarted_go_on() {
         let mut one = primary.client();
         wait_until("the link is up", || other.info("master_link_status") == "up");
         one.run("INCR n");
-        wait_until("what has expired is gone on both", || {
+        wait_until("the expired key is removed on both", || {
             one.run("SELECT 3");
             other.run("SELECT 3");
             one.run("DBSIZE") == Value::Integer(1) && other.run("DBSIZE") == Value::Integer(1)
@@ -106,7 +106,7 @@ fn replicas_of_a_primary_that_was_restarted_go_on() {
 }
 
 #[test]
-fn after_a_crash_nobody_goes_on_with_what_is_lost() {
+fn after_a_crash_no_replica_resumes_with_lost_writes() {
     for (mode, keeping) in MODES.iter().flat_map(|mode| KEEPING.map(|keeping| (mode, keeping))) {
         let directory = Directory::new("resuming-crash");
         let arguments = [*mode, &ARGUMENTS, keeping];
@@ -122,7 +122,7 @@ fn after_a_crash_nobody_goes_on_with_what_is_lost() {
         let mut one = primary.client();
         one.run("SET lost 1");
         assert_same(&mut one, &mut other);
-        // It is killed.
+        // The primary is killed.
         drop(primary);
         let primary = start_in(&directory, Some(port), &arguments);
         let mut one = primary.client();
@@ -133,7 +133,7 @@ fn after_a_crash_nobody_goes_on_with_what_is_lost() {
 }
 
 #[test]
-fn a_shutdown_that_waits_for_nobody_adds_nothing_to_the_stream() {
+fn a_shutdown_that_does_not_wait_adds_nothing_to_the_stream() {
     for mode in MODES {
         let directory = Directory::new("resuming-silent");
         let arguments = [mode, &ARGUMENTS, KEEPING[0], &["--repl-ping-replica-period", "3600"]];
@@ -145,7 +145,7 @@ fn a_shutdown_that_waits_for_nobody_adds_nothing_to_the_stream() {
         primary.client().run("SET k 1");
         for how in ["SHUTDOWN NOW", "SHUTDOWN"] {
             let mut one = primary.client();
-            wait_until("it has all and has said so", || {
+            wait_until("the replica has confirmed all writes", || {
                 let offset = one.info("master_repl_offset");
                 one.info("slave0").contains(&format!(",offset={offset},"))
             });
@@ -174,9 +174,9 @@ fn a_shutdown_waits_for_replicas() {
         one.run("SET k 1");
         let mut asks = primary.client();
         asks.send(b"SHUTDOWN NOSAVE\r\n").unwrap();
-        wait_until("it waits", || one.info("paused_reason") == "shutdown_in_progress");
+        wait_until("the shutdown waits", || one.info("paused_reason") == "shutdown_in_progress");
         assert!(one.info_number("shutdown_in_milliseconds") <= 10_000);
-        // Nothing is written meanwhile, and it can be given up.
+        // No write runs meanwhile, and the shutdown can be aborted.
         let mut writes = primary.client();
         writes.send(b"SET k 2\r\n").unwrap();
         assert_eq!(one.run("GET k").text(), "1");
@@ -185,7 +185,7 @@ fn a_shutdown_waits_for_replicas() {
         assert_eq!(writes.read_value().unwrap(), Value::ok());
         assert_eq!(one.run("SHUTDOWN ABORT").text(), "ERR No shutdown in progress.");
         asks.send(b"SHUTDOWN\r\n").unwrap();
-        wait_until("it waits", || one.info("paused_reason") == "shutdown_in_progress");
+        wait_until("the shutdown waits", || one.info("paused_reason") == "shutdown_in_progress");
         replica.signal("CONT");
         assert!(primary.wait().success(), "{}", primary.log());
         assert_eq!(other.run("GET k").text(), "2");
@@ -197,7 +197,7 @@ fn a_shutdown_waits_for_replicas() {
 }
 
 #[test]
-fn a_shutdown_does_not_wait_for_ever() {
+fn a_shutdown_waits_at_most_for_its_timeout() {
     for mode in MODES {
         for (how, timeout) in [("SHUTDOWN NOW", "60"), ("SHUTDOWN", "1"), ("SHUTDOWN", "0")] {
             let arguments = [&ARGUMENTS[..], &["--save", "", "--shutdown-timeout", timeout]].concat();
@@ -218,7 +218,7 @@ fn a_shutdown_does_not_wait_for_ever() {
 }
 
 #[test]
-fn a_shutdown_that_cannot_save_is_given_up() {
+fn a_shutdown_that_cannot_save_is_aborted() {
     for mode in MODES {
         let directory = Directory::new("resuming-unsaved");
         let mut primary =
@@ -227,7 +227,7 @@ fn a_shutdown_that_cannot_save_is_given_up() {
         let (mut one, mut other) = (primary.client(), replica.client());
         follow(&mut other, &primary);
         one.run("SET k 1");
-        // A folder stands where the file is to be.
+        // A directory has the name of the file.
         std::fs::create_dir_all(directory.0.join("dump.rdb").join("x")).unwrap();
         assert_eq!(one.run("SHUTDOWN").text(), "ERR Errors trying to SHUTDOWN. Check logs.");
         assert_eq!(one.run("SET k 2"), Value::ok());
@@ -237,7 +237,7 @@ fn a_shutdown_that_cannot_save_is_given_up() {
 }
 
 #[test]
-fn a_chain_goes_on_when_its_middle_was_restarted() {
+fn a_chain_resumes_when_its_middle_was_restarted() {
     for mode in MODES {
         let directory = Directory::new("resuming-chain");
         let (first, last) = (start(mode, &ARGUMENTS), start(mode, &ARGUMENTS));
@@ -262,7 +262,7 @@ fn a_chain_goes_on_when_its_middle_was_restarted() {
 }
 
 #[test]
-fn a_primary_that_was_restarted_follows_who_has_taken_its_place() {
+fn a_restarted_primary_follows_its_successor() {
     for (mode, keeping) in MODES.iter().flat_map(|mode| KEEPING.map(|keeping| (mode, keeping))) {
         let directory = Directory::new("resuming-demoted");
         let arguments = [*mode, &ARGUMENTS, keeping];
@@ -271,14 +271,14 @@ fn a_primary_that_was_restarted_follows_who_has_taken_its_place() {
         let mut other = new.client();
         follow(&mut other, &old);
         fill(&mut old.client());
-        // What expires after the restart would be history of its own.
+        // A key that expires after the restart would be history of its own.
         let mut client = old.client();
         client.run("SELECT 3");
         client.run("PERSIST short");
         end(&mut old, "SHUTDOWN");
         assert_eq!(other.run("REPLICAOF NO ONE"), Value::ok());
         assert_eq!(other.run("SET new 1"), Value::ok());
-        // It comes back as a primary, and is told what it is, as Sentinel does.
+        // It starts as a primary and is made a replica, as by Sentinel.
         let old = start_in(&directory, None, &arguments);
         let mut one = old.client();
         follow(&mut one, &new);

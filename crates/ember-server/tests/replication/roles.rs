@@ -1,4 +1,4 @@
-//! Becoming a replica, being one, and being one no longer.
+//! Becoming a replica, being one, and ceasing to be one.
 
 use ember_testkit::{Directory, RawClient, Server, Value, http_get, wait_until};
 
@@ -13,7 +13,7 @@ fn words(value: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_replica_without_a_primary_keeps_its_data_and_waits() {
+fn a_replica_without_a_primary_keeps_its_data_and_retries() {
     for mode in MODES {
         let server = start(mode, &[]);
         let mut client = server.client();
@@ -60,7 +60,7 @@ fn a_replica_without_a_primary_keeps_its_data_and_waits() {
 }
 
 #[test]
-fn clients_of_a_replica_do_not_write() {
+fn clients_of_a_replica_cannot_write() {
     for mode in MODES {
         let (server, _primary, _link) = linked(mode, &[], &[("k", "1")]);
         let mut client = server.client();
@@ -90,7 +90,7 @@ fn clients_of_a_replica_do_not_write() {
 }
 
 #[test]
-fn stale_data_are_refused_on_demand() {
+fn reads_of_stale_data_are_refused_if_configured() {
     for mode in MODES {
         let (server, primary, link) = linked(mode, &["--replica-serve-stale-data", "no"], &[("k", "1")]);
         let mut client = server.client();
@@ -110,25 +110,25 @@ fn stale_data_are_refused_on_demand() {
 }
 
 #[test]
-fn who_waits_when_the_server_becomes_a_replica_is_told() {
+fn waiting_clients_get_an_error_when_the_server_becomes_a_replica() {
     for mode in MODES {
         let server = start(mode, &[]);
         let mut waiting: Vec<RawClient> = (0..4).map(|_| server.client()).collect();
         for (number, client) in waiting.iter_mut().enumerate() {
             client.send_command(&["BLPOP", &format!("list{number}"), "0"]).unwrap();
         }
-        wait_until("they wait", || server.client().info_number("blocked_clients") == 4);
+        wait_until("the clients wait", || server.client().info_number("blocked_clients") == 4);
         replicaof(&mut server.client(), 0);
         for client in &mut waiting {
-            let told = client.read_to_close().unwrap();
+            let reply = client.read_to_close().unwrap();
             let text = "-UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)\r\n";
-            assert_eq!(String::from_utf8(told).unwrap(), text);
+            assert_eq!(String::from_utf8(reply).unwrap(), text);
         }
         assert_eq!(server.client().info_number("blocked_clients"), 0);
     }
 }
 
-/// A long call is answered `refusal`, and has stored nothing, when `change` is made while it runs.
+/// A long call is answered `refusal`, and has stored nothing, if `change` is made while it runs.
 fn check_long_call(change: fn(&mut RawClient), refusal: &str) {
     for mode in MODES {
         let server = start(mode, &["--long-call-elements", "2"]);
@@ -136,12 +136,12 @@ fn check_long_call(change: fn(&mut RawClient), refusal: &str) {
         let fill = "for i = 1, 100000 do redis.call('ZADD', KEYS[1], i, i) end";
         client.command(&["EVAL", fill, "1", "from"]);
         client.send(b"ZUNIONSTORE to 1 from\r\n").unwrap();
-        wait_until("it has begun", || other.info_number("ember_long_calls") == 1);
+        wait_until("the call has begun", || other.info_number("ember_long_calls") == 1);
         change(&mut other);
         let answer = client.read_value().unwrap();
         let stored = other.run("EXISTS to");
         match answer {
-            // It was over before.
+            // The call had ended before.
             Value::Integer(100_000) => assert_eq!(stored, Value::Integer(1)),
             answer => assert_eq!((answer.text(), stored), (refusal.to_owned(), Value::Integer(0))),
         }
@@ -154,13 +154,13 @@ fn a_long_call_stores_nothing_on_a_server_that_has_become_a_replica() {
 }
 
 #[test]
-fn a_long_call_stores_nothing_when_writes_are_refused_meanwhile() {
+fn a_long_call_stores_nothing_when_writes_become_refused() {
     let change = |client: &mut RawClient| _ = client.run("CONFIG SET min-replicas-to-write 1");
     check_long_call(change, "NOREPLICAS Not enough good replicas to write.");
 }
 
 #[test]
-fn the_link_is_a_client_of_its_own_kind() {
+fn the_link_is_listed_as_a_client_with_its_own_flag() {
     for mode in MODES {
         let (server, primary, link) = linked(mode, &[], &[("k", "1")]);
         let mut client = server.client();
@@ -174,7 +174,7 @@ fn the_link_is_a_client_of_its_own_kind() {
         assert_eq!(client.run("CLIENT KILL TYPE master"), Value::Integer(1));
         drop(link);
         let mut again = primary.accept();
-        assert_eq!(again.hear(), ["PSYNC", ID, "1"]);
+        assert_eq!(again.read_handshake(), ["PSYNC", ID, "1"]);
         let other = ID.replace('0', "f");
         again.send(format!("+CONTINUE {other}\r\n").as_bytes());
         again.write("SELECT 0");
@@ -186,7 +186,7 @@ fn the_link_is_a_client_of_its_own_kind() {
 }
 
 #[test]
-fn metrics_tell_of_the_link() {
+fn metrics_describe_the_link() {
     for mode in MODES {
         let server = Server::builder(program()).arguments(mode).metrics().start();
         let metrics = || http_get(server.metrics_address(), "/metrics").unwrap().body;
@@ -195,21 +195,21 @@ fn metrics_tell_of_the_link() {
         let mut link = link(&server, &primary, &[]);
         link.write("PING");
         wait_for_offset(&mut server.client(), 14);
-        let told = metrics();
+        let text = metrics();
         for line in ["ember_replica 1", "ember_replica_link_up 1", "ember_replica_applied_bytes 14"] {
-            assert!(told.contains(&format!("\n{line}\n")), "{line}");
+            assert!(text.contains(&format!("\n{line}\n")), "{line}");
         }
         link.write("NOSUCH");
-        wait_until("it is told", || metrics().contains("\nember_replica_link_stopped 1\n"));
+        wait_until("the metrics show it", || metrics().contains("\nember_replica_link_stopped 1\n"));
     }
 }
 
 #[test]
-fn metrics_tell_of_replicas() {
+fn metrics_describe_replicas() {
     for mode in MODES {
         let server = Server::builder(program()).arguments(mode).arguments(&ARGUMENTS).metrics().start();
         let metrics = || http_get(server.metrics_address(), "/metrics").unwrap().body;
-        let is_told = |line: &str| metrics().contains(&format!("\n{line}\n"));
+        let has_line = |line: &str| metrics().contains(&format!("\n{line}\n"));
         for line in [
             "ember_connected_replicas{state=\"online\"} 0",
             "ember_good_replicas 0",
@@ -217,14 +217,16 @@ fn metrics_tell_of_replicas() {
             "ember_replication_backlog_bytes 0",
             "ember_failover_state{state=\"no-failover\"} 1",
         ] {
-            assert!(is_told(line), "{line}");
+            assert!(has_line(line), "{line}");
         }
         let replica = start(mode, &ARGUMENTS);
         let (mut client, mut other) = (server.client(), replica.client());
         follow(&mut other, &server);
         client.run("SET a b");
         let name = format!("{{replica=\"127.0.0.1:{}\"}}", replica.port());
-        wait_until("all is confirmed", || is_told(&format!("ember_connected_replica_lag_bytes{name} 0")));
+        wait_until("the stream is confirmed", || {
+            has_line(&format!("ember_connected_replica_lag_bytes{name} 0"))
+        });
         let offset = client.info("master_repl_offset");
         for line in [
             "ember_connected_replicas{state=\"online\"} 1",
@@ -237,13 +239,13 @@ fn metrics_tell_of_replicas() {
             "ember_sync_waits_total 0",
             &format!("ember_replication_offset_bytes {offset}"),
         ] {
-            wait_until(line, || is_told(line));
+            wait_until(line, || has_line(line));
         }
         assert!(metrics().contains(&format!("\nember_connected_replica_lag_seconds{name} 0.")));
-        assert!(!is_told("ember_replication_sent_bytes_total 0"));
-        assert!(!is_told("ember_replication_backlog_bytes 0"));
+        assert!(!has_line("ember_replication_sent_bytes_total 0"));
+        assert!(!has_line("ember_replication_backlog_bytes 0"));
 
-        // A write that waits for a replica which says nothing is a wait, and then a connection that is closed.
+        // A write that waits for a silent replica counts as a wait, and then as a closed connection.
         client.run("CONFIG SET sync-timeout 300");
         client.run("CLIENT SYNC-REPLICAS 1");
         client.run("SET a c");
@@ -252,17 +254,17 @@ fn metrics_tell_of_replicas() {
             let line = text.lines().find_map(|line| line.strip_prefix("ember_sync_waits_total "));
             line.unwrap().parse::<u64>().unwrap()
         };
-        // A replica that answers at once may be heard before anything waits.
+        // A replica that answers at once may be processed before any write waits.
         let waits_before = waits();
         replica.signal("STOP");
         client.send_command(&["SET", "a", "d"]).unwrap();
-        wait_until("it is counted", || waits() > waits_before);
-        wait_until("it is closed", || client.is_closed().unwrap());
-        wait_until("it is told", || is_told("ember_sync_timeouts_total 1"));
-        assert!(!is_told(&format!("ember_connected_replica_lag_bytes{name} 0")));
+        wait_until("the wait is counted", || waits() > waits_before);
+        wait_until("the connection is closed", || client.is_closed().unwrap());
+        wait_until("the metrics show it", || has_line("ember_sync_timeouts_total 1"));
+        assert!(!has_line(&format!("ember_connected_replica_lag_bytes{name} 0")));
         let mut client = server.client();
         assert_eq!(client.run("FAILOVER"), Value::ok());
-        assert!(is_told("ember_failover_state{state=\"waiting-for-sync\"} 1"));
+        assert!(has_line("ember_failover_state{state=\"waiting-for-sync\"} 1"));
         client.run("FAILOVER ABORT");
         replica.signal("CONT");
     }
@@ -274,60 +276,66 @@ fn lines_with(server: &Server, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn each_change_of_role_and_link_is_told_once_with_its_reason() {
+fn each_change_of_role_and_link_is_logged_once_with_its_reason() {
     for mode in MODES {
         let servers = [start(mode, &ARGUMENTS), start(mode, &ARGUMENTS)];
         let [mut one, mut other] = [servers[0].client(), servers[1].client()];
         let (port, other_port) = (servers[0].port(), servers[1].port());
-        let who = |client: &mut RawClient| client.run("CLIENT ID").integer().unwrap();
-        let told = |server: &Server, line: &str| {
+        let client_id = |client: &mut RawClient| client.run("CLIENT ID").integer().unwrap();
+        let assert_logged = |server: &Server, line: &str| {
             wait_until(line, || lines_with(server, line).len() == 1);
         };
         follow(&mut other, &servers[0]);
-        let asked = format!("REPLICAOF of client {} at 127.0.0.1:", who(&mut other));
-        told(&servers[1], &format!("this server is a replica of 127.0.0.1:{port} now: {asked}"));
-        told(&servers[0], &format!("the replica 127.0.0.1:{other_port} has got a copy of the data"));
+        let asked = format!("REPLICAOF of client {} at 127.0.0.1:", client_id(&mut other));
+        assert_logged(&servers[1], &format!("this server is a replica of 127.0.0.1:{port} now: {asked}"));
+        assert_logged(&servers[0], &format!("the replica 127.0.0.1:{other_port} has got a copy of the data"));
 
-        // What a side that has not closed a connection says of it depends on what was on its way.
+        // The reason logged by the side that has not closed the connection depends on the data in transit.
         let is_by_peer =
             |line: &str| line.ends_with(": the other side has closed it") || line.contains("(os error ");
         let kill = |client: &mut RawClient, kind: &str| {
-            wait_until("it is killed", || {
+            wait_until("the link is killed", || {
                 client.run(&format!("CLIENT KILL TYPE {kind}")) == Value::Integer(1)
             });
         };
         kill(&mut one, "replica");
-        let gone = format!("the replica 127.0.0.1:{other_port} is gone: ");
-        told(&servers[0], &format!("{gone}it was killed"));
+        let lost = format!("the replica 127.0.0.1:{other_port} is gone: ");
+        assert_logged(&servers[0], &format!("{lost}it was killed"));
         let broken = format!("the link to the primary 127.0.0.1:{port} is broken at offset");
-        wait_until("it is told", || lines_with(&servers[1], &broken).len() == 1);
+        wait_until("the log has it", || lines_with(&servers[1], &broken).len() == 1);
         assert!(is_by_peer(&lines_with(&servers[1], &broken)[0]), "{}", servers[1].log());
         wait_until("the link is up", || other.info("master_link_status") == "up");
         kill(&mut other, "master");
-        wait_until("it is told", || lines_with(&servers[0], &gone).len() == 2);
-        assert!(is_by_peer(&lines_with(&servers[0], &gone)[1]), "{}", servers[0].log());
-        wait_until("it is told", || lines_with(&servers[1], &broken).len() == 2);
+        wait_until("the log has it", || lines_with(&servers[0], &lost).len() == 2);
+        assert!(is_by_peer(&lines_with(&servers[0], &lost)[1]), "{}", servers[0].log());
+        wait_until("the log has it", || lines_with(&servers[1], &broken).len() == 2);
         assert!(lines_with(&servers[1], &broken)[1].ends_with(": it was killed"));
 
-        wait_until("it follows", || one.run("INFO replication").text().contains("state=online"));
+        wait_until("the replica is online", || one.run("INFO replication").text().contains("state=online"));
         one.run("FAILOVER");
-        wait_until("they have changed places", || {
+        wait_until("the roles are exchanged", || {
             one.info("role") == "slave"
                 && other.info("role") == "master"
                 && one.info("master_link_status") == "up"
         });
-        told(&servers[0], &format!("client {} at 127.0.0.1:", who(&mut one)));
-        told(&servers[0], &format!("replica of 127.0.0.1:{other_port} now: FAILOVER, that replica has all"));
-        told(&servers[1], "this server is a primary now: its primary asks it to take its place");
+        assert_logged(&servers[0], &format!("client {} at 127.0.0.1:", client_id(&mut one)));
+        assert_logged(
+            &servers[0],
+            &format!("replica of 127.0.0.1:{other_port} now: FAILOVER, that replica has all"),
+        );
+        assert_logged(&servers[1], "this server is a primary now: its primary asks it to take its place");
         one.run("REPLICAOF NO ONE");
-        told(&servers[0], &format!("this server is a primary now: REPLICAOF of client {}", who(&mut one)));
-        // Nothing is said of what was so before.
+        assert_logged(
+            &servers[0],
+            &format!("this server is a primary now: REPLICAOF of client {}", client_id(&mut one)),
+        );
+        // A change to the same role is not logged.
         one.run("REPLICAOF NO ONE");
         assert_eq!(lines_with(&servers[0], "this server is a ").len(), 2, "{}", servers[0].log());
 
         let own = ["--replicaof", &format!("127.0.0.1 {other_port}")];
         let third = start(mode, &own);
-        told(
+        assert_logged(
             &third,
             &format!("this server is a replica of 127.0.0.1:{other_port} now: its configuration says so"),
         );
@@ -335,7 +343,7 @@ fn each_change_of_role_and_link_is_told_once_with_its_reason() {
 }
 
 #[test]
-fn a_replica_says_what_it_is() {
+fn a_replica_reports_its_role() {
     for mode in MODES {
         let arguments = [
             "--masterauth",
@@ -386,13 +394,13 @@ fn a_replica_that_becomes_a_primary_keeps_its_data() {
         assert_eq!(client.run("SET k 2"), Value::ok());
         assert_eq!(words(&client.run("ROLE"))[0], "master");
         assert_ne!(client.info("master_replid"), ID);
-        // It removes what has expired again.
-        wait_until("it expires", || client.run("DBSIZE") == Value::Integer(1));
-        // What it wrote itself is in no history of the old primary.
+        // A primary removes expired keys again.
+        wait_until("the key expires", || client.run("DBSIZE") == Value::Integer(1));
+        // Its own writes are not in the history of the old primary.
         let own = client.info("master_replid");
         replicaof(&mut client, primary.port());
         let mut again = primary.accept();
-        assert_eq!(again.hear()[1], own);
+        assert_eq!(again.read_handshake()[1], own);
     }
 }
 
@@ -431,7 +439,7 @@ fn the_role_is_in_the_configuration() {
 }
 
 #[test]
-fn the_files_of_a_replica_have_what_its_primary_has() {
+fn the_files_of_a_replica_have_the_data_of_its_primary() {
     for mode in MODES {
         for policy in ["always", "everysec"] {
             let directory = Directory::new("files");
@@ -450,8 +458,8 @@ fn the_files_of_a_replica_have_what_its_primary_has() {
             let mut link = link(&server, &primary, &[("k", "1"), ("gone", "1")]);
             link.write("SELECT 0");
             link.write("INCR k");
-            wait_until("the AOF has begun anew", || server.log().contains("the AOF begins anew"));
-            wait_until("its base is written", || client.info("aof_rewrite_in_progress") == "0");
+            wait_until("a new AOF has begun", || server.log().contains("the AOF begins anew"));
+            wait_until("its base is complete", || client.info("aof_rewrite_in_progress") == "0");
             for line in ["INCR k", "DEL gone", "MULTI", "SET a 1", "SELECT 5", "SET five 5", "EXEC"] {
                 link.write(line);
             }
@@ -473,17 +481,17 @@ fn the_files_of_a_replica_have_what_its_primary_has() {
 }
 
 #[test]
-fn the_connection_comes_from_where_it_is_to() {
+fn the_link_connects_from_the_configured_address() {
     for mode in MODES {
         let (primary, replica) = (start(mode, &[]), start(mode, &["--bind-source-addr", "127.0.0.2"]));
         let (mut one, mut other) = (primary.client(), replica.client());
         replicaof(&mut other, primary.port());
-        wait_until("it is there", || one.info_number("connected_slaves") == 1);
+        wait_until("the replica is connected", || one.info_number("connected_slaves") == 1);
         assert!(one.info("slave0").starts_with("ip=127.0.0.2,"), "{}", one.info("slave0"));
-        // One that this machine does not have is a wish that is not fulfilled.
+        // An address that this machine does not have is ignored.
         assert_eq!(other.run("CONFIG SET bind-source-addr 192.0.2.1"), Value::ok());
         assert_eq!(one.run("CLIENT KILL TYPE replica"), Value::Integer(1));
-        wait_until("it is there again", || {
+        wait_until("the replica is connected again", || {
             one.run("INFO replication").text().contains("connected_slaves:1\r\nslave0:ip=127.0.0.1,")
         });
         assert!(replica.log().contains("cannot come from bind-source-addr"));

@@ -1,5 +1,5 @@
-//! Replicas that are slower than the writes, for a while or for ever: they cost no memory, and go on where they are as
-//! long as what they lack fits on the disk.
+//! Replicas that are slower than the writes, temporarily or permanently: they use no memory, and resume as long as the
+//! missing stream fits on the disk.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use ember_testkit::{RawClient, Server, Value, wait_until};
 use crate::pairs::{ARGUMENTS, assert_same, follow};
 use crate::{MODES, program, start};
 
-/// A primary that keeps 1 MiB in memory and so much on the disk, and its replica.
+/// A primary that keeps 1 MiB of the stream in memory and `spill` on the disk, and its replica.
 fn pair(mode: &[&str], spill: &str) -> [Server; 2] {
     let kept = ["--repl-backlog-size", "1mb", "--repl-backlog-spill", spill, "--save", ""];
     let servers = [start(mode, &[&ARGUMENTS[..], &kept].concat()), start(mode, &ARGUMENTS)];
@@ -16,7 +16,7 @@ fn pair(mode: &[&str], spill: &str) -> [Server; 2] {
     servers
 }
 
-/// Writes so many MiB over the same few keys.
+/// Overwrites a few keys with this number of MiB.
 fn write(client: &mut RawClient, megabytes: usize) {
     let value = "x".repeat(64 * 1024);
     for number in 0..megabytes * 16 {
@@ -31,7 +31,7 @@ fn files_of(server: &Server) -> u64 {
 }
 
 #[test]
-fn a_replica_that_stops_reading_goes_on_from_the_disk() {
+fn a_replica_that_stops_reading_resumes_from_the_disk() {
     for mode in MODES {
         let [primary, replica] = pair(mode, "1gb");
         let [mut one, mut other] = [primary.client(), replica.client()];
@@ -43,8 +43,8 @@ fn a_replica_that_stops_reading_goes_on_from_the_disk() {
         replica.signal("CONT");
         assert_same(&mut one, &mut other);
         assert_eq!((one.info("sync_full"), one.info("sync_partial_ok")), ("1".into(), "0".into()));
-        // Nobody needs it any more.
-        wait_until("the disk is given back", || {
+        // No replica needs it any more.
+        wait_until("the disk space is freed", || {
             write(&mut one, 1);
             one.info_number("repl_backlog_spilled_bytes") == 0 && files_of(&primary) == 0
         });
@@ -52,7 +52,7 @@ fn a_replica_that_stops_reading_goes_on_from_the_disk() {
 }
 
 #[test]
-fn with_encryption_at_rest_what_a_replica_lacks_is_on_the_disk_and_encrypted() {
+fn with_encryption_at_rest_the_spilled_stream_is_encrypted() {
     const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
     for mode in MODES {
         let kept = ["--repl-backlog-size", "1mb", "--repl-backlog-spill", "1gb", "--save", ""];
@@ -82,7 +82,7 @@ fn with_encryption_at_rest_what_a_replica_lacks_is_on_the_disk_and_encrypted() {
 }
 
 #[test]
-fn a_replica_that_was_away_goes_on_from_the_disk() {
+fn a_disconnected_replica_resumes_from_the_disk() {
     for mode in MODES {
         let [primary, replica] = pair(mode, "1gb");
         let [mut one, mut other] = [primary.client(), replica.client()];
@@ -90,7 +90,7 @@ fn a_replica_that_was_away_goes_on_from_the_disk() {
         assert_same(&mut one, &mut other);
         replica.signal("STOP");
         assert_eq!(one.run("CLIENT KILL TYPE replica"), Value::Integer(1));
-        wait_until("it is gone", || one.info_number("connected_slaves") == 0);
+        wait_until("the replica is disconnected", || one.info_number("connected_slaves") == 0);
         write(&mut one, 70);
         assert!(one.info_number("repl_backlog_spilled_bytes") > 60 << 20);
         replica.signal("CONT");
@@ -100,20 +100,22 @@ fn a_replica_that_was_away_goes_on_from_the_disk() {
 }
 
 #[test]
-fn a_replica_that_is_too_slow_is_dropped_and_its_copy_held_back() {
+fn a_replica_that_is_too_slow_is_dropped_and_its_next_full_sync_delayed() {
     for mode in MODES {
         let [primary, replica] = pair(mode, "8mb");
         let mut one = primary.client();
         replica.signal("STOP");
         write(&mut one, 150);
-        wait_until("it is dropped", || one.info_number("connected_slaves") == 0);
+        wait_until("the replica is dropped", || one.info_number("connected_slaves") == 0);
         assert!(one.info_number("repl_backlog_spilled_bytes") <= 80 << 20);
         replica.signal("CONT");
-        wait_until("it is told", || replica.log().contains("This replica was too slow: it gets a copy in"));
+        wait_until("its log has it", || {
+            replica.log().contains("This replica was too slow: it gets a copy in")
+        });
         assert_eq!(one.info("sync_full"), "1");
         assert!(primary.log().contains("is further behind than repl-backlog-size and repl-backlog-spill"));
         let mut other = replica.client();
-        wait_until("it gets its copy after all", || other.info("master_link_status") == "up");
+        wait_until("the replica receives its full sync", || other.info("master_link_status") == "up");
         assert_same(&mut one, &mut other);
         assert_eq!(one.info("sync_full"), "2");
     }

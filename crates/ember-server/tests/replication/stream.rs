@@ -1,4 +1,4 @@
-//! What a primary tells its replicas, which are bare connections here.
+//! The stream of a primary, received by bare connections as replicas.
 
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,11 @@ fn start(mode: &[&str], more: &[&str]) -> Server {
     Server::builder(find_ember_server()).arguments(mode).arguments(&arguments).arguments(more).start()
 }
 
-/// A connection that is a replica.
+/// A connection that acts as a replica.
 struct Follower {
     client: RawClient,
     id: String,
-    /// The position behind what it has read of the stream.
+    /// The position after the bytes it has read from the stream.
     position: u64,
 }
 
@@ -24,11 +24,11 @@ fn line(client: &mut RawClient) -> String {
     while !line.ends_with(b"\n") {
         line.extend(client.read_bytes(1).unwrap());
     }
-    // Signs of life.
+    // Keepalives.
     if line == b"\n" { self::line(client) } else { String::from_utf8_lossy(&line).trim_end().to_owned() }
 }
 
-/// A copy in either form.
+/// A full sync in either form.
 fn copy(client: &mut RawClient) -> Vec<u8> {
     let head = line(client);
     let Some(mark) = head.strip_prefix("$EOF:") else {
@@ -44,14 +44,14 @@ fn copy(client: &mut RawClient) -> Vec<u8> {
 }
 
 impl Follower {
-    /// One that gets a copy, which is returned too.
+    /// A replica with its full sync, which is returned too.
     fn with_copy(server: &Server) -> (Follower, Vec<u8>) {
         let (follower, copy) = Follower::introduced(server, &[]);
         assert!(copy.starts_with(b"REDIS"));
         (follower, copy)
     }
 
-    /// The same of one that knows the expiry of fields.
+    /// The same of a replica that supports field expiries.
     fn of_valkey(server: &Server) -> Follower {
         let (follower, copy) = Follower::introduced(server, &["REPLCONF version 9.0.0"]);
         assert!(copy.starts_with(b"VALKEY080"));
@@ -70,12 +70,12 @@ impl Follower {
         let (id, position) = (words.next().unwrap().to_owned(), words.next().unwrap().parse().unwrap());
         let copy = copy(&mut client);
         let mut follower = Follower { client, id, position };
-        // Nothing comes before it says that it has loaded the copy.
+        // No command arrives before the replica says that it has loaded the full sync.
         follower.acknowledge();
         (follower, copy)
     }
 
-    /// The next command of the stream that changes something.
+    /// The next command of the stream that changes data.
     fn next(&mut self) -> Vec<String> {
         loop {
             let bytes = self.client.read_raw().unwrap();
@@ -105,7 +105,7 @@ impl Follower {
 }
 
 #[test]
-fn the_stream_goes_on_where_the_copy_ends() {
+fn the_stream_continues_where_the_full_sync_ends() {
     for mode in MODES {
         let server = start(mode, &[]);
         let mut client = server.client();
@@ -124,7 +124,7 @@ fn the_stream_goes_on_where_the_copy_ends() {
         let set = follower.next().join(" ");
         assert!(set.starts_with("SET k v PXAT "), "{set}");
         follower.expect(&["MULTI", "SELECT 0"]);
-        // What is counted is set, whoever runs it.
+        // An increment is replicated as a SET of its result, whichever way it runs.
         assert_eq!(follower.next()[1], "n");
         follower.expect(&["RPUSH l a b", "EXEC", "LPOP l", "DEL n", "PUBLISH channel hello", "MULTI"]);
         assert_eq!(follower.next()[1], "s");
@@ -135,7 +135,7 @@ fn the_stream_goes_on_where_the_copy_ends() {
 }
 
 #[test]
-fn a_script_chooses_who_gets_what_it_changes() {
+fn a_script_selects_the_targets_of_its_changes() {
     for mode in MODES {
         let server = start(mode, &["--appendonly", "yes"]);
         let mut client = server.client();
@@ -157,7 +157,7 @@ fn a_script_chooses_who_gets_what_it_changes() {
         assert_eq!(client.command(&["EVAL", alone, "0"]), Value::Null);
         client.run("SET last 1");
         let mut commands: Vec<String> = (0..12).map(|_| follower.next().join(" ")).collect();
-        // A message goes in front of the record of the script that sends it.
+        // A message precedes the record of the script that sends it.
         assert_eq!(commands.drain(2..4).collect::<Vec<_>>(), ["SELECT 1", "PUBLISH channel hello"]);
         assert_eq!(commands[..3], ["SELECT 0", "SET first 1", "MULTI"]);
         assert_eq!(commands[3..6], ["SELECT 0", "SET all 1", "SELECT 1"]);
@@ -179,7 +179,7 @@ fn a_script_chooses_who_gets_what_it_changes() {
 }
 
 #[test]
-fn what_has_expired_is_deleted_key_by_key() {
+fn expired_keys_are_deleted_one_by_one() {
     for mode in MODES {
         let server = start(mode, &[]);
         let mut client = server.client();
@@ -187,7 +187,7 @@ fn what_has_expired_is_deleted_key_by_key() {
         for key in ["a", "b", "c", "d"] {
             client.run(&format!("SET {key} v PX 1"));
         }
-        wait_until("they have expired", || client.run("PTTL a") == Value::Integer(-2));
+        wait_until("the keys have expired", || client.run("PTTL a") == Value::Integer(-2));
         let (mut follower, _) = Follower::with_copy(&server);
         client.run("GET b");
         follower.expect(&["SELECT 0", "DEL b"]);
@@ -196,7 +196,7 @@ fn what_has_expired_is_deleted_key_by_key() {
         assert!(deleted.iter().all(|words| words[0] == "DEL"), "in no transaction: {deleted:?}");
         client.run("SET e v PX 1");
         follower.next();
-        wait_until("it is drawn", || {
+        wait_until("the member is drawn", || {
             client.run("RANDOMKEY") == Value::Null && client.run("DBSIZE") == Value::Integer(0)
         });
         follower.expect(&["DEL e"]);
@@ -207,16 +207,16 @@ fn what_has_expired_is_deleted_key_by_key() {
 }
 
 #[test]
-fn a_replica_that_comes_back_goes_on_where_it_was() {
+fn a_reconnecting_replica_resumes_at_its_offset() {
     for mode in MODES {
         let server = start(mode, &[]);
         let mut client = server.client();
         let (mut follower, _) = Follower::with_copy(&server);
         client.run("SET a 1");
         follower.expect(&["SELECT 0", "SET a 1"]);
-        let Follower { client: gone, id, position } = follower;
-        drop(gone);
-        wait_until("it is gone", || client.info_number("connected_slaves") == 0);
+        let Follower { client: closing, id, position } = follower;
+        drop(closing);
+        wait_until("the replica is disconnected", || client.info_number("connected_slaves") == 0);
         client.run("SET b 2");
         let mut again = server.client();
         again.run("REPLCONF capa psync2");
@@ -224,7 +224,7 @@ fn a_replica_that_comes_back_goes_on_where_it_was() {
         assert_eq!(line(&mut again), format!("+CONTINUE {id}"));
         let mut follower = Follower { client: again, id: id.clone(), position };
         follower.expect(&["SET b 2"]);
-        // Neither what is not kept nor another history.
+        // Neither positions that are not kept nor other histories.
         for (id, offset) in [(id.as_str(), follower.position + 100), (&"f".repeat(40), position + 1)] {
             let mut other = server.client();
             other.send_command(&["PSYNC", id, &offset.to_string()]).unwrap();
@@ -240,7 +240,7 @@ fn a_replica_that_comes_back_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_replica_of_the_oldest_kind_gets_a_copy_and_the_stream() {
+fn a_replica_that_sends_sync_gets_a_full_sync_and_the_stream() {
     let server = start(MODES[0], &[]);
     let mut client = server.client();
     client.run("SET a 1");
@@ -253,24 +253,24 @@ fn a_replica_of_the_oldest_kind_gets_a_copy_and_the_stream() {
 }
 
 #[test]
-fn clients_wait_until_replicas_have_what_they_have_written() {
+fn wait_blocks_until_replicas_have_the_writes_of_the_client() {
     for mode in MODES {
         let server = start(mode, &["--appendonly", "yes"]);
         let mut client = server.client();
-        assert_eq!(client.run("WAIT 1 20"), Value::Integer(0), "there is none");
+        assert_eq!(client.run("WAIT 1 20"), Value::Integer(0), "there is no replica");
         let (mut follower, _) = Follower::with_copy(&server);
         client.run("SET a 1");
-        assert_eq!(client.run("WAIT 1 20"), Value::Integer(0), "it has confirmed nothing");
+        assert_eq!(client.run("WAIT 1 20"), Value::Integer(0), "the replica has confirmed nothing");
         client.send(b"SET b 1\r\nWAIT 1 0\r\nWAITAOF 1 1 0\r\n").unwrap();
         follower.expect(&["SELECT 0", "SET a 1", "SET b 1"]);
         assert_eq!(client.read_value().unwrap(), Value::ok());
         follower.acknowledge();
         assert_eq!(client.read_value().unwrap(), Value::Integer(1));
         assert_eq!(client.read_value().unwrap(), Value::Array(vec![Value::Integer(1), Value::Integer(1)]));
-        assert_eq!(client.run("WAIT 1 0"), Value::Integer(1), "nothing was written since");
-        // Who lies is not believed for what comes later.
+        assert_eq!(client.run("WAIT 1 0"), Value::Integer(1), "no write since");
+        // A false acknowledgement does not count for later writes.
         follower.client.send_command(&["REPLCONF", "ACK", "99999999999"]).unwrap();
-        wait_until("that is noted", || {
+        wait_until("the acknowledgement is recorded", || {
             let end = client.info("master_repl_offset");
             client.info("slave0").contains(&format!("offset={end},"))
         });
@@ -283,38 +283,38 @@ fn clients_wait_until_replicas_have_what_they_have_written() {
 }
 
 #[test]
-fn who_waits_for_a_file_that_is_switched_off_is_told() {
+fn waitaof_fails_when_the_aof_is_switched_off() {
     for mode in MODES {
         let server = start(mode, &["--appendonly", "yes"]);
         let (mut client, mut other) = (server.client(), server.client());
         client.run("SET a 1");
         client.send_command(&["WAITAOF", "1", "1", "0"]).unwrap();
-        wait_until("it waits", || other.info("blocked_clients") == "1");
+        wait_until("the call waits", || other.info("blocked_clients") == "1");
         assert_eq!(other.run("CONFIG SET appendonly no"), Value::ok());
-        let told = client.read_value().unwrap().text();
-        assert!(told.starts_with("ERR WAITAOF cannot be used when numlocal is set"), "{told}");
+        let reply = client.read_value().unwrap().text();
+        assert!(reply.starts_with("ERR WAITAOF cannot be used when numlocal is set"), "{reply}");
     }
 }
 
 #[test]
-fn writes_are_refused_without_enough_good_replicas() {
+fn writes_are_refused_without_enough_healthy_replicas() {
     let server = start(MODES[0], &["--min-replicas-to-write", "1", "--min-replicas-max-lag", "10"]);
     let mut client = server.client();
-    wait_until("that is noticed", || client.run("SET a 1").is_error());
+    wait_until("writes are refused", || client.run("SET a 1").is_error());
     let refused = "NOREPLICAS Not enough good replicas to write.";
     assert_eq!(client.run("SET a 1"), Value::Error(refused.into()));
     assert!(!client.run("GET a").is_error());
     let script = ["EVAL", "#!lua\nreturn redis.call('GET', KEYS[1])", "1", "a"];
-    assert_eq!(client.command(&script), Value::Error(refused.into()), "it may write, as far as it says");
+    assert_eq!(client.command(&script), Value::Error(refused.into()), "the script's flags allow writes");
     let (mut follower, _) = Follower::with_copy(&server);
     follower.acknowledge();
-    wait_until("there is one", || client.run("SET a 1") == Value::ok());
+    wait_until("there is one replica", || client.run("SET a 1") == Value::ok());
     assert_eq!(client.run("CONFIG SET min-replicas-to-write 2"), Value::ok());
-    wait_until("one is too few", || client.run("SET a 1").is_error());
+    wait_until("one replica is too few", || client.run("SET a 1").is_error());
 }
 
 #[test]
-fn a_replica_that_does_not_read_is_dropped_and_takes_no_memory() {
+fn a_replica_that_does_not_read_is_dropped_and_uses_no_memory() {
     let limits = [
         "--client-output-buffer-limit",
         "replica 4mb 0 0",
@@ -337,7 +337,7 @@ fn a_replica_that_does_not_read_is_dropped_and_takes_no_memory() {
 }
 
 #[test]
-fn a_replica_that_loads_none_of_its_copies_gets_the_next_one_later() {
+fn full_syncs_are_delayed_for_a_replica_that_never_loads_one() {
     for mode in MODES {
         let server = start(mode, &[]);
         let get_copy = |port: &str| {
@@ -349,7 +349,7 @@ fn a_replica_that_loads_none_of_its_copies_gets_the_next_one_later() {
                 copy(&mut client);
             }
             drop(client);
-            wait_until("it is gone", || server.client().info_number("connected_slaves") == 0);
+            wait_until("the replica is dropped", || server.client().info_number("connected_slaves") == 0);
             answer
         };
         for _ in 0..3 {
@@ -358,13 +358,13 @@ fn a_replica_that_loads_none_of_its_copies_gets_the_next_one_later() {
         let refused = "-NOMASTERLINK This replica does not load its copies: it gets a copy in 10 seconds";
         let answer = get_copy("7");
         assert!(answer == refused || answer == refused.replace("10", "9"), "{answer}");
-        assert!(get_copy("8").starts_with("+FULLRESYNC "), "another one");
+        assert!(get_copy("8").starts_with("+FULLRESYNC "), "a new full sync");
         assert!(server.log().contains("does not load its copies of the data"), "{}", server.log());
     }
 }
 
 #[test]
-fn the_time_between_signs_of_life_changes_at_once() {
+fn the_ping_period_changes_at_once() {
     let server = start(MODES[0], &["--repl-ping-replica-period", "3600"]);
     let mut client = server.client();
     let (mut follower, _) = Follower::with_copy(&server);
@@ -372,19 +372,19 @@ fn the_time_between_signs_of_life_changes_at_once() {
     follower.expect(&["SELECT 0", "SET k 1"]);
     let before = client.info_number("master_repl_offset");
     assert_eq!(client.run("CONFIG SET repl-ping-replica-period 1"), Value::ok());
-    wait_until("there is one", || client.info_number("master_repl_offset") > before);
+    wait_until("there is a ping", || client.info_number("master_repl_offset") > before);
 }
 
 #[test]
-fn the_backlog_is_freed_when_nobody_comes() {
+fn the_backlog_is_freed_without_replicas() {
     let server = start(MODES[0], &["--repl-backlog-ttl", "1"]);
     let mut client = server.client();
     let (follower, _) = Follower::with_copy(&server);
     let id = client.info("master_replid");
     assert_eq!(id, follower.id);
     drop(follower);
-    wait_until("it is freed", || client.info_number("repl_backlog_active") == 0);
-    assert_ne!(client.info("master_replid"), id, "what comes now is in no stream");
+    wait_until("the backlog is freed", || client.info_number("repl_backlog_active") == 0);
+    assert_ne!(client.info("master_replid"), id, "later writes are in no stream");
     client.run("SET unseen 1");
     let (mut follower, copy) = Follower::with_copy(&server);
     assert!(copy.windows(6).any(|part| part == b"unseen"));
@@ -392,7 +392,7 @@ fn the_backlog_is_freed_when_nobody_comes() {
     follower.expect(&["SELECT 0", "SET seen 1"]);
 }
 
-/// What a copy alone has in it, keys and functions, for one that asks for parts of the data.
+/// The keys and functions of an rdb-only full sync, for a replica that requests parts of the data.
 fn copy_alone(server: &Server, parts: Option<&str>, call: &str) -> (bool, bool) {
     let mut client = server.client();
     assert_eq!(client.run("REPLCONF rdb-only 1"), Value::ok());
@@ -405,13 +405,13 @@ fn copy_alone(server: &Server, parts: Option<&str>, call: &str) -> (bool, bool) 
     }
     let file = copy(&mut client);
     assert!(file.starts_with(b"REDIS"));
-    assert!(client.is_closed().unwrap(), "there is no stream behind it");
+    assert!(client.is_closed().unwrap(), "no stream follows it");
     let has = |part: &[u8]| file.windows(part.len()).any(|bytes| bytes == part);
     (has(b"\x01a\x05value"), has(b"name=library"))
 }
 
 #[test]
-fn a_copy_alone_is_sent_and_the_connection_closed() {
+fn rdb_only_full_syncs_are_sent_and_the_connection_closed() {
     for mode in MODES {
         let server = start(mode, &[]);
         let mut client = server.client();
@@ -423,45 +423,45 @@ fn a_copy_alone_is_sent_and_the_connection_closed() {
             assert_eq!(copy_alone(&server, Some("functions"), call), (false, true), "{call}");
             assert_eq!(copy_alone(&server, Some(""), call), (false, false), "{call}");
         }
-        wait_until("they are gone", || client.info_number("connected_slaves") == 0);
+        wait_until("the replicas are disconnected", || client.info_number("connected_slaves") == 0);
         assert!(!server.log().contains("WARN"), "{}", server.log());
     }
 }
 
 #[test]
-fn a_copy_that_nobody_waits_for_any_more_is_given_up() {
+fn a_full_sync_without_remaining_replicas_is_aborted() {
     for mode in MODES {
         let options = ["--enable-debug-command", "yes", "--rdbcompression", "no", "--save", ""];
         let server = start(mode, &[&options[..], &["--repl-diskless-sync-delay", "0"]].concat());
         let mut client = server.client();
         client.run("DEBUG POPULATE 2000 key 10000");
-        // It would take 20 seconds.
+        // The full sync would take 20 seconds.
         client.run("CONFIG SET rdb-key-save-delay 10000");
         let mut replica = server.client();
         replica.run("REPLCONF listening-port 7 capa eof capa psync2");
         replica.send_command(&["PSYNC", "?", "-1"]).unwrap();
         assert!(line(&mut replica).starts_with("+FULLRESYNC "));
-        wait_until("it is made", || client.info("rdb_bgsave_in_progress") == "1");
+        wait_until("the full sync is written", || client.info("rdb_bgsave_in_progress") == "1");
         drop(replica);
-        wait_until("nothing is made any more", || client.info("rdb_bgsave_in_progress") == "0");
+        wait_until("no full sync is written", || client.info("rdb_bgsave_in_progress") == "0");
         assert!(
             server.log().contains("the copy of the data for replicas is given up after"),
             "{}",
             server.log()
         );
-        // Whoever comes next gets one.
+        // The next replica receives one.
         client.run("CONFIG SET rdb-key-save-delay 0");
         Follower::with_copy(&server);
     }
 }
 
 #[test]
-fn a_stream_goes_on_behind_a_part_of_the_data_too() {
+fn the_stream_continues_after_a_filtered_full_sync_too() {
     for mode in MODES {
         let server = start(mode, &[]);
         let mut client = server.client();
         client.run("SET a value");
-        // As `redis-cli --replica` does it.
+        // Like `redis-cli --replica`.
         let mut replica = server.client();
         assert_eq!(replica.run("REPLCONF capa eof"), Value::ok());
         assert_eq!(replica.command(&["REPLCONF", "rdb-filter-only", ""]), Value::ok());
@@ -471,13 +471,14 @@ fn a_stream_goes_on_behind_a_part_of_the_data_too() {
         client.run("SET b 1");
         let mut follower = Follower { client: replica, id: String::new(), position: 0 };
         follower.expect(&["SELECT 0", "SET b 1"]);
-        // Another replica gets all of it.
+        // Another replica receives all data.
         let (_, whole) = Follower::with_copy(&server);
         assert!(whole.windows(5).any(|part| part == b"value"));
     }
 }
 
-/// The first line of a copy for a replica with these abilities, and this port: one that loads no copies waits for the next.
+/// The first line of a full sync for a replica with these capabilities and this port: a replica that never loads one
+/// waits for the next.
 fn head(server: &Server, port: u16, capabilities: &str) -> (RawClient, String) {
     let mut client = server.client();
     assert_eq!(client.run(&format!("REPLCONF listening-port {port} {capabilities}")), Value::ok());
@@ -488,7 +489,7 @@ fn head(server: &Server, port: u16, capabilities: &str) -> (RawClient, String) {
 }
 
 #[test]
-fn a_copy_is_sent_while_it_is_made() {
+fn a_full_sync_is_sent_while_it_is_written() {
     for mode in MODES {
         // A millisecond for each key.
         let server = start(mode, &["--rdb-key-save-delay", "1000", "--rdbcompression", "no"]);
@@ -507,10 +508,10 @@ fn a_copy_is_sent_while_it_is_made() {
         }
         assert!(server.log().contains("a copy of the data for replicas is there"));
         assert!(bytes.len() > 2_000_000);
-        // Until it has loaded that, nothing else comes.
+        // Nothing else arrives before the replica has loaded it.
         client.run("SET behind 2");
         assert!(client.run("INFO replication").text().contains("state=send_bulk"));
-        wait_until("the copy is made", || client.info_number("rdb_bgsave_in_progress") == 0);
+        wait_until("the full sync is written", || client.info_number("rdb_bgsave_in_progress") == 0);
         replica.send_command(&["REPLCONF", "ACK", "0"]).unwrap();
         let mut follower = Follower { client: replica, id: String::new(), position: 0 };
         follower.expect(&["SELECT 0", "SET behind 1", "SET behind 2"]);
@@ -519,13 +520,13 @@ fn a_copy_is_sent_while_it_is_made() {
 }
 
 #[test]
-fn a_copy_of_known_length_comes_when_it_is_whole() {
+fn a_full_sync_of_known_length_is_sent_when_complete() {
     for mode in MODES {
         let server = start(mode, &[]);
         let mut client = server.client();
         client.run("HSET h a 1");
         assert!(head(&server, 2, "capa eof").1.starts_with("$EOF:"));
-        assert!(head(&server, 3, "capa psync2").1.starts_with("$1"), "it knows no marks");
+        assert!(head(&server, 3, "capa psync2").1.starts_with("$1"), "the replica supports no end marks");
         client.run("CONFIG SET repl-diskless-sync no");
         assert!(head(&server, 4, "capa eof").1.starts_with("$1"));
         client.run("CONFIG SET repl-diskless-sync yes");
@@ -533,7 +534,7 @@ fn a_copy_of_known_length_comes_when_it_is_whole() {
 }
 
 #[test]
-fn a_copy_is_in_a_form_that_the_replica_reads() {
+fn a_full_sync_has_a_format_that_the_replica_supports() {
     for mode in MODES {
         let server = start(mode, &["--repl-diskless-sync-delay", "1"]);
         let programs = [
@@ -547,7 +548,7 @@ fn a_copy_is_in_a_form_that_the_replica_reads() {
         let mut client = server.client();
         for (number, line) in ["HSET h a 1", "HPEXPIRE h 2000000 FIELDS 1 a"].into_iter().enumerate() {
             client.run(line);
-            // All ask at the same time: only those share a copy who read the same.
+            // All request at the same time: only replicas that support the same format share a full sync.
             let mut replicas: Vec<RawClient> = programs.iter().map(|_| server.client()).collect();
             for (port, (replica, (says, _))) in replicas.iter_mut().zip(programs).enumerate() {
                 assert_eq!(replica.run(&format!("REPLCONF listening-port {} {says}", port + 1)), Value::ok());
@@ -562,7 +563,8 @@ fn a_copy_is_in_a_form_that_the_replica_reads() {
     }
 }
 
-/// A replica that says this of itself and asks for what is behind a position of a history, and what it is answered.
+/// A replica that introduces itself with `says` and requests the stream after a position of a history; returns the
+/// answer, too.
 fn ask(server: &Server, says: &str, id: &str, position: u64) -> (RawClient, String) {
     let mut client = server.client();
     assert_eq!(client.run(&format!("REPLCONF {says} capa eof capa psync2")), Value::ok());
@@ -572,7 +574,7 @@ fn ask(server: &Server, says: &str, id: &str, position: u64) -> (RawClient, Stri
 }
 
 #[test]
-fn who_does_not_know_a_command_is_not_told_it_and_needs_a_copy() {
+fn a_replica_that_does_not_support_a_command_gets_a_full_sync_instead() {
     for mode in MODES {
         let server = start(mode, &[]);
         let mut client = server.client();
@@ -591,26 +593,27 @@ fn who_does_not_know_a_command_is_not_told_it_and_needs_a_copy() {
         client.run("HPEXPIREAT h 4000000000000 FIELDS 1 f");
         old.client.read_bytes(1 << 20).unwrap_err();
         own.expect(&["SET behind 1", "HPEXPIREAT h 4000000000000 FIELDS 1 f"]);
-        let told = "127.0.0.1:7 is gone: it is not told HPEXPIREAT, which Redis 7.4, Valkey 9 and ember know";
-        wait_until("the log says why", || server.log().contains(told));
-        // What it lacks is there, and would not do.
+        let expected =
+            "127.0.0.1:7 is gone: it is not told HPEXPIREAT, which Redis 7.4, Valkey 9 and ember know";
+        wait_until("the log says why", || server.log().contains(expected));
+        // The missing part is kept, but would not suffice.
         let (mut again, answer) = ask(&server, "listening-port 7", &old.id, known_to_all);
         assert!(answer.starts_with("+FULLRESYNC "), "{answer}");
         let position: u64 = answer.rsplit(' ').next().unwrap().parse().unwrap();
-        // It is to show that it knows such fields.
+        // The replica has to prove that it supports such fields.
         assert!(copy(&mut again).starts_with(b"REDIS0012"));
         let mut again = Follower { client: again, id: old.id.clone(), position };
         again.acknowledge();
         client.run("HPERSIST h FIELDS 1 f");
         again.expect(&["SELECT 0", "HPERSIST h FIELDS 1 f"]);
         again.acknowledge();
-        // It has shown it.
+        // It has proved it.
         let (client_again, answer) = ask(&server, "listening-port 7", &old.id, again.position);
         assert!(answer.starts_with("+CONTINUE"), "{answer}");
         let mut again = Follower { client: client_again, ..again };
         client.run("HPEXPIREAT h 4000000000001 FIELDS 1 f");
         again.expect(&["HPEXPIREAT h 4000000000001 FIELDS 1 f"]);
-        // Valkey says which version it has, and has no vector sets.
+        // Valkey sends its version, and does not support vector sets.
         let (mut valkey, answer) = ask(&server, "listening-port 9 version 9.1.2", &old.id, again.position);
         assert!(answer.starts_with("+CONTINUE"), "{answer}");
         client.run("VADD v VALUES 1 1 a");
@@ -620,7 +623,7 @@ fn who_does_not_know_a_command_is_not_told_it_and_needs_a_copy() {
 }
 
 #[test]
-fn what_a_replica_says_is_checked() {
+fn messages_of_a_replica_are_validated() {
     let server = start(MODES[0], &[]);
     let mut client = server.client();
     for (call, error) in [
@@ -643,14 +646,14 @@ fn what_a_replica_says_is_checked() {
     drop(follower);
 }
 
-/// A payload of a value that says it is of this version, without a checksum.
+/// A payload that declares this version, without a checksum.
 fn payload(version: u16, value: &[u8]) -> Vec<u8> {
     [value, &version.to_le_bytes(), &[0; 8]].concat()
 }
 
-/// Redis refuses payloads of Valkey, Valkey 9 those of Redis 7.4, and neither says so to its primary.
+/// Redis refuses payloads of Valkey, Valkey 9 those of Redis 7.4, and neither reports that to its primary.
 #[test]
-fn what_is_restored_comes_in_words_that_all_replicas_know_with_the_flags_of_the_caller() {
+fn restored_keys_are_replicated_by_portable_commands_with_the_flags_of_the_caller() {
     for mode in MODES {
         let server = start(mode, &[]);
         let mut client = server.client();
@@ -690,7 +693,7 @@ fn what_is_restored_comes_in_words_that_all_replicas_know_with_the_flags_of_the_
 }
 
 #[test]
-fn libraries_come_in_words_of_redis() {
+fn libraries_are_replicated_by_commands_of_redis() {
     for mode in MODES {
         let server = start(mode, &[]);
         let mut client = server.client();
@@ -700,15 +703,15 @@ fn libraries_come_in_words_of_redis() {
         let listed = client.run("FUNCTION LIST WITHCODE");
         assert_eq!(listed.elements().unwrap()[0].get("library_code").unwrap().text(), text);
         follower.expect(&["SELECT 0"]);
-        let told = follower.next().join(" ");
-        assert!(told.starts_with("FUNCTION LOAD #!lua name=lib\nlocal server = "), "{told}");
-        assert!(told.ends_with(text.split_once('\n').unwrap().1), "{told}");
+        let loaded = follower.next().join(" ");
+        assert!(loaded.starts_with("FUNCTION LOAD #!lua name=lib\nlocal server = "), "{loaded}");
+        assert!(loaded.ends_with(text.split_once('\n').unwrap().1), "{loaded}");
         assert_eq!(client.run("FCALL f 0").text(), "PONG");
     }
 }
 
 #[test]
-fn messages_and_what_debug_replicates_come_for_the_database_of_the_client() {
+fn messages_and_debug_replicate_use_the_database_of_the_client() {
     for mode in MODES {
         let server = start(mode, &[]);
         let (mut client, mut other) = (server.client(), server.client());
@@ -732,7 +735,7 @@ fn messages_and_what_debug_replicates_come_for_the_database_of_the_client() {
 }
 
 #[test]
-fn changes_come_in_the_words_that_redis_has_for_them() {
+fn changes_are_replicated_by_the_commands_that_redis_uses() {
     for mode in MODES {
         let server = start(mode, &[]);
         let mut client = server.client();
@@ -749,11 +752,11 @@ fn changes_come_in_the_words_that_redis_has_for_them() {
             for line in ["SADD s 1 2", "SPOP s 2", "SET k 1", "EXPIRE k -1", "SET k 1", "GETEX k PXAT 1"] {
                 client.run(line);
             }
-            for (made, gone) in [("SADD s 1 2", "s"), ("SET k 1", "k"), ("SET k 1", "k")] {
-                follower.expect(&[made, &format!("{word} {gone}")]);
+            for (made, removed) in [("SADD s 1 2", "s"), ("SET k 1", "k"), ("SET k 1", "k")] {
+                follower.expect(&[made, &format!("{word} {removed}")]);
             }
         }
-        // An entry that is pending makes its consumer. Without one it would be unknown to replicas.
+        // A pending entry creates its consumer, which replicas would otherwise not have.
         for line in [
             "XADD x 1-1 f v",
             "XGROUP CREATE x g 0",
@@ -778,7 +781,7 @@ fn changes_come_in_the_words_that_redis_has_for_them() {
 }
 
 #[test]
-fn a_copy_for_a_replica_alone_is_of_the_data_of_now() {
+fn each_new_full_sync_has_the_current_data() {
     for mode in MODES {
         let server = start(mode, &[]);
         let mut client = server.client();
@@ -825,7 +828,7 @@ fn replicas_whose_links_break_early_share_one_copy() {
                 cut.run(&format!("REPLCONF listening-port {} capa eof capa psync2", 8 + number));
                 cut.send_command(&["PSYNC", "?", "-1"]).unwrap();
                 assert!(line(&mut cut).starts_with("+FULLRESYNC "));
-                // Some have a part of the copy when their link breaks, and others nothing.
+                // Some have received a part of the full sync when their link breaks, others nothing.
                 if number % 2 == 0 {
                     cut.read_bytes(100_000).unwrap();
                 }

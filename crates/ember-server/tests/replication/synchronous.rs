@@ -1,4 +1,4 @@
-//! Writes that are answered when replicas have them.
+//! Writes that are acknowledged when replicas have them.
 
 use std::time::{Duration, Instant};
 
@@ -16,13 +16,13 @@ fn pair(mode: &[&str], of_replica: &[&str]) -> [Server; 2] {
     servers
 }
 
-/// Waits until writes are taken by a connection, and not before there are good replicas.
+/// Waits until a connection accepts writes, which needs healthy replicas.
 fn wait_for_writes(client: &mut RawClient) {
-    wait_until("writes are taken", || client.run("SET probe 1") == Value::ok());
+    wait_until("writes are accepted", || client.run("SET probe 1") == Value::ok());
 }
 
 #[test]
-fn what_is_answered_the_replica_has() {
+fn the_replica_has_every_acknowledged_write() {
     for mode in MODES {
         let [primary, replica] = pair(mode, &[]);
         let (mut client, mut other) = (primary.client(), replica.client());
@@ -48,10 +48,10 @@ fn what_is_answered_the_replica_has() {
             "s",
         ]);
         assert_eq!(other.run("GET s").text(), "2");
-        // Whoever is served by another's write is told when the replica has it.
+        // A client that is served by another's write receives the reply when the replica has it.
         let mut waiting = primary.client();
         waiting.send_command(&["BLPOP", "queue", "0"]).unwrap();
-        wait_until("it waits", || client.info_number("blocked_clients") == 1);
+        wait_until("the call waits", || client.info_number("blocked_clients") == 1);
         assert_eq!(client.run("RPUSH queue 1 2"), Value::Integer(2));
         waiting.read_value().unwrap();
         assert_eq!(other.run("LLEN queue"), Value::Integer(1));
@@ -59,7 +59,7 @@ fn what_is_answered_the_replica_has() {
 }
 
 #[test]
-fn without_replicas_nothing_is_written() {
+fn without_replicas_no_write_is_accepted() {
     for mode in MODES {
         let server = start(mode, &ARGUMENTS);
         let mut client = server.client();
@@ -76,7 +76,7 @@ fn without_replicas_nothing_is_written() {
         let script = "#!lua\nreturn redis.call('SET', KEYS[1], '2')";
         assert_eq!(client.command(&["EVAL", script, "1", "k"]).text(), TOO_FEW);
         assert_eq!(client.run("GET k").text(), "1");
-        // A connection may do without, and another ask for more.
+        // A connection may require no replicas, and another more of them.
         assert_eq!(client.run("CLIENT SYNC-REPLICAS 0"), Value::ok());
         assert_eq!(client.run("SET k 3"), Value::ok());
         assert_eq!(client.run("CLIENT SYNC-REPLICAS DEFAULT"), Value::ok());
@@ -95,7 +95,7 @@ fn without_replicas_nothing_is_written() {
 }
 
 #[test]
-fn one_replica_is_not_two() {
+fn one_replica_does_not_satisfy_two() {
     for mode in MODES {
         let [primary, _replica] = pair(mode, &[]);
         let mut client = primary.client();
@@ -111,7 +111,7 @@ fn one_replica_is_not_two() {
 }
 
 #[test]
-fn a_replica_that_does_not_confirm_costs_the_connection() {
+fn clients_are_disconnected_when_a_replica_does_not_confirm() {
     for mode in MODES {
         let [primary, replica] = pair(mode, &[]);
         let mut client = primary.client();
@@ -121,11 +121,11 @@ fn a_replica_that_does_not_confirm_costs_the_connection() {
         replica.signal("STOP");
         let begun = Instant::now();
         client.send_command(&["SET", "k", "1"]).unwrap();
-        // Who does not ask for it is answered.
+        // Clients that do not require replicas receive a reply.
         assert_eq!(primary.client().run("SET other 1"), Value::ok());
         assert_eq!(client.read_to_close().unwrap(), b"");
         assert!(begun.elapsed() >= Duration::from_millis(500));
-        // What has become of it nobody has been told.
+        // The outcome was reported to no client.
         assert_eq!(primary.client().run("GET k").text(), "1");
         assert!(primary.log().contains("too few replicas have confirmed what it has written"));
         replica.signal("CONT");
@@ -133,7 +133,7 @@ fn a_replica_that_does_not_confirm_costs_the_connection() {
 }
 
 #[test]
-fn a_reply_comes_when_fewer_replicas_are_wanted() {
+fn held_replies_are_sent_when_fewer_replicas_are_required() {
     for mode in MODES {
         let [primary, replica] = pair(mode, &[]);
         let (mut client, mut other) = (primary.client(), primary.client());
@@ -141,7 +141,7 @@ fn a_reply_comes_when_fewer_replicas_are_wanted() {
         wait_for_writes(&mut client);
         replica.signal("STOP");
         client.send_command(&["INCR", "k"]).unwrap();
-        wait_until("it is written", || other.run("GET k").text() == "1");
+        wait_until("the replica has the write", || other.run("GET k").text() == "1");
         assert_eq!(other.run("CONFIG SET sync-replicas 0"), Value::ok());
         assert_eq!(client.read_value().unwrap(), Value::Integer(1));
         replica.signal("CONT");
@@ -149,7 +149,7 @@ fn a_reply_comes_when_fewer_replicas_are_wanted() {
 }
 
 #[test]
-fn disks_of_replicas_count_where_they_are_to() {
+fn disks_of_replicas_count_with_sync_level_disk() {
     for mode in MODES {
         for policy in ["always", "everysec"] {
             let [primary, replica] = pair(mode, &["--appendfsync", policy]);
@@ -158,9 +158,9 @@ fn disks_of_replicas_count_where_they_are_to() {
                 client.run("CONFIG SET sync-replicas 1 sync-level disk sync-timeout 700"),
                 Value::ok()
             );
-            wait_until("they take effect", || {
+            wait_until("the parameters take effect", || {
                 client = primary.client();
-                // Where they do not yet, the answers come and the connection ends.
+                // As long as they do not, the replies are sent before the connection ends.
                 client.send_command(&["INCR", "n"]).unwrap();
                 client.send_command(&["QUIT"]).unwrap();
                 client.read_to_close().is_ok_and(|bytes| bytes.is_empty())

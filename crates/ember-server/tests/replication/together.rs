@@ -1,4 +1,4 @@
-//! A replica applies on all cores what its primary sends: each key in order, each unit whole, and at exact offsets.
+//! A replica applies its primary's commands on all cores: each key in order, each unit whole, and at exact offsets.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ const PARALLEL: [&str; 4] = ["--enable-debug-command", "yes", "--replica-apply",
 
 const SERIAL: [&str; 4] = ["--enable-debug-command", "yes", "--replica-apply", "serial"];
 
-/// Commands as a primary would send them, many at once: on keys that depend on each other, in units, and some that only one
+/// Commands as a primary sends them, many at once: on keys that depend on each other, in units, and some that only one
 /// worker can apply.
 fn stream(random: &mut Random, numbers: Range<usize>) -> Vec<String> {
     let mut lines = vec!["SELECT 0".to_owned()];
@@ -79,7 +79,7 @@ fn assert_equal(one: &mut RawClient, other: &mut RawClient) {
 }
 
 #[test]
-fn what_many_workers_apply_is_what_one_applies() {
+fn many_workers_apply_the_same_data_as_one() {
     for mode in MODES {
         let (parallel, _primary, mut link) = linked(mode, &PARALLEL, &[]);
         let (serial, _other_primary, mut other_link) = linked(mode, &SERIAL, &[]);
@@ -102,7 +102,7 @@ fn what_many_workers_apply_is_what_one_applies() {
 }
 
 #[test]
-fn its_files_and_its_own_replicas_have_what_it_has() {
+fn files_and_replicas_of_a_replica_have_its_data() {
     for mode in MODES {
         let (directory, primary) = (Directory::new("together"), Primary::new());
         let of = format!("127.0.0.1 {}", primary.port());
@@ -114,7 +114,7 @@ fn its_files_and_its_own_replicas_have_what_it_has() {
         link.copy(0, &[]);
         let mut client = server.client();
         wait_until("the link is up", || client.info("master_link_status") == "up");
-        wait_until("its file is there", || {
+        wait_until("its file is complete", || {
             client.info("aof_enabled") == "1" && client.info("aof_rewrite_in_progress") == "0"
         });
         let mut random = Random::new(17);
@@ -127,10 +127,10 @@ fn its_files_and_its_own_replicas_have_what_it_has() {
         }
         wait_for_offset(&mut client, link.offset);
         assert!(client.info_number("ember_applied_in_parallel") > 5000);
-        wait_until("the last has all", || last.info("slave_repl_offset") == link.offset.to_string());
+        wait_until("the last has the stream", || last.info("slave_repl_offset") == link.offset.to_string());
         assert_eq!(last.info("master_replid"), client.info("master_replid"));
         assert_equal(&mut client, &mut last);
-        // What it says to have on its disk it has.
+        // The writes that it confirms as durable are on its disk.
         link.write("REPLCONF GETACK *");
         let asked = link.offset;
         assert_eq!(link.acknowledged(asked), asked);
@@ -139,12 +139,12 @@ fn its_files_and_its_own_replicas_have_what_it_has() {
         end(&mut server, "SHUTDOWN");
         let server = start_in(&directory, None, &arguments);
         let mut again = primary.accept();
-        assert_eq!(again.hear()[2], (asked + 1).to_string());
+        assert_eq!(again.read_handshake()[2], (asked + 1).to_string());
         assert_eq!(server.client().run("DEBUG DIGEST"), digest);
     }
 }
 
-/// Units of one length, which change two keys of different workers and one that all change.
+/// Units of one length, which change two keys of different workers and one key that all units change.
 fn unit(number: usize) -> Vec<String> {
     let key = number % 50;
     vec![
@@ -175,7 +175,7 @@ fn assert_prefix(client: &mut RawClient, offset: u64, begun: u64) {
 }
 
 #[test]
-fn a_change_of_the_role_finds_a_whole_prefix() {
+fn a_role_change_meets_a_prefix_of_the_history() {
     for mode in MODES {
         for round in 0..6 {
             let (server, _primary, mut link) = linked(mode, &PARALLEL, &[]);
@@ -191,7 +191,7 @@ fn a_change_of_the_role_finds_a_whole_prefix() {
             if round % 2 == 0 {
                 send(&mut link, 3000 * round);
             }
-            wait_until("some is applied", || client.info_number("slave_repl_offset") > begun);
+            wait_until("some units are applied", || client.info_number("slave_repl_offset") > begun);
             assert_eq!(client.run("REPLICAOF NO ONE"), Value::ok());
             let offset = client.info_number("master_repl_offset");
             assert!(offset <= link.offset);
@@ -201,7 +201,7 @@ fn a_change_of_the_role_finds_a_whole_prefix() {
 }
 
 #[test]
-fn a_snapshot_in_the_middle_says_where_it_stands() {
+fn a_snapshot_during_parallel_apply_records_its_position() {
     for mode in MODES {
         let (directory, primary) = (Directory::new("together-snapshot"), Primary::new());
         let of = format!("127.0.0.1 {}", primary.port());
@@ -215,20 +215,20 @@ fn a_snapshot_in_the_middle_says_where_it_stands() {
         wait_for_offset(&mut client, begun);
         let lines: Vec<String> = (0..20_000).flat_map(unit).collect();
         send_all(&mut link, &lines);
-        wait_until("some is applied", || client.info_number("slave_repl_offset") > begun);
+        wait_until("some units are applied", || client.info_number("slave_repl_offset") > begun);
         client.run("BGSAVE");
-        wait_until("it is saved", || client.info_number("rdb_bgsave_in_progress") == 0);
+        wait_until("the snapshot is saved", || client.info_number("rdb_bgsave_in_progress") == 0);
         server.crash();
         let server = start_in(&directory, None, &arguments);
         let mut again = primary.accept();
-        let offset = again.hear()[2].parse::<u64>().unwrap() - 1;
+        let offset = again.read_handshake()[2].parse::<u64>().unwrap() - 1;
         assert!(offset > begun);
         assert_prefix(&mut server.client(), offset, begun);
     }
 }
 
 #[test]
-fn what_cannot_be_applied_stops_the_link_and_is_named() {
+fn commands_that_cannot_be_applied_stop_the_link_and_are_logged() {
     for mode in MODES {
         let (server, _primary, mut link) = linked(mode, &PARALLEL, &[]);
         link.write("SELECT 0");
@@ -241,16 +241,16 @@ fn what_cannot_be_applied_stops_the_link_and_is_named() {
         link.wait_for_close();
         let mut client = server.client();
         let at = begun + before as u64;
-        wait_until("it is told", || {
-            let told = format!("command 'INCR' at offset {at} is not applied");
-            client.run("INFO replication").text().contains(&told)
+        wait_until("INFO reports it", || {
+            let expected = format!("command 'INCR' at offset {at} is not applied");
+            client.run("INFO replication").text().contains(&expected)
         });
         assert_eq!(client.info("master_link_status"), "down");
     }
 }
 
 #[test]
-fn readers_see_units_whole_while_they_are_applied() {
+fn readers_see_whole_units_while_they_are_applied() {
     for mode in MODES {
         let (server, _primary, mut link) = linked(mode, &PARALLEL, &[]);
         link.write("SELECT 0");
@@ -274,7 +274,7 @@ fn readers_see_units_whole_while_they_are_applied() {
 }
 
 #[test]
-fn it_can_be_changed_while_it_follows() {
+fn replica_apply_can_be_changed_while_the_link_runs() {
     for mode in MODES {
         let servers = [start(mode, &pairs::ARGUMENTS), start(mode, &pairs::ARGUMENTS)];
         let [mut one, mut other] = [servers[0].client(), servers[1].client()];

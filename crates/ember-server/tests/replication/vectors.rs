@@ -12,7 +12,7 @@ fn numbers(random: &mut Random, separator: &str) -> String {
     numbers.collect::<Vec<_>>().join(separator)
 }
 
-/// What makes sets and indexes of all kinds.
+/// Commands that create sets and indexes of all kinds.
 const CREATED: [&str; 4] = [
     "VECTOR.CREATE graph DIM 12 DISTANCE L2 QUANT F16 M 5 EF_CONSTRUCTION 31",
     "VECTOR.CREATE lists DIM 12 TYPE IVF NLIST 4 NPROBE 2 QUANT BF16",
@@ -25,7 +25,7 @@ const SETS: [(&str, &str); 4] =
 
 const INDEXES: [&str; 3] = ["graph", "lists", "flat"];
 
-/// Adds, replaces and removes elements, some of them together.
+/// Adds, replaces and removes elements, some of them in batches.
 fn change(client: &mut RawClient, random: &mut Random, calls: usize) {
     for call in 0..calls {
         let id = random.below(60);
@@ -57,7 +57,7 @@ fn change(client: &mut RawClient, random: &mut Random, calls: usize) {
     }
 }
 
-/// All that can be asked about the sets and does not hang on links.
+/// All replies about the sets that do not depend on links.
 fn answers(client: &mut RawClient) -> Vec<Value> {
     let mut answers = Vec::new();
     let mut ask = |line: String| answers.push(client.run(&line));
@@ -72,7 +72,7 @@ fn answers(client: &mut RawClient) -> Vec<Value> {
             ask(format!("VSIM {key} ELE e{id} TRUTH COUNT 60 WITHSCORES WITHATTRIBS"));
         }
     }
-    // Those that are equally far are in the order of slots, which is each server's own.
+    // Elements at equal distance are ordered by slots, which differ between servers.
     for answer in &mut answers {
         if let Value::Array(hits) = answer
             && hits.len().is_multiple_of(3)
@@ -86,7 +86,7 @@ fn answers(client: &mut RawClient) -> Vec<Value> {
 }
 
 #[test]
-fn a_replica_answers_exact_searches_as_its_primary_does() {
+fn a_replica_gives_the_exact_search_results_of_its_primary() {
     for mode in MODES {
         for other_mode in MODES {
             let servers = [start(mode, &ARGUMENTS), start(other_mode, &ARGUMENTS)];
@@ -95,14 +95,14 @@ fn a_replica_answers_exact_searches_as_its_primary_does() {
             for line in CREATED {
                 assert!(!one.run(line).is_error(), "{line}");
             }
-            // Some of it is in the copy, the rest comes as commands.
+            // Some of it is in the full sync, the rest arrives as commands.
             change(&mut one, &mut random, 600);
             follow(&mut other, &servers[0]);
             for _ in 0..3 {
                 change(&mut one, &mut random, 300);
                 let script = "return redis.call('VADD', KEYS[1], 'VALUES', 2, 1, ARGV[1], 's', 'NOQUANT')";
                 one.command(&["EVAL", script, "1", "scripted", &random.below(100).to_string()]);
-                wait_until("all is applied", || {
+                wait_until("the stream is applied", || {
                     one.info("master_repl_offset") == other.info("slave_repl_offset")
                 });
                 assert_eq!(answers(&mut other), answers(&mut one), "{mode:?} {other_mode:?}");

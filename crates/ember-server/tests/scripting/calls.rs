@@ -1,11 +1,11 @@
-//! The calls of scripts: which may be made, and how their errors are counted.
+//! The calls of scripts: which are allowed, and how their errors are counted.
 
 use ember_testkit::{RawClient, Value};
 
 use crate::{eval, everywhere, wait_until};
 
 #[test]
-fn what_would_wait_is_answered_at_once() {
+fn blocking_calls_in_scripts_are_answered_at_once() {
     everywhere(&[], |_, client| {
         client.run("RPUSH list a b c");
         client.run("ZADD sorted 1 a 2 b");
@@ -32,24 +32,24 @@ fn what_would_wait_is_answered_at_once() {
             ("XREAD", "XREAD BLOCK 0 STREAMS s $"),
             ("xreadgroup", "xreadgroup GROUP g c BLOCK 0 STREAMS s >"),
         ] {
-            let told = call(client, words).text();
+            let reply = call(client, words).text();
             let wanted = format!("ERR {name} command is not allowed with BLOCK option from scripts");
-            assert!(told.starts_with(&wanted), "{told}");
+            assert!(reply.starts_with(&wanted), "{reply}");
         }
     });
 }
 
 #[test]
-fn the_text_of_a_script_is_told() {
+fn script_show_returns_the_text_of_a_script() {
     everywhere(&[], |_, client| {
         let text = "#!lua flags=no-writes\nreturn 'a'";
         let sha = client.command(&["SCRIPT", "LOAD", text]).text();
         assert_eq!(client.run(&format!("SCRIPT SHOW {sha}")), Value::from(text));
         assert_eq!(client.run(&format!("SCRIPT SHOW {}", sha.to_uppercase())), Value::from(text));
         for unknown in ["x", "ffffffffffffffffffffffffffffffffffffffff"] {
-            let told = client.run(&format!("SCRIPT SHOW {unknown}"));
+            let shown = client.run(&format!("SCRIPT SHOW {unknown}"));
             assert_eq!(
-                told,
+                shown,
                 Value::Error("NOSCRIPT No matching script. Please use EVAL.".into()),
                 "{unknown}"
             );
@@ -67,7 +67,7 @@ fn a_set_is_sorted_for_a_script_by_a_constant_too() {
 }
 
 #[test]
-fn as_many_values_as_in_redis_are_unpacked() {
+fn unpack_returns_up_to_the_number_of_values_of_redis() {
     everywhere(&[], |_, client| {
         let push = |count: usize| {
             format!(
@@ -91,11 +91,11 @@ fn an_error_is_counted_once_where_it_arises() {
     everywhere(&["--maxmemory", "100mb"], |_, client| {
         let refused = "OOM command not allowed when used memory > 'maxmemory'";
         let mut check =
-            |memory: &str, script: &str, told: &str, code: (&str, u32), called: (&str, &str), failed: u32| {
+            |memory: &str, script: &str, text: &str, code: (&str, u32), called: (&str, &str), failed: u32| {
                 assert_eq!(client.run(&format!("CONFIG SET maxmemory {memory}")), Value::ok());
                 assert_eq!(client.run("CONFIG RESETSTAT"), Value::ok());
                 let answer = eval(client, script).text();
-                assert!(answer.starts_with(told), "{script}: {answer}");
+                assert!(answer.starts_with(text), "{script}: {answer}");
                 let counted = stat(client, "errorstats", &format!("errorstat_{}", code.0));
                 assert_eq!(counted, format!("count={}", code.1), "{script}");
                 assert_eq!(stat(client, "stats", "total_error_replies"), code.1.to_string(), "{script}");
@@ -122,7 +122,7 @@ fn an_error_is_counted_once_where_it_arises() {
 }
 
 #[test]
-fn a_pause_of_writes_holds_back_scripts_that_may_write() {
+fn a_pause_of_writes_delays_scripts_that_may_write() {
     everywhere(&[], |server, client| {
         let library = "#!lua name=lib\n\
                        redis.register_function('put', function(keys) return redis.call('SET', keys[1], 'f') end)\n\
@@ -130,7 +130,7 @@ fn a_pause_of_writes_holds_back_scripts_that_may_write() {
                        callback=function() return 'seen' end}";
         assert_eq!(client.command(&["FUNCTION", "LOAD", library]).text(), "lib");
         assert_eq!(client.run("CLIENT PAUSE 100000 WRITE"), Value::ok());
-        // What says that it does not write goes on.
+        // Scripts that declare not to write are not delayed.
         assert_eq!(eval(client, "#!lua flags=no-writes\nreturn 'read'").text(), "read");
         assert_eq!(client.run("FCALL see 0").text(), "seen");
         assert_eq!(client.command(&["EVAL_RO", "return 1", "0"]), Value::Integer(1));
@@ -145,14 +145,14 @@ fn a_pause_of_writes_holds_back_scripts_that_may_write() {
         writers[1].send(b"FCALL put 1 b\r\n").unwrap();
         assert_eq!(writers[2].run("MULTI"), Value::ok());
         writers[2].send(b"EVAL \"return 1\" 0\r\n").unwrap();
-        wait_until("they wait", || client.run("INFO clients").text().contains("blocked_clients:3"));
+        wait_until("the scripts wait", || client.run("INFO clients").text().contains("blocked_clients:3"));
         assert_eq!(client.run("EXISTS a b"), Value::Integer(0));
         assert_eq!(client.run("CLIENT UNPAUSE"), Value::ok());
         assert_eq!(writers[0].read_value().unwrap(), Value::ok());
         assert_eq!(writers[1].read_value().unwrap(), Value::ok());
         assert_eq!(writers[2].read_value().unwrap().text(), "QUEUED");
         assert_eq!(client.run("MGET a b"), Value::Array(vec![Value::from("e"), Value::from("f")]));
-        // Monitors see each once.
+        // Monitors show each once.
         let (mut seen, mut text) = (0, String::new());
         while !text.contains("\"MGET\"") {
             text = monitor.read_value().unwrap().text();
@@ -164,9 +164,9 @@ fn a_pause_of_writes_holds_back_scripts_that_may_write() {
 }
 
 #[test]
-fn removed_scripts_and_functions_return_their_memory() {
+fn removed_scripts_and_functions_free_their_memory() {
     everywhere(&[], |_, client| {
-        // A script of this size compiles to several times as much.
+        // A script of this size compiles to several times its length.
         let padding = (0..4000).map(|number| format!("local a = {number} ")).collect::<String>();
         let padding = format!("do {} end ", padding.replace("local a", "a"));
         let memory = |client: &mut RawClient| client.info_number("used_memory_lua");
@@ -200,13 +200,13 @@ fn ping_is_answered_with_a_status_in_a_script_of_a_subscriber() {
         let mut client = server.client();
         assert!(!client.run("HELLO 3").is_error());
         assert!(!client.run("SUBSCRIBE news").is_error());
-        for (text, told) in [
+        for (text, expected) in [
             ("return redis.call('ping')", "PONG"),
             ("return redis.call('ping', 'x')", "x"),
             ("redis.setresp(3) return redis.call('ping')", "PONG"),
             ("return redis.call('ping').ok", "PONG"),
         ] {
-            assert_eq!(eval(&mut client, text).text(), told, "{text}");
+            assert_eq!(eval(&mut client, text).text(), expected, "{text}");
         }
     });
 }

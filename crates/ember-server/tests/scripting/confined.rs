@@ -1,4 +1,4 @@
-//! Scripts that keep to the keys they declare run beside others; nobody sees a difference but in the time it takes.
+//! Scripts that use only their declared keys run concurrently with other commands, with the same results.
 
 use std::thread;
 
@@ -6,7 +6,7 @@ use ember_testkit::{RawClient, Value};
 
 use crate::{eval, everywhere, wait_until};
 
-/// How many scripts ran alone, and how many beside others.
+/// The number of scripts that ran with exclusive access, and of those that ran concurrently.
 fn counts(client: &mut RawClient) -> (u64, u64) {
     (
         client.info_number("ember_scripts_run_exclusively"),
@@ -24,7 +24,7 @@ const THREE_CALLS: &str = "local v = redis.call('GET', KEYS[1]) redis.call('SET'
                            redis.call('INCR', KEYS[2]) return v";
 
 #[test]
-fn scripts_with_declared_keys_do_not_keep_others_out() {
+fn scripts_with_declared_keys_do_not_block_other_clients() {
     everywhere(&[], |_, client| {
         assert_eq!(eval_with(client, THREE_CALLS, &["a", "n"], &["1"]), Value::Null);
         assert_eq!(eval_with(client, THREE_CALLS, &["a", "n"], &["2"]), Value::from("1"));
@@ -38,7 +38,7 @@ fn scripts_with_declared_keys_do_not_keep_others_out() {
             Value::from("3")
         );
         assert_eq!(counts(client), (0, 4));
-        // Keys that are not declared.
+        // Undeclared keys.
         assert_eq!(eval(client, "return redis.call('GET', 'a')"), Value::from("3"));
         assert_eq!(counts(client), (1, 4));
         let library = "#!lua name=l\nredis.register_function('f', function(keys) return redis.call('GET', keys[1]) end)\n\
@@ -52,7 +52,7 @@ fn scripts_with_declared_keys_do_not_keep_others_out() {
 }
 
 #[test]
-fn a_loop_over_very_many_keys_runs_alone() {
+fn a_loop_over_very_many_keys_runs_with_exclusive_access() {
     everywhere(&[], |_, client| {
         let script = "local n = 0 for _, key in ipairs(KEYS) do n = n + redis.call('INCR', key) end return n";
         let keys: Vec<String> = (0..5000).map(|number| format!("key:{number}")).collect();
@@ -65,7 +65,7 @@ fn a_loop_over_very_many_keys_runs_alone() {
 }
 
 #[test]
-fn confined_scripts_are_atomic_beside_everything_else() {
+fn confined_scripts_are_atomic_under_load() {
     const ROUNDS: usize = 300;
     let confined = "local a, b = redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2])\n\
         if a + b ~= 2000 then return redis.error_reply('torn: ' .. a .. ' ' .. b) end\n\
@@ -108,10 +108,10 @@ fn confined_scripts_are_atomic_beside_everything_else() {
                 }
             });
         });
-        let (alone, beside) = counts(client);
-        assert_eq!(alone + beside, 3 * ROUNDS as u64);
-        // Those on keys that they do not declare, and one that the system keeps from its processor for long.
-        assert!((ROUNDS as u64..ROUNDS as u64 + 4).contains(&alone), "{alone} of them ran alone");
+        let (alone, concurrent) = counts(client);
+        assert_eq!(alone + concurrent, 3 * ROUNDS as u64);
+        // The scripts with undeclared keys, and any script that the system deprives of its processor for long.
+        assert!((ROUNDS as u64..ROUNDS as u64 + 4).contains(&alone), "{alone} ran with exclusive access");
         let (a, b) = (client.run("GET a").text(), client.run("GET b").text());
         // One takes 1 from a, one gives it 2 (as it takes -2 from b), one takes 3, one adds 5.
         assert_eq!(a.parse::<i64>().unwrap(), 1000 + (-1 - 2 - 3 + 5) * ROUNDS as i64);
@@ -137,10 +137,11 @@ fn confined_scripts_on_many_shards_lose_nothing() {
                 });
             }
         });
-        let (alone, beside) = counts(client);
-        assert_eq!(alone + beside, 4 * ROUNDS as u64);
-        // One that the system keeps from its processor for long, before its first effect, is run alone.
-        assert!(alone <= 4, "{alone} of them ran alone");
+        let (alone, concurrent) = counts(client);
+        assert_eq!(alone + concurrent, 4 * ROUNDS as u64);
+        // A script that the system deprives of its processor for long, before its first effect, runs with exclusive
+        // access.
+        assert!(alone <= 4, "{alone} ran with exclusive access");
         assert_eq!(client.run("GET moved"), Value::from(&*(4 * ROUNDS).to_string()));
         let sum: i64 = (0..KEYS)
             .map(|number| client.run(&format!("GET account:{number}")))
@@ -152,11 +153,11 @@ fn confined_scripts_on_many_shards_lose_nothing() {
 }
 
 #[test]
-fn who_waits_is_served_and_who_watches_is_told_after_the_end() {
+fn waiters_and_watchers_are_notified_after_the_script_ends() {
     everywhere(&["--notify-keyspace-events", "KEA"], |server, client| {
         let mut waiting = server.client();
         waiting.send(b"BLPOP waited 0\r\n").unwrap();
-        wait_until("somebody waits", || client.run("INFO clients").text().contains("blocked_clients:1"));
+        wait_until("a client waits", || client.run("INFO clients").text().contains("blocked_clients:1"));
         let mut watching = server.client();
         watching.run("WATCH other");
         let mut listening = server.client();
@@ -175,11 +176,11 @@ fn who_waits_is_served_and_who_watches_is_told_after_the_end() {
 }
 
 #[test]
-fn a_missing_key_and_a_missing_right_are_errors_as_ever() {
+fn undeclared_keys_and_missing_rights_are_errors() {
     everywhere(&[], |server, client| {
         let answer = eval_with(client, THREE_CALLS, &["a"], &["1"]);
         assert!(answer.text().starts_with("ERR Lua redis lib command arguments must be strings or integers"));
-        // What was done before stays done.
+        // Earlier effects of the script stay.
         assert_eq!(client.run("GET a"), Value::from("1"));
         let refused = client.command(&["EVAL_RO", THREE_CALLS, "2", "a", "n", "2"]).text();
         assert!(
@@ -199,7 +200,7 @@ fn a_missing_key_and_a_missing_right_are_errors_as_ever() {
 }
 
 #[test]
-fn a_confined_script_selects_a_database_for_itself() {
+fn a_confined_script_selects_a_database_only_for_itself() {
     everywhere(&[], |_, client| {
         let script =
             "redis.call('SELECT', 3) redis.call('SET', KEYS[1], ARGV[1]) return redis.call('GET', KEYS[1])";
@@ -212,7 +213,7 @@ fn a_confined_script_selects_a_database_for_itself() {
 }
 
 #[test]
-fn keys_may_have_the_names_of_options() {
+fn keys_may_be_named_like_options() {
     everywhere(&[], |_, client| {
         let script = "redis.call('XADD', KEYS[1], '1-1', 'f', 'v') \
                       return redis.call('XREAD', 'COUNT', '5', 'STREAMS', KEYS[1], '0')";
@@ -239,14 +240,14 @@ fn a_script_in_a_transaction_is_a_part_of_it() {
 }
 
 #[test]
-fn a_script_that_takes_long_for_its_values_runs_alone() {
+fn a_script_that_is_slow_on_its_values_runs_with_exclusive_access() {
     everywhere(&["--busy-reply-threshold", "50"], |server, client| {
         client.run("SET a 1");
         let text = "local t = {redis.call('GET', KEYS[1])} for i = 1, 40 do t = {t, t} end ";
         for (number, end) in ["return t", "return cjson.encode(t)"].into_iter().enumerate() {
             let mut running = server.client();
             running.send_command(&["EVAL", &format!("{text} {end}"), "1", "a"]).unwrap();
-            wait_until("others are told that the server is busy", || {
+            wait_until("other clients receive BUSY", || {
                 server.client().run("GET a").text().starts_with("BUSY ")
             });
             assert_eq!(server.client().run("SCRIPT KILL"), Value::ok());

@@ -11,7 +11,7 @@ const COUNTER: &str = "#!lua name=counters\n\
       callback=function(keys) return redis.call('GET', keys[1]) end}";
 
 #[test]
-fn every_worker_calls_functions_that_one_has_loaded() {
+fn functions_loaded_by_one_worker_run_on_every_worker() {
     everywhere(&[], |server, client| {
         assert_eq!(client.command(&["FUNCTION", "LOAD", COUNTER]), Value::from("counters"));
         for number in 1..=8 {

@@ -1,11 +1,11 @@
-//! Scripts that mean harm get errors; the server and other scripts notice nothing.
+//! Hostile scripts receive errors; the server and other scripts are not affected.
 
 use ember_testkit::Value;
 
 use crate::{assert_fails, eval, everywhere};
 
 #[test]
-fn a_script_that_takes_all_memory_gets_an_error() {
+fn a_script_that_exhausts_memory_gets_an_error() {
     everywhere(&["--script-memory-limit", "16mb"], |_, client| {
         for script in [
             "return string.rep('x', 1024 * 1024 * 1024)",
@@ -25,7 +25,7 @@ fn a_script_that_takes_all_memory_gets_an_error() {
 }
 
 #[test]
-fn what_is_small_inside_and_large_outside_is_cut_off() {
+fn values_that_grow_on_conversion_are_refused() {
     everywhere(&["--script-memory-limit", "8mb"], |_, client| {
         let nested = "local t = {('x'):rep(1000)} for i = 1, 60 do t = {t, t} end ";
         assert_fails(client, &format!("{nested} return cjson.encode(t)"), "not enough memory");
@@ -49,7 +49,7 @@ fn what_is_small_inside_and_large_outside_is_cut_off() {
 }
 
 #[test]
-fn nothing_that_all_scripts_share_can_be_changed() {
+fn shared_globals_are_read_only() {
     everywhere(&[], |_, client| {
         for script in [
             "x = 1",
@@ -69,13 +69,13 @@ fn nothing_that_all_scripts_share_can_be_changed() {
         ] {
             assert_fails(client, script, "Attempt to modify a readonly table");
         }
-        // What can be written for the length of a script is gone with it.
+        // State that a script can write is discarded at its end.
         eval(client, "table.insert(redis, 'kept') table.insert(_G, 'kept') KEYS.x = 1");
         let left = "return {rawget(redis, 1), rawget(_G, 1), KEYS.x}";
         assert_eq!(eval(client, left), Value::Array(vec![]));
         eval(client, "cjson.encode_max_depth(1) cjson.decode_max_depth(1)");
         assert_eq!(eval(client, "return cjson.encode({{{1}}})"), Value::from("[[[1]]]"));
-        // Neither do pairs and next give the real tables away.
+        // Nor do pairs and next expose the real tables.
         eval(client, "local _, real = pairs(string) real.upper = function() return 'changed' end");
         assert_eq!(eval(client, "return ('abc'):upper()"), Value::from("ABC"));
         eval(client, "collectgarbage('stop') collectgarbage('setpause', 100000)");
@@ -98,7 +98,7 @@ fn no_door_leads_out_of_the_sandbox() {
         }
         assert_fails(client, "return os.execute('true')", "attempt to call field 'execute'");
         assert_fails(client, "return os.getenv('PATH')", "attempt to call field 'getenv'");
-        // Redis has it, too: its bytecode is a string like any other, and is never loaded.
+        // Redis has it, too: its bytecode is an ordinary string, and is never loaded.
         assert_eq!(eval(client, "return string.dump(function() end):sub(2, 4)"), Value::from("Lua"));
         assert_fails(client, "return string.dump(string.len)", "unable to dump given function");
         let reload = "return loadstring(string.dump(function() return 1 end))()";
@@ -124,7 +124,7 @@ fn ranges_that_overflow_are_refused() {
         ] {
             assert_fails(client, script, "too many results to unpack");
         }
-        // Indices are cut to 32 bits, as in Redis.
+        // Indexes are truncated to 32 bits, as in Redis.
         assert_eq!(eval(client, "local a = {unpack({}, 1, 1e300)} return #a"), Value::Integer(0));
         assert_eq!(eval(client, "return select('#', unpack({}, 1, 7000))"), Value::Integer(7000));
         let brackets = "local f, problem = loadstring('[' .. ('='):rep(1000000) .. '[') return type(problem)";
@@ -137,7 +137,7 @@ fn ranges_that_overflow_are_refused() {
 }
 
 #[test]
-fn the_words_of_a_call_are_limited_to_what_the_interpreter_holds() {
+fn the_arguments_of_a_call_are_limited_to_the_size_of_the_interpreters_stack() {
     everywhere(&[], |_, client| {
         let push =
             "local t = {} for i = 1, 7000 do t[i] = 'v' .. i end return redis.call('RPUSH', 'l', unpack(t))";

@@ -1,4 +1,4 @@
-//! Scripts that do not end: what others are told, and how they are ended.
+//! Endless scripts: the replies to other clients, and how the scripts are ended.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -9,7 +9,7 @@ use ember_testkit::{RawClient, Server, Value};
 
 use crate::{MODES, PATIENCE, eval, everywhere, program, wait_until};
 
-/// Begins a call on a connection of its own.
+/// Begins a call on a separate connection.
 pub(crate) fn begin(server: &Server, words: &[&str]) -> RawClient {
     let mut client = server.client();
     client.set_timeout(PATIENCE).unwrap();
@@ -21,7 +21,7 @@ pub(crate) fn is_busy(client: &mut RawClient) -> bool {
     client.run("GET key").text().starts_with("BUSY ")
 }
 
-/// Ends the script that `client` waits for, from a connection that was there before and from a new one.
+/// Ends the script that `client` waits for, from an existing connection and from a new one.
 fn kill(server: &Server, command: &str) -> Value {
     let mut killer = server.client();
     killer.set_timeout(PATIENCE).unwrap();
@@ -32,10 +32,10 @@ fn kill(server: &Server, command: &str) -> Value {
 fn a_slow_script_is_logged_once_with_its_name() {
     everywhere(&["--busy-reply-threshold", "50"], |server, client| {
         let mut running = begin(server, &["EVAL", "while true do end", "0"]);
-        wait_until("others are told that the server is busy", || is_busy(client));
-        // SHA-1 of the script.
+        wait_until("other clients receive BUSY", || is_busy(client));
+        // The SHA-1 of the script.
         let name = "694a5fe1ddb97a4c6a1bf299d9537c7d3d0f84e7";
-        wait_until("it is in the log", || {
+        wait_until("the log has it", || {
             server.log().contains("Slow script detected: still in execution after")
         });
         assert_eq!(kill(server, "SCRIPT KILL"), Value::ok());
@@ -47,7 +47,7 @@ fn a_slow_script_is_logged_once_with_its_name() {
 }
 
 #[test]
-fn a_script_without_an_end_is_ended_by_script_kill() {
+fn an_endless_script_is_ended_by_script_kill() {
     everywhere(&["--busy-reply-threshold", "50"], |server, client| {
         for script in [
             "while true do end",
@@ -60,7 +60,7 @@ fn a_script_without_an_end_is_ended_by_script_kill() {
             "local t = setmetatable({}, {__index = function(t, k) while true do end end}) return t.x",
         ] {
             let mut running = begin(server, &["EVAL", script, "0"]);
-            wait_until("others are told that the server is busy", || is_busy(client));
+            wait_until("other clients receive BUSY", || is_busy(client));
             let answer = client.run("GET key").text();
             assert_eq!(
                 answer,
@@ -69,8 +69,8 @@ fn a_script_without_an_end_is_ended_by_script_kill() {
             assert_eq!(client.run("PING").text(), answer);
             assert!(kill(server, "FUNCTION KILL").text().starts_with("BUSY "));
             assert_eq!(kill(server, "SCRIPT KILL"), Value::ok(), "{script}");
-            let told = running.read_value().unwrap().text();
-            assert!(told.starts_with("ERR Script killed by user with SCRIPT KILL..."), "{script}: {told}");
+            let reply = running.read_value().unwrap().text();
+            assert!(reply.starts_with("ERR Script killed by user with SCRIPT KILL..."), "{script}: {reply}");
             assert_eq!(running.run("PING").text(), "PONG");
             wait_until("the server is free again", || !is_busy(client));
             assert_eq!(eval(client, "return 'alive'"), Value::from("alive"));
@@ -84,7 +84,7 @@ fn a_script_that_has_written_cannot_be_killed() {
     everywhere(&["--busy-reply-threshold", "50"], |server, client| {
         let script = "redis.call('SET', 'written', 1) local begun = os.clock() while os.clock() - begun < 1 do end return 1";
         let mut running = begin(server, &["EVAL", script, "0"]);
-        wait_until("others are told that the server is busy", || is_busy(client));
+        wait_until("other clients receive BUSY", || is_busy(client));
         assert!(kill(server, "SCRIPT KILL").text().starts_with("UNKILLABLE "));
         assert_eq!(running.read_value().unwrap(), Value::Integer(1));
         assert_eq!(client.run("GET written"), Value::from("1"));
@@ -92,13 +92,13 @@ fn a_script_that_has_written_cannot_be_killed() {
 }
 
 #[test]
-fn a_function_without_an_end_is_ended_by_function_kill() {
+fn an_endless_function_is_ended_by_function_kill() {
     everywhere(&["--busy-reply-threshold", "50"], |server, client| {
         let library =
             "#!lua name=endless\nredis.register_function('endless', function() while true do end end)";
         assert_eq!(client.command(&["FUNCTION", "LOAD", library]), Value::from("endless"));
         let mut running = begin(server, &["FCALL", "endless", "1", "key"]);
-        wait_until("others are told that the server is busy", || is_busy(client));
+        wait_until("other clients receive BUSY", || is_busy(client));
         assert!(client.run("GET key").text().contains("FUNCTION KILL"));
         let stats = kill(server, "FUNCTION STATS");
         let script = stats.get("running_script").unwrap();
@@ -111,28 +111,27 @@ fn a_function_without_an_end_is_ended_by_function_kill() {
 }
 
 #[test]
-fn a_server_stops_although_a_script_runs() {
+fn a_server_stops_while_a_script_runs() {
     everywhere(&["--busy-reply-threshold", "50"], |server, client| {
         let _running = begin(server, &["EVAL", "redis.call('SET', 'a', 1) while true do end", "0"]);
-        wait_until("others are told that the server is busy", || is_busy(client));
+        wait_until("other clients receive BUSY", || is_busy(client));
         server.signal("TERM");
         wait_until("the connection is closed", || client.is_closed().unwrap_or(true));
     });
 }
 
 #[test]
-fn a_library_that_does_not_end_is_not_loaded() {
+fn an_endless_library_is_not_loaded() {
     everywhere(&[], |_, client| {
         let answer = client.command(&["FUNCTION", "LOAD", "#!lua name=slow\nwhile true do end"]);
         assert_eq!(answer.text(), "ERR Error registering functions: ERR FUNCTION LOAD timeout");
     });
 }
 
-/// How long the end of a script may take on a machine that has much else to do; on one that has not it is a few
-/// milliseconds.
+/// How long the end of a script may take on a machine under other load; without load it takes a few milliseconds.
 const ENDING: Duration = Duration::from_secs(3);
 
-/// Scripts that are inside calls of functions written in Rust, each of them long or all of them together.
+/// Scripts inside calls of functions written in Rust: one long call, or many.
 const INSIDE_CALLS: [&str; 14] = [
     "local t = {} for i = 1, 40 do t = {t, t} end return t",
     "local t = {} for i = 1, 40 do t = {t, t} end return {map = {t}}",
@@ -159,19 +158,19 @@ fn a_script_inside_long_calls_is_ended_by_script_kill() {
         client.command(&push);
         for script in INSIDE_CALLS {
             let mut running = begin(server, &["EVAL", script, "0"]);
-            wait_until("others are told that the server is busy", || is_busy(client));
+            wait_until("other clients receive BUSY", || is_busy(client));
             let killed = Instant::now();
             assert_eq!(kill(server, "SCRIPT KILL"), Value::ok(), "{script}");
-            let told = running.read_value().unwrap().text();
-            assert!(told.starts_with("ERR Script killed by user with SCRIPT KILL..."), "{script}: {told}");
-            assert!(killed.elapsed() < ENDING, "{script} went on for {:?}", killed.elapsed());
+            let reply = running.read_value().unwrap().text();
+            assert!(reply.starts_with("ERR Script killed by user with SCRIPT KILL..."), "{script}: {reply}");
+            assert!(killed.elapsed() < ENDING, "{script} continued for {:?}", killed.elapsed());
             assert_eq!(eval(client, "return 'alive'"), Value::from("alive"));
         }
     });
 }
 
 #[test]
-fn those_who_wait_see_by_themselves_that_a_script_is_busy() {
+fn waiting_clients_get_busy_without_help_from_the_script() {
     let server =
         Server::builder(program()).arguments(&["--shards", "2", "--busy-reply-threshold", "30"]).start();
     let mut client = server.client();
@@ -179,62 +178,62 @@ fn those_who_wait_see_by_themselves_that_a_script_is_busy() {
         (0..500_000_u64).map(|number| (number * 7919 % 500_000).to_string()).collect();
     let push: Vec<&str> = ["RPUSH", "list"].into_iter().chain(elements.iter().map(String::as_str)).collect();
     assert_eq!(client.command(&push).integer(), Some(500_000));
-    // Nothing is asked of the script while the call lasts.
+    // The script is not interrupted while the call lasts.
     let sort = "return #redis.call('SORT', 'list', 'ALPHA', 'LIMIT', '0', '1')";
     let mut running = begin(&server, &["EVAL", sort, "0"]);
-    let (is_over, was_told) = (AtomicBool::new(false), AtomicBool::new(false));
-    let (is_over, was_told) = (&is_over, &was_told);
+    let (is_over, got_busy) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (is_over, got_busy) = (&is_over, &got_busy);
     thread::scope(|scope| {
         for _ in 0..8 {
             let mut other = server.client();
             other.set_timeout(PATIENCE).unwrap();
             scope.spawn(move || {
-                while !is_over.load(Ordering::Relaxed) && !was_told.load(Ordering::Relaxed) {
-                    let is_told = is_busy(&mut other) && !is_over.load(Ordering::Relaxed);
-                    was_told.fetch_or(is_told, Ordering::Relaxed);
+                while !is_over.load(Ordering::Relaxed) && !got_busy.load(Ordering::Relaxed) {
+                    let is_refused = is_busy(&mut other) && !is_over.load(Ordering::Relaxed);
+                    got_busy.fetch_or(is_refused, Ordering::Relaxed);
                 }
             });
         }
         assert!(!running.read_value().unwrap().is_error());
         is_over.store(true, Ordering::Relaxed);
     });
-    assert!(was_told.load(Ordering::Relaxed), "nobody was told that the server is busy");
+    assert!(got_busy.load(Ordering::Relaxed), "no client received BUSY");
 }
 
 #[test]
-fn of_two_scripts_that_want_the_server_for_themselves_one_is_told_that_it_is_busy() {
+fn of_two_scripts_with_exclusive_access_one_gets_busy() {
     for concurrent in ["yes", "no"] {
         let server = Server::builder(program())
             .arguments(&["--shards", "3", "--concurrent", concurrent, "--busy-reply-threshold", "300"])
             .start();
         for _ in 0..4 {
-            // While this one runs the others come together behind it.
+            // While this one runs, the others queue up after it.
             let mut first = begin(&server, &["EVAL", "for i = 1, 3e6 do end return 1", "0"]);
             let rest: Vec<RawClient> =
                 (0..6).map(|_| begin(&server, &["EVAL", "while true do end", "0"])).collect();
-            // Unless one of them was faster.
+            // Unless one of the others was faster.
             let first = first.read_value().unwrap();
             assert!(first == Value::Integer(1) || first.text().starts_with("BUSY "), "{first:?}");
-            let (told, heard) = mpsc::channel();
+            let (sender, receiver) = mpsc::channel();
             thread::scope(|scope| {
                 for mut client in rest {
-                    let told = told.clone();
-                    scope.spawn(move || told.send(client.read_value().unwrap().text()).unwrap());
+                    let sender = sender.clone();
+                    scope.spawn(move || sender.send(client.read_value().unwrap().text()).unwrap());
                 }
                 for _ in 0..5 {
-                    let answer = heard.recv().unwrap();
+                    let answer = receiver.recv().unwrap();
                     assert!(answer.starts_with("BUSY "), "{answer}");
                 }
                 // On a busy machine the last one may not have begun yet.
                 wait_until("the last script is killed", || kill(&server, "SCRIPT KILL") == Value::ok());
-                assert!(heard.recv().unwrap().contains("killed by user"));
+                assert!(receiver.recv().unwrap().contains("killed by user"));
             });
         }
     }
 }
 
 #[test]
-fn waiting_ends_and_connections_close_while_a_script_is_busy() {
+fn timeouts_end_and_connections_close_while_a_script_is_busy() {
     let server =
         Server::builder(program()).arguments(&["--shards", "2", "--busy-reply-threshold", "50"]).start();
     let mut client = server.client();
@@ -246,15 +245,15 @@ fn waiting_ends_and_connections_close_while_a_script_is_busy() {
         assert_eq!(other.run("MULTI"), Value::ok());
     }
     let mut running = begin(&server, &["EVAL", "while true do redis.call('GET', 'key') end", "0"]);
-    wait_until("others are told that the server is busy", || is_busy(&mut client));
-    // Those at the worker that runs the script are answered behind it.
-    let (told, heard) = mpsc::channel();
+    wait_until("other clients receive BUSY", || is_busy(&mut client));
+    // Clients of the worker that runs the script receive their replies, too.
+    let (sender, receiver) = mpsc::channel();
     thread::scope(|scope| {
         for client in &mut blocked {
-            let told = told.clone();
-            scope.spawn(move || told.send(client.read_value().unwrap()).unwrap());
+            let sender = sender.clone();
+            scope.spawn(move || sender.send(client.read_value().unwrap()).unwrap());
         }
-        assert_eq!(heard.recv().unwrap(), Value::Null);
+        assert_eq!(receiver.recv().unwrap(), Value::Null);
         for other in &mut watching[..2] {
             assert!(other.run("EXEC").text().starts_with("EXECABORT "));
         }
@@ -278,16 +277,16 @@ fn a_signal_ends_a_script_that_has_not_written() {
         for mode in MODES {
             let mut server = Server::builder(program()).arguments(mode).arguments(save).start();
             let _running = begin_logged(&server, "while true do pcall(function() while true do end end) end");
-            let told = Instant::now();
+            let signaled = Instant::now();
             server.signal("TERM");
             assert!(server.wait().success(), "{mode:?}");
-            assert!(told.elapsed() < ENDING, "{mode:?}: {:?}", told.elapsed());
+            assert!(signaled.elapsed() < ENDING, "{mode:?}: {:?}", signaled.elapsed());
         }
     }
 }
 
 #[test]
-fn a_server_that_saves_before_it_ends_waits_for_a_script_that_has_written() {
+fn a_shutdown_with_save_waits_for_a_script_that_has_written() {
     for mode in MODES {
         let mut server = Server::builder(program()).arguments(mode).arguments(&["--save", "3600 1"]).start();
         let script = "redis.call('SET', 'first', 1) redis.log(redis.LOG_WARNING, 'it has written') \

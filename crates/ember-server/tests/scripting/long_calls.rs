@@ -1,4 +1,4 @@
-//! Scripts inside one long call of a function written in C: they are ended as others are.
+//! Scripts inside one long call of a function written in C: they are ended like others.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use ember_testkit::Value;
 use crate::kill::{begin, is_busy};
 use crate::{PATIENCE, everywhere, wait_until};
 
-/// One call each of a function written in C that takes minutes.
+/// Single calls of functions written in C that would take minutes.
 const LONG_CALLS: [&str; 6] = [
     "return string.find(('a'):rep(30000), ('.-'):rep(20) .. 'b')",
     "return string.find(('a'):rep(30000), ('a-'):rep(20) .. 'b')",
@@ -17,7 +17,7 @@ const LONG_CALLS: [&str; 6] = [
     "local t = {} for i = 1, 1000000 do t[i] = i % 1000 end while true do table.sort(t) t[1] = 1e9 end",
 ];
 
-/// How long a script may take to end. A tenth of it is the rule; machines that run tests are busy.
+/// How long the end of a script may take. Usually it is a tenth of that; test machines are busy.
 const END_PATIENCE: Duration = Duration::from_secs(1);
 
 #[test]
@@ -29,27 +29,27 @@ fn a_script_in_a_long_call_of_one_function_is_ended_at_once() {
         let scripts = LONG_CALLS.map(|script| (["EVAL", script, "0"], "SCRIPT KILL"));
         for (call, command) in scripts.into_iter().chain([(["FCALL", "long", "0"], "FUNCTION KILL")]) {
             let mut running = begin(server, &call);
-            wait_until("others are told that the server is busy", || is_busy(client));
+            wait_until("other clients receive BUSY", || is_busy(client));
             let mut killer = server.client();
             killer.set_timeout(PATIENCE).unwrap();
             let asked = Instant::now();
             assert_eq!(killer.run(command), Value::ok(), "{call:?}");
-            let told = running.read_value().unwrap().text();
-            assert!(told.contains("Script killed by user"), "{call:?}: {told}");
+            let reply = running.read_value().unwrap().text();
+            assert!(reply.contains("Script killed by user"), "{call:?}: {reply}");
             let took = asked.elapsed();
-            assert!(took < END_PATIENCE, "{call:?} went on for {took:?}");
+            assert!(took < END_PATIENCE, "{call:?} continued for {took:?}");
             wait_until("the server is free again", || !is_busy(client));
         }
     });
 }
 
 #[test]
-fn a_server_stops_although_a_script_is_in_a_long_call_of_one_function() {
+fn a_server_stops_while_a_script_is_in_a_long_call_of_one_function() {
     for command in [None, Some("SHUTDOWN NOSAVE")] {
         everywhere(&["--busy-reply-threshold", "50"], |server, client| {
             let mut stopper = server.client();
             let _running = begin(server, &["EVAL", LONG_CALLS[0], "0"]);
-            wait_until("others are told that the server is busy", || is_busy(client));
+            wait_until("other clients receive BUSY", || is_busy(client));
             match command {
                 Some(command) => stopper.send(format!("{command}\r\n").as_bytes()).unwrap(),
                 None => server.signal("TERM"),

@@ -1,4 +1,4 @@
-//! Scripts and functions over the socket: what they may do, what they must not, and how they are ended.
+//! Scripts and functions over the socket: what they can and cannot do, and how they are ended.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
@@ -15,14 +15,14 @@ use std::time::Duration;
 
 use ember_testkit::{RawClient, Server, Value, wait_until};
 
-/// Both execution modes with two workers, and one worker alone.
+/// Both execution modes with two workers, and a single worker.
 const MODES: [&[&str]; 3] = [
     &["--concurrent", "yes", "--shards", "2"],
     &["--concurrent", "no", "--shards", "2"],
     &["--concurrent", "yes", "--shards", "1"],
 ];
 
-/// How long anything may take that is waited for.
+/// The longest that a test waits for anything.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn program() -> PathBuf {
@@ -44,7 +44,7 @@ fn eval(client: &mut RawClient, script: &str) -> Value {
     client.command(&["EVAL", script, "0"])
 }
 
-/// Asserts that a script without keys fails, and that the error has these words in it.
+/// Asserts that a script without keys fails with an error that contains these words.
 #[track_caller]
 fn assert_fails(client: &mut RawClient, script: &str, words: &str) {
     let answer = eval(client, script);

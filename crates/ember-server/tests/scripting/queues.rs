@@ -1,4 +1,4 @@
-//! Scripts as job queues and rate limiters use them: keys built from arguments, many types, many callers at once.
+//! Scripts as job queues and rate limiters use them: keys built from arguments, many types, many concurrent callers.
 
 use std::thread;
 
@@ -6,7 +6,7 @@ use ember_testkit::Value;
 
 use crate::{eval, everywhere};
 
-/// Takes a job as BullMQ does: from the waiting list to the active one, with keys that only the prefix tells.
+/// Takes a job as BullMQ does: from the waiting list to the active one, with keys that are derived from the prefix.
 const TAKE: &str = "local prefix = ARGV[1]\n\
     local id = redis.call('RPOPLPUSH', prefix .. ':wait', prefix .. ':active')\n\
     if not id then return nil end\n\
@@ -47,7 +47,7 @@ fn each_job_is_taken_once_by_scripts_with_undeclared_keys() {
 }
 
 #[test]
-fn scripts_are_atomic_beside_transactions_and_single_commands() {
+fn scripts_are_atomic_under_transactions_and_single_commands() {
     everywhere(&[], |server, client| {
         client.run("MSET a 1000 b 1000");
         let transfer = "local a, b = redis.call('GET', 'a'), redis.call('GET', 'b')\n\
@@ -73,9 +73,9 @@ fn scripts_are_atomic_beside_transactions_and_single_commands() {
 }
 
 #[test]
-fn scripts_are_compiled_however_many_instructions_ran_before() {
+fn scripts_are_compiled_after_any_number_of_instructions() {
     everywhere(&[], |_, client| {
-        // The hook is due every few hundred of these, now in a script and now while one is compiled.
+        // The hook is due every few hundred of these, sometimes in a script and sometimes while one is compiled.
         let commands: Vec<_> = (0..6000)
             .map(|number| {
                 let script = format!("return {number}");
@@ -95,11 +95,11 @@ fn scripts_are_compiled_however_many_instructions_ran_before() {
 }
 
 #[test]
-fn a_push_in_a_script_serves_who_waits_after_its_end() {
+fn a_push_in_a_script_serves_waiters_after_its_end() {
     everywhere(&[], |server, client| {
         let mut waiting = server.client();
         waiting.send(b"BLPOP waited 0\r\n").unwrap();
-        crate::wait_until("somebody waits", || {
+        crate::wait_until("a client waits", || {
             client.run("INFO clients").text().contains("blocked_clients:1")
         });
         let script =

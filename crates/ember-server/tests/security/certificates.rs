@@ -1,4 +1,4 @@
-//! Certificates made for a test, in a directory of its own.
+//! Certificates created for a test, in a separate directory.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 
-/// An authority with its files: `ca.crt`, and `<name>.crt` and `<name>.key` of those it vouches for.
+/// An authority with its files: `ca.crt`, and `<name>.crt` and `<name>.key` of the certificates that it signs.
 pub(crate) struct Authority {
     directory: PathBuf,
     issuer: Issuer<'static, KeyPair>,
@@ -34,7 +34,7 @@ impl Authority {
         Authority { directory, issuer: Issuer::new(params, key) }
     }
 
-    /// Makes the certificate and the key of `name`, in the place of earlier ones.
+    /// Creates the certificate and the key of `name`, replacing earlier ones.
     pub(crate) fn issue(&self, name: &str) {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
@@ -43,7 +43,7 @@ impl Authority {
         fs::write(self.directory.join(format!("{name}.key")), key.serialize_pem()).unwrap();
     }
 
-    /// Makes a certificate whose subject has this common name, and these URIs among its other names.
+    /// Creates a certificate whose subject has this common name, and these URIs among its other names.
     pub(crate) fn issue_to(&self, name: &str, common_name: &str, uris: &[&str]) {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
@@ -56,8 +56,8 @@ impl Authority {
         fs::write(self.directory.join(format!("{name}.key")), key.serialize_pem()).unwrap();
     }
 
-    /// Makes a certificate of X.509 version 1, as `openssl x509 -req` does without `-extfile`: no version and no extensions.
-    /// Its signature is not that of these bytes; nobody comes to look at it.
+    /// Creates a certificate of X.509 version 1, like `openssl x509 -req` without `-extfile`: no version and no
+    /// extensions. Its signature does not match these bytes; no code verifies it.
     pub(crate) fn issue_version_1(&self, name: &str) {
         self.issue(name);
         let path = self.path(&format!("{name}.crt"));
@@ -67,11 +67,11 @@ impl Authority {
         let mut fields = Vec::new();
         let mut rest = body;
         while let Some(&kind) = rest.first() {
-            let (_, behind) = take_value(rest);
+            let (_, remaining) = take_value(rest);
             if ![VERSION, EXTENSIONS].contains(&kind) {
-                fields.extend_from_slice(&rest[..rest.len() - behind.len()]);
+                fields.extend_from_slice(&rest[..rest.len() - remaining.len()]);
             }
-            rest = behind;
+            rest = remaining;
         }
         let der = sequence(&[sequence(&fields), signature.to_vec()].concat());
         let pem = STANDARD.encode(der);
@@ -79,12 +79,12 @@ impl Authority {
         fs::write(path, text).unwrap();
     }
 
-    /// The path of a file of its directory.
+    /// The path of a file in the directory.
     pub(crate) fn path(&self, file: &str) -> String {
         self.directory.join(file).to_str().unwrap().to_owned()
     }
 
-    /// The arguments of a server with a certificate of its own and this authority for its clients.
+    /// The arguments of a server with a certificate, and with this authority for its clients.
     pub(crate) fn server_arguments(&self, port: u16, auth_clients: &str) -> Vec<String> {
         self.issue("server");
         [
@@ -100,7 +100,7 @@ impl Authority {
         .collect()
     }
 
-    /// A client that shows the certificate of `name` whatever that is.
+    /// A client that presents the certificate of `name`, valid or not.
     pub(crate) fn client_without_checks(&self, name: &str) -> Arc<ClientConfig> {
         let provider = rustls::crypto::aws_lc_rs::default_provider();
         let certificate = CertificateDer::from_pem_file(self.path(&format!("{name}.crt"))).unwrap();
@@ -112,7 +112,7 @@ impl Authority {
         Arc::new(config)
     }
 
-    /// A client that trusts the authority and shows the certificate of `name`, if there is one.
+    /// A client that trusts the authority and presents the certificate of `name`, if there is one.
     pub(crate) fn client(
         &self,
         versions: &[&'static SupportedProtocolVersion],
@@ -136,11 +136,11 @@ impl Authority {
     }
 }
 
-// Kinds of values in DER that only certificates of version 3 have.
+// Kinds of DER values that only certificates of version 3 have.
 const VERSION: u8 = 0xa0;
 const EXTENSIONS: u8 = 0xa3;
 
-/// The content of the first value in DER, of less than 64 KiB, and what follows it.
+/// The content of the first DER value, of less than 64 KiB, and the bytes after it.
 fn take_value(der: &[u8]) -> (&[u8], &[u8]) {
     let (length, at) = match der[1] {
         0x81 => (usize::from(der[2]), 3),
@@ -163,7 +163,7 @@ fn sequence(content: &[u8]) -> Vec<u8> {
 
 impl Drop for Authority {
     fn drop(&mut self) {
-        // A file left over is only untidy.
+        // A file that remains is harmless.
         let _ = fs::remove_dir_all(&self.directory);
     }
 }

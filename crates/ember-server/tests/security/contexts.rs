@@ -1,4 +1,4 @@
-//! Rules hold in transactions, for calls that wait, and for messages.
+//! Rules apply in transactions, to waiting calls, and to messages.
 
 use ember_testkit::{RawClient, Value, wait_until};
 
@@ -6,7 +6,7 @@ use crate::{assert_error, assert_ok, everywhere, login, texts};
 
 const QUEUED: &str = "QUEUED";
 
-/// What each entry of the log says the client was running, the newest first.
+/// The command that each entry of the log names, the newest first.
 fn running(log: &Value) -> Vec<String> {
     let command = |entry: &Value| {
         let client = entry.get("client-info").unwrap().text();
@@ -22,7 +22,7 @@ fn entries(log: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_call_that_is_refused_when_it_is_queued_aborts_the_transaction() {
+fn a_call_refused_while_queueing_aborts_the_transaction() {
     everywhere(&[], |server, admin| {
         admin.run("HELLO 3");
         assert_ok(admin, "ACL SETUSER alice on nopass ~a* +set +multi +exec");
@@ -37,7 +37,7 @@ fn a_call_that_is_refused_when_it_is_queued_aborts_the_transaction() {
 }
 
 #[test]
-fn a_call_that_is_no_longer_allowed_is_refused_when_it_is_run() {
+fn a_call_that_is_no_longer_allowed_is_refused_at_exec() {
     everywhere(&[], |server, admin| {
         admin.run("HELLO 3");
         assert_ok(admin, "ACL SETUSER alice on nopass ~* +@all");
@@ -59,7 +59,7 @@ fn a_call_that_is_no_longer_allowed_is_refused_when_it_is_run() {
 }
 
 #[test]
-fn the_log_tells_what_the_client_has_called() {
+fn the_log_names_the_command_the_client_called() {
     everywhere(&[], |server, admin| {
         admin.run("HELLO 3");
         assert_ok(admin, "ACL SETUSER alice on nopass ~a* +@all -config|get");
@@ -74,7 +74,7 @@ fn the_log_tells_what_the_client_has_called() {
 }
 
 #[test]
-fn who_removes_itself_in_a_transaction_is_gone_after_it() {
+fn a_user_that_removes_itself_in_a_transaction_is_disconnected_after_it() {
     everywhere(&[], |server, admin| {
         assert_ok(admin, "ACL SETUSER alice on nopass ~* +@all");
         let mut alice = login(server, "alice", "x");
@@ -93,19 +93,19 @@ fn a_script_may_do_what_its_caller_may() {
         let mut alice = login(server, "alice", "x");
         let mut eval = |script: &str, key: &str| alice.command(&["EVAL", script, "1", key]);
         assert_eq!(eval("return redis.call('set', KEYS[1], 'v')", "a1"), Value::ok());
-        let told = |reply: Value| reply.text();
+        let text_of = |reply: Value| reply.text();
         let denied = eval("return redis.pcall('set', 'b', 'v')['err']", "a1");
-        assert_eq!(told(denied), "ERR ACL failure in script: No permissions to access a key");
+        assert_eq!(text_of(denied), "ERR ACL failure in script: No permissions to access a key");
         let denied = eval("return redis.pcall('del', KEYS[1])['err']", "a1");
         let expected = "ERR ACL failure in script: User alice has no permissions to run the 'del' command";
-        assert_eq!(told(denied), expected);
+        assert_eq!(text_of(denied), expected);
         let denied = eval("return redis.call('del', KEYS[1])", "a1");
-        assert!(denied.is_error() && told(denied.clone()).starts_with(expected), "{denied:?}");
+        assert!(denied.is_error() && text_of(denied.clone()).starts_with(expected), "{denied:?}");
         let denied = eval("return 1", "b");
         assert_eq!(
-            told(denied),
+            text_of(denied),
             "NOPERM No permissions to access a key",
-            "keys that are told are checked before"
+            "declared keys are checked before"
         );
         for (call, allowed) in [("'get', 'a2'", 1), ("'get', 'b'", 0), ("'del', 'a2'", 0)] {
             let script = format!("return redis.acl_check_cmd({call})");
@@ -113,7 +113,7 @@ fn a_script_may_do_what_its_caller_may() {
             assert_eq!(eval(&script, "a1"), allowed, "{call}");
         }
         let expected = ["key toplevel b", "command lua del", "key lua b"];
-        assert_eq!(entries(&admin.run("ACL LOG")), expected, "a question leaves no trace");
+        assert_eq!(entries(&admin.run("ACL LOG")), expected, "a query is not logged");
         assert_eq!(admin.run("EXISTS a1 b"), Value::Integer(1));
     });
 }
@@ -123,7 +123,7 @@ fn wait_for_blocked(admin: &mut RawClient) {
 }
 
 #[test]
-fn a_call_that_waits_is_refused_when_it_is_served_and_not_allowed_any_more() {
+fn a_waiting_call_that_is_no_longer_allowed_is_refused_when_served() {
     everywhere(&[], |server, admin| {
         assert_ok(admin, "ACL SETUSER alice on nopass ~* +@all");
         let mut alice = login(server, "alice", "x");
@@ -133,7 +133,7 @@ fn a_call_that_waits_is_refused_when_it_is_served_and_not_allowed_any_more() {
         assert_eq!(admin.run("RPUSH list v"), Value::Integer(1));
         let denied = Value::Error(b"NOPERM No permissions to access a key".to_vec());
         assert_eq!(alice.read_value().unwrap(), denied);
-        assert_eq!(admin.run("LLEN list"), Value::Integer(1), "nothing was taken");
+        assert_eq!(admin.run("LLEN list"), Value::Integer(1), "no element was taken");
         let counts = admin.info("cmdstat_blpop");
         assert_eq!(counts, "calls=0,usec=0,usec_per_call=0.00,rejected_calls=1,failed_calls=0");
         alice.send_command(&["BLPOP", "other", "0"]).unwrap();
@@ -157,13 +157,13 @@ fn channels_beyond_the_rules_are_refused() {
         assert!(!alice.run("PSUBSCRIBE news.*").is_error());
         assert_eq!(admin.run("PUBLISH news.b hello"), Value::Integer(1));
         assert_eq!(texts(&alice.read_value().unwrap())[3], "hello");
-        let told = admin.run("ACL DRYRUN alice PUBLISH other x");
-        assert_eq!(told.text(), "User alice has no permissions to access the 'other' channel");
+        let reply = admin.run("ACL DRYRUN alice PUBLISH other x");
+        assert_eq!(reply.text(), "User alice has no permissions to access the 'other' channel");
     });
 }
 
 #[test]
-fn who_listens_to_what_is_no_longer_allowed_is_disconnected() {
+fn subscribers_of_channels_no_longer_allowed_are_disconnected() {
     everywhere(&[], |server, admin| {
         assert_ok(admin, "ACL SETUSER alice on nopass +@all allchannels");
         assert_ok(admin, "ACL SETUSER bob on nopass +@all allchannels");
@@ -176,8 +176,8 @@ fn who_listens_to_what_is_no_longer_allowed_is_disconnected() {
         let mut bob = login(server, "bob", "x");
         assert!(!bob.run("SUBSCRIBE chat").is_error());
         assert_ok(admin, "ACL SETUSER alice resetchannels &news.*");
-        for (at, is_gone) in [(1, true), (3, true)] {
-            assert_eq!(listeners[at].is_closed().unwrap(), is_gone, "{at}");
+        for (at, ends) in [(1, true), (3, true)] {
+            assert_eq!(listeners[at].is_closed().unwrap(), ends, "{at}");
         }
         assert_eq!(admin.run("PUBLISH news.a x"), Value::Integer(2));
         for at in [0, 2] {
@@ -188,9 +188,9 @@ fn who_listens_to_what_is_no_longer_allowed_is_disconnected() {
     });
 }
 
-/// Whatever names a database, its caller must be allowed to select it.
+/// Every command that names a database requires the right to select it.
 #[test]
-fn a_database_that_may_not_be_selected_is_out_of_reach_by_any_other_words() {
+fn a_forbidden_database_cannot_be_reached_by_any_command() {
     everywhere(&[], |server, admin| {
         assert_ok(admin, "ACL SETUSER alice on nopass +@all -select +select|0 +select|2 ~* &*");
         admin.run("MSET a 1 b 2 c 3");
@@ -239,17 +239,17 @@ fn a_database_that_may_not_be_selected_is_out_of_reach_by_any_other_words() {
         let mut bob = login(server, "bob", "x");
         assert_eq!(bob.run("COPY a e DB 0"), Value::Integer(1));
         assert!(bob.run("COPY a e DB 1").is_error());
-        // A right that is lost counts for what is watched already.
+        // A lost right also affects existing watches.
         assert_ok(admin, "ACL SETUSER alice -select +select|0");
         admin.run("SELECT 2");
         admin.run("SET b changed");
-        let told = loop {
+        let reply = loop {
             let text = texts(&other.read_value().unwrap()).pop().unwrap();
             if text.contains("NOPERM") || text.contains("changed") {
                 break text;
             }
         };
-        assert!(told.contains("NOPERM"), "{told}");
+        assert!(reply.contains("NOPERM"), "{reply}");
         for database in [5, 6] {
             admin.run(&format!("SELECT {database}"));
             assert_eq!(admin.run("DBSIZE"), Value::Integer(0), "{database}");

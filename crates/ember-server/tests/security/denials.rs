@@ -1,4 +1,4 @@
-//! What is denied is counted and logged.
+//! Denied commands are counted and logged.
 
 use ember_testkit::Value;
 
@@ -59,13 +59,13 @@ fn each_kind_of_denial_is_logged_with_its_caller() {
 fn the_log_has_the_length_that_is_configured() {
     let server = builder(&["--acllog-max-len", "2"]).start();
     let mut admin = server.client();
-    let mut nobody = server.client();
+    let mut stranger = server.client();
     for name in ["a", "b", "c"] {
-        assert!(nobody.run(&format!("AUTH {name} x")).is_error());
+        assert!(stranger.run(&format!("AUTH {name} x")).is_error());
     }
     assert_eq!(entries(&admin.run("ACL LOG")), ["1 auth toplevel AUTH c", "1 auth toplevel AUTH b"]);
     assert_ok(&mut admin, "CONFIG SET acllog-max-len 0");
-    assert!(nobody.run("AUTH d x").is_error());
+    assert!(stranger.run("AUTH d x").is_error());
     assert!(entries(&admin.run("ACL LOG")).is_empty());
     assert_eq!(admin.info("acl_access_denied_auth"), "4");
 }
@@ -82,7 +82,7 @@ fn refused_commands_are_counted_as_rejected() {
 }
 
 #[test]
-fn keys_are_given_away_only_by_those_who_may_read_and_remove_them() {
+fn migrate_needs_the_rights_to_read_and_remove_keys() {
     everywhere(&[], |server, admin| {
         assert_ok(admin, "ACL SETUSER mover on >pw ~mine %R~seen +migrate");
         let mut mover = login(server, "mover", "pw");
@@ -94,7 +94,7 @@ fn keys_are_given_away_only_by_those_who_may_read_and_remove_them() {
         let calls = [
             migrate(&[], "seen"),
             migrate(&["KEYS", "mine", "seen"], ""),
-            // The last word KEYS is a key, and the one before it does not hide.
+            // The last word KEYS is a key, and the one before it does not hide it.
             migrate(&["KEYS", "other", "KEYS", "mine"], ""),
             migrate(&["AUTH2", "KEYS", "x", "KEYS", "other"], ""),
         ];

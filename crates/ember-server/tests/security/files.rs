@@ -1,4 +1,4 @@
-//! Users that stand in files: in one of their own, or in the configuration.
+//! Users in files: in an ACL file, or in the configuration.
 
 use std::fs;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // A file left over is only untidy.
+        // A file that remains is harmless.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -45,7 +45,7 @@ fn start(arguments: &[&str]) -> (Server, RawClient) {
     (server, client)
 }
 
-/// Starts a server that must not start; returns what it says.
+/// Starts a server that must not start; returns its output.
 fn refusal(directory: &Directory, arguments: &[&str]) -> String {
     let socket = directory.0.join("server.sock");
     let mut command = Command::new(program());
@@ -54,7 +54,7 @@ fn refusal(directory: &Directory, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn users_of_the_acl_file_are_there_from_the_start() {
+fn users_of_the_acl_file_are_loaded_at_startup() {
     let directory = Directory::new("start");
     let path = directory.write("users.acl", "user alice on >pw ~a* +get (~b +set)\r\n\nuser bob off\n");
     let (server, mut admin) = start(&["--aclfile", &path]);
@@ -68,7 +68,7 @@ fn users_of_the_acl_file_are_there_from_the_start() {
 }
 
 #[test]
-fn a_file_that_names_absent_commands_is_kept_as_it_is() {
+fn a_file_that_names_absent_commands_is_preserved() {
     let directory = Directory::new("absent");
     let text = format!(
         "user alice on nopass sanitize-payload ~* resetchannels -@all +psync +replconf +sync -migrate\n{DEFAULT}\n"
@@ -82,7 +82,7 @@ fn a_file_that_names_absent_commands_is_kept_as_it_is() {
 }
 
 #[test]
-fn saved_users_come_back_with_load() {
+fn saved_users_are_restored_by_load() {
     let directory = Directory::new("save");
     let path = directory.write("users.acl", "");
     let (server, mut admin) = start(&["--aclfile", &path]);
@@ -95,12 +95,12 @@ fn saved_users_come_back_with_load() {
     let mut bob = login(&server, "bob", "x");
     assert_ok(&mut admin, "ACL LOAD");
     assert_eq!(texts(&admin.run("ACL LIST")), before);
-    assert!(bob.is_closed().unwrap(), "a user that the file does not have is gone");
+    assert!(bob.is_closed().unwrap(), "users that are not in the file are removed");
     login(&server, "alice", "pw");
 }
 
 #[test]
-fn a_file_with_mistakes_changes_nothing() {
+fn a_file_with_errors_changes_nothing() {
     let directory = Directory::new("mistakes");
     let path = directory.write("users.acl", "user alice on nopass +get\n");
     let (_server, mut admin) = start(&["--aclfile", &path]);
@@ -113,7 +113,7 @@ fn a_file_with_mistakes_changes_nothing() {
     fs::remove_file(&path).unwrap();
     let error = "ERR Error loading ACLs, opening file 'users.acl': No such file or directory";
     assert_error(&mut admin, "ACL LOAD", error);
-    // Clients see its name only; a server that does not start says where it looked.
+    // Clients see only its name; a server that does not start reports the full path.
     directory.write("relative.acl", "user alice on\n");
     let server = builder(&["--aclfile", "relative.acl"]).directory(&directory.0).start();
     fs::remove_file(directory.0.join("relative.acl")).unwrap();
@@ -180,7 +180,7 @@ fn users_of_the_configuration_are_rewritten_with_it() {
 }
 
 #[test]
-fn the_default_user_is_written_when_it_is_not_the_usual_one() {
+fn the_default_user_is_written_when_it_was_changed() {
     let directory = Directory::new("default");
     let path = directory.write("ember.conf", "hz 10\n");
     let (server, mut admin) = start(&["--config", &path]);
@@ -212,8 +212,8 @@ fn load_closes_the_connections_of_users_that_were_changed_or_removed() {
         assert!(!clients[0].run("PING").is_error());
     }
     assert!(clients[1].is_closed().unwrap() && clients[2].is_closed().unwrap());
-    assert_eq!(admin.run("PUBLISH news x"), Value::Integer(1), "its subscriptions stay");
-    // The caller's own is closed after its reply.
+    assert_eq!(admin.run("PUBLISH news x"), Value::Integer(1), "subscriptions are kept");
+    // The caller's own connection is closed after its reply.
     let mut same = login(&server, "same", "pw");
     directory.write("users.acl", "");
     assert_ok(&mut same, "ACL LOAD");

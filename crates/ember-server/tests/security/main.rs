@@ -1,4 +1,4 @@
-//! Who may do what, and over which connections: users, their rules and their passwords, and TLS.
+//! Users, their rules and passwords, and TLS.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
@@ -35,13 +35,13 @@ fn everywhere(arguments: &[&str], test: impl Fn(&Server, &mut RawClient)) {
     }
 }
 
-/// Runs a line and asserts that it answers this error.
+/// Runs a line and asserts that the reply is this error.
 #[track_caller]
 fn assert_error(client: &mut RawClient, line: &str, text: &str) {
     assert_eq!(client.run(line), Value::Error(text.as_bytes().to_vec()), "{line}");
 }
 
-/// Runs a line and asserts that it answers OK.
+/// Runs a line and asserts that the reply is OK.
 #[track_caller]
 fn assert_ok(client: &mut RawClient, line: &str) {
     assert_eq!(client.run(line), Value::ok(), "{line}");
@@ -53,7 +53,7 @@ fn texts(value: &Value) -> Vec<String> {
     items.iter().map(Value::text).collect()
 }
 
-/// A client that is this user.
+/// A client logged in as this user.
 fn login(server: &Server, name: &str, password: &str) -> RawClient {
     let mut client = server.client();
     assert_ok(&mut client, &format!("AUTH {name} {password}"));

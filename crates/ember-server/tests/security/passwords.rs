@@ -1,4 +1,4 @@
-//! Passwords: what lets a connection become a user, and that nobody sees them.
+//! Passwords: how a connection authenticates as a user, and that passwords are never shown.
 
 use ember_protocol::client::SECRET_PARAMETERS;
 use ember_testkit::{Value, render};
@@ -8,7 +8,7 @@ use crate::{assert_error, assert_ok, builder, everywhere, texts};
 const WRONGPASS: &str = "WRONGPASS invalid username-password pair or user is disabled.";
 
 #[test]
-fn any_of_several_passwords_is_right() {
+fn any_of_several_passwords_is_accepted() {
     everywhere(&[], |server, admin| {
         assert_ok(admin, "ACL SETUSER alice on >one >two");
         let mut client = server.client();
@@ -50,7 +50,7 @@ fn requirepass_is_the_password_of_the_default_user() {
 }
 
 #[test]
-fn secrets_are_shown_in_no_log() {
+fn secrets_appear_in_no_log() {
     everywhere(&["--slowlog-log-slower-than", "0", "--loglevel", "debug"], |server, admin| {
         assert_ok(admin, "ACL SETUSER alice on >hunter2 +@all");
         assert_ok(admin, "AUTH alice hunter2");
@@ -73,7 +73,7 @@ fn the_value_of_every_secret_parameter_is_redacted_by_each_of_its_names() {
         for name in SECRET_PARAMETERS {
             let was = admin.command(&["CONFIG", "GET", name]).elements().unwrap()[1].text();
             assert_eq!(admin.command(&["CONFIG", "SET", "hz", "10", name, "hunter2"]), Value::ok(), "{name}");
-            // Refused calls are shown as well: a value with blanks, and a second mistake.
+            // Refused calls are logged as well: a value with blanks, and a second error.
             assert!(admin.command(&["CONFIG", "SET", name, "my", "hunter2"]).is_error());
             assert!(admin.command(&["CONFIG", "SET", name, "hunter2", "hz", "hunter"]).is_error());
             assert_eq!(admin.command(&["CONFIG", "SET", name, was.as_str()]), Value::ok(), "{name}");

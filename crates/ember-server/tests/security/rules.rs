@@ -1,4 +1,4 @@
-//! What a user may not do is refused in the words of Redis 7.2, wherever and however it is asked for.
+//! Forbidden commands are refused with the texts of Redis 7.2, wherever and however they are called.
 
 use ember_testkit::Value;
 
@@ -34,7 +34,7 @@ fn commands_and_keys_beyond_the_rules_are_refused() {
 }
 
 #[test]
-fn sort_finds_other_keys_only_for_who_may_read_all() {
+fn sort_reads_other_keys_only_for_users_that_may_read_all() {
     everywhere(&[], |server, admin| {
         admin.run("RPUSH l 3 1 2");
         let by = "ERR BY option of SORT denied due to insufficient ACL permissions.";
@@ -72,7 +72,7 @@ fn sort_finds_other_keys_only_for_who_may_read_all() {
 }
 
 #[test]
-fn a_pipeline_answers_in_order_what_is_allowed_and_what_is_not() {
+fn a_pipeline_answers_allowed_and_refused_commands_in_order() {
     everywhere(&[], |server, admin| {
         assert_ok(admin, "ACL SETUSER alice on nopass ~a* +set +get");
         let mut alice = login(server, "alice", "x");
@@ -87,12 +87,12 @@ fn a_pipeline_answers_in_order_what_is_allowed_and_what_is_not() {
             let denied = Value::Error(NO_KEY.as_bytes().to_vec());
             assert_eq!(reply, if number % 3 == 0 { denied } else { Value::ok() }, "{number}");
         }
-        assert_eq!(admin.run("DBSIZE"), Value::Integer(133), "what was refused was not done");
+        assert_eq!(admin.run("DBSIZE"), Value::Integer(133), "refused calls have no effect");
     });
 }
 
 #[test]
-fn a_change_of_rules_holds_for_connections_that_are_there() {
+fn a_change_of_rules_applies_to_existing_connections() {
     everywhere(&[], |server, admin| {
         assert_ok(admin, "ACL SETUSER alice on >pw ~* +get");
         let mut alice = login(server, "alice", "pw");
@@ -104,12 +104,12 @@ fn a_change_of_rules_holds_for_connections_that_are_there() {
         assert_ok(admin, "ACL SETUSER alice off");
         assert_ok(&mut alice, "SET a 2");
         let mut other = server.client();
-        assert!(other.run("AUTH alice pw").is_error(), "nobody can become a user that is off");
+        assert!(other.run("AUTH alice pw").is_error(), "a disabled user cannot log in");
     });
 }
 
 #[test]
-fn a_change_of_the_own_rules_holds_for_the_next_command_of_the_same_batch() {
+fn a_change_of_own_rules_applies_to_the_next_command_of_the_batch() {
     everywhere(&[], |_, admin| {
         let replies = admin
             .pipeline(&[
@@ -128,7 +128,7 @@ fn a_change_of_the_own_rules_holds_for_the_next_command_of_the_same_batch() {
 }
 
 #[test]
-fn rules_are_told_as_they_were_given() {
+fn rules_are_listed_as_given() {
     everywhere(&[], |_, admin| {
         assert_ok(admin, "ACL SETUSER alice on >pw ~a* %R~b &c +@read -get (~k +set)");
         let hash = "30c952fab122c3f9759f02a6d95c3758b246b4fee239957b2d4fee46e26170c4";
@@ -156,7 +156,7 @@ fn rules_are_told_as_they_were_given() {
 }
 
 #[test]
-fn rules_may_name_commands_of_redis_that_are_not_here() {
+fn rules_may_name_commands_of_redis_that_do_not_exist_here() {
     everywhere(&[], |_, admin| {
         let rules =
             "+@all -Psync -sentinel|masters +sync +migrate|10.0.0.1 +Sentinel|MyID +cluster|info -module";
@@ -209,7 +209,7 @@ fn a_wrong_rule_changes_nothing() {
 }
 
 #[test]
-fn dryrun_tells_what_would_be_refused() {
+fn dryrun_reports_what_would_be_refused() {
     everywhere(&[], |_, admin| {
         assert_ok(admin, "ACL SETUSER alice ~a* +get +object");
         assert_ok(admin, "ACL DRYRUN alice GET a1");
@@ -228,7 +228,7 @@ fn dryrun_tells_what_would_be_refused() {
 }
 
 #[test]
-fn dryrun_knows_what_each_call_does_with_its_keys() {
+fn dryrun_checks_key_access_of_each_call() {
     everywhere(&[], |_, admin| {
         assert_ok(admin, "ACL SETUSER alice +@all %R~read* %W~write* %RW~rw*");
         for call in [
@@ -236,7 +236,7 @@ fn dryrun_knows_what_each_call_does_with_its_keys() {
             "EVAL_RO x 1 read",
             "FCALL_RO f 1 read",
             "EVAL x 0 other",
-            // Mistakes, for which nobody needs a key.
+            // Errors that occur before any key is accessed.
             "EVAL x -1 other",
             "EVAL x 3 rw other",
             "ZUNIONSTORE other 3 read other",
@@ -273,7 +273,7 @@ fn dryrun_knows_what_each_call_does_with_its_keys() {
             let expected = format!("User alice has no permissions to access the '{key}' key");
             assert_eq!(said, Value::from(expected.as_str()), "{call}");
         }
-        // What passes is still checked when it runs.
+        // Permitted calls are still checked when they run.
         assert_ok(admin, "ACL SETUSER alice on nopass");
         assert_ok(admin, "AUTH alice x");
         assert!(admin.run("EVAL x 3 rw other").text().contains("Number of keys can't be greater"));
@@ -299,7 +299,7 @@ fn names_patterns_and_passwords_may_be_any_bytes_without_spaces() {
 }
 
 #[test]
-fn categories_hold_the_commands_that_say_so() {
+fn categories_contain_the_commands_that_declare_them() {
     everywhere(&[], |_, admin| {
         let categories = texts(&admin.run("ACL CAT"));
         assert_eq!(categories.len(), 22);
@@ -320,7 +320,7 @@ fn categories_hold_the_commands_that_say_so() {
 }
 
 #[test]
-fn made_up_passwords_have_the_length_asked_for() {
+fn generated_passwords_have_the_requested_length() {
     everywhere(&[], |_, admin| {
         for (call, digits) in [("", 64), (" 5", 2), (" 1", 1), (" 4096", 1024)] {
             let password = admin.run(&format!("ACL GENPASS{call}")).text();

@@ -1,4 +1,4 @@
-//! Connections with TLS: the same server behind them, whoever it is that knocks.
+//! Connections with TLS: the same server, with well-behaved and other clients.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
@@ -14,10 +14,10 @@ use rustls::{ClientConfig, ClientConnection, HandshakeKind, StreamOwned};
 use crate::certificates::Authority;
 use crate::{MODES, assert_error, assert_ok, builder, program};
 
-/// How long anything may take that is waited for.
+/// The longest that a test waits for anything.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A client that speaks TLS.
+/// A client that uses TLS.
 struct TlsClient {
     stream: BufReader<StreamOwned<ClientConnection, TcpStream>>,
 }
@@ -50,7 +50,7 @@ impl TlsClient {
         self.stream.get_ref().conn.handshake_kind()
     }
 
-    /// The server's certificate, as it came.
+    /// The server's certificate as received.
     fn certificate(&self) -> Vec<u8> {
         self.stream.get_ref().conn.peer_certificates().unwrap()[0].to_vec()
     }
@@ -68,7 +68,7 @@ fn pong() -> Value {
 }
 
 #[test]
-fn requests_and_replies_of_any_size_go_through_both_versions() {
+fn requests_and_replies_of_any_size_work_with_both_versions() {
     let authority = Authority::new();
     for mode in MODES {
         let (server, port) = start(&authority, "no", mode);
@@ -81,7 +81,7 @@ fn requests_and_replies_of_any_size_go_through_both_versions() {
                 assert_eq!(client.run("GET key"), Value::Bulk(value), "{len}");
             }
         }
-        assert_eq!(server.client().run("STRLEN key"), Value::Integer(5_000_000), "one server, two doors");
+        assert_eq!(server.client().run("STRLEN key"), Value::Integer(5_000_000), "one server with two ports");
     }
 }
 
@@ -109,7 +109,7 @@ fn a_deep_pipeline_is_answered_in_order() {
 }
 
 #[test]
-fn records_may_come_byte_by_byte() {
+fn records_may_arrive_byte_by_byte() {
     let authority = Authority::new();
     let (_server, port) = start(&authority, "no", &["--shards", "1"]);
     let mut socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
@@ -144,7 +144,7 @@ fn a_reader_that_is_slow_gets_everything() {
     let value = vec![b'v'; 100_000];
     server.client().command(&[&b"SET"[..], b"key", &value]);
     let mut client = TlsClient::connect(port, &authority.client(&[&TLS13], None)).unwrap();
-    // 20 MB of replies: more than the sockets take while nobody reads.
+    // 20 MB of replies: more than the sockets accept while the client does not read.
     client.stream.get_mut().write_all(&encode(&["GET", "key"]).repeat(200)).unwrap();
     let mut admin = server.client();
     assert_eq!(admin.run("PING"), pong());
@@ -155,7 +155,7 @@ fn a_reader_that_is_slow_gets_everything() {
 }
 
 #[test]
-fn a_connection_ends_with_a_word() {
+fn a_connection_ends_with_close_notify() {
     let authority = Authority::new();
     let (server, port) = start(&authority, "no", &["--shards", "1"]);
     for version in [&TLS12, &TLS13] {
@@ -168,7 +168,11 @@ fn a_connection_ends_with_a_word() {
         client.stream.get_mut().conn.send_close_notify();
         client.stream.get_mut().flush().unwrap();
         client.stream.get_ref().sock.shutdown(Shutdown::Write).unwrap();
-        assert_eq!(read_frame(&mut client.stream, &mut Vec::new()).unwrap(), pong(), "the last reply comes");
+        assert_eq!(
+            read_frame(&mut client.stream, &mut Vec::new()).unwrap(),
+            pong(),
+            "the last reply arrives"
+        );
         assert!(client.stream.fill_buf().unwrap().is_empty());
         let mut client = TlsClient::connect(port, &config).unwrap();
         let id = client.run("CLIENT ID").integer().unwrap();
@@ -178,7 +182,7 @@ fn a_connection_ends_with_a_word() {
 }
 
 #[test]
-fn clients_show_certificates_when_they_must_and_right_ones_when_they_do() {
+fn client_certificates_are_required_and_verified_as_configured() {
     let authority = Authority::new();
     authority.issue("client");
     let strangers = Authority::new();
@@ -186,7 +190,7 @@ fn clients_show_certificates_when_they_must_and_right_ones_when_they_do() {
     let versions = [&TLS12, &TLS13];
     let (none, right) = (authority.client(&versions, None), authority.client(&versions, Some("client")));
     let stranger = {
-        // Trusts the server, but shows a certificate that the server does not trust.
+        // The client trusts the server, but presents a certificate that the server does not trust.
         for file in ["client.crt", "client.key"] {
             std::fs::copy(strangers.path(file), authority.path(&format!("stranger{}", &file[6..]))).unwrap();
         }
@@ -207,7 +211,7 @@ fn clients_show_certificates_when_they_must_and_right_ones_when_they_do() {
 }
 
 #[test]
-fn a_certificate_says_which_user_a_client_is() {
+fn a_certificate_determines_the_user_of_a_client() {
     let authority = Authority::new();
     authority.issue_to("alice", "alice", &["ember:nobody", "ember:off", "ember:bob"]);
     authority.issue_to("stranger", "stranger", &[]);
@@ -223,23 +227,23 @@ fn a_certificate_says_which_user_a_client_is() {
         ] {
             assert_ok(&mut admin, line);
         }
-        let who = |name: Option<&str>| {
+        let user_of = |name: Option<&str>| {
             TlsClient::connect(port, &authority.client(versions, name)).unwrap().run("ACL WHOAMI").text()
         };
-        assert_eq!(who(Some("alice")), "alice");
-        assert!(who(Some("stranger")).starts_with("NOAUTH") && who(None).starts_with("NOAUTH"));
+        assert_eq!(user_of(Some("alice")), "alice");
+        assert!(user_of(Some("stranger")).starts_with("NOAUTH") && user_of(None).starts_with("NOAUTH"));
         assert_ok(&mut admin, "CONFIG SET tls-auth-clients-user URI");
-        assert_eq!(who(Some("alice")), "ember:bob");
+        assert_eq!(user_of(Some("alice")), "ember:bob");
         assert_ok(&mut admin, "CONFIG SET tls-auth-clients-user off");
-        assert!(who(Some("alice")).starts_with("NOAUTH"));
+        assert!(user_of(Some("alice")).starts_with("NOAUTH"));
         assert_ok(&mut admin, "CONFIG SET tls-auth-clients-user CN");
         assert_ok(&mut admin, "ACL SETUSER alice off");
-        assert!(who(Some("alice")).starts_with("NOAUTH"));
+        assert!(user_of(Some("alice")).starts_with("NOAUTH"));
     }
 }
 
 #[test]
-fn info_tells_until_when_certificates_count() {
+fn info_reports_the_expiry_of_certificates() {
     let authority = Authority::new();
     let (server, _port) = start(&authority, "yes", &[]);
     let mut client = server.client();
@@ -254,7 +258,7 @@ fn info_tells_until_when_certificates_count() {
 }
 
 #[test]
-fn authorities_may_stand_in_a_directory() {
+fn authorities_may_be_in_a_directory() {
     let authority = Authority::new();
     authority.issue("client");
     let directory = authority.path("authorities");
@@ -267,11 +271,11 @@ fn authorities_may_stand_in_a_directory() {
 }
 
 #[test]
-fn whoever_does_not_speak_tls_is_closed_and_nobody_else_notices() {
+fn a_client_without_tls_is_disconnected_without_affecting_others() {
     let authority = Authority::new();
     let (server, port) = start(&authority, "no", &["--shards", "1"]);
     let mut regular = TlsClient::connect(port, &authority.client(&[&TLS13], None)).unwrap();
-    // A plain request, the beginning of a record that is too long, nonsense after a right beginning, and nothing at all.
+    // A plain request, the beginning of a record that is too long, garbage after a valid beginning, and nothing at all.
     let hello = b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00";
     for bytes in [
         &b"PING\r\n"[..],
@@ -283,7 +287,7 @@ fn whoever_does_not_speak_tls_is_closed_and_nobody_else_notices() {
     ] {
         let mut socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        // The server may have closed before all is written.
+        // The server may have closed the connection before all is written.
         let _ = socket.write_all(bytes);
         let _ = socket.shutdown(Shutdown::Write);
         let mut answer = Vec::new();
@@ -295,19 +299,19 @@ fn whoever_does_not_speak_tls_is_closed_and_nobody_else_notices() {
     let mut admin = server.client();
     assert_eq!(admin.info("connected_clients"), "2");
     let config = authority.client(&[&TLS13], None);
-    assert!(TlsClient::connect(server.port(), &config).is_err(), "the plain port speaks no TLS");
+    assert!(TlsClient::connect(server.port(), &config).is_err(), "the plain port has no TLS");
 }
 
 #[test]
-fn the_log_says_whose_handshake_failed_and_why() {
+fn the_log_names_the_client_and_reason_of_a_failed_handshake() {
     let authority = Authority::new();
     let (server, port) = start(&authority, "yes", MODES[0]);
     let mut socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
     let peer = socket.local_addr().unwrap();
     socket.write_all(b"PING\r\n").unwrap();
-    let told = format!("the TLS handshake with {peer} failed: the client does not speak TLS");
-    wait_until("the log has it", || server.log().contains(&told));
-    // The beginning of a handshake at the other port, in which no line ends.
+    let expected = format!("the TLS handshake with {peer} failed: the client does not speak TLS");
+    wait_until("the log has it", || server.log().contains(&expected));
+    // The beginning of a handshake at the other port, which contains no line end.
     let mut socket = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port())).unwrap();
     socket.write_all(b"\x16").unwrap();
     socket.write_all(b"\x03\x01\x00\xee").unwrap();
@@ -319,7 +323,7 @@ fn the_log_says_whose_handshake_failed_and_why() {
         assert!(client.is_err());
         server.log().contains("failed: the client speaks TLS, and this port does not")
     });
-    // There is a line each second, so it may take some tries until this one has its own.
+    // One line is logged per second, so this one may need several attempts.
     wait_until("the log has the other", || {
         let client = TlsClient::connect(port, &authority.client(&[&TLS13], None));
         drop(client.and_then(|mut client| client.try_command(&["PING"])));
@@ -328,7 +332,7 @@ fn the_log_says_whose_handshake_failed_and_why() {
 }
 
 #[test]
-fn a_handshake_that_does_not_go_on_is_given_up() {
+fn a_stalled_handshake_is_aborted() {
     let authority = Authority::new();
     let (server, port) = start(&authority, "no", &["--shards", "1"]);
     let mut silent = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
@@ -337,11 +341,11 @@ fn a_handshake_that_does_not_go_on_is_given_up() {
     assert_eq!(server.client().info("connected_clients"), "3");
     let ended = silent.read(&mut [0; 100]);
     assert!(ended.is_ok(), "{ended:?}");
-    assert_eq!(regular.run("PING"), pong(), "who is through stays");
+    assert_eq!(regular.run("PING"), pong(), "connected clients stay");
 }
 
 #[test]
-fn many_handshakes_at_once_all_end_and_hold_up_nobody() {
+fn many_concurrent_handshakes_complete_and_delay_no_client() {
     let authority = Authority::new();
     let (server, port) = start(&authority, "no", &["--shards", "1"]);
     let config = authority.client(&[&TLS13], None);
@@ -363,18 +367,18 @@ fn many_handshakes_at_once_all_end_and_hold_up_nobody() {
 }
 
 #[test]
-fn config_set_reads_the_certificate_again() {
+fn config_set_reloads_the_certificate() {
     let authority = Authority::new();
     let (server, port) = start(&authority, "no", &["--shards", "1"]);
     let config = authority.client(&[&TLS13], None);
     let mut before = TlsClient::connect(port, &config).unwrap();
     let first = before.certificate();
     authority.issue("server");
-    assert_eq!(TlsClient::connect(port, &config).unwrap().certificate(), first, "not before it is told to");
+    assert_eq!(TlsClient::connect(port, &config).unwrap().certificate(), first, "not before CONFIG SET");
     let mut admin = server.client();
     assert_ok(&mut admin, &format!("CONFIG SET tls-cert-file {}", authority.path("server.crt")));
     assert_ne!(TlsClient::connect(port, &config).unwrap().certificate(), first);
-    assert_eq!(before.run("PING"), pong(), "who was there goes on");
+    assert_eq!(before.run("PING"), pong(), "existing connections continue");
     authority.issue("other");
     let failed = "ERR CONFIG SET failed (possibly related to argument 'tls-key-file') - Unable to update TLS \
                   configuration. Check server logs.";
@@ -399,7 +403,7 @@ fn config_set_reads_the_certificate_again() {
 }
 
 #[test]
-fn sighup_reads_the_certificate_again_and_ends_nothing() {
+fn sighup_reloads_the_certificate_and_closes_no_connection() {
     let authority = Authority::new();
     let (server, port) = start(&authority, "no", &["--shards", "1"]);
     let config = authority.client(&[&TLS13], None);
@@ -413,7 +417,7 @@ fn sighup_reads_the_certificate_again_and_ends_nothing() {
 }
 
 #[test]
-fn files_that_have_changed_are_read_again_by_themselves() {
+fn changed_certificate_files_are_reloaded_automatically() {
     let authority = Authority::new();
     let (server, port) = start(&authority, "no", &["--shards", "2", "--tls-auto-reload-interval", "1"]);
     let config = authority.client(&[&TLS13], None);
@@ -423,17 +427,17 @@ fn files_that_have_changed_are_read_again_by_themselves() {
     authority.issue("server");
     wait_until("the new certificate is shown", || certificate() != first);
     let second = certificate();
-    assert_eq!(before.run("PING"), pong(), "who was there goes on");
-    // What cannot be used changes nothing, and is told of once.
+    assert_eq!(before.run("PING"), pong(), "existing connections continue");
+    // Unusable files change nothing, and are logged once.
     std::fs::write(authority.path("server.crt"), "half of it").unwrap();
-    wait_until("the mistake is told", || server.log().contains("tls-auto-reload-interval: tls-cert-file"));
+    wait_until("the error is logged", || server.log().contains("tls-auto-reload-interval: tls-cert-file"));
     assert_eq!(certificate(), second);
     authority.issue("server");
     wait_until("the third certificate is shown", || certificate() != second);
 }
 
 #[test]
-fn only_the_ciphers_that_are_named_are_spoken() {
+fn only_the_configured_ciphers_are_accepted() {
     let authority = Authority::new();
     let arguments = ["--tls-ciphersuites", "TLS_CHACHA20_POLY1305_SHA256", "--tls-protocols", "TLSv1.3"];
     let (_server, port) = start(&authority, "no", &arguments);
@@ -443,14 +447,14 @@ fn only_the_ciphers_that_are_named_are_spoken() {
 }
 
 #[test]
-fn sessions_are_resumed_if_the_configuration_lets_them() {
+fn sessions_are_resumed_if_configured() {
     let authority = Authority::new();
     for (caching, resumed) in [("yes", HandshakeKind::Resumed), ("no", HandshakeKind::Full)] {
         let (_server, port) = start(&authority, "no", &["--tls-session-caching", caching, "--shards", "1"]);
         for version in [&TLS12, &TLS13] {
             let config = authority.client(&[version], None);
             let mut first = TlsClient::connect(port, &config).unwrap();
-            // The ticket of TLS 1.3 comes with the first reply.
+            // The ticket of TLS 1.3 arrives with the first reply.
             assert_eq!(first.run("PING"), pong());
             assert!(matches!(first.handshake(), Some(HandshakeKind::Full)));
             let mut second = TlsClient::connect(port, &config).unwrap();
@@ -483,19 +487,19 @@ fn messages_and_waiting_calls_reach_a_connection_with_tls() {
     }
 }
 
-/// A process that is ended with the test.
+/// A process that is killed at the end of the test.
 struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Both fail only when the process has ended already.
+        // Both fail only if the process has ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 #[test]
-fn a_server_may_speak_nothing_but_tls() {
+fn a_server_may_listen_with_tls_only() {
     let authority = Authority::new();
     let port = free_port();
     let mut command = Command::new(program());
@@ -506,7 +510,7 @@ fn a_server_may_speak_nothing_but_tls() {
         if let Ok(client) = TlsClient::connect(port, &config) {
             break client;
         }
-        assert!(process.0.try_wait().unwrap().is_none(), "it ended");
+        assert!(process.0.try_wait().unwrap().is_none(), "the process has ended");
         std::thread::yield_now();
     };
     let about = client.run("INFO server").text();
@@ -514,46 +518,46 @@ fn a_server_may_speak_nothing_but_tls() {
     assert!(about.contains(&format!("listener0:name=tls,bind=127.0.0.1,port={port}\r\n")), "{about}");
 }
 
-/// What is said of a certificate of X.509 version 1.
+/// The error for a certificate of X.509 version 1.
 const VERSION_1: &str =
     "it is an X.509 certificate of version 1 or 2, without extensions, and version 3 is needed";
 
 #[test]
-fn a_certificate_of_version_1_is_refused_in_plain_words() {
+fn a_certificate_of_version_1_is_refused_with_a_clear_error() {
     let authority = Authority::new();
     authority.issue("server");
     authority.issue_version_1("old");
     let (certificate, key) = (authority.path("old.crt"), authority.path("old.key"));
-    // That of the server, at the start.
+    // The server's certificate, at startup.
     let port = free_port().to_string();
     let arguments = ["--port", "0", "--tls-port", &port, "--tls-auth-clients", "no"];
     let files = ["--tls-cert-file", &certificate, "--tls-key-file", &key];
     let said = ember_testkit::refusal(Command::new(program()).args(arguments).args(files));
     assert!(said.contains("tls-cert-file") && said.contains(VERSION_1), "{said}");
-    // That of the server, at run time.
+    // The server's certificate, at run time.
     let (server, port) = start(&authority, "yes", MODES[0]);
     let mut admin = server.client();
     let set = ["CONFIG", "SET", "tls-cert-file", &certificate, "tls-key-file", &key];
     assert!(admin.command(&set).is_error());
     assert!(server.log().contains(VERSION_1), "{}", server.log());
-    // That of a client, in the handshake. There is a line each second, so it may take some tries.
+    // A client's certificate, in the handshake. One line is logged per second, so it may need several attempts.
     wait_until("the log has it", || {
         let client = TlsClient::connect(port, &authority.client_without_checks("old"));
         assert!(client.and_then(|mut client| client.try_command(&["PING"])).is_err());
         server.log().contains(&format!("the client's certificate is not accepted: {VERSION_1}"))
     });
-    // That which a replica shows to its primary.
+    // The certificate that a replica presents to its primary.
     let own =
         ["--tls-replication", "yes", "--tls-client-cert-file", &certificate, "--tls-client-key-file", &key];
     let trusted = ["--tls-ca-cert-file", &authority.path("ca.crt")];
     let replica = builder(&[&own[..], &trusted].concat()).start();
     replica.client().run(&format!("REPLICAOF localhost {port}"));
-    let told = format!("the certificate for the primary: {VERSION_1}");
-    wait_until("the replica says it", || replica.log().contains(&told));
+    let expected = format!("the certificate for the primary: {VERSION_1}");
+    wait_until("the replica logs it", || replica.log().contains(&expected));
 }
 
 #[test]
-fn a_server_does_not_start_without_what_tls_needs() {
+fn a_server_does_not_start_without_the_files_tls_needs() {
     let authority = Authority::new();
     authority.issue("server");
     let (certificate, key, port) =

@@ -1,11 +1,11 @@
-//! Users come and go, and with them their connections.
+//! Users are created and removed, and their connections with them.
 
 use ember_testkit::Value;
 
 use crate::{assert_error, assert_ok, builder, everywhere, login, texts};
 
 #[test]
-fn a_connection_is_the_user_it_logged_in_as() {
+fn a_connection_has_the_rights_of_its_user() {
     everywhere(&[], |server, admin| {
         assert_ok(admin, "ACL SETUSER alice on >pw +@all");
         assert_eq!(admin.run("ACL WHOAMI").text(), "default");
@@ -35,14 +35,14 @@ fn removing_a_user_closes_its_connections_and_no_others() {
         }
         assert_eq!(bob.run("PING"), Value::Simple(b"PONG".to_vec()));
         assert_error(admin, "ACL DELUSER bob default", "ERR The 'default' user cannot be removed");
-        assert_eq!(bob.run("ACL DELUSER bob"), Value::Integer(1), "the reply comes before the end");
+        assert_eq!(bob.run("ACL DELUSER bob"), Value::Integer(1), "the reply precedes the end");
         assert!(bob.is_closed().unwrap());
         assert_eq!(texts(&admin.run("ACL USERS")), ["default"]);
     });
 }
 
 #[test]
-fn a_user_made_again_is_another_one() {
+fn a_recreated_user_is_a_different_user() {
     everywhere(&[], |server, admin| {
         assert_ok(admin, "ACL SETUSER alice on nopass ~* +@all");
         let mut alice = login(server, "alice", "x");
@@ -72,7 +72,7 @@ fn client_kill_finds_connections_by_their_user() {
 }
 
 #[test]
-fn a_user_without_rights_may_still_say_who_else_it_is() {
+fn a_user_without_rights_may_still_authenticate() {
     everywhere(&[], |server, admin| {
         assert_ok(admin, "ACL SETUSER nothing on nopass");
         assert_ok(admin, "ACL SETUSER alice on >pw +ping");
@@ -96,15 +96,15 @@ fn a_restricted_default_user_restricts_new_connections() {
         assert_eq!(anybody.run("GET public:a"), Value::Null);
         assert_error(&mut anybody, "GET a", "NOPERM No permissions to access a key");
         assert_ok(&mut admin, "ACL SETUSER default off");
-        let mut nobody = server.client();
-        assert_error(&mut nobody, "PING", "NOAUTH Authentication required.");
+        let mut stranger = server.client();
+        assert_error(&mut stranger, "PING", "NOAUTH Authentication required.");
         assert_ok(&mut admin, "ACL SETUSER default on");
-        assert_eq!(nobody.run("PING"), Value::Simple(b"PONG".to_vec()), "now nobody needs to log in");
+        assert_eq!(stranger.run("PING"), Value::Simple(b"PONG".to_vec()), "now no client needs to log in");
     });
 }
 
 #[test]
-fn new_users_may_use_the_channels_that_the_configuration_says() {
+fn new_users_may_use_the_configured_channels() {
     let server = builder(&["--acl-pubsub-default", "allchannels"]).start();
     let mut admin = server.client();
     assert_ok(&mut admin, "ACL SETUSER alice");

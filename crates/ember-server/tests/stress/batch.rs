@@ -1,4 +1,4 @@
-//! Calls that are sent in one write, some of them in transactions, and what is done with their replies.
+//! Calls that are sent in one write, some of them in transactions, and the checks of their replies.
 
 use ember_testkit::{Random, RawClient, Value, encode_command, quote};
 
@@ -15,13 +15,13 @@ macro_rules! words {
 }
 pub(crate) use words;
 
-/// Chance, in percent, that a call that could be sent alone goes into a transaction with those after it.
+/// The chance, in percent, that a call that could be sent alone is put into a transaction with later ones.
 const TRANSACTION_CHANCE: usize = 8;
 
-/// Most calls that are put into such a transaction.
+/// The most calls in such a transaction.
 const TRANSACTION_GROUPS_MAX: usize = 6;
 
-/// Calls whose replies are judged together.
+/// Calls whose replies are checked together.
 struct Group {
     calls: Vec<Words>,
     is_transaction: bool,
@@ -35,7 +35,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Adds a call; `settle` judges its reply, which is no error.
+    /// Adds a call; `settle` checks its reply, which is no error.
     pub(crate) fn call(&mut self, words: Words, settle: impl FnOnce(&mut Book, &Value) + 'static) {
         self.groups.push(Group {
             calls: vec![words],
@@ -44,7 +44,7 @@ impl Batch {
         });
     }
 
-    /// Adds a transaction; `settle` judges the replies of its calls.
+    /// Adds a transaction; `settle` checks the replies of its calls.
     pub(crate) fn transaction(
         &mut self,
         calls: Vec<Words>,
@@ -88,7 +88,7 @@ impl Batch {
                 assert_eq!(begun, Value::ok());
                 calls.iter().for_each(|words| assert_eq!(read(client, words).text(), "QUEUED"));
                 let executed = read(client, &words!["EXEC"]);
-                let replies = executed.elements().expect("nothing is watched").to_vec();
+                let replies = executed.elements().expect("no key is watched").to_vec();
                 assert_eq!(replies.len(), calls.len(), "a reply for each call of a transaction");
                 calls.iter().zip(&replies).for_each(|(words, reply)| assert_no_error(words, reply));
                 replies
@@ -110,7 +110,7 @@ pub(crate) fn ask(client: &mut RawClient, words: &Words) -> Value {
     read(client, words)
 }
 
-/// Reads the reply to a command, past what the server pushes on its own.
+/// Reads the reply to a command, skipping pushes.
 fn read(client: &mut RawClient, words: &Words) -> Value {
     loop {
         match client.read_value() {

@@ -1,4 +1,4 @@
-//! What one connection remembers of all it did, to be held against the data set and the other connections' books.
+//! Records of all that one connection has done, to be compared with the data set and the other connections' records.
 
 use std::collections::HashMap;
 
@@ -10,20 +10,20 @@ use crate::owned::Owned;
 use crate::pubsub::CHANNEL_COUNT;
 use crate::streams::Streams;
 
-/// Elements of one in `LONG_ONE_IN` are long.
+/// One element in `LONG_ONE_IN` is long.
 const LONG_ONE_IN: u64 = 64;
 
-/// The book of one connection.
+/// The records of one connection.
 #[derive(Default)]
 pub(crate) struct Book {
     /// The number of the connection.
     pub(crate) me: usize,
-    /// Whether collections are to grow at present; otherwise they shrink.
+    /// Whether collections should grow at present; otherwise they shrink.
     pub(crate) is_filling: bool,
     pub(crate) lists: Bag,
     pub(crate) sets: Bag,
     pub(crate) sorted_sets: Bag,
-    /// Jobs given to those who wait.
+    /// Jobs given to waiting clients.
     pub(crate) jobs: Bag,
     pub(crate) counters: Counters,
     pub(crate) streams: Streams,
@@ -37,19 +37,19 @@ pub(crate) struct Book {
 }
 
 impl Book {
-    /// The book of connection `me`.
+    /// The records of connection `me`.
     pub(crate) fn new(me: usize) -> Self {
         Book { me, ..Book::default() }
     }
 
-    /// The number of an element nobody else has.
+    /// The number of an element that no other connection has.
     pub(crate) fn fresh(&mut self) -> u64 {
         self.elements += 1;
         (self.me as u64) << 40 | self.elements
     }
 }
 
-/// Elements put somewhere and taken out again.
+/// Added and removed elements.
 #[derive(Default)]
 pub(crate) struct Bag {
     pub(crate) put: Vec<u64>,
@@ -57,13 +57,13 @@ pub(crate) struct Bag {
 }
 
 impl Bag {
-    /// Notes an element that came out.
+    /// Records a removed element.
     pub(crate) fn take(&mut self, value: &Value) {
         self.taken.push(number(value));
     }
 }
 
-/// The text of an element: its number, and for some of them a padding that follows from it.
+/// The text of an element: its number, and for some a padding derived from it.
 pub(crate) fn element(number: u64) -> Vec<u8> {
     let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     let padding = match mixed % LONG_ONE_IN {
@@ -76,17 +76,17 @@ pub(crate) fn element(number: u64) -> Vec<u8> {
     text
 }
 
-/// The number of an element that came back whole.
+/// The number of an element that was returned undamaged.
 pub(crate) fn number(value: &Value) -> u64 {
     let bytes = value.bytes().unwrap_or_else(|| panic!("an element is a string: {value:?}"));
     let digits = bytes.split(|byte| *byte == b':').next().and_then(|text| std::str::from_utf8(text).ok());
     let number = digits.and_then(|text| text.parse().ok());
     let number = number.unwrap_or_else(|| panic!("an element begins with its number: {value:?}"));
-    assert!(bytes == element(number), "an element came back damaged: {value:?}");
+    assert!(bytes == element(number), "an element is damaged: {value:?}");
     number
 }
 
-/// Asserts that each element put came out or is left, exactly once.
+/// Asserts that each added element was removed or is left, exactly once.
 pub(crate) fn check_bags<'a>(what: &str, bags: impl Iterator<Item = &'a Bag>, left: &[u64]) {
     let mut seen: HashMap<u64, (usize, usize, usize)> = HashMap::new();
     for bag in bags {

@@ -1,4 +1,4 @@
-//! Counters: what all connections added is what is there; a ticket is drawn once.
+//! Counters: their values equal the sums of all additions; each ticket is drawn once.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::book::{Book, double};
 
 const COUNTER_COUNT: usize = 8;
 
-/// What one connection added and drew.
+/// The additions and tickets of one connection.
 #[derive(Default)]
 pub(crate) struct Counters {
     /// By key and, for collections, field or member. Quarters, so that doubles stay exact.
@@ -43,7 +43,7 @@ pub(crate) fn act(batch: &mut Batch, random: &mut Random, _: &mut Book) {
         _ => {
             batch.call(words!["INCR", "tickets"], |book, reply| {
                 let ticket = reply.integer().unwrap();
-                assert!(ticket > book.counters.highest, "tickets rise");
+                assert!(ticket > book.counters.highest, "tickets ascend");
                 book.counters.highest = ticket;
                 book.counters.tickets.push(ticket);
             });
@@ -53,7 +53,7 @@ pub(crate) fn act(batch: &mut Batch, random: &mut Random, _: &mut Book) {
     batch.call(call, move |book, _| *book.counters.added.entry((kind, index)).or_default() += amount);
 }
 
-/// Holds the books against the counters.
+/// Compares the records with the counters.
 pub(crate) fn check(books: &[Book], client: &mut RawClient) {
     let mut sums: BTreeMap<(&str, usize), f64> = BTreeMap::new();
     for (place, amount) in books.iter().flat_map(|book| &book.counters.added) {

@@ -1,4 +1,4 @@
-//! What has expired is never returned: neither a key of any type nor a field.
+//! Expired data are never returned: neither keys of any type nor fields.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -7,29 +7,29 @@ use ember_testkit::{Random, Value};
 use crate::batch::{Batch, Words, words};
 use crate::book::{Book, element};
 
-/// Keys a connection waits for at most.
+/// The most keys that a connection waits for.
 const EXPIRING_MAX: usize = 64;
 
-/// Longest time to live, in milliseconds.
+/// The longest time to live, in milliseconds.
 const TTL_MAX_MS: usize = 60;
 
-/// Keys of one connection that are to expire.
+/// Expiring keys of one connection.
 #[derive(Default)]
 pub(crate) struct Expiring {
     keys: Vec<ExpiringKey>,
-    /// How many were made: the next one's name.
+    /// The number of keys so far, which is the next one's name.
     count: u64,
-    /// How many were asked for when their time was over.
+    /// How many were read after their expiry.
     pub(crate) asked: u64,
 }
 
 struct ExpiringKey {
     number: u64,
     kind: usize,
-    /// When it is gone by every clock, in milliseconds since 1970; `None` before it exists.
+    /// When the key has expired by every clock, in milliseconds since 1970; `None` before it exists.
     gone_at_ms: Option<u64>,
     /// Whether a round trip that began after that time is over. A worker reads the clock once a turn, and the turn may
-    /// have begun before the request came; the next request is served in a later turn.
+    /// have begun before the request arrived; the next request is served in a later turn.
     has_waited: bool,
     is_asked: bool,
 }
@@ -38,7 +38,7 @@ fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970").as_millis() as u64
 }
 
-/// How a key is made: calls that end with the one that sets the expiry; and the call that shows it.
+/// The calls that create a key, the last of which sets the expiry; and the call that reads it.
 fn calls(kind: usize, key: &str, ttl: String, deadline: String) -> (Vec<Words>, Words) {
     let value = element(7);
     match kind {
@@ -69,7 +69,7 @@ fn calls(kind: usize, key: &str, ttl: String, deadline: String) -> (Vec<Words>, 
 
 const KIND_COUNT: usize = 10;
 
-fn is_gone(reply: &Value) -> bool {
+fn is_absent(reply: &Value) -> bool {
     *reply == Value::Null || *reply == Value::Integer(0) || reply.bytes() == Some(b"none")
 }
 
@@ -89,12 +89,12 @@ pub(crate) fn act(batch: &mut Batch, random: &mut Random, book: &mut Book) {
         let shown = String::from_utf8_lossy(&call.join(&b' ')).into_owned();
         return batch.call(call, move |book, reply| {
             let keys = &mut book.expiring.keys;
-            let index = keys.iter().position(|key| key.number == number).expect("it is asked for once");
+            let index = keys.iter().position(|key| key.number == number).expect("the key is read once");
             let key = &mut keys[index];
             key.is_asked = false;
             if key.has_waited {
                 let late = now_ms().saturating_sub(key.gone_at_ms.unwrap_or_default());
-                assert!(is_gone(reply), "{shown}: {reply:?}, {late} ms after its time");
+                assert!(is_absent(reply), "{shown}: {reply:?}, {late} ms after its time");
                 keys.swap_remove(index);
                 book.expiring.asked += 1;
             } else {
@@ -116,7 +116,8 @@ pub(crate) fn act(batch: &mut Batch, random: &mut Random, book: &mut Book) {
         let key = format!("expiring:{me}:{number}");
         let (made, _) = calls(kind, &key, ttl_ms.to_string(), (now + ttl_ms).to_string());
         batch.transaction(made, move |book, _| {
-            let key = book.expiring.keys.iter_mut().find(|key| key.number == number).expect("it was pushed");
+            let key =
+                book.expiring.keys.iter_mut().find(|key| key.number == number).expect("the key was recorded");
             key.gone_at_ms = Some(now_ms() + ttl_ms);
         });
     }

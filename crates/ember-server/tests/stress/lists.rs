@@ -1,4 +1,4 @@
-//! Lists: whatever is pushed is popped once or is left, however often it moves in between.
+//! Lists: every pushed element is popped once or is left, however often it moves in between.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ fn side(random: &mut Random) -> &'static str {
     random.pick(&["LEFT", "RIGHT"])
 }
 
-/// A timeout that is over soon: nobody may have anything to push.
+/// A short timeout: there may be no client that pushes an element.
 fn timeout(random: &mut Random) -> String {
     format!("0.00{}", 1 + random.below(9))
 }
@@ -75,7 +75,7 @@ pub(crate) fn act(batch: &mut Batch, random: &mut Random, book: &mut Book) {
             ],
             |book, replies| {
                 let (before, after) = (replies[0].integer().unwrap(), replies[3].integer().unwrap());
-                assert_eq!(before - after, items(&replies[1]).len() as i64, "LTRIM cuts what is outside");
+                assert_eq!(before - after, items(&replies[1]).len() as i64, "LTRIM removes elements outside");
                 take_all(book, &replies[1]);
             },
         ),
@@ -149,7 +149,7 @@ fn whole_or_null(_: &mut Book, reply: &Value) {
     }
 }
 
-/// Holds the books against what the lists have in the end.
+/// Compares the records with the contents of the lists at the end.
 pub(crate) fn check(books: &[Book], client: &mut RawClient) {
     let mut left = Vec::new();
     for index in 0..LIST_COUNT {

@@ -1,8 +1,8 @@
-//! All types at once: many connections, both protocols, both modes, and an account of everything that must come out.
+//! All types at once: many connections, both protocols, both modes, and records of all elements that must come out.
 //!
-//! Eight connections send random batches of calls, some in transactions and scripts, and keep books; others wait for
-//! jobs or listen. In the end the books are held against the data set. `STRESS_SECONDS` and `STRESS_SEED` change the
-//! duration of each test and its seed, which a failure prints; `EMBER_SERVER` names another server to test.
+//! Eight connections send random batches of calls, some in transactions and scripts, and record them; others wait for
+//! jobs or subscribe. At the end the records are compared with the data set. `STRESS_SECONDS` and `STRESS_SEED` change
+//! the duration of each test and its seed, which a failure prints; `EMBER_SERVER` names another server to test.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
@@ -26,29 +26,29 @@ use ember_testkit::{Random, RawClient, Server, VALUES_AWAY, Value};
 
 use crate::batch::{Batch, ask, words};
 use crate::book::{Bag, Book, items};
-use crate::pubsub::Heard;
+use crate::pubsub::Received;
 
 /// Connections that send random batches.
 const CONNECTION_COUNT: usize = 8;
 
-/// Most calls of a batch; all are sent before a reply is read, so they must fit socket buffers.
+/// The most calls of a batch; all are sent before a reply is read, so they must fit socket buffers.
 const BATCH_CALLS_MAX: usize = 24;
 
-/// How long each test lasts unless `STRESS_SECONDS` says otherwise.
+/// How long each test lasts without `STRESS_SECONDS`.
 const SECONDS: u64 = 2;
 
 /// How long collections grow before they shrink, and the reverse.
 const PHASE: Duration = Duration::from_millis(300);
 
-/// How long a reply may take: a lost wake-up is found after this.
+/// How long a reply may take: a lost wake-up is detected after this.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Chances, in one of a thousand batches: a conversation with WATCH before it; a new connection after it.
+/// Chances in a thousand batches: a conversation with WATCH before one; a new connection after one.
 const CONVERSATION_CHANCE: usize = 80;
 const RECONNECT_CHANCE: usize = 4;
 
-/// More workers than most test machines have cores; small limits, so that encodings change all the time and calls that
-/// look at a few dozen elements already run on threads of their own.
+/// More workers than most test machines have cores; low limits, so that encodings change all the time and calls that
+/// read a few dozen elements already run on separate threads.
 const ARGUMENTS: [&str; 16] = [
     "--shards",
     "4",
@@ -83,41 +83,41 @@ const ACTS: [Act; 9] = [
 ];
 
 #[test]
-fn nothing_is_lost_or_doubled_in_concurrent_mode() {
+fn nothing_is_lost_or_duplicated_in_concurrent_mode() {
     stress("yes", &[]);
 }
 
 #[test]
-fn nothing_is_lost_or_doubled_in_sharded_mode() {
+fn nothing_is_lost_or_duplicated_in_sharded_mode() {
     stress("no", &[]);
 }
 
 #[test]
-fn nothing_is_lost_or_doubled_in_concurrent_mode_while_values_go_away() {
-    values_away("yes", "tiers");
+fn nothing_is_lost_or_duplicated_in_concurrent_mode_with_cold_values() {
+    stress_cold_values("yes", "tiers");
 }
 
 #[test]
-fn nothing_is_lost_or_doubled_in_sharded_mode_while_values_go_away() {
-    values_away("no", "tiers");
+fn nothing_is_lost_or_duplicated_in_sharded_mode_with_cold_values() {
+    stress_cold_values("no", "tiers");
 }
 
 #[test]
-fn nothing_is_lost_or_doubled_in_redb() {
-    values_away("yes", "redb");
+fn nothing_is_lost_or_duplicated_in_redb() {
+    stress_cold_values("yes", "redb");
 }
 
 #[test]
-fn nothing_is_lost_or_doubled_in_lmdb() {
-    values_away("no", "lmdb");
+fn nothing_is_lost_or_duplicated_in_lmdb() {
+    stress_cold_values("no", "lmdb");
 }
 
 #[test]
-fn nothing_is_lost_or_doubled_in_fjall() {
-    values_away("yes", "fjall");
+fn nothing_is_lost_or_duplicated_in_fjall() {
+    stress_cold_values("yes", "fjall");
 }
 
-fn values_away(concurrent: &str, place: &str) {
+fn stress_cold_values(concurrent: &str, place: &str) {
     let (_, arguments) = VALUES_AWAY.iter().find(|(name, _)| *name == place).unwrap();
     stress(concurrent, arguments);
 }
@@ -142,7 +142,7 @@ pub(crate) fn connect(server: &Server, is_resp3: bool) -> RawClient {
     client
 }
 
-/// Shows what is needed to look into a failure.
+/// Shows the data needed to analyze a failure.
 struct Report<'a> {
     server: &'a Server,
     seed: u64,
@@ -160,7 +160,7 @@ impl Drop for Report<'_> {
     }
 }
 
-/// `away` says where values go, if they do.
+/// `away` has the server arguments for demotion; without them values stay in memory.
 fn stress(concurrent: &str, away: &[&str]) {
     let duration = Duration::from_secs(number("STRESS_SECONDS").unwrap_or(SECONDS));
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
@@ -171,12 +171,13 @@ fn stress(concurrent: &str, away: &[&str]) {
     if !away.is_empty() {
         let mut client = connect(&server, false);
         let figures = ask(&mut client, &words!["TIERING", "STATS"]);
-        let went = items(&figures)
+        let demoted = items(&figures)
             .chunks_exact(2)
             .filter(|pair| ["demotions", "free_drops"].contains(&pair[0].text().as_str()));
-        let went: i64 = went.map(|pair| if let Value::Integer(count) = pair[1] { count } else { 0 }).sum();
-        println!("{went} values have gone away");
-        assert!(went > 100, "values have gone away: {figures:?}");
+        let demoted: i64 =
+            demoted.map(|pair| if let Value::Integer(count) = pair[1] { count } else { 0 }).sum();
+        println!("{demoted} values were demoted");
+        assert!(demoted > 100, "values were demoted: {figures:?}");
     }
     server.signal("TERM");
     let status = server.wait();
@@ -191,10 +192,10 @@ fn run(server: &Server, duration: Duration, seed: u64) {
     streams::set_up(&mut client);
     transfers::set_up(&mut client);
     waiting::set_up(&mut client);
-    let (mut books, heard, taken) = thread::scope(|scope| {
+    let (mut books, received, taken) = thread::scope(|scope| {
         let listeners: Vec<_> = pubsub::subscribers(server)
             .into_iter()
-            .map(|(client, count)| scope.spawn(move || pubsub::hear(client, count)))
+            .map(|(client, count)| scope.spawn(move || pubsub::receive(client, count)))
             .collect();
         let waiters: Vec<_> = waiting::waiters(server)
             .into_iter()
@@ -206,26 +207,26 @@ fn run(server: &Server, duration: Duration, seed: u64) {
         let books = join(server, workers);
         pubsub::end(&mut client);
         waiting::end(&mut client);
-        let heard: Vec<Heard> = join(server, listeners);
+        let received: Vec<Received> = join(server, listeners);
         let taken: Vec<Bag> = join(server, waiters);
-        (books, heard, taken)
+        (books, received, taken)
     });
     lists::check(&books, &mut client);
     counters::check(&books, &mut client);
     sets::check(&books, &mut client);
     streams::check(&mut books, &mut client);
     transfers::check(&books, &mut client);
-    pubsub::check(&books, &heard);
+    pubsub::check(&books, &received);
     owned::check(&books, &mut client);
     waiting::check(&books, &taken, &mut client);
     check_copies(&mut client);
-    assert!(client.info_number("ember_long_calls") > 0, "some calls take long");
+    assert!(client.info_number("ember_long_calls") > 0, "some calls are long");
     assert_eq!(ask(&mut client, &words!["FLUSHALL"]), Value::ok());
-    // Each worker publishes what its batch took or freed when the batch is over.
+    // Each worker publishes the memory that its batch has allocated or freed when the batch is over.
     let flushed = Instant::now();
     let mut used = used_bytes(&mut client);
     while used != empty {
-        assert!(flushed.elapsed() < PATIENCE, "an empty data set still takes {used} bytes, not {empty}");
+        assert!(flushed.elapsed() < PATIENCE, "an empty data set still uses {used} bytes, not {empty}");
         used = used_bytes(&mut client);
     }
     let calls = client.info_number("total_commands_processed");
@@ -233,7 +234,7 @@ fn run(server: &Server, duration: Duration, seed: u64) {
     println!("{calls} calls in {} s, {asked} expired keys asked for", duration.as_secs());
 }
 
-/// The results of threads. When one of them failed the server is stopped, so that nobody waits for it any longer.
+/// The results of threads. If one of them fails, the server is stopped, so that no thread waits any longer.
 fn join<T>(server: &Server, threads: Vec<ScopedJoinHandle<T>>) -> Vec<T> {
     let results: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
     if results.iter().any(Result::is_err) {
@@ -275,8 +276,8 @@ fn work(server: &Server, me: usize, seed: u64, end: Instant) -> Book {
     book
 }
 
-/// Every value survives its serialised form: what is damaged inside a value would show here. (Those that may expire
-/// meanwhile are left out: copies have no expiry.)
+/// Every value survives DUMP and RESTORE: damage inside a value would show here. (Values that may expire meanwhile are
+/// excluded: copies have no expiry.)
 fn check_copies(client: &mut RawClient) {
     let keys = ask(client, &words!["KEYS", "*"]);
     assert!(items(&keys).len() > 40, "all types have keys: {keys:?}");

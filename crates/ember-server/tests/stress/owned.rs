@@ -1,4 +1,4 @@
-//! Collections that all connections change at once, each of them its own members: every reply is known beforehand.
+//! Collections that all connections change concurrently, each of them its own members: every reply is known in advance.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use ember_testkit::{Random, RawClient, Value};
 use crate::batch::{Batch, Words, ask, words};
 use crate::book::{Book, double, items};
 
-/// Members of each connection: together far more than fit a listpack.
+/// Members of each connection: together far more than fit into a listpack.
 const MEMBER_COUNT: usize = 150;
 
 /// Bytes of a connection's place in the shared string.
 const PLACE_BYTES: usize = 8;
 
-/// What one connection has in the shared collections, by member.
+/// The members of one connection in the shared collections.
 #[derive(Default)]
 pub(crate) struct Owned {
     hash: BTreeMap<usize, i64>,
@@ -38,7 +38,7 @@ fn place(value: i64) -> String {
     format!("{value:0>PLACE_BYTES$}")
 }
 
-/// A longitude far from where it would be rounded to its neighbour.
+/// A longitude at a safe distance from the next rounded value.
 fn longitude(value: i64) -> f64 {
     (value % 100) as f64 + 0.5
 }
@@ -149,7 +149,7 @@ pub(crate) fn act(batch: &mut Batch, random: &mut Random, book: &mut Book) {
     }
 }
 
-/// Holds the books against the collections.
+/// Compares the records with the collections.
 pub(crate) fn check(books: &[Book], client: &mut RawClient) {
     let all = |pick: &dyn Fn(&Owned) -> &BTreeMap<usize, i64>| -> BTreeMap<String, i64> {
         let owned = |book: &Book| {

@@ -1,4 +1,4 @@
-//! Messages: every subscriber gets each one, in the order of its publisher.
+//! Messages: every subscriber receives each one, in the order of its publisher.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ pub(crate) const CHANNEL_COUNT: usize = 3;
 
 const SHARD_CHANNEL: usize = CHANNEL_COUNT - 1;
 
-/// What the last message of a channel says.
+/// The text of a channel's last message.
 const END: &str = "end";
 
-/// How subscribers subscribe, whether over RESP3, and how many channels they hear.
+/// How subscribers subscribe, whether over RESP3, and the number of their channels.
 const SUBSCRIPTIONS: [(&str, &[&str], bool, usize); 4] = [
     ("SUBSCRIBE", &["channel:0", "channel:1"], false, 2),
     ("SUBSCRIBE", &["channel:0", "channel:1"], true, 2),
@@ -24,8 +24,8 @@ const SUBSCRIPTIONS: [(&str, &[&str], bool, usize); 4] = [
     ("SSUBSCRIBE", &["channel:2"], false, 1),
 ];
 
-/// Messages heard of each channel and publisher.
-pub(crate) type Heard = BTreeMap<(usize, usize), u64>;
+/// Received messages of each channel and publisher.
+pub(crate) type Received = BTreeMap<(usize, usize), u64>;
 
 /// Adds a message.
 pub(crate) fn act(batch: &mut Batch, random: &mut Random, book: &mut Book) {
@@ -58,9 +58,9 @@ pub(crate) fn subscribers(server: &Server) -> Vec<(RawClient, usize)> {
     SUBSCRIPTIONS.into_iter().map(subscriber).collect()
 }
 
-/// Hears all messages until the end of each channel.
-pub(crate) fn hear(mut client: RawClient, channel_count: usize) -> Heard {
-    let mut heard = Heard::new();
+/// Receives all messages until the end of each channel.
+pub(crate) fn receive(mut client: RawClient, channel_count: usize) -> Received {
+    let mut received = Received::new();
     let mut ended = 0;
     while ended < channel_count {
         let message = client.read_value().unwrap();
@@ -75,27 +75,27 @@ pub(crate) fn hear(mut client: RawClient, channel_count: usize) -> Heard {
         let (Some(channel), Some(publisher), Some(number)) = (channel, numbers.next(), numbers.next()) else {
             panic!("not a message of these tests: {message:?}");
         };
-        let latest = heard.entry((channel, publisher as usize)).or_default();
+        let latest = received.entry((channel, publisher as usize)).or_default();
         assert_eq!(number, *latest + 1, "the next message of publisher {publisher} in channel {channel}");
         *latest = number;
     }
-    heard
+    received
 }
 
-/// Tells the subscribers that no more will come.
+/// Publishes the last message of each channel.
 pub(crate) fn end(client: &mut RawClient) {
     for channel in 0..CHANNEL_COUNT {
         ask(client, &words![command(channel), format!("channel:{channel}"), END]);
     }
 }
 
-/// Holds the books against what was heard.
-pub(crate) fn check(books: &[Book], heard: &[Heard]) {
-    for (heard, (name, _, _, channel_count)) in heard.iter().zip(SUBSCRIPTIONS) {
+/// Compares the records with the received messages.
+pub(crate) fn check(books: &[Book], received: &[Received]) {
+    for (received, (name, _, _, channel_count)) in received.iter().zip(SUBSCRIPTIONS) {
         let channels = if channel_count == 1 { SHARD_CHANNEL..CHANNEL_COUNT } else { 0..SHARD_CHANNEL };
         for book in books {
             for channel in channels.clone() {
-                let count = heard.get(&(channel, book.me)).copied().unwrap_or(0);
+                let count = received.get(&(channel, book.me)).copied().unwrap_or(0);
                 assert_eq!(count, book.published[channel], "{name}: messages of {} in {channel}", book.me);
             }
         }

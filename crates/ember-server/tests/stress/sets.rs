@@ -1,22 +1,22 @@
-//! Sets and sorted sets: members that only move stay as many; members that are popped are popped once.
+//! Sets and sorted sets: members that move keep their number; members that are popped are popped once.
 
 use ember_testkit::{Random, RawClient, Value};
 
 use crate::batch::{Batch, ask, words};
 use crate::book::{Book, check_bags, element, items, number, scored};
 
-/// Sets among which the members of a population move.
+/// The sets between which the members of a population move.
 const HOME_COUNT: usize = 4;
 
-/// Members of each population: more than a listpack takes, and fewer than it takes when they are spread.
+/// Members of each population: more than a listpack holds, and fewer when they are spread.
 const POPULATION: usize = 150;
 
-/// Integers, which make an intset; and texts.
+/// Integers, which form an intset; and texts.
 const KINDS: [&str; 2] = ["numbers", "texts"];
 
 const POOL_COUNT: usize = 4;
 
-/// Puts the populations in place.
+/// Creates the populations.
 pub(crate) fn set_up(client: &mut RawClient) {
     for member in 0..POPULATION {
         for kind in KINDS {
@@ -37,7 +37,7 @@ fn homes(kind: &str) -> Vec<Vec<u8>> {
     (0..HOME_COUNT).map(|index| home(kind, index).into_bytes()).collect()
 }
 
-/// A command on all homes of a kind, between the words given.
+/// A command on all sets of a kind, between the given words.
 fn on_all(kind: &str, before: &[&str], after: &[&str]) -> Vec<Vec<u8>> {
     let bytes = |words: &[&str]| words.iter().map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>();
     [bytes(before), homes(kind), bytes(after)].concat()
@@ -46,18 +46,18 @@ fn on_all(kind: &str, before: &[&str], after: &[&str]) -> Vec<Vec<u8>> {
 /// Adds a random call.
 pub(crate) fn act(batch: &mut Batch, random: &mut Random, book: &mut Book) {
     match random.below(10) {
-        0..4 => move_or_look(batch, random),
+        0..4 => move_or_read(batch, random),
         4..7 => pool(batch, random, book),
         _ => scores(batch, random, book),
     }
 }
 
-fn move_or_look(batch: &mut Batch, random: &mut Random) {
+fn move_or_read(batch: &mut Batch, random: &mut Random) {
     let kind = *random.pick(&[&KINDS[0], &KINDS[1]]);
     let all = Value::Integer(POPULATION as i64);
     match random.below(12) {
         0 => batch.call(on_all(kind, &["SUNION"], &[]), |_, reply| {
-            assert_eq!(items(reply).len(), POPULATION, "nobody is between two sets");
+            assert_eq!(items(reply).len(), POPULATION, "no member is between two sets");
         }),
         1 => batch.call(on_all(kind, &["SUNIONSTORE", "home:all"], &[]), move |_, reply| {
             assert_eq!(*reply, all);
@@ -68,7 +68,7 @@ fn move_or_look(batch: &mut Batch, random: &mut Random) {
             }),
         3 => {
             let call = words!["SINTERCARD", "2", home(kind, 0), home(kind, 1)];
-            batch.call(call, |_, reply| assert_eq!(*reply, Value::Integer(0), "nobody is in two sets"));
+            batch.call(call, |_, reply| assert_eq!(*reply, Value::Integer(0), "no member is in two sets"));
         }
         4 => {
             let calls = homes(kind).into_iter().map(|home| words!["SCARD", home]).collect();
@@ -173,7 +173,7 @@ fn scores(batch: &mut Batch, random: &mut Random, book: &mut Book) {
     }
 }
 
-/// A score that follows from the number of an element.
+/// A score derived from the number of an element.
 fn score(number: u64) -> f64 {
     (number % 100_003) as f64 / 8.0
 }
@@ -185,7 +185,7 @@ fn take_scored(book: &mut Book, reply: &Value) {
     }
 }
 
-/// Holds the books against the members there are in the end.
+/// Compares the records with the members at the end.
 pub(crate) fn check(books: &[Book], client: &mut RawClient) {
     for kind in KINDS {
         let all = ask(client, &on_all(kind, &["SUNION"], &[]));

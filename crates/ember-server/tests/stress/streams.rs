@@ -1,4 +1,4 @@
-//! Streams: IDs ascend, a group delivers each entry to one consumer, and what is acknowledged is no longer pending.
+//! Streams: IDs ascend, a group delivers each entry to one consumer, and acknowledged entries are no longer pending.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use crate::book::{Book, element, items, number};
 
 const STREAM_COUNT: usize = 3;
 
-/// Entries the trimmed stream keeps.
+/// The number of entries that the trimmed stream keeps.
 const TRIMMED_COUNT: i64 = 64;
 
 /// An entry: its stream, its ID, and the number in it.
 type Entry = (usize, (u64, u64), u64);
 
-/// What one connection did with streams.
+/// The records of one connection on streams.
 #[derive(Default)]
 pub(crate) struct Streams {
     added: Vec<Entry>,
@@ -27,7 +27,7 @@ pub(crate) struct Streams {
     latest: [(u64, u64); STREAM_COUNT],
 }
 
-/// Makes the streams and their group.
+/// Creates the streams and their group.
 pub(crate) fn set_up(client: &mut RawClient) {
     for index in 0..STREAM_COUNT {
         ask(client, &words!["XGROUP", "CREATE", key(index), "group", "0", "MKSTREAM"]);
@@ -114,7 +114,7 @@ pub(crate) fn act(batch: &mut Batch, random: &mut Random, book: &mut Book) {
             let call = words!["XAUTOCLAIM", key(index), "group", consumer, "0", "0-0", "COUNT", "3"];
             batch.call(call, move |_, reply| {
                 entries(index, &items(reply)[1]);
-                assert_eq!(items(&items(reply)[2]).len(), 0, "what is deleted is acknowledged first");
+                assert_eq!(items(&items(reply)[2]).len(), 0, "deleted entries are acknowledged first");
             });
         }
         14 => batch.call(words!["XREVRANGE", key(index), "+", "-", "COUNT", "3"], |_, reply| {
@@ -139,7 +139,7 @@ fn deliver(book: &mut Book, reply: &Value) {
     }
 }
 
-/// Acknowledges some of what was delivered, and deletes it at times.
+/// Acknowledges some delivered entries, and deletes some of them.
 fn acknowledge(batch: &mut Batch, random: &mut Random, book: &mut Book) {
     let Some(&(index, _, _)) = book.streams.open.last() else { return };
     let mut ids: Vec<Vec<u8>> = Vec::new();
@@ -153,7 +153,7 @@ fn acknowledge(batch: &mut Batch, random: &mut Random, book: &mut Book) {
     let call = |name: &str, more: Words| [words![name, key(index)], more, ids.clone()].concat();
     if random.chance(30) {
         batch.call(call("XACK", words!["group"]), move |book, reply| {
-            assert_eq!(*reply, Value::Integer(count), "what is pending is acknowledged once");
+            assert_eq!(*reply, Value::Integer(count), "pending entries are acknowledged once");
             book.streams.acknowledged[index] += count;
         });
     } else {
@@ -166,7 +166,7 @@ fn acknowledge(batch: &mut Batch, random: &mut Random, book: &mut Book) {
     }
 }
 
-/// Holds the books against the streams.
+/// Compares the records with the streams.
 pub(crate) fn check(books: &mut [Book], client: &mut RawClient) {
     for index in 0..STREAM_COUNT {
         let rest = words!["XREADGROUP", "GROUP", "group", "rest", "STREAMS", key(index), ">"];
@@ -183,7 +183,7 @@ pub(crate) fn check(books: &mut [Book], client: &mut RawClient) {
     assert!(added == delivered, "each entry is delivered once");
     let known: BTreeMap<(usize, (u64, u64)), u64> =
         added.iter().map(|(stream, id, number)| ((*stream, *id), *number)).collect();
-    assert_eq!(known.len(), added.len(), "no ID is given twice");
+    assert_eq!(known.len(), added.len(), "no ID is assigned twice");
     for index in 0..STREAM_COUNT {
         let sum = |pick: &dyn Fn(&Book) -> i64| books.iter().map(pick).sum::<i64>();
         let added = added.iter().filter(|entry| entry.0 == index).count() as i64;

@@ -1,4 +1,4 @@
-//! What belongs together is changed together: sums stay equal for every reader, whatever moves the amounts.
+//! Related keys change atomically: sums stay equal for every reader, whatever moves the amounts.
 
 use ember_testkit::{Random, RawClient, Value};
 
@@ -9,11 +9,11 @@ const ACCOUNT_COUNT: usize = 8;
 
 const BALANCE: i64 = 1000;
 
-/// Moves an amount between two accounts that it is given as keys, or by number.
+/// Moves an amount between two accounts, which are given as keys, or by number.
 const TRANSFER: &str = "redis.call('DECRBY', KEYS[1] or 'account:' .. ARGV[2], ARGV[1]) \
                         return redis.call('INCRBY', KEYS[2] or 'account:' .. ARGV[3], ARGV[1])";
 
-/// The sum of all accounts that it is given.
+/// The sum of all given accounts.
 const SUM: &str =
     "local sum = 0 for _, key in ipairs(KEYS) do sum = sum + redis.call('GET', key) end return sum";
 
@@ -21,7 +21,7 @@ const LIBRARY: &str = "#!lua name=bank\n\
     redis.register_function('transfer', function(keys, arguments) \
     redis.call('DECRBY', keys[1], arguments[1]) return redis.call('INCRBY', keys[2], arguments[1]) end)";
 
-/// Opens the accounts.
+/// Creates the accounts.
 pub(crate) fn set_up(client: &mut RawClient) {
     for index in 0..ACCOUNT_COUNT {
         ask(client, &words!["SET", account(index), BALANCE.to_string()]);
@@ -42,7 +42,7 @@ fn on_all(before: Words) -> Words {
 
 fn assert_sum(balances: &[Value]) {
     let sum: i64 = balances.iter().map(|balance| balance.text().parse::<i64>().unwrap()).sum();
-    assert_eq!(sum, BALANCE * ACCOUNT_COUNT as i64, "half of a transfer is seen: {balances:?}");
+    assert_eq!(sum, BALANCE * ACCOUNT_COUNT as i64, "part of a transfer is visible: {balances:?}");
 }
 
 /// Adds a random call.
@@ -96,7 +96,7 @@ pub(crate) fn act(batch: &mut Batch, random: &mut Random, book: &mut Book) {
     }
 }
 
-/// An increment or a transfer that is made only if nobody else came in between.
+/// An increment or a transfer that takes place only if no other client has interfered.
 pub(crate) fn converse(client: &mut RawClient, random: &mut Random, book: &mut Book) {
     if random.chance(50) {
         ask(client, &words!["WATCH", "watched"]);
@@ -121,7 +121,7 @@ pub(crate) fn converse(client: &mut RawClient, random: &mut Random, book: &mut B
     ask(client, &words!["EXEC"]);
 }
 
-/// Holds the books against the sums.
+/// Compares the records with the sums.
 pub(crate) fn check(books: &[Book], client: &mut RawClient) {
     assert_sum(items(&ask(client, &on_all(words!["MGET"]))));
     let done: i64 = books.iter().map(|book| book.watched_increments).sum();

@@ -7,18 +7,18 @@ use crate::book::{Bag, Book, check_bags, double, element, items, number};
 use crate::connect;
 use crate::streams::by_stream;
 
-/// What a waiter does, again and again.
+/// The repeated call of a waiter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wait {
-    /// BLPOP on two lists, beside another one.
+    /// BLPOP on two lists, concurrently with another client.
     Pop,
-    /// BLMOVE to a list that keeps what is done.
+    /// BLMOVE to a list that keeps finished jobs.
     Move,
     /// BZPOPMIN.
     Lowest,
-    /// XREAD from the entry seen last.
+    /// XREAD from the last entry received.
     Read,
-    /// XREADGROUP beside another consumer.
+    /// XREADGROUP, concurrently with another consumer.
     Share(&'static str),
 }
 
@@ -35,10 +35,10 @@ const WAITS: [(Wait, bool); 8] = [
 
 const END: &str = "end";
 
-/// Score of the end in the sorted set: behind every job.
+/// The score of the end in the sorted set: higher than every job.
 const END_SCORE: f64 = 1e15;
 
-/// Makes the group of those who share a stream.
+/// Creates the group of the consumers that share a stream.
 pub(crate) fn set_up(client: &mut RawClient) {
     ask(client, &words!["XGROUP", "CREATE", "jobs:shared", "group", "0", "MKSTREAM"]);
 }
@@ -48,7 +48,7 @@ pub(crate) fn waiters(server: &Server) -> Vec<(RawClient, Wait)> {
     WAITS.into_iter().map(|(wait, is_resp3)| (connect(server, is_resp3), wait)).collect()
 }
 
-/// Takes jobs until the end comes.
+/// Takes jobs until the end arrives.
 pub(crate) fn take_jobs(mut client: RawClient, wait: Wait) -> Bag {
     let mut bag = Bag::default();
     let mut latest = "0-0".to_owned();
@@ -94,14 +94,14 @@ pub(crate) fn take_jobs(mut client: RawClient, wait: Wait) -> Bag {
         let (ends, jobs): (Vec<Value>, Vec<Value>) = jobs.into_iter().partition(|job| job.text() == END);
         jobs.iter().for_each(|job| bag.take(job));
         if !ends.is_empty() {
-            // One reply may have brought the end of another consumer as well.
+            // One reply may have contained the end of another consumer as well.
             ends.iter().skip(1).for_each(|_| drop(ask(&mut client, &end_of_shared())));
             return bag;
         }
     }
 }
 
-/// Gives somebody who waits a job.
+/// Adds a job for the waiters.
 pub(crate) fn act(batch: &mut Batch, random: &mut Random, book: &mut Book) {
     let job = book.fresh();
     let text = element(job);
@@ -116,12 +116,12 @@ pub(crate) fn act(batch: &mut Batch, random: &mut Random, book: &mut Book) {
     batch.call(call, move |book, _| book.jobs.put.push(job));
 }
 
-/// What ends one of those who share a stream.
+/// The entry that ends one of the consumers that share a stream.
 fn end_of_shared() -> Words {
     words!["XADD", "jobs:shared", "*", "job", END]
 }
 
-/// Tells everybody who waits that no more jobs will come: one end for each of them, behind all jobs.
+/// Adds an end for each waiter, after all jobs.
 pub(crate) fn end(client: &mut RawClient) {
     let calls: [Words; 9] = [
         words!["RPUSH", "jobs:list:1", END],
@@ -137,7 +137,7 @@ pub(crate) fn end(client: &mut RawClient) {
     calls.iter().for_each(|call| drop(ask(client, call)));
 }
 
-/// Holds the books against what the waiters took.
+/// Compares the records with the jobs that the waiters took.
 pub(crate) fn check(books: &[Book], taken: &[Bag], client: &mut RawClient) {
     let done = ask(client, &words!["LRANGE", "jobs:done", "0", "-2"]);
     items(&done).iter().for_each(|job| assert!(number(job) > 0));

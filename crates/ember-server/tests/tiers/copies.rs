@@ -1,4 +1,4 @@
-//! Values that are away where data go elsewhere: encrypted files, and replicas with and without tiers.
+//! Cold values that are copied elsewhere: to encrypted files, and to replicas with and without tiers.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -33,7 +33,7 @@ fn has_bytes(folder: &Path, bytes: &[u8]) -> bool {
 }
 
 #[test]
-fn encrypted_tiers_have_nothing_in_the_clear() {
+fn encrypted_tiers_contain_no_plaintext() {
     for mode in MODES {
         let directory = ember_testkit::Directory::new("tiers-sealed");
         let key = directory.0.join("keys");
@@ -70,19 +70,19 @@ fn replica_of(primary: &Server, mode: &[&str], more: &[&str]) -> Server {
     let at = format!("{} {}", primary.address().ip(), primary.address().port());
     let replica = builder(mode).arguments(&[&["--replicaof", &at], more].concat()).start();
     let mut client = replica.client();
-    wait_until("the replica has all", || client.info("master_link_status") == "up");
+    wait_until("the link is up", || client.info("master_link_status") == "up");
     replica
 }
 
 #[test]
-fn primaries_and_replicas_have_tiers_of_their_own() {
+fn primaries_and_replicas_have_separate_tiers() {
     for (mode, other) in [(MODES[0], MODES[1]), (MODES[1], MODES[0])] {
         let primary = builder(mode).arguments(&["--maxmemory", "8mb"]).start();
         let mut client = primary.client();
         fill(&mut client, 0, 12_000);
         let cold = figure(&mut client, "cold_keys");
         assert!(cold > 4000);
-        // One with less memory, one with all it needs: what a limit of a replica says is for its tiers alone.
+        // One with less memory, one with all it needs: the memory limit of a replica applies only to its tiers.
         let small = ["--maxmemory", "6mb"];
         let replicas = [replica_of(&primary, other, &small), replica_of(&primary, mode, &[])];
         let mut clients: Vec<RawClient> = replicas.iter().map(Server::client).collect();
@@ -96,7 +96,7 @@ fn primaries_and_replicas_have_tiers_of_their_own() {
         };
         same(&mut client, &mut clients);
         assert!(figure(&mut clients[0], "cold_keys") > 4000, "{mode:?}");
-        // What changes what is away there, with and without its value.
+        // Changes of cold values, with and without fetching them.
         for number in (0..12_000).step_by(17) {
             client.command(&["APPEND", &format!("key:{number}"), "more"]);
             client.command(&["DEL", &format!("key:{}", number + 1)]);

@@ -1,4 +1,4 @@
-//! The limit of memory holds with more data than it allows, and so do the limits of the files.
+//! The memory limit holds with more data than it allows, and so do the limits of the files.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ fn fill(client: &mut RawClient, from: usize, to: usize) {
 }
 
 #[test]
-fn four_times_as_much_data_as_memory_is_all_there() {
+fn data_of_four_times_the_memory_limit_are_complete() {
     for mode in MODES {
         let server = builder(mode)
             .arguments(&["--maxmemory", &format!("{LIMIT_MB}mb"), "--tiered-max-size", "512mb"])
@@ -42,7 +42,7 @@ fn four_times_as_much_data_as_memory_is_all_there() {
         for number in (0..count).step_by(97) {
             assert_eq!(client.command(&["GET", &format!("key:{number}")]).text(), value(number), "{mode:?}");
         }
-        // What is gone gives its files back.
+        // Removed values free their files.
         let before = figure(&mut client, "stored_bytes");
         for numbers in (0..count).collect::<Vec<_>>().chunks(256) {
             let kept = numbers.iter().filter(|&&number| number % 8 != 0);
@@ -55,18 +55,19 @@ fn four_times_as_much_data_as_memory_is_all_there() {
             assert_eq!(client.command(&["GET", &format!("key:{number}")]).text(), value(number), "{mode:?}");
         }
         client.run("FLUSHALL");
-        wait_until("nothing is left", || figure(&mut client, "live_bytes") == 0);
+        wait_until("no live bytes are left", || figure(&mut client, "live_bytes") == 0);
         assert_eq!(figure(&mut client, "read_errors"), 0);
     }
 }
 
-/// How late answers may be while values go away and segments are reclaimed, beside other tests: alone it is some 40 ms.
+/// The longest latency of replies while values are demoted and segments are reclaimed, with other tests running:
+/// without them it is about 40 ms.
 const ANSWER_TIME_MAX: Duration = Duration::from_millis(300);
 
-/// What is asked for all the time.
+/// The calls that are repeated all the time.
 const CALLS: [&[&str]; 2] = [&["GET", "hot"], &["SET", "set", "a short value"]];
 
-/// The longest time that an answer takes from `server`, in turn to the calls, until `is_over`.
+/// The longest latency of `server`'s replies to the calls, in turn, until `is_over`.
 fn slowest(client: &mut RawClient, calls: &[&[&str]], is_over: &AtomicBool) -> (Duration, u64) {
     let (mut slowest, mut count) = (Duration::ZERO, 0);
     while !is_over.load(Ordering::Relaxed) {
@@ -81,24 +82,24 @@ fn slowest(client: &mut RawClient, calls: &[&[&str]], is_over: &AtomicBool) -> (
 }
 
 #[test]
-fn nobody_stalls_while_values_go_and_segments_are_reclaimed() {
+fn demotion_and_reclaiming_cause_no_stalls() {
     let _disk = hold_disk();
     for mode in MODES {
         let server = builder(mode)
             .arguments(&["--maxmemory", &format!("{LIMIT_MB}mb"), "--tiered-max-size", "512mb"])
             .start();
-        // A server with nothing to do says how late answers are on this machine now.
+        // An idle server shows the present latency of this machine.
         let idle = builder(mode).start();
-        let (mut client, mut hot, mut beside) = (server.client(), server.client(), idle.client());
+        let (mut client, mut hot, mut idle_client) = (server.client(), server.client(), idle.client());
         client.command(&["SET", "hot", &value(0)]);
         let is_over = AtomicBool::new(false);
         let (found, of_idle) = std::thread::scope(|scope| {
             let found = scope.spawn(|| slowest(&mut hot, &CALLS, &is_over));
-            let of_idle = scope.spawn(|| slowest(&mut beside, &[&["PING"]], &is_over));
+            let of_idle = scope.spawn(|| slowest(&mut idle_client, &[&["PING"]], &is_over));
             let _end = OnDrop(|| is_over.store(true, Ordering::Relaxed));
             let count = 64 * 1024;
             fill(&mut client, 0, count);
-            // Three of four are replaced: what is left in their segments moves.
+            // Three of four are replaced: the live rest of their segments is moved.
             let kept = (0..count).filter(|number| number % 4 != 0).collect::<Vec<_>>();
             for numbers in kept.chunks(256) {
                 let set = |number: &usize| ["SET".to_owned(), format!("key:{number}"), value(number + 1)];
@@ -116,18 +117,18 @@ fn nobody_stalls_while_values_go_and_segments_are_reclaimed() {
         assert!(figure(&mut client, "cold_keys") > 32 * 1024);
         assert!(
             found.0 < ANSWER_TIME_MAX + 2 * of_idle.0,
-            "{mode:?}: {found:?}, beside {of_idle:?} of an idle server"
+            "{mode:?}: {found:?}, compared with {of_idle:?} of an idle server"
         );
     }
 }
 
 #[test]
-fn values_go_away_while_a_segment_is_reclaimed() {
+fn values_are_demoted_while_a_segment_is_reclaimed() {
     let _disk = hold_disk();
     for mode in MODES {
         let server = builder(mode).start();
         let mut client = server.client();
-        // At most a few times: nobody may have looked in the time that moving the records takes.
+        // A few attempts: no check may have happened while the records were moved.
         let seen = (0..5).any(|_| {
             client.run("FLUSHALL");
             let count = 32 * 1024;
@@ -137,24 +138,24 @@ fn values_go_away_while_a_segment_is_reclaimed() {
                 };
                 client.pipeline(&numbers.iter().map(set).collect::<Vec<_>>()).unwrap();
             }
-            wait_until("all are away", || figure(&mut client, "hot_keys") == 0);
+            wait_until("all values are cold", || figure(&mut client, "hot_keys") == 0);
             let before = figure(&mut client, "records_moved");
-            let gone: Vec<_> =
+            let removed: Vec<_> =
                 (0..count).filter(|number| number % 8 > 2).map(|number| format!("key:{number}")).collect();
-            gone.chunks(1024).for_each(|keys| {
+            removed.chunks(1024).for_each(|keys| {
                 let call: Vec<&str> = ["DEL"].into_iter().chain(keys.iter().map(String::as_str)).collect();
                 client.command(&call);
             });
             wait_until("records are moved", || figure(&mut client, "records_moved") > before);
-            // A value goes away while there is more to be moved.
+            // A value is demoted while there are more records to move.
             client.command(&["SET", "value", &value(0), "TIER", "COLD"]);
-            wait_until("it is away", || shown(&mut client, "TIERING TIER value") != "\"hot\"");
+            wait_until("the value is cold", || shown(&mut client, "TIERING TIER value") != "\"hot\"");
             let then = figure(&mut client, "records_moved");
             let left = (count * 3 / 8) as u64;
-            wait_until("all are moved", || figure(&mut client, "records_moved") >= before + left);
+            wait_until("all records are moved", || figure(&mut client, "records_moved") >= before + left);
             then < before + left
         });
-        assert!(seen, "{mode:?}: no value goes away while records are moved");
+        assert!(seen, "{mode:?}: no value is demoted while records are moved");
         for number in (0..32 * 1024).filter(|number| number % 8 <= 2).step_by(97) {
             assert_eq!(client.command(&["GET", &format!("key:{number}")]).text(), value(number), "{mode:?}");
         }
@@ -162,7 +163,7 @@ fn values_go_away_while_a_segment_is_reclaimed() {
 }
 
 #[test]
-fn values_come_back_no_faster_than_others_go() {
+fn values_are_fetched_no_faster_than_others_are_demoted() {
     for mode in MODES {
         let limit = LIMIT_MB << 20;
         let server = builder(mode)
@@ -171,7 +172,7 @@ fn values_come_back_no_faster_than_others_go() {
         let mut client = server.client();
         let count = 64 * 1024;
         fill(&mut client, 0, count);
-        // What was written first is read by many at once, and nothing is written beside.
+        // The oldest values are read by many clients at once, without any writes.
         let readers: Vec<_> = (0..8)
             .map(|reader| {
                 let mut client = server.client();
@@ -196,13 +197,13 @@ fn values_come_back_no_faster_than_others_go() {
             reader.join().unwrap();
         }
         assert!(figure(&mut client, "fetches") > count as u64 / 2);
-        // What is read at one time comes on top of it.
+        // Values being read are additional.
         assert!(most <= limit + limit / 16, "{mode:?}: {most} of {limit}");
     }
 }
 
 #[test]
-fn at_the_limit_of_the_files_the_policy_says_what_happens() {
+fn at_the_limit_of_the_files_the_eviction_policy_applies() {
     let more = ["--maxmemory", "8mb", "--tiered-max-size", "8mb"];
     let server = builder(MODES[0]).arguments(&more).start();
     let mut client = server.client();
@@ -222,7 +223,7 @@ fn at_the_limit_of_the_files_the_policy_says_what_happens() {
 }
 
 #[test]
-fn tiers_need_a_limit_and_a_directory_of_their_own() {
+fn tiers_need_a_limit_and_a_separate_directory() {
     let directory = ember_testkit::Directory::new("tiers-start");
     let path = directory.0.join("tiers");
     let program = env!("CARGO_BIN_EXE_ember-server");
@@ -239,7 +240,7 @@ fn tiers_need_a_limit_and_a_directory_of_their_own() {
 }
 
 #[test]
-fn a_damaged_record_is_an_error_for_its_key_alone() {
+fn a_damaged_record_is_an_error_of_its_key_alone() {
     for mode in MODES {
         let server = builder(mode).arguments(&["--tiered-max-size", "64mb"]).start();
         let mut client = server.client();
@@ -250,7 +251,7 @@ fn a_damaged_record_is_an_error_for_its_key_alone() {
                 Value::ok()
             );
         }
-        wait_until("what is full is written", || figure(&mut client, "bytes_written") >= 2 << 20);
+        wait_until("full buffers are written", || figure(&mut client, "bytes_written") >= 2 << 20);
         let mut damaged = 0;
         for file in std::fs::read_dir(server.directory().join("tiers")).unwrap() {
             let path = file.unwrap().path();
@@ -285,7 +286,7 @@ fn a_damaged_record_is_an_error_for_its_key_alone() {
         assert_eq!(shown(&mut client, "EXISTS witness"), "(integer) 0");
         let (first, others) = (client.command(&["STRLEN", key]), client.command(&["MGET", "witness", key]));
         assert!(first.is_error() && others.is_error());
-        // Commands behind one that cannot be answered go on.
+        // Commands after one that fails still run.
         let replies =
             client.pipeline(&[vec!["GET", key], vec!["PING"], vec!["GET", key], vec!["PING"]]).unwrap();
         assert_eq!(replies.iter().map(Value::is_error).collect::<Vec<_>>(), [true, false, true, false]);
@@ -307,7 +308,7 @@ fn a_call_that_needs_more_than_half_of_memory_is_refused() {
     let reply = client.command(&call).text();
     assert!(reply.starts_with("OOM"), "{reply}");
     assert_eq!(client.command(&["GET", "key:1"]).text(), value(1));
-    // One that needs less goes on, whatever has to go for it.
+    // A call that needs less succeeds, whatever has to be demoted for it.
     let reply = client.command(&call[..2000]);
     assert_eq!(reply.elements().unwrap().len(), 1999);
 }

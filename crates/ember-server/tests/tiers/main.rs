@@ -1,4 +1,4 @@
-//! Values that are away from memory: nobody sees it but by the time it takes, in both modes and protocols.
+//! Cold values: clients notice them only by latency, in both modes and protocols.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod copies;
@@ -12,11 +12,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ember_testkit::{RawClient, Server, ServerBuilder, Value};
 
-/// Held by tests that write much more than others, and by those that look how late answers are: not at the same time.
+/// Held by tests that write much more than others, and by those that measure latency: never at the same time.
 static DISK: Mutex<()> = Mutex::new(());
 
 fn hold_disk() -> MutexGuard<'static, ()> {
-    // Another one has failed: that is told already.
+    // Another test has failed, which is reported already.
     DISK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -24,7 +24,7 @@ fn hold_disk() -> MutexGuard<'static, ()> {
 const MODES: [&[&str]; 2] =
     [&["--shards", "2", "--concurrent", "yes"], &["--shards", "2", "--concurrent", "no"]];
 
-/// A server of this build in a mode, with a place for values beside its data.
+/// A server of this build in a mode, with a folder for values below its data.
 fn builder(mode: &[&str]) -> ServerBuilder {
     Server::builder(env!("CARGO_BIN_EXE_ember-server")).arguments(mode).arguments(&[
         "--tiered-path",
@@ -46,7 +46,7 @@ fn shown(client: &mut RawClient, line: &str) -> String {
     ember_testkit::render(&client.run(line)).trim_end().to_owned()
 }
 
-/// Sends the value of a key away.
+/// Demotes the value of a key.
 fn demote(client: &mut RawClient, key: &str) {
     let reply = client.command(&["DEBUG", "TIER", "DEMOTE", key]).text();
     assert!(reply.starts_with("tier:warm") || reply.starts_with("tier:cold"), "{key}: {reply}");

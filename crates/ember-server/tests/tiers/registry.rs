@@ -1,5 +1,5 @@
-//! Every command that has a row in the table of replies answers the same, whether the values of its keys are here, away, or
-//! being read by somebody else.
+//! Every command with a row in the table of replies gives the same reply, whether the values of its keys are resident,
+//! cold, or being fetched by another client.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -11,16 +11,16 @@ use crate::{MODES, figure, start, texts};
 
 const TABLE: &str = include_str!("../administration/reply_shapes.txt");
 
-/// Calls that are not compared, by how they begin, and why. The table has no rows of SHUTDOWN, BGSAVE, BGREWRITEAOF, PSYNC
-/// and SYNC.
+/// Calls that are not compared, by their first words, with reasons. The table has no rows for SHUTDOWN, BGSAVE,
+/// BGREWRITEAOF, PSYNC and SYNC.
 const LEFT_OUT: [(&str, &str); 3] = [
-    ("debug object", "it tells seconds"),
-    ("tiering tier", "where the value is, is what it tells"),
-    ("waitaof", "values go away when a checkpoint has made them durable, which is what it tells"),
+    ("debug object", "its reply has seconds"),
+    ("tiering tier", "its reply says where the value is"),
+    ("waitaof", "a checkpoint makes values durable before their demotion, which its reply shows"),
 ];
 
-/// More rows, of all types and of calls whose keys are known otherwise than by their own arguments. Each of them has to wait
-/// for a value that is being read.
+/// More rows, of all types and of calls whose keys do not follow from their own arguments. Each of them has to wait for
+/// a value that is being read.
 const WAITING: [&str; 12] = [
     "APPEND s w <- SET s v",
     "GET s <- SET s v",
@@ -36,7 +36,7 @@ const WAITING: [&str; 12] = [
     "EVAL \"return redis.call('GET', KEYS[1])\" 1 s <- SET s v",
 ];
 
-/// A call, and those before it.
+/// A call, and the calls before it.
 struct Row {
     given: Vec<String>,
     call: String,
@@ -65,7 +65,7 @@ fn rows() -> Vec<Row> {
     rows.filter(is_wanted).collect()
 }
 
-/// Where the values are that a call finds.
+/// Where the values are that a call needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Residency {
     Here,
@@ -73,12 +73,12 @@ enum Residency {
     InFlight,
 }
 
-/// What came of a call.
+/// The outcome of a call.
 struct Run {
     reply: Vec<u8>,
-    /// How many values were away.
+    /// How many values were cold.
     away: usize,
-    /// Whether it has waited for a read that somebody else had asked for.
+    /// Whether the call has waited for a read that another client had requested.
     has_waited: bool,
 }
 
@@ -109,7 +109,7 @@ fn run(server: &Server, protocol: &str, row: &Row, residency: Residency) -> Run 
     let dumps: Vec<u8> = away.iter().flat_map(|key| ember_testkit::encode(&["DUMP", key])).collect();
     reader.send(&dumps).unwrap();
     let reads = away.len() as u64;
-    wait_until("the values are asked for", || figure(&mut other, "reads_waiting") == reads);
+    wait_until("the values are requested", || figure(&mut other, "reads_waiting") == reads);
     let joined = figure(&mut other, "fetches_joined");
     client.send_command(&call).unwrap();
     let mut has_waited = false;
@@ -117,7 +117,7 @@ fn run(server: &Server, protocol: &str, row: &Row, residency: Residency) -> Run 
         has_waited = figure(&mut other, "fetches_joined") > joined;
         has_waited || has_reply(&mut client)
     });
-    assert!(is_known, "{} has neither an answer nor asked for a value", row.call);
+    assert!(is_known, "{} has neither replied nor requested a value", row.call);
     assert!(!has_waited || !has_reply(&mut client), "{} has not waited for the value", row.call);
     other.command(&["DEBUG", "TIER-HOLD-READS", "0"]);
     let reply = client.read_raw().unwrap();
@@ -125,7 +125,7 @@ fn run(server: &Server, protocol: &str, row: &Row, residency: Residency) -> Run 
     Run { reply, away: away.len(), has_waited }
 }
 
-/// Whether an answer has begun to come.
+/// Whether a reply has begun to arrive.
 fn has_reply(client: &mut RawClient) -> bool {
     client.set_timeout(Duration::from_millis(1)).unwrap();
     let found = client.is_closed();
@@ -139,7 +139,7 @@ fn has_reply(client: &mut RawClient) -> bool {
     }
 }
 
-/// Has a store, if there is one, told of all values: others do not go away.
+/// Writes a checkpoint of all values to a store, if there is one: only stored values are demoted.
 fn save(client: &mut RawClient) {
     if client.info("ember_store") == "map" {
         return;
@@ -166,7 +166,7 @@ fn depends_on_chance(client: &mut RawClient, call: &str) -> bool {
 }
 
 #[test]
-fn every_command_answers_as_if_no_value_were_away() {
+fn every_command_gives_the_same_reply_on_cold_values() {
     for mode in MODES {
         let server = start(mode);
         compare(&server, &["2", "3"].map(|protocol| (protocol, rows())));
@@ -174,21 +174,21 @@ fn every_command_answers_as_if_no_value_were_away() {
 }
 
 #[test]
-fn every_command_answers_as_if_no_value_were_away_in_redb() {
+fn every_command_gives_the_same_reply_on_cold_values_in_redb() {
     compare_in_store("redb", 0);
 }
 
 #[test]
-fn every_command_answers_as_if_no_value_were_away_in_lmdb() {
+fn every_command_gives_the_same_reply_on_cold_values_in_lmdb() {
     compare_in_store("lmdb", 1);
 }
 
 #[test]
-fn every_command_answers_as_if_no_value_were_away_in_fjall() {
+fn every_command_gives_the_same_reply_on_cold_values_in_fjall() {
     compare_in_store("fjall", 2);
 }
 
-/// Runs each row in one mode and protocol, `first` says which; all of them with `REGISTRY_ROWS=all`.
+/// Runs a part of the rows in one mode and protocol, which `first` selects; all of them with `REGISTRY_ROWS=all`.
 fn compare_in_store(store: &str, first: usize) {
     let runs_all = std::env::var("REGISTRY_ROWS").is_ok_and(|rows| rows == "all");
     for (number, mode) in MODES.into_iter().enumerate() {
@@ -206,7 +206,7 @@ fn compare_in_store(store: &str, first: usize) {
     }
 }
 
-/// Runs rows in a protocol with values here, away and being read.
+/// Runs rows in a protocol with values resident, cold and being read.
 fn compare(server: &Server, chosen: &[(&str, Vec<Row>)]) {
     let mut differences = String::new();
     let (mut away, mut runs) = (0, 0);
@@ -237,8 +237,8 @@ fn compare(server: &Server, chosen: &[(&str, Vec<Row>)]) {
             }
         }
     }
-    assert!(differences.is_empty(), "here and away:\n{differences}");
-    assert!(away > runs / 4, "only {away} values have been away in {runs} runs");
+    assert!(differences.is_empty(), "resident and cold:\n{differences}");
+    assert!(away > runs / 4, "only {away} values have been cold in {runs} runs");
     println!("{} commands have waited for reads, in {runs} runs with {away} values away", waiting.len());
     assert!(waiting.len() > 20, "only these have waited for a read: {waiting:?}");
 }

@@ -1,4 +1,4 @@
-//! What is told of a key without its value, what brings the value back, and what ends with it.
+//! Cold values: commands that need no value, commands that fetch it, and the records that are freed with their keys.
 
 use ember_testkit::{RawClient, Server, http_get, wait_until};
 
@@ -31,7 +31,7 @@ fn tier(client: &mut RawClient, key: &str) -> String {
 }
 
 #[test]
-fn what_entries_say_needs_no_value() {
+fn commands_on_entries_fetch_no_values() {
     for mode in MODES {
         let server = start(mode);
         let mut client = server.client();
@@ -46,7 +46,7 @@ fn what_entries_say_needs_no_value() {
             assert_eq!(before, after, "{key}");
             assert_eq!(shown(&mut client, &format!("EXPIRE {key} 1000")), "(integer) 1");
             assert_eq!(shown(&mut client, &format!("PERSIST {key}")), "(integer) 1");
-            assert_ne!(tier(&mut client, key), "hot", "{key}: nothing has read it");
+            assert_ne!(tier(&mut client, key), "hot", "{key}: no command has read it");
         }
         assert_eq!(client.run("SCAN 0 COUNT 1000").elements().unwrap().len(), 2);
         assert_eq!(client.run("KEYS *").elements().unwrap().len(), TYPES.len());
@@ -60,7 +60,7 @@ fn what_entries_say_needs_no_value() {
 }
 
 #[test]
-fn values_come_back_as_they_were_with_their_encodings() {
+fn values_are_fetched_unchanged_with_their_encodings() {
     for mode in MODES {
         let server = start(mode);
         let mut client = server.client();
@@ -78,7 +78,7 @@ fn values_come_back_as_they_were_with_their_encodings() {
 }
 
 #[test]
-fn large_values_of_all_types_come_back_whole() {
+fn large_values_of_all_types_are_fetched_completely() {
     let server = start(MODES[0]);
     let mut client = server.client();
     let fill = "for i = 1, 20000 do redis.call('RPUSH', 'list', i .. ':' .. string.rep('x', i % 50)) \
@@ -123,7 +123,7 @@ fn transactions_and_scripts_find_all_values() {
         let reply = client.command(&["EVAL", script, "1", "string"]);
         assert_eq!(ember_testkit::render(&reply).trim_end(), "1) (integer) 70\n2) (integer) 4");
         demote(&mut client, "string");
-        // A watch is not broken by a value that comes and goes.
+        // Demoting and fetching a value does not break a watch.
         assert_eq!(shown(&mut client, "WATCH string"), "OK");
         shown(&mut client, "STRLEN string");
         demote(&mut client, "string");
@@ -134,7 +134,7 @@ fn transactions_and_scripts_find_all_values() {
 }
 
 #[test]
-fn sort_finds_what_its_patterns_name() {
+fn sort_fetches_the_keys_of_its_patterns() {
     for mode in MODES {
         let server = start(mode);
         let mut client = server.client();
@@ -163,7 +163,7 @@ fn restarted(server: Server, mode: &[&str], more: &[&str]) -> Server {
 }
 
 #[test]
-fn files_have_the_values_that_are_away() {
+fn saved_files_contain_cold_values() {
     for (mode, more) in [
         (MODES[0], ["--appendonly", "no"]),
         (MODES[1], ["--appendonly", "yes"]),
@@ -192,12 +192,12 @@ fn files_have_the_values_that_are_away() {
             ember_testkit::wait_until("the file is written", || client.info("rdb_bgsave_in_progress") == "0");
             assert_eq!(client.info("rdb_last_bgsave_status"), "ok");
         }
-        assert_eq!(figure(&mut client, "cold_keys"), TYPES.len() as u64 + 1, "a file brings nothing back");
+        assert_eq!(figure(&mut client, "cold_keys"), TYPES.len() as u64 + 1, "saving a file fetches nothing");
         let server = restarted(server, mode, &more);
         let mut client = server.client();
         assert_eq!(shown(&mut client, "DEBUG DIGEST"), digest, "{more:?}");
         assert_eq!(figure(&mut client, "cold_keys"), 0);
-        // SAVE takes another way.
+        // SAVE uses another path.
         for (_, key, _) in TYPES {
             demote(&mut client, key);
         }
@@ -208,7 +208,7 @@ fn files_have_the_values_that_are_away() {
 }
 
 #[test]
-fn pinned_values_stay_until_their_keys_go() {
+fn pinned_values_stay_resident_until_their_keys_are_removed() {
     let server = start(MODES[0]);
     let mut client = server.client();
     fill(&mut client);
@@ -245,7 +245,7 @@ fn a_value_that_is_only_read_is_written_once() {
             demote(&mut client, "list");
             assert_eq!((figure(&mut client, "demotions"), figure(&mut client, "free_drops")), (1, round));
         }
-        // A change makes it another value.
+        // A change makes it a different value.
         assert_eq!(shown(&mut client, "RPUSH list more"), "(integer) 5");
         demote(&mut client, "list");
         assert_eq!(figure(&mut client, "demotions"), 2);
@@ -258,7 +258,7 @@ fn a_value_that_is_only_read_is_written_once() {
 }
 
 #[test]
-fn set_says_where_its_value_is_to_be() {
+fn set_selects_the_tier_of_its_value() {
     const VALUE: &str = "0123456789012345678901234567890123456789012345678901234567890123456789";
     for mode in MODES {
         let server = start(mode);
@@ -267,25 +267,25 @@ fn set_says_where_its_value_is_to_be() {
         for before in ["DEL k", "SET k other", "RPUSH list a", "SET k other TIER HOT PIN"] {
             client.run(before);
             assert_eq!(shown(&mut client, &format!("SET k {VALUE} EX 1000 TIER COLD")), "OK");
-            wait_until("it is away", || is_away(&mut client));
+            wait_until("the value is cold", || is_away(&mut client));
             assert_eq!(shown(&mut client, "TTL k"), "(integer) 1000");
             assert_eq!(figure(&mut client, "pinned_keys"), 0, "{before}");
             assert_eq!(client.run("GET k").text(), VALUE);
         }
         assert_eq!(shown(&mut client, &format!("SET k {VALUE} XX GET TIER HOT PIN")), format!("\"{VALUE}\""));
         assert_eq!(figure(&mut client, "pinned_keys"), 1);
-        assert!(client.run("TIERING MIGRATE k COLD").is_error(), "it is pinned");
-        // What is not stored is not placed either.
+        assert!(client.run("TIERING MIGRATE k COLD").is_error(), "the value is pinned");
+        // A value that is not stored is not placed in a tier, either.
         assert_eq!(shown(&mut client, "SET k x NX TIER COLD"), "(nil)");
         assert_eq!(figure(&mut client, "pinned_keys"), 1);
         // In transactions and scripts, too.
         client.run("MULTI");
         client.run(&format!("SET k {VALUE} TIER COLD"));
         client.run("EXEC");
-        wait_until("it is away", || is_away(&mut client));
+        wait_until("the value is cold", || is_away(&mut client));
         client.run("GET k");
         client.command(&["EVAL", "redis.call('SET', KEYS[1], ARGV[1], 'TIER', 'COLD')", "1", "k", VALUE]);
-        wait_until("it is away", || is_away(&mut client));
+        wait_until("the value is cold", || is_away(&mut client));
         for wrong in ["TIER", "TIER WARM", "PIN", "TIER COLD PIN", "TIER HOT TIER HOT"] {
             assert_eq!(
                 shown(&mut client, &format!("SET k v {wrong}")),
@@ -298,7 +298,7 @@ fn set_says_where_its_value_is_to_be() {
 }
 
 #[test]
-fn where_there_are_no_tiers_set_takes_none() {
+fn without_tiers_set_refuses_the_tier_option() {
     for mode in MODES {
         let server = Server::builder(env!("CARGO_BIN_EXE_ember-server")).arguments(mode).start();
         let mut client = server.client();
@@ -311,7 +311,7 @@ fn where_there_are_no_tiers_set_takes_none() {
 }
 
 #[test]
-fn metrics_tell_where_values_are() {
+fn metrics_count_values_by_tier() {
     for mode in MODES {
         let server = builder(mode).metrics().start();
         let mut client = server.client();
@@ -320,7 +320,7 @@ fn metrics_tell_where_values_are() {
         demote(&mut client, "string");
         demote(&mut client, "hash");
         client.run("GET string");
-        let told = http_get(server.metrics_address(), "/metrics").unwrap().body;
+        let samples = http_get(server.metrics_address(), "/metrics").unwrap().body;
         for line in [
             "ember_tier_keys{tier=\"hot\"} 6",
             "ember_tier_keys{tier=\"cold\"} 1",
@@ -329,7 +329,7 @@ fn metrics_tell_where_values_are() {
             "ember_tier_fetches_total 1",
             "ember_tier_demotion_stuck 0",
         ] {
-            assert!(told.contains(&format!("\n{line}\n")), "{line}");
+            assert!(samples.contains(&format!("\n{line}\n")), "{line}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `maxmemory` limits what is resident: while ten times as much is loaded, used, saved, read again and applied.
+//! `maxmemory` limits resident memory: while ten times as much data is loaded, used, saved, loaded again and applied.
 
 use std::fs;
 use std::sync::Arc;
@@ -10,25 +10,25 @@ use ember_testkit::{Directory, Random, RawClient, Server, ServerBuilder, Value, 
 
 use crate::{MODES, builder, figure, hold_disk};
 
-/// Large enough for what does not shrink with it.
+/// Large enough for memory that does not shrink with it.
 const LIMIT: u64 = 128 << 20;
 
-/// The promise: so many hundredths of the limit, and what an empty server takes.
+/// The guarantee: this percentage of the limit, plus the memory of an empty server.
 const MOST_PERCENT: u64 = 105;
 
-/// A server with values on the disk beside its data.
+/// A server that demotes values to the disk next to its data.
 fn limited(mode: &[&str], limit: u64) -> ServerBuilder {
     builder(mode).arguments(&["--maxmemory", &limit.to_string(), "--tiered-max-size", "4gb"])
 }
 
-/// What an empty server has in memory.
+/// The resident memory of an empty server.
 fn base(mode: &[&str]) -> u64 {
     let server = limited(mode, LIMIT).start();
     server.client().run("PING");
     server.usage().unwrap().rss_bytes
 }
 
-/// The most that a server has had in memory, as one sees who looks each second.
+/// The peak resident memory of a server, sampled each second.
 struct Watch {
     stops: Arc<AtomicBool>,
     watching: JoinHandle<u64>,
@@ -52,7 +52,7 @@ impl Watch {
         Watch { stops, watching }
     }
 
-    /// Ends it; the most was no more than promised.
+    /// Ends the sampling; asserts that the peak is within the guarantee.
     fn end(self, what: &str, limit: u64, base: u64) {
         self.stops.store(true, Ordering::Relaxed);
         let (most, promised) = (self.watching.join().unwrap(), limit / 100 * MOST_PERCENT + base);
@@ -61,7 +61,7 @@ impl Watch {
     }
 }
 
-/// A call that makes a key, of all types and sizes.
+/// A call that creates a key, of all types and sizes.
 fn call(number: usize, random: &mut Random) -> Vec<Vec<u8>> {
     let bytes = match number % 500 {
         0 => 500_000,
@@ -92,7 +92,7 @@ fn send(client: &mut RawClient, calls: &[Vec<Vec<u8>>]) {
     assert!(refused.is_none(), "{refused:?}");
 }
 
-/// Makes keys of so many bytes together; how many.
+/// Creates keys of this number of bytes in total; returns their number.
 fn load(client: &mut RawClient, random: &mut Random, bytes: u64) -> usize {
     let (mut made, mut count) = (0, 0);
     while made < bytes {
@@ -140,7 +140,7 @@ fn keys(server: &Server) -> Value {
 }
 
 #[test]
-fn resident_memory_keeps_to_the_limit_with_ten_times_as_much_data() {
+fn resident_memory_stays_within_the_limit_with_ten_times_the_data() {
     let _disk = hold_disk();
     let mode = MODES[0];
     let base = base(mode);
@@ -157,7 +157,7 @@ fn resident_memory_keeps_to_the_limit_with_ten_times_as_much_data() {
     let watch = Watch::begin(server.pid());
     assert!(!client.run("BGSAVE").is_error());
     use_keys(&mut client, &mut random, count / 4);
-    wait_until("it is saved", || client.info("rdb_bgsave_in_progress") == "0");
+    wait_until("the snapshot is saved", || client.info("rdb_bgsave_in_progress") == "0");
     assert_eq!(client.info("rdb_last_bgsave_status"), "ok");
     watch.end("saving", LIMIT, base);
     assert_eq!(client.run("DBSIZE"), Value::Integer(count as i64));
@@ -174,7 +174,7 @@ fn resident_memory_keeps_to_the_limit_with_ten_times_as_much_data() {
 }
 
 #[test]
-fn an_aof_is_read_with_less_memory_than_it_was_written_with() {
+fn an_aof_is_loaded_with_less_memory_than_it_was_written_with() {
     let _disk = hold_disk();
     let mode = MODES[1];
     let base = base(mode);

@@ -1,23 +1,23 @@
-//! Who waits for values: clients at the same key, pipelines, blocked clients; and what comes in between.
+//! Waiting for values: clients of the same key, pipelines, blocked clients; and changes in between.
 
 use ember_testkit::{Value, encode};
 
 use crate::{MODES, demote, figure, shown, start};
 
-/// A value that is long enough to be sent away.
+/// A value that is long enough to be demoted.
 fn value(number: usize) -> String {
     format!("{number}:{}", "v".repeat(200))
 }
 
 #[test]
-fn two_thousand_clients_at_one_key_make_one_read() {
+fn two_thousand_clients_of_one_key_cause_one_read() {
     for mode in MODES {
         let server = start(mode);
         let mut client = server.client();
         client.command(&["SET", "key", &value(1)]);
         demote(&mut client, "key");
         let mut waiting: Vec<_> = (0..2000).map(|_| server.client()).collect();
-        // Nobody reads before all have asked: who has exclusive access keeps the others out.
+        // No read begins before all clients have sent their requests: exclusive access keeps the workers out.
         client.send(&encode(&["DEBUG", "SLEEP", "0.5"])).unwrap();
         for other in &mut waiting {
             other.send_command(&["GET", "key"]).unwrap();
@@ -68,7 +68,7 @@ fn a_pipeline_of_cold_keys_answers_in_order() {
 }
 
 #[test]
-fn a_value_that_is_replaced_or_removed_does_not_come_back() {
+fn a_replaced_or_removed_value_does_not_reappear() {
     for mode in MODES {
         let server = start(mode);
         let (mut client, mut other) = (server.client(), server.client());
@@ -96,15 +96,15 @@ fn a_value_that_is_replaced_or_removed_does_not_come_back() {
 }
 
 #[test]
-fn a_blocked_client_is_served_from_a_list_that_was_away() {
+fn a_blocked_client_is_served_from_a_cold_list() {
     for mode in MODES {
         let server = start(mode);
         let (mut blocked, mut client) = (server.client(), server.client());
-        // The list that elements are moved to is away when there is something to move.
+        // The destination list is cold when there is an element to move.
         client.run("RPUSH target a b c");
         demote(&mut client, "target");
         blocked.send_command(&["BLMOVE", "source", "target", "LEFT", "RIGHT", "0"]).unwrap();
-        ember_testkit::wait_until("it waits", || client.info("blocked_clients") == "1");
+        ember_testkit::wait_until("the call waits", || client.info("blocked_clients") == "1");
         let is_away = shown(&mut client, "TIERING TIER target") != "hot";
         if !is_away {
             demote(&mut client, "target");
@@ -117,7 +117,7 @@ fn a_blocked_client_is_served_from_a_list_that_was_away() {
 }
 
 #[test]
-fn a_live_query_sees_values_that_come_back() {
+fn a_live_query_sees_fetched_values() {
     let server = start(MODES[0]);
     let (mut watcher, mut client) = (server.client(), server.client());
     client.run("HELLO 3");

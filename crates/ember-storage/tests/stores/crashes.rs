@@ -1,4 +1,4 @@
-//! What is there after a crash is the last checkpoint that was acknowledged, or the one that was under way.
+//! After a crash, a store has the last acknowledged checkpoint, or the one that was under way.
 //!
 //! redb runs on the simulated disk, whose power is cut; processes with the other engines are killed.
 
@@ -10,7 +10,7 @@ use ember_storage::stores::Checkpoint;
 
 use super::*;
 
-/// How many power cuts, and how many killed processes for each engine.
+/// The number of power cuts, and of killed processes for each engine.
 fn seeds() -> u64 {
     std::env::var("CRASH_SEEDS").map_or(10, |text| text.parse().unwrap())
 }
@@ -19,7 +19,7 @@ fn kills() -> u64 {
     std::env::var("CRASH_KILLS").map_or(4, |text| text.parse().unwrap()).min(200)
 }
 
-/// The changes of checkpoint `number`, which depend on nothing else.
+/// The changes of checkpoint `number`, which depend only on it.
 fn change(number: u64, model: &mut Model, checkpoint: Option<&mut Checkpoint<'_>>) {
     let mut checkpoint = checkpoint;
     if number.is_multiple_of(13) {
@@ -41,7 +41,7 @@ fn change(number: u64, model: &mut Model, checkpoint: Option<&mut Checkpoint<'_>
             let len = if mixed.is_multiple_of(97) { 1_500_000 } else { (mixed % 5000) as usize };
             let value = value_of(mixed, len);
             if let Some(checkpoint) = &mut checkpoint {
-                // Power that fails is an error here.
+                // A power cut is an error here.
                 let _ = checkpoint.put(&facts(database, &key, 1, None, &value), &value);
             }
             model.insert((database, key), (1, None, value));
@@ -56,7 +56,7 @@ fn model_at(number: u64) -> Model {
 }
 
 #[test]
-fn redb_stands_at_a_checkpoint_after_every_power_cut() {
+fn redb_is_at_a_checkpoint_after_every_power_cut() {
     let path = Path::new("data/store");
     for seed in 0..seeds() {
         let simulated = SimulatedDisk::new(seed);
@@ -71,7 +71,7 @@ fn redb_stands_at_a_checkpoint_after_every_power_cut() {
             };
             store.checkpoint(&position(number), &mut fill).unwrap();
         }
-        // The next one is under way: its writes are there in part, and no sync has ended.
+        // The next one is under way: some of its writes are done, and no sync has ended.
         let stuck = simulated.clone();
         let (cut, after) = std::sync::mpsc::channel();
         let mut faults = ember_storage::files::Faults { slow_sync_percent: 100, ..Default::default() };
@@ -105,7 +105,7 @@ fn redb_stands_at_a_checkpoint_after_every_power_cut() {
 
 const CHILD: &str = "EMBER_STORES_CHILD";
 
-/// Not a test of its own: what the killed processes run.
+/// Not a test: the code that the killed processes run.
 #[test]
 fn child_that_is_killed() {
     let Ok(what) = std::env::var(CHILD) else { return };
@@ -139,7 +139,7 @@ fn killed_processes_lose_nothing(kind: EngineKind) {
         let begun = numbers.next().unwrap();
         assert!(begun >= known, "{kind}: acknowledged {known}, there {begun}");
         known = begun;
-        // Between two acknowledgements, or right behind one: the process is somewhere in the next checkpoint.
+        // Between two acknowledgements, or right after one: the process is somewhere in the next checkpoint.
         for number in numbers.by_ref().take(1 + (kill * 7 % 5) as usize) {
             known = number;
         }

@@ -1,4 +1,4 @@
-//! Bytes of the files that are not what was written: an error, or what was written; never another value.
+//! Damaged bytes in the files: a read gives an error, or the written value; never another value.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,7 +8,7 @@ use ember_storage::stores::Checkpoint;
 use super::model::files;
 use super::*;
 
-/// So many places are damaged, one after the other, unless `DAMAGED_PLACES` says otherwise.
+/// The number of places that are damaged, one after the other, without `DAMAGED_PLACES`.
 const PLACES: usize = 120;
 
 fn fill_store(store: &Store) -> Model {
@@ -26,14 +26,14 @@ fn fill_store(store: &Store) -> Model {
     model
 }
 
-/// Reads all that can be read: each value is the one that was written.
+/// Reads all readable values, which must equal the written ones.
 fn read_all(store: &Store, model: &Model) -> u64 {
     let mut errors = 0;
     let mut value = Vec::new();
     for ((database, key), (kind, _, known)) in model {
         match store.read(*database, key, &mut value) {
             Ok(Some(found)) => assert!(found == *kind && value == *known),
-            // What the engine does not find it has lost: its own checksums tell, or a check of the store.
+            // A value that the engine does not find is lost: its own checksums, or a check of the store, show it.
             Ok(None) | Err(_) => errors += 1,
         }
     }
@@ -46,7 +46,7 @@ fn read_all(store: &Store, model: &Model) -> u64 {
 }
 
 #[test]
-fn redb_with_a_damaged_byte_gives_an_error_or_what_was_written() {
+fn redb_with_a_damaged_byte_returns_an_error_or_the_written_data() {
     let simulated = SimulatedDisk::new(1);
     let disk: Arc<dyn Disk> = Arc::new(simulated.clone());
     let path = Path::new("data");
@@ -57,7 +57,7 @@ fn redb_with_a_damaged_byte_gives_an_error_or_what_was_written() {
     let size = file.size().unwrap();
     let mut whole = vec![0; size as usize];
     file.read_at(0, &mut whole).unwrap();
-    // Most of the file is empty: damage goes where something is, and to some places where nothing is.
+    // Most of the file is empty: damage is applied to used places, and to some unused ones.
     let places: Vec<usize> = (0..whole.len()).filter(|&at| whole[at] != 0 || at % 65_537 == 0).collect();
     let count = std::env::var("DAMAGED_PLACES").map_or(PLACES, |count| count.parse().unwrap());
     let (mut noticed, mut panics) = (0, 0);
@@ -70,7 +70,7 @@ fn redb_with_a_damaged_byte_gives_an_error_or_what_was_written() {
             Ok(store) => read_all(&store, &model),
             Err(_) => 1,
         };
-        // redb asserts what its pages say in a debug build; a release build of it gives errors.
+        // redb asserts the contents of its pages in a debug build; a release build of it returns errors.
         match catch_unwind(AssertUnwindSafe(read)) {
             Ok(errors) => noticed += u64::from(errors > 0),
             Err(panic) => {
@@ -93,7 +93,7 @@ fn copy_folder(from: &Path, to: &Path) {
 }
 
 #[test]
-fn values_damaged_in_the_files_are_errors_of_their_keys() {
+fn damaged_values_are_errors_of_their_keys() {
     for kind in EngineKind::ALL {
         let folder = Folder::new();
         let store = open(kind, &folder.0, false);
@@ -104,7 +104,7 @@ fn values_damaged_in_the_files_are_errors_of_their_keys() {
         for (number, ((_, key), (_, _, value))) in long.enumerate().step_by(5) {
             let copy = Folder::new();
             copy_folder(&folder.0, &copy.0);
-            // What stands in the middle of a value belongs to nothing else.
+            // Bytes in the middle of a value belong to nothing else.
             let piece = &value[40..60];
             for file in files(&copy.0) {
                 let mut bytes = std::fs::read(&file).unwrap();
@@ -126,20 +126,20 @@ fn values_damaged_in_the_files_are_errors_of_their_keys() {
             match store.read(0, key, &mut read) {
                 // There is another copy of it.
                 Ok(Some(_)) => assert!(read == *value),
-                // fjall takes a damaged end of its journal for one that was not finished. Then the whole checkpoint is
-                // gone, and the position says so.
+                // fjall takes a damaged end of its journal for an unfinished one. Then the whole checkpoint is lost,
+                // and the position shows it.
                 Ok(None) => assert_eq!(store.position(), None, "{kind}: {}", key.escape_ascii()),
                 Err(error) => assert!(error.is_damage(), "{kind}: {error}"),
             }
-            // It may go no further than the engine's own finding.
+            // It may stop at the engine's own error.
             let _ = store.check(&mut |error| assert!(error.is_damage(), "{error}"));
         }
-        assert!(found > 3, "{kind}: values stand in its files");
+        assert!(found > 3, "{kind}: its files contain values");
     }
 }
 
 #[test]
-fn files_that_are_no_store_are_errors() {
+fn files_of_no_store_are_errors() {
     for kind in [EngineKind::Redb, EngineKind::Lmdb] {
         let folder = Folder::new();
         let store = open(kind, &folder.0, false);
@@ -156,21 +156,21 @@ fn files_that_are_no_store_are_errors() {
 }
 
 #[test]
-fn files_that_were_cut_off_are_errors_or_hold_all_that_counts() {
+fn truncated_files_are_errors_or_contain_all_committed_data() {
     for kind in [EngineKind::Redb, EngineKind::Lmdb] {
         let folder = Folder::new();
         let store = open(kind, &folder.0, false);
         let model = fill_store(&store);
         drop(store);
         let is_data = |file: &std::path::PathBuf| !file.ends_with("lock.mdb");
-        let file = files(&folder.0).into_iter().find(is_data).expect("it has a file");
+        let file = files(&folder.0).into_iter().find(is_data).expect("the store has a file");
         let whole = std::fs::read(&file).unwrap();
         let end = whole.len();
         let lens = [0, 1, 100, 4095, 4096, 8192, 10_000, end / 4, end / 2, end - 4096, end - 1];
         for len in lens {
             std::fs::write(&file, &whole[..len]).unwrap();
             match Store::open(kind, &os_disk(), &folder.0, &options(false)) {
-                // Its last pages may be free ones.
+                // Its last pages may be free.
                 Ok(store) => assert_eq!(read_all(&store, &model), 0, "{kind}: {len} of {end} bytes"),
                 Err(error) => assert!(error.is_damage(), "{kind}: {len} of {end} bytes: {error:?}"),
             }

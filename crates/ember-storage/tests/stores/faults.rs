@@ -1,4 +1,4 @@
-//! A disk that fails: a checkpoint counts as a whole or not at all, and the next one may succeed.
+//! A failing disk: a checkpoint counts as a whole or not at all, and the next one may succeed.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc;
@@ -27,7 +27,7 @@ fn put_some(store: &Store, number: u64, model: &mut Model) -> Result<(), StoreEr
 }
 
 #[test]
-fn redb_on_a_disk_that_fails_keeps_the_last_checkpoint() {
+fn redb_on_a_failing_disk_keeps_the_last_checkpoint() {
     for (seed, faults) in (1_u64..).zip([
         Faults { write_error_percent: 5, ..Faults::default() },
         Faults { write_error_percent: 100, ..Faults::default() },
@@ -39,7 +39,7 @@ fn redb_on_a_disk_that_fails_keeps_the_last_checkpoint() {
         let simulated = SimulatedDisk::new(seed);
         let disk: Arc<dyn Disk> = Arc::new(simulated.clone());
         let path = Path::new("data");
-        // Without memory of its own redb reads what it needs.
+        // Without a cache, redb reads what it needs.
         let options = StoreOptions { cache_bytes: 0, ..options(false) };
         let mut store = Store::open(EngineKind::Redb, &disk, path, &options).unwrap();
         let mut model = Model::new();
@@ -49,7 +49,7 @@ fn redb_on_a_disk_that_fails_keeps_the_last_checkpoint() {
             simulated.set_faults(faults.clone());
             let attempt = put_some(&store, number, &mut model);
             simulated.set_faults(Faults::default());
-            // A sync that fails may have made the commit durable all the same; whoever made it tries again.
+            // A failed sync may have made the commit durable all the same; the caller retries.
             if let Err(error) = attempt {
                 assert!(!error.is_damage(), "{error}");
                 failed += 1;
@@ -67,7 +67,7 @@ fn redb_on_a_disk_that_fails_keeps_the_last_checkpoint() {
 }
 
 #[test]
-fn redb_on_a_full_disk_says_so_and_goes_on_when_there_is_room() {
+fn redb_reports_a_full_disk_and_continues_once_it_has_space() {
     let simulated = SimulatedDisk::new(1);
     let disk: Arc<dyn Disk> = Arc::new(simulated.clone());
     let store = Store::open(EngineKind::Redb, &disk, Path::new("data"), &options(false)).unwrap();
@@ -88,7 +88,7 @@ fn redb_on_a_full_disk_says_so_and_goes_on_when_there_is_room() {
 }
 
 #[test]
-fn who_reads_redb_waits_for_no_sync_of_a_checkpoint_that_makes_its_file_longer() {
+fn reads_of_redb_do_not_wait_for_the_sync_of_a_growing_checkpoint() {
     let simulated = SimulatedDisk::new(1);
     let disk: Arc<dyn Disk> = Arc::new(simulated.clone());
     let store = Store::open(EngineKind::Redb, &disk, Path::new("data"), &options(false)).unwrap();
@@ -98,17 +98,17 @@ fn who_reads_redb_waits_for_no_sync_of_a_checkpoint_that_makes_its_file_longer()
     let ((_, key), (_, _, value)) = model.pop_first().unwrap();
     let known = Arc::new((key, value));
     let before = store.statistics().unwrap().file_bytes;
-    // Each sync lasts until somebody has read, who begins then.
+    // Each sync lasts until a read that begins during it has ended.
     let in_vain = Arc::new(AtomicUsize::new(0));
     let (counter, reader) = (Arc::clone(&in_vain), Arc::downgrade(&store));
     let slow_sync: SyncHook = Arc::new(move |_| {
         let (store, known) = (reader.upgrade().unwrap(), Arc::clone(&known));
-        let (told, has_read) = mpsc::channel();
+        let (done, has_read) = mpsc::channel();
         thread::spawn(move || {
             let mut value = Vec::new();
             store.read(0, &known.0, &mut value).unwrap();
             assert!(value == known.1);
-            let _ = told.send(());
+            let _ = done.send(());
         });
         if has_read.recv_timeout(Duration::from_secs(10)).is_err() {
             counter.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! How large the files of the B-trees become, whatever is written again and again. fjall keeps up to 512 MiB of journals.
+//! The size of the B-trees' files under repeated rewrites. fjall keeps up to 512 MiB of journals.
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,10 @@ const VALUE_BYTES: usize = 3900;
 /// How often all data is replaced.
 const REPLACEMENTS: u64 = 16;
 
-/// How long an engine may take to tidy up.
+/// The longest cleanup of an engine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the files may take for 16 MiB of data.
+/// The largest size of the files for 16 MiB of data.
 const BYTES_MAX: u64 = 80 << 20;
 
 fn replaced_data_leaves_no_more_than_its_bound(kind: EngineKind) {
@@ -24,7 +24,7 @@ fn replaced_data_leaves_no_more_than_its_bound(kind: EngineKind) {
     let store = Store::open(kind, &os_disk(), &folder.0, &options).unwrap();
     for number in 1..=REPLACEMENTS {
         let mut fill = |checkpoint: &mut Checkpoint<'_>| {
-            // All at once, one by one, or by what is written over it.
+            // All at once, one by one, or by overwriting.
             match number % 8 {
                 0 => checkpoint.clear()?,
                 1 | 3 | 5 | 7 => (0..KEYS).try_for_each(|key| checkpoint.remove(0, &key.to_be_bytes()))?,
@@ -49,11 +49,11 @@ fn replaced_data_leaves_no_more_than_its_bound(kind: EngineKind) {
 }
 
 #[test]
-fn files_of_redb_stay_short() {
+fn files_of_redb_stay_small() {
     replaced_data_leaves_no_more_than_its_bound(EngineKind::Redb);
 }
 
 #[test]
-fn files_of_lmdb_stay_short() {
+fn files_of_lmdb_stay_small() {
     replaced_data_leaves_no_more_than_its_bound(EngineKind::Lmdb);
 }

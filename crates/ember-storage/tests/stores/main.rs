@@ -1,4 +1,4 @@
-//! Stores: one suite for all engines, against a map.
+//! Stores: one suite for all engines, compared with a map.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
@@ -22,7 +22,7 @@ use ember_storage::stores::{EngineKind, Facts, Import, Position, Store, StoreErr
 /// Kind, expiry and value by database and key.
 type Model = BTreeMap<(u32, Vec<u8>), (u8, Option<u64>, Vec<u8>)>;
 
-/// A folder that is gone with the test.
+/// A folder that is removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -47,7 +47,7 @@ fn key_ring() -> KeyRing {
 
 fn options(encrypted: bool) -> StoreOptions {
     let encryption = if encrypted { Encryption::with(key_ring()) } else { Encryption::off() };
-    // So little that many checkpoints do not fit.
+    // So little memory that many checkpoints do not fit.
     StoreOptions { cache_bytes: 8 << 20, write_buffer_bytes: 64 << 10, encryption }
 }
 
@@ -88,7 +88,7 @@ fn value_of(seed: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// What a store holds, by its facts and then key by key.
+/// The contents of a store, by its facts and then key by key.
 fn content(store: &Store) -> Result<Model, StoreError> {
     let mut model = Model::new();
     store.facts(&mut |facts| {

@@ -1,4 +1,4 @@
-//! What a checkpoint takes of memory, whatever it has to tell.
+//! The memory of a checkpoint, whatever its size.
 
 use std::process::Command;
 
@@ -6,15 +6,15 @@ use ember_storage::stores::Checkpoint;
 
 use super::*;
 
-/// What the checkpoint tells, and what it may take.
-const TOLD_BYTES: usize = 256 << 20;
-const TAKEN_BYTES_MAX: usize = 96 << 20;
+/// The size of the checkpoint, and the memory it may use.
+const CHECKPOINT_BYTES: usize = 256 << 20;
+const MEMORY_BYTES_MAX: usize = 96 << 20;
 
 const VALUE_BYTES: usize = 8 << 10;
 
 const CHILD: &str = "EMBER_STORES_MEMORY";
 
-/// The most memory that this process ever had.
+/// The peak memory of this process.
 #[cfg(target_os = "linux")]
 fn most_bytes() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -22,7 +22,7 @@ fn most_bytes() -> usize {
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
 }
 
-/// Not a test of its own: a process that has made no other checkpoint.
+/// Not a test: a process that has made no other checkpoint.
 #[test]
 #[cfg(target_os = "linux")]
 fn child_that_is_measured() {
@@ -32,7 +32,7 @@ fn child_that_is_measured() {
     let store = Store::open(kind.parse().unwrap(), &os_disk(), Path::new(folder), &options).unwrap();
     let before = most_bytes();
     let mut fill = |checkpoint: &mut Checkpoint<'_>| {
-        for number in 0..TOLD_BYTES / VALUE_BYTES {
+        for number in 0..CHECKPOINT_BYTES / VALUE_BYTES {
             let (key, value) = (format!("key {number}").into_bytes(), value_of(number as u64, VALUE_BYTES));
             checkpoint.put(&facts(0, &key, 1, None, &value), &value)?;
         }
@@ -44,11 +44,11 @@ fn child_that_is_measured() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_large_checkpoint_of_fjall_takes_little_memory() {
+fn a_large_checkpoint_of_fjall_uses_little_memory() {
     let folder = Folder::new();
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["memory::child_that_is_measured", "--exact", "--nocapture", "--test-threads=1"])
-        // What the threads of the engine free would be counted for each of them otherwise.
+        // Otherwise, memory freed by the engine's threads would be counted for each of them.
         .env("MALLOC_ARENA_MAX", "1")
         .env(CHILD, format!("fjall {}", folder.0.display()))
         .output()
@@ -56,8 +56,8 @@ fn a_large_checkpoint_of_fjall_takes_little_memory() {
     let text = String::from_utf8_lossy(&output.stdout);
     let taken = text.lines().find_map(|line| line.split_once("took ")?.1.trim().parse::<usize>().ok());
     let taken = taken.unwrap_or_else(|| panic!("{text}{}", String::from_utf8_lossy(&output.stderr)));
-    println!("{} MiB for {} MiB", taken >> 20, TOLD_BYTES >> 20);
-    assert!(taken <= TAKEN_BYTES_MAX, "{taken}");
+    println!("{} MiB for {} MiB", taken >> 20, CHECKPOINT_BYTES >> 20);
+    assert!(taken <= MEMORY_BYTES_MAX, "{taken}");
     let store = open(EngineKind::Fjall, &folder.0, false);
     assert_eq!(store.position(), Some(position(1)));
     let mut keys = 0;
@@ -67,5 +67,5 @@ fn a_large_checkpoint_of_fjall_takes_little_memory() {
             ControlFlow::Continue(())
         })
         .unwrap();
-    assert_eq!(keys, TOLD_BYTES / VALUE_BYTES);
+    assert_eq!(keys, CHECKPOINT_BYTES / VALUE_BYTES);
 }

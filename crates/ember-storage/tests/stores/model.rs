@@ -1,4 +1,4 @@
-//! Random checkpoints beside a map, with the store opened anew between them.
+//! Random checkpoints compared with a map, with the store reopened between them.
 
 use ember_storage::files::SimulatedDisk;
 use ember_storage::stores::Checkpoint;
@@ -22,7 +22,7 @@ enum Step {
     OpenAnew,
 }
 
-/// Few keys, so that they meet; some are longer than a row key can be, and some are the beginning of others.
+/// Few keys, so that they collide; some are longer than a row key can be, and some are prefixes of others.
 fn key() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         (0..20_u8).prop_map(|number| vec![b'k', number]),
@@ -75,7 +75,7 @@ fn make(changes: &[Change], seed: u64, checkpoint: &mut Checkpoint<'_>, model: &
             Change::PutFacts { database, key, expiry } => {
                 let value = model.get_mut(&(*database, key.clone()));
                 let (kind, known) = value.as_ref().map_or((0, &b""[..]), |value| (value.0, &value.2));
-                // What is said of the stored value does not count.
+                // The facts given here about the stored value are ignored.
                 let facts = Facts { kind: 0, stored_bytes: 1, ..facts(*database, key, kind, *expiry, known) };
                 let is_there = checkpoint.put_facts(&facts).unwrap();
                 assert_eq!(is_there, value.is_some());
@@ -99,7 +99,7 @@ fn make(changes: &[Change], seed: u64, checkpoint: &mut Checkpoint<'_>, model: &
 
 fn follow(kind: EngineKind, steps: &[Step], encrypted: bool) {
     let folder = Folder::new();
-    // redb goes through the simulated disk in every second case.
+    // redb uses the simulated disk in every second case.
     let disk: Arc<dyn Disk> =
         if steps.len().is_multiple_of(2) { Arc::new(SimulatedDisk::new(1)) } else { os_disk() };
     let open = || Store::open(kind, &disk, &folder.0, &options(encrypted)).unwrap();
@@ -150,7 +150,7 @@ fn follow(kind: EngineKind, steps: &[Step], encrypted: bool) {
 }
 
 proptest! {
-    // 5 of 256: each syncs files. `PROPTEST_CASES` makes more of them.
+    // 5 of 256 cases: each syncs files. `PROPTEST_CASES` sets another number.
     #![proptest_config(ProptestConfig {
         cases: ProptestConfig::default().cases.div_ceil(52),
         failure_persistence: None,
@@ -158,23 +158,23 @@ proptest! {
     })]
 
     #[test]
-    fn redb_holds_what_a_map_holds(steps in prop::collection::vec(step(), 1..12), encrypted: bool) {
+    fn redb_equals_a_map(steps in prop::collection::vec(step(), 1..12), encrypted: bool) {
         follow(EngineKind::Redb, &steps, encrypted);
     }
 
     #[test]
-    fn lmdb_holds_what_a_map_holds(steps in prop::collection::vec(step(), 1..12), encrypted: bool) {
+    fn lmdb_equals_a_map(steps in prop::collection::vec(step(), 1..12), encrypted: bool) {
         follow(EngineKind::Lmdb, &steps, encrypted);
     }
 
     #[test]
-    fn fjall_holds_what_a_map_holds(steps in prop::collection::vec(step(), 1..12), encrypted: bool) {
+    fn fjall_equals_a_map(steps in prop::collection::vec(step(), 1..12), encrypted: bool) {
         follow(EngineKind::Fjall, &steps, encrypted);
     }
 }
 
 #[test]
-fn a_store_is_opened_with_its_key_only() {
+fn a_store_opens_only_with_its_key() {
     for kind in EngineKind::ALL {
         let (plain, sealed) = (Folder::new(), Folder::new());
         for (folder, encrypted) in [(&plain, false), (&sealed, true)] {
@@ -219,8 +219,8 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn threads_read_one_state_each_while_checkpoints_are_made() {
-    // Values that fit into a write buffer together, and such that fill some.
+fn threads_read_consistent_states_during_checkpoints() {
+    // Values that fit into a write buffer together, and values that fill several.
     for (kind, copies) in EngineKind::ALL.into_iter().flat_map(|kind| [(kind, 100), (kind, 2000)]) {
         let folder = Folder::new();
         let store = open(kind, &folder.0, false);
@@ -228,7 +228,7 @@ fn threads_read_one_state_each_while_checkpoints_are_made() {
         let put_all = |number: u64| {
             let value = number.to_le_bytes().repeat(copies);
             let mut fill = |checkpoint: &mut Checkpoint<'_>| {
-                // One key comes and goes.
+                // One key is added and removed repeatedly.
                 match number % 2 {
                     0 => checkpoint.remove(0, b"odd")?,
                     _ => checkpoint.put(&facts(0, b"odd", 1, None, b""), b"")?,

@@ -40,7 +40,7 @@ fn collect(src: &Path, folder: &Path, files: &mut BTreeMap<String, String>) {
     }
 }
 
-/// The module that a file is: `a/mod.rs` and `a.rs` are `a`, `lib.rs` and `main.rs` are the crate.
+/// The module of a file: `a/mod.rs` and `a.rs` are `a`, `lib.rs` and `main.rs` are the crate.
 fn module_of(path: &str) -> Vec<String> {
     let mut parts: Vec<String> = path.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
     if matches!(parts.last().map(String::as_str), Some("mod" | "lib" | "main")) {
@@ -56,7 +56,7 @@ fn code(text: &str) -> String {
     lines.map(|line| line.split('"').step_by(2).collect::<String>() + "\n").collect()
 }
 
-/// All paths that may lead to a module, with the groups of `use` taken apart.
+/// All paths that may lead to a module, with the groups of `use` expanded.
 fn paths(code: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for part in code.split(';') {
@@ -72,14 +72,14 @@ fn paths(code: &str) -> Vec<Vec<String>> {
         }
     }
     let is_name = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
-    // What is in front of a group was read with the group.
+    // The prefix of a group was read with the group.
     let is_path = |word: &&str| word.contains("::") && !word.ends_with("::");
     let words = code.split(|letter| !is_name(letter)).filter(is_path);
     found.extend(words.map(|path| path.split("::").map(str::to_owned).collect()));
     found
 }
 
-/// Takes `a::{b, c::d}` apart.
+/// Expands `a::{b, c::d}`.
 fn expand(prefix: &[String], tree: &str, found: &mut Vec<Vec<String>>) {
     let (head, group) = match tree.split_once('{') {
         Some((head, rest)) => (head, Some(rest.rsplit_once('}').map_or(rest, |(inside, _)| inside))),
@@ -104,7 +104,7 @@ fn expand(prefix: &[String], tree: &str, found: &mut Vec<Vec<String>>) {
     expand(&path, &group[from..], found);
 }
 
-/// The file that a path in a module leads to, if it is one of the crate.
+/// The file of a path in a module, if it belongs to the crate.
 fn resolve(module: &[String], path: &[String], modules: &BTreeMap<Vec<String>, String>) -> Option<String> {
     let mut at: Vec<String> = module.to_vec();
     let mut names = path.iter().map(String::as_str).peekable();
@@ -136,7 +136,7 @@ fn resolve(module: &[String], path: &[String], modules: &BTreeMap<Vec<String>, S
     modules.get(&at).cloned()
 }
 
-/// The files of the largest circle: each of them reaches each other by imports.
+/// The files of the largest import cycle: each of them reaches each other by imports.
 pub(crate) fn largest_circle(imports: &Imports) -> Vec<String> {
     let reach: BTreeMap<&String, BTreeSet<&String>> =
         imports.keys().map(|file| (file, reachable(imports, file))).collect();

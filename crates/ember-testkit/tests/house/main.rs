@@ -1,4 +1,4 @@
-//! The house: how many files of each crate are in one circle of imports, and how many lie loose in `src`.
+//! Import structure: the number of files of each crate in one import cycle, and of loose files in `src`.
 //!
 //! `scripts/house.sh` prints the figures.
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::imports::{self, Imports, largest_circle};
 
-/// The rooms of `ember-server` by storey, the lowest first. A file or folder that is not here has no place yet.
+/// The files and folders of `ember-server` by storey, the lowest first. Those that are missing here have no place yet.
 const SERVER: &[&[&str]] = &[
     &["system/", "config/", "tls/", "catalogue/", "files/"],
     &["acl/", "clients/", "observability/", "journal/"],
@@ -26,7 +26,7 @@ const SERVER: &[&[&str]] = &[
     &["main.rs"],
 ];
 
-/// The most files of a crate that may import each other in one circle, and that may lie loose in `src`.
+/// The most files of a crate that may import each other in one cycle, and that may lie loose in `src`.
 const LIMITS: &[(&str, usize, usize)] =
     &[("ember-server", 7, 5), ("ember-core", 14, 7), ("ember-cli", 4, 5), ("ember-vector", 4, 12)];
 
@@ -53,7 +53,7 @@ fn no_file_of_the_server_imports_from_a_higher_storey() {
 }
 
 #[test]
-fn circles_of_imports_and_loose_files_stay_few() {
+fn import_cycles_and_loose_files_stay_few() {
     for &(name, circle_max, loose_max) in LIMITS {
         let imports = imports_of(name);
         let circle = largest_circle(&imports);

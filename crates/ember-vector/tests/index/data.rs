@@ -1,6 +1,6 @@
-//! Vectors that look like those of texts: in clusters of clusters, along few directions.
+//! Vectors distributed like those of texts: in clusters of clusters, along few directions.
 
-/// Numbers that look random and follow from a seed.
+/// Pseudorandom numbers from a seed.
 pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {

@@ -1,4 +1,4 @@
-//! The index as its users see it: against a list of its vectors, and what it finds of what there is.
+//! The index as its users see it: compared with a list of its vectors, and its recall.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 

@@ -1,4 +1,4 @@
-//! Insertions, removals, replacements, copies and restorations in any order, against a list.
+//! Insertions, removals, replacements, copies and restorations in any order, compared with a list.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ const DIM: usize = 9;
 #[derive(Clone, Debug)]
 enum Step {
     Insert(u8),
-    /// Of any slot, whether dead or not.
+    /// Of any slot, removed or not.
     Remove(u16),
     Kill(u16),
     Replace(u16, u8),
@@ -26,14 +26,14 @@ enum Step {
     },
     Add(u8),
     Exchange(u16, u8),
-    /// Plans links of so many.
+    /// Plans links of this number of vectors.
     Plan(u8),
-    /// Makes planned ones.
+    /// Commits planned links.
     Commit,
     LinkHere(u8),
-    /// Begins to make lists.
+    /// Begins to build lists.
     BeginTraining,
-    /// Goes on for so many distances.
+    /// Continues for this number of distances.
     Train(u8),
 }
 
@@ -71,7 +71,7 @@ fn configs() -> impl Strategy<Value = Config> {
         .prop_map(|(metric, scalar, kind)| config(DIM, metric, scalar, kind))
 }
 
-/// Few different ones, so that there are equal ones.
+/// Few different vectors, so that some are equal.
 fn vector(seed: u8) -> Vec<f32> {
     let mut numbers = Numbers(u64::from(seed % 97));
     (0..DIM).map(|_| numbers.about_zero() * 5.0).collect()
@@ -81,7 +81,7 @@ fn prepared(config: &Config, seed: u8) -> Prepared {
     Prepared::new(&vector(seed), config.metric, config.scalar)
 }
 
-/// What a slot is to hold, and whether it is dead.
+/// The expected vector of a slot, and whether it is removed.
 type Expected = (u8, bool);
 
 fn check(index: &Index, model: &[Expected], scratch: &mut Scratch) {
@@ -99,7 +99,7 @@ fn check(index: &Index, model: &[Expected], scratch: &mut Scratch) {
     distances.sort_by(f32::total_cmp);
     for hits in [
         index.search_all(&query, 5, |_| true, scratch).to_vec(),
-        // So wide a search sees all that can be reached.
+        // A search of this width visits all reachable nodes.
         index
             .search_within(&query, 5, model.len(), model.len().saturating_sub(1), |_| true, scratch)
             .to_vec(),
@@ -107,20 +107,20 @@ fn check(index: &Index, model: &[Expected], scratch: &mut Scratch) {
         let found: Vec<f32> = hits.iter().map(|hit| hit.distance).collect();
         assert_eq!(found, distances[..distances.len().min(5)]);
         for hit in hits {
-            assert!(!model[hit.slot as usize].1, "dead ones are not found");
+            assert!(!model[hit.slot as usize].1, "removed vectors are not found");
             assert_eq!(index.distance(&query, hit.slot), hit.distance);
         }
     }
 }
 
-/// Not known to who has saved an index.
+/// Unknown to the server that has saved an index.
 const SECRET: [u64; 2] = [0x1234_5678_9ABC_DEF0, 0x0FED_CBA9_8765_4321];
 
 fn push(restore: &mut Restore, vector: &Prepared, level: usize) -> Result<(), RestoreError> {
     restore.push(vector.bytes(), vector.facts(), level)
 }
 
-/// The same index, restored from its vectors and links; some of those are damaged on the way.
+/// The same index, restored from its vectors and links, some of which are damaged before.
 fn restored(index: &Index, damages: u8, scratch: &mut Scratch) -> Index {
     let mut restore = Restore::new(*index.config(), SECRET).unwrap();
     let slots = 0..index.len() as u32;
@@ -149,11 +149,11 @@ fn restored(index: &Index, damages: u8, scratch: &mut Scratch) -> Index {
     let (restored, mended) = restore.finish(index.inserted(), scratch);
     let is_pending = |&slot: &u32| index.is_pending(slot);
     let levels = (0..index.len() as u32).filter(is_pending).map(|slot| index.level(slot) + 1);
-    assert!(damages > 128 || mended <= levels.sum(), "nothing is wrong with these links");
+    assert!(damages > 128 || mended <= levels.sum(), "these links are correct");
     restored
 }
 
-/// Links what is pending, by plans.
+/// Links pending vectors, by plans.
 fn link_all(index: &mut Index, plans: VecDeque<Plan>, scratch: &mut Scratch) {
     plans.iter().for_each(|plan| index.commit(plan, scratch));
     while let Some(linking) = index.begin_linking(3) {
@@ -163,8 +163,8 @@ fn link_all(index: &mut Index, plans: VecDeque<Plan>, scratch: &mut Scratch) {
     assert_eq!(index.pending(), 0);
 }
 
-/// Gives the slots of removed vectors back.
-fn bury_all(index: &mut Index, model: &mut Vec<Expected>, scratch: &mut Scratch) {
+/// Frees the slots of removed vectors.
+fn free_removed(index: &mut Index, model: &mut Vec<Expected>, scratch: &mut Scratch) {
     while let Some(&slot) = index.dead_slots().last() {
         index.remove(slot, scratch);
         assert!(model.swap_remove(slot as usize).1);
@@ -242,7 +242,7 @@ fn run(config: Config, steps: &[Step]) {
                 frozen = (index.clone(), model.clone());
             }
             Step::Restore { damages } => {
-                bury_all(&mut index, &mut model, &mut scratch);
+                free_removed(&mut index, &mut model, &mut scratch);
                 index = restored(&index, damages, &mut scratch);
             }
         }
@@ -257,7 +257,7 @@ fn run(config: Config, steps: &[Step]) {
     }
     link_all(&mut index, plans, &mut scratch);
     check(&index, &model, &mut scratch);
-    bury_all(&mut index, &mut model, &mut scratch);
+    free_removed(&mut index, &mut model, &mut scratch);
     check(&index, &model, &mut scratch);
     while !model.is_empty() {
         let slot = model.len() / 2;
@@ -269,7 +269,7 @@ fn run(config: Config, steps: &[Step]) {
 }
 
 proptest! {
-    // With `PROPTEST_CASES` so many.
+    // With `PROPTEST_CASES`, that number of cases.
     #![proptest_config(ProptestConfig {
         cases: ProptestConfig::default().cases.max(300),
         failure_persistence: None,
@@ -277,20 +277,20 @@ proptest! {
     })]
 
     #[test]
-    fn an_index_is_a_list_of_vectors_whatever_is_done_with_it(config in configs(), steps in vec(step(), 1..300)) {
+    fn an_index_equals_a_list_of_vectors_after_any_operations(config in configs(), steps in vec(step(), 1..300)) {
         run(config, &steps);
     }
 }
 
 #[test]
-fn a_plan_is_of_no_use_to_another_index() {
+fn a_plan_has_no_effect_on_another_index() {
     let mut scratch = Scratch::default();
     let config = config(DIM, Metric::Cosine, Scalar::F32, Kind::Hnsw { links: 4 });
     let large = (0..200).map(|seed| vector(seed as u8)).collect::<Vec<_>>();
     let mut first = filled(config, &large, 20, &mut scratch);
     first.add(&prepared(&config, 1), 20);
     let plans = first.begin_linking(1).unwrap().plan(&mut scratch);
-    // With a vector of the same number that waits, and fewer before it.
+    // With a pending vector of the same number, and fewer before it.
     let mut other = Index::new(config).unwrap();
     other.count_from(200);
     other.add(&prepared(&config, 1), 20);
@@ -298,7 +298,7 @@ fn a_plan_is_of_no_use_to_another_index() {
     other.commit(&plans[0], &mut scratch);
     assert_eq!(other.pending(), 1);
     other.check_invariants();
-    // A copy may take the plan as well.
+    // A copy may commit the plan as well.
     let mut copy = first.clone();
     for index in [&mut first, &mut copy] {
         index.commit(&plans[0], &mut scratch);
@@ -322,7 +322,7 @@ fn many_equal_vectors_stay_connected() {
 }
 
 #[test]
-fn what_is_restored_is_checked() {
+fn restored_data_are_validated() {
     let config = config(DIM, Metric::Cosine, Scalar::F32, Kind::Hnsw { links: 4 });
     let mut restore = Restore::new(config, SECRET).unwrap();
     let other = Prepared::new(&[1.0; 3], Metric::Cosine, Scalar::F32);
@@ -336,7 +336,7 @@ fn what_is_restored_is_checked() {
 }
 
 #[test]
-fn a_view_of_one_moment_stays_as_it_is_and_shares_what_is_not_changed() {
+fn a_snapshot_view_stays_unchanged_and_shares_unchanged_blocks() {
     let mut scratch = Scratch::default();
     let config = config(32, Metric::L2, Scalar::F32, Kind::Hnsw { links: 8 });
     let all = vectors(4000, 32, 1);

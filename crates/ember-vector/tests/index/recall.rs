@@ -1,4 +1,4 @@
-//! How much of what is nearest a search finds.
+//! The recall of searches.
 
 use ember_vector::{Config, Index, Kind, Metric, Prepared, Scalar, Scratch};
 
@@ -9,7 +9,7 @@ const DIM: usize = 96;
 const COUNT: usize = 10_000;
 const HNSW: Kind = Kind::Hnsw { links: 16 };
 
-/// The share of the ten nearest that searches of this width find.
+/// The share of the ten nearest vectors that searches of this width find.
 fn recall(index: &Index, queries: &[Vec<f32>], width: usize, keep: impl Fn(u32) -> bool) -> f64 {
     let mut scratch = Scratch::default();
     let Config { metric, scalar, .. } = *index.config();
@@ -27,7 +27,7 @@ fn recall(index: &Index, queries: &[Vec<f32>], width: usize, keep: impl Fn(u32) 
 }
 
 #[test]
-fn a_search_finds_nearly_all_of_the_nearest() {
+fn a_search_finds_nearly_all_nearest_neighbors() {
     let all = vectors(COUNT, DIM, 1);
     let queries = vectors(200, DIM, 2);
     let mut scratch = Scratch::default();
@@ -44,7 +44,7 @@ fn a_search_finds_nearly_all_of_the_nearest() {
 }
 
 #[test]
-fn links_made_beside_others_are_as_good_as_those_made_one_by_one() {
+fn links_built_concurrently_are_as_good_as_links_built_in_sequence() {
     let all = vectors(COUNT, DIM, 7);
     let queries = vectors(200, DIM, 8);
     let mut scratch = Scratch::default();
@@ -54,7 +54,7 @@ fn links_made_beside_others_are_as_good_as_those_made_one_by_one() {
     let mut linkings = std::collections::VecDeque::new();
     for (number, vector) in all.iter().enumerate() {
         index.add(&Prepared::new(vector, config.metric, config.scalar), 100);
-        // Two plan at a time, each four vectors.
+        // Two linkings at a time, four vectors each.
         if number % 4 == 3 {
             linkings.extend(index.begin_linking(4));
         }
@@ -66,16 +66,16 @@ fn links_made_beside_others_are_as_good_as_those_made_one_by_one() {
     }
     assert!((8..100).contains(&index.pending()), "{}", index.pending());
     for width in [20, 50] {
-        let (beside, fresh) =
+        let (concurrent, fresh) =
             (recall(&index, &queries, width, |_| true), recall(&fresh, &queries, width, |_| true));
-        assert!(beside >= fresh - 0.01, "{width}: {beside}, one by one {fresh}");
+        assert!(concurrent >= fresh - 0.01, "{width}: {concurrent}, one by one {fresh}");
     }
     index.link_pending(usize::MAX, &mut scratch);
     index.check_invariants();
 }
 
 #[test]
-fn lists_made_beside_changes_find_nearly_all_of_the_nearest() {
+fn lists_built_during_changes_find_nearly_all_nearest_neighbors() {
     let all = vectors(COUNT * 2, DIM, 9);
     let queries = vectors(200, DIM, 10);
     let mut scratch = Scratch::default();
@@ -89,14 +89,14 @@ fn lists_made_beside_changes_find_nearly_all_of_the_nearest() {
         let mut index = filled(config, &all[..COUNT], 1, &mut scratch);
         assert_eq!((index.is_training_due(), index.lists(), index.pending()), (true, 0, 0));
         let mut training = index.begin_training().unwrap();
-        assert!(index.begin_training().is_none(), "one at a time");
+        assert!(index.begin_training().is_none(), "only one training at a time");
         let mut next = COUNT;
         loop {
             let is_placed = training.step(200_000);
             if !index.advance_training(&mut training) {
                 break;
             }
-            // As much comes and goes meanwhile as there was.
+            // As many vectors are added and removed meanwhile as there were.
             if next < all.len() && !is_placed {
                 for vector in &all[next..next + 250] {
                     index.remove((next * 31 % index.len()) as u32, &mut scratch);
@@ -115,7 +115,7 @@ fn lists_made_beside_changes_find_nearly_all_of_the_nearest() {
 }
 
 #[test]
-fn lists_are_looked_at_until_there_is_enough() {
+fn lists_are_searched_until_enough_vectors_are_found() {
     let all = vectors(COUNT, DIM, 5);
     let mut scratch = Scratch::default();
     let mut index =
@@ -126,7 +126,7 @@ fn lists_are_looked_at_until_there_is_enough() {
     let query = Prepared::new(&all[0], Metric::L2, Scalar::F32);
     assert_eq!(index.search(&query, COUNT, 1, &mut scratch).len(), COUNT);
     assert_eq!(index.search_filtered(&query, 10, 1, |slot| slot % 1000 == 0, &mut scratch).len(), 10);
-    // Few distances are few lists.
+    // A low number of distances means few lists.
     assert!(index.search_within(&query, COUNT, 1, 500, |_| true, &mut scratch).len() < 1000);
     let frozen = index.clone();
     (0..COUNT as u32 - 10).for_each(|_| index.remove(3, &mut scratch));
@@ -136,7 +136,7 @@ fn lists_are_looked_at_until_there_is_enough() {
 }
 
 #[test]
-fn removals_and_insertions_leave_a_graph_as_good_as_a_new_one() {
+fn a_graph_after_removals_and_insertions_is_as_good_as_a_new_one() {
     let all = vectors(COUNT * 5 / 2, DIM, 3);
     let queries = vectors(200, DIM, 4);
     let mut scratch = Scratch::default();
@@ -158,12 +158,12 @@ fn removals_and_insertions_leave_a_graph_as_good_as_a_new_one() {
     for width in [20, 50] {
         let (churned, fresh) =
             (recall(&index, &queries, width, |_| true), recall(&fresh, &queries, width, |_| true));
-        assert!(churned >= fresh - 0.01, "{width}: {churned}, anew {fresh}");
+        assert!(churned >= fresh - 0.01, "{width}: {churned}, new {fresh}");
     }
 }
 
 #[test]
-fn filters_of_any_share_find_as_much_as_there_is() {
+fn filtered_searches_find_nearly_all_matches_for_any_selectivity() {
     let all = vectors(COUNT, DIM, 5);
     let queries = vectors(100, DIM, 6);
     let index = filled(config(DIM, Metric::Cosine, Scalar::Int8, HNSW), &all, 100, &mut Scratch::default());
@@ -171,7 +171,7 @@ fn filters_of_any_share_find_as_much_as_there_is() {
         let recall = recall(&index, &queries, 100, |slot| slot % one_in == 0);
         assert!(recall >= 0.95, "1 in {one_in}: {recall}");
     }
-    // Those that pass are far from those that are asked for.
+    // The passing vectors are far from the query.
     let first = Prepared::new(&all[0], Metric::Cosine, Scalar::Int8);
     let is_far = |slot: u32| index.distance(&first, slot) > 0.9;
     let recall = recall(&index, &all[..50], 100, is_far);

@@ -1,5 +1,5 @@
-//! Copies that other threads search, and link vectors in, while the index that they were made of goes on: what is told of
-//! what they find is right, whatever the owner appends to blocks that both have.
+//! Copies that other threads search, and link vectors in, while the original index changes: the results are correct,
+//! whatever the owner appends to shared blocks.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{channel, sync_channel};
@@ -13,12 +13,12 @@ use crate::data::Numbers;
 
 const DIM: usize = 40;
 
-/// Changes of the index, after how many of them there is a new copy, and threads that search copies.
+/// The number of changes, of changes between copies, and of searching threads.
 const CHANGES: u64 = 4000;
 const CHANGES_PER_VIEW: u64 = 16;
 const SEARCHERS: u64 = 2;
 
-/// The vector that came with this change.
+/// The vector of this change.
 fn vector(number: u64) -> Vec<f32> {
     let mut numbers = Numbers(number);
     (0..DIM).map(|_| numbers.about_zero()).collect()
@@ -28,13 +28,13 @@ fn distance(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum()
 }
 
-/// A copy of the index, and which change each slot has its vector from.
+/// A copy of the index, and the change that each slot has its vector from.
 struct View {
     index: Index,
     numbers: Vec<u64>,
 }
 
-/// Ends what others do when the owner ends, however it does.
+/// Ends the other threads when the owner ends, for whatever reason.
 struct Ending<'a>(&'a AtomicBool);
 
 impl Drop for Ending<'_> {
@@ -43,7 +43,7 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// Searches copies until the owner ends; how many hits were looked at.
+/// Searches copies until the owner ends; returns the number of checked hits.
 fn search(seed: u64, current: &Mutex<Option<Arc<View>>>, is_over: &AtomicBool) -> usize {
     let (mut random, mut scratch) = (Numbers(seed), Scratch::default());
     let mut looked_at = 0;
@@ -93,7 +93,7 @@ fn copies_are_searched_and_linked_while_the_index_changes() {
         let (mut numbers, mut random) = (Vec::new(), Numbers(5));
         for number in 0..CHANGES {
             let new = Prepared::new(&vector(number), Metric::L2, Scalar::F32);
-            // A third of the changes replaces or removes.
+            // A third of the changes are replacements or removals.
             match random.below(6) {
                 0 if numbers.len() > 100 => {
                     let slot = random.below(numbers.len());

@@ -5,12 +5,12 @@ use emberkv_core::types::limits::EncodingLimits;
 
 use crate::support::script::{Script, check};
 
-/// The limits that put every field of a hash into a table.
+/// Limits that force every hash into a table.
 pub(crate) const TABLES: EncodingLimits =
     EncodingLimits { hash_max_listpack_entries: 0, ..EncodingLimits::DEFAULT };
 
-/// Runs a script with the limits of the configuration, and with limits that put every field into a table. The encodings that
-/// `ENTRY` shows are those of the first; the second must have tables in their place.
+/// Runs a script with the configured limits, and with limits that force every hash into a table. The encodings that
+/// `ENTRY` shows are those of the first run; the second must have tables instead.
 pub(crate) fn check_encodings(steps: &[(&str, &str)]) {
     check(steps);
     for protocol in [Protocol::Resp2, Protocol::Resp3] {

@@ -1,11 +1,11 @@
-//! Scripts: command lines and the replies they must get, run in both protocols.
+//! Scripts: command lines and their expected replies, run in both protocols.
 
 use ember_protocol::Protocol;
 use emberkv_core::local::Local;
 
 use crate::support::words::words_of;
 
-/// A keyspace that takes command lines.
+/// A keyspace that runs command lines.
 pub(crate) struct Script {
     pub(crate) local: Local,
     protocol: Protocol,
@@ -16,8 +16,8 @@ impl Script {
         Script { local: Local::new(protocol), protocol }
     }
 
-    /// Runs a line; the reply's bytes with spaces for line ends and escapes for what is not ASCII. In the RESP3 form null
-    /// stands as in RESP2.
+    /// Runs a line; returns the reply's bytes with spaces for line ends and escapes for bytes that are not ASCII. In
+    /// the RESP3 form, null is written as in RESP2.
     pub(crate) fn run(&mut self, line: &str) -> String {
         let words = words_of(line);
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
@@ -38,7 +38,7 @@ impl Script {
         }
     }
 
-    /// The encoding and the expiry in ms from now of a key, as `raw` or `int 1000`; empty if the key is not there.
+    /// The encoding and the expiry in ms from now of a key, as `raw` or `int 1000`; empty if the key does not exist.
     pub(crate) fn entry(&self, key: &str) -> String {
         let hash = self.local.keyspace.hash(key.as_bytes());
         let shard = self.local.keyspace.lock(hash.shard());
@@ -59,8 +59,8 @@ pub(crate) fn check(steps: &[(&str, &str)]) {
     check_in(Protocol::Resp3, steps);
 }
 
-/// Runs a script on an empty keyspace. Each step is a command line and its reply; `ENTRY key` asks for [`Script::entry`],
-/// and `PASS ms` lets time pass.
+/// Runs a script on an empty keyspace. Each step is a command line and its reply; `ENTRY key` returns
+/// [`Script::entry`], and `PASS ms` advances the clock.
 pub(crate) fn check_in(protocol: Protocol, steps: &[(&str, &str)]) {
     let mut script = Script::new(protocol);
     for (line, expected) in steps {

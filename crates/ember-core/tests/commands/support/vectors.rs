@@ -1,11 +1,11 @@
-//! Commands on vectors, run on one keyspace in RESP2 unless it is another one.
+//! Commands on vectors, run on one keyspace, in RESP2 by default.
 
 use ember_protocol::Protocol;
 use emberkv_core::local::Local;
 
 use crate::support::words::words_of;
 
-/// The reply's bytes with spaces for line ends, and escapes for what is not ASCII.
+/// The reply's bytes with spaces for line ends, and escapes for bytes that are not ASCII.
 pub(crate) fn reply(local: &mut Local, words: &[&[u8]]) -> String {
     let reply = local.run(words).escape_ascii().to_string();
     reply.replace("\\r\\n", " ").replace("\\\"", "\"").replace("\\'", "'").trim_end().to_owned()
@@ -17,7 +17,7 @@ pub(crate) fn run(local: &mut Local, line: &str) -> String {
     reply(local, &words.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
-/// Runs lines, and compares what they answer.
+/// Runs lines and compares their replies.
 pub(crate) fn check(steps: &[(&str, &str)]) {
     let mut local = Local::new(Protocol::Resp2);
     for (line, expected) in steps {

@@ -1,7 +1,7 @@
-//! A command line as redis-cli reads it.
+//! Splits a command line as redis-cli does.
 
-/// The words of a line, `"..."` with the escapes of redis-cli, and `'...'` without. In a word that does not begin with
-/// one, a quote is a letter: so JSON needs none.
+/// The words of a line, `"..."` with the escapes of redis-cli, and `'...'` without. Inside a word that does not begin
+/// with one, a quote is an ordinary character: so JSON needs no quoting.
 pub(crate) fn words_of(line: &str) -> Vec<Vec<u8>> {
     let mut words = Vec::new();
     let mut bytes = line.bytes().peekable();

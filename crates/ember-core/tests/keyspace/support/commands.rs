@@ -1,10 +1,10 @@
-//! Commands drawn at random, of all types, and all that can be asked of what they lead to.
+//! Random commands of all types, and a full comparison of their results.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use emberkv_core::local::Local;
 use emberkv_core::turn::Random;
 
-/// The words of a line; quotes around one are left out.
+/// The words of a line, without quotes around them.
 fn words(line: &str) -> Vec<Vec<u8>> {
     line.split_whitespace().map(|word| word.trim_matches('"').as_bytes().to_vec()).collect()
 }
@@ -16,8 +16,8 @@ pub(crate) fn run(local: &mut Local, line: &str) -> String {
     String::from_utf8_lossy(&local.run(&words)).into_owned()
 }
 
-/// All that can be asked of the keys in all databases, in an order that does not depend on chance. Asking removes what has
-/// expired, which the journal records.
+/// All that commands reveal of the keys in all databases, in an order that does not depend on chance. Reading removes
+/// expired data, which the journal records.
 pub(crate) fn contents(local: &mut Local) -> Vec<String> {
     let mut all = Vec::new();
     for database in 0..2 {
@@ -62,7 +62,7 @@ fn fields(local: &mut Local, key: &str) -> String {
     format!("{all} {}", expiries.concat())
 }
 
-/// Entries, groups, and what is pending; without the times at which consumers were seen.
+/// Entries, groups and pending entries, without the times at which consumers were seen.
 fn stream(local: &mut Local, key: &str) -> String {
     let entries = run(local, &format!("XRANGE {key} - +"));
     let facts = run(local, &format!("XINFO STREAM {key}"));
@@ -74,16 +74,16 @@ fn stream(local: &mut Local, key: &str) -> String {
         pending +=
             &consumers.split("\r\n").filter(|line| line.starts_with("c")).collect::<Vec<_>>().join(" ");
     }
-    // The first numbers are of blocks, whose sizes trimming by another way may leave different.
+    // The first numbers are of blocks, whose sizes may depend on how the stream was trimmed.
     let facts: Vec<&str> = facts.split("\r\n").collect();
-    let told = facts.iter().position(|line| *line == "last-generated-id").unwrap_or(0);
-    format!("{entries}{}{groups}{pending}", facts[told..].join(" "))
+    let first = facts.iter().position(|line| *line == "last-generated-id").unwrap_or(0);
+    format!("{entries}{}{groups}{pending}", facts[first..].join(" "))
 }
 
-/// Elements with their stored vectors and attributes, and what an exact search says; of the graph only its size, since an
-/// equal one is promised to nobody.
+/// Elements with their stored vectors and attributes, and the results of an exact search; of the graph only its size,
+/// because equal graphs are not guaranteed.
 fn vector_set(local: &mut Local, key: &str) -> String {
-    // What an index takes may differ by the room that was left.
+    // The memory of an index may differ by unused capacity.
     let index = |local: &mut Local, key: &str| {
         let info = run(local, &format!("VECTOR.INFO {key}"));
         let lines = info.split("\r\n").map(str::to_owned).collect::<Vec<_>>();
@@ -106,8 +106,9 @@ fn vector_set(local: &mut Local, key: &str) -> String {
 /// Names of fields.
 const FIELDS: usize = 6;
 
-/// Commands to draw from: `K` is a key of any type, `S L E H Z X W` one that has the type usually, `F` a field, `V` a value,
-/// `N` a small number, `M` a number of ms, `I` an entry's ID, `G` a group, `C` a consumer, `R` a real number.
+/// Templates of commands: `K` is a key of any type, `S L E H Z X W` one that usually has the type, `F` a field, `V` a
+/// value, `N` a small number, `M` a number of ms, `I` the ID of an entry, `G` a group, `C` a consumer, `R` a real
+/// number.
 const TEMPLATES: &[&str] = &[
     "SET S V",
     "SET S V PX M",
@@ -268,8 +269,8 @@ const TEMPLATES: &[&str] = &[
     "FLUSHDB",
 ];
 
-/// Lets some time pass perhaps, and runs a random command; which, and its reply. `ids` are those of stream entries that
-/// commands may name.
+/// Sometimes advances the clock, and runs a random command; returns the command and its reply. `ids` are those of
+/// stream entries that commands may name.
 pub(crate) fn run_random(local: &mut Local, random: &mut Random, ids: &mut Vec<String>) -> (String, String) {
     if random.below(10) == 0 {
         local.turn.now_ms += random.below(900) as i64;
@@ -285,10 +286,10 @@ pub(crate) fn run_random(local: &mut Local, random: &mut Random, ids: &mut Vec<S
     (line, reply)
 }
 
-/// A command made of a template.
+/// Fills in a template.
 pub(crate) fn draw(random: &mut Random, ids: &[String]) -> String {
     let template = TEMPLATES[random.below(TEMPLATES.len())];
-    // Emptying everything is rare, so that there is something to work on.
+    // FLUSHALL and FLUSHDB are rare, so that keys accumulate.
     let template =
         if matches!(template, "FLUSHDB" | "SWAPDB 0 1") && random.below(20) > 0 { "DEL K" } else { template };
     let mut words = Vec::new();

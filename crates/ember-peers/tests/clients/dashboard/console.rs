@@ -5,7 +5,7 @@ use ember_testkit::Value;
 
 use super::{assert_nothing_but_refusals, fill, log_in, open, picture, start};
 
-/// Types a command into the console, and waits for the end of it.
+/// Types a command into the console, and waits until it has ended.
 #[track_caller]
 fn type_command(browser: &Browser, line: &str) {
     browser.fill("#line", line);
@@ -14,7 +14,7 @@ fn type_command(browser: &Browser, line: &str) {
         .wait_for("document.querySelector('#line').value === '' && document.querySelector('#stop').disabled");
 }
 
-/// Types a command that is asked about once more, and answers.
+/// Types a command that needs a confirmation, and answers the dialog.
 fn type_command_with_question(browser: &Browser, line: &str, is_meant: bool) {
     browser.fill("#line", line);
     browser.press(key::ENTER);
@@ -24,7 +24,7 @@ fn type_command_with_question(browser: &Browser, line: &str, is_meant: bool) {
     browser.wait_for("!document.querySelector('dialog[open]') && document.querySelector('#stop').disabled");
 }
 
-/// What the console has answered to the last command.
+/// The console's output for the last command.
 fn last_reply(browser: &Browser) -> String {
     let entry = browser.run("return document.querySelector('#transcript').lastElementChild.innerText");
     entry.as_str().unwrap().split_once('\n').map_or("", |(_, reply)| reply).to_owned()
@@ -68,7 +68,7 @@ fn commands_are_typed_and_run_with_the_rights_of_the_user() {
     type_command(&browser, "INFO server");
     assert!(last_reply(&browser).starts_with("# Server\nredis_version:"), "{}", last_reply(&browser));
 
-    // What blocks can be stopped, what subscribes is refused, and what is long is cut.
+    // Blocking commands can be stopped, subscribing commands are refused, and long replies are truncated.
     browser.fill("#line", "BLPOP nothing 0");
     browser.press(key::ENTER);
     browser.wait_for("!document.querySelector('#stop').disabled");
@@ -95,19 +95,19 @@ fn commands_are_typed_and_run_with_the_rights_of_the_user() {
         last_reply(&browser)
     );
 
-    // What cannot be undone is asked about.
+    // Irreversible commands need a confirmation.
     type_command_with_question(&browser, "FLUSHALL", false);
     assert_eq!(last_reply(&browser), "not run");
     assert_ne!(client.run("DBSIZE"), Value::Integer(0));
     type_command_with_question(&browser, "flushall", true);
     assert_eq!((last_reply(&browser).as_str(), client.run("DBSIZE")), ("OK", Value::Integer(0)));
 
-    // Lines can be called back.
+    // Earlier lines can be recalled.
     browser.press("\u{e013}");
     browser.wait_for("document.querySelector('#line').value === 'flushall'");
     browser.keep_picture(&picture("console"));
 
-    // Another user does not see what the first has seen, and has no more rights here than elsewhere.
+    // Another user does not see the first one's lines, and has no more rights here than elsewhere.
     browser.click("#switch");
     log_in(&browser, "reader", "pass");
     browser.wait_for("document.querySelector('#transcript').childElementCount === 0");

@@ -23,7 +23,7 @@ fn keys_are_grouped_by_the_parts_of_their_names_and_sorted() {
     let browser = Browser::start();
     open(&browser, &server, "keys");
     browser.wait_for_text("#found", "54 keys");
-    // What is alone has no group, and a large group is closed until it is clicked at.
+    // A single key has no group, and a large group is closed until it is clicked.
     let names = || {
         let names = "[...document.querySelectorAll('.keys > li > button')].map((key) => key.title)";
         browser.run(&format!("return {names}"))
@@ -37,7 +37,7 @@ fn keys_are_grouped_by_the_parts_of_their_names_and_sorted() {
     choose(&browser, "user:7:mail");
     browser.click_button("//*[@class='orders']", "size");
     browser.wait_for("document.querySelector('.keys > li > button').title === 'c'");
-    assert_eq!(browser.count(".keys details details"), 25, "what is open stays open");
+    assert_eq!(browser.count(".keys details details"), 25, "open groups stay open");
     browser.click_button("//*[@class='orders']", "TTL");
     browser.wait_for("document.querySelector('.keys > li > button').title === 'b'");
     assert_eq!(names().as_array().unwrap()[..2], [json!("b"), json!("a")]);
@@ -62,7 +62,7 @@ fn keys_of_each_type_are_shown_changed_and_deleted() {
 
     strings_are_edited(&browser, &mut client);
     elements_are_edited(&browser, &mut client);
-    whole_keys_are_changed(&browser, &mut client);
+    change_whole_keys(&browser, &mut client);
     browser.keep_picture(&picture("keys"));
     assert_nothing_went_wrong(&browser);
 }
@@ -74,8 +74,8 @@ fn strings_are_edited(browser: &Browser, client: &mut RawClient) {
     click_at_key(browser, "Save");
     browser.wait_for_text("#status", "was saved");
     assert_eq!(client.run("GET a-string"), Value::Bulk(b"other\ntext\0".to_vec()));
-    assert!(client.run("TTL a-string").integer().unwrap() > 4000, "it keeps its time to live");
-    // Somebody else is not overwritten.
+    assert!(client.run("TTL a-string").integer().unwrap() > 4000, "the key keeps its time to live");
+    // Changes of other clients are not overwritten.
     client.run("SET a-string somebody-else");
     browser.fill("#content textarea", "mine");
     click_at_key(browser, "Save");
@@ -109,7 +109,7 @@ fn elements_are_edited(browser: &Browser, client: &mut RawClient) {
     let list: Vec<String> =
         client.run("LRANGE a-list 0 -1").elements().unwrap().iter().map(Value::text).collect();
     assert_eq!(list, ["zero", "uno", "two", "last"]);
-    // What has moved is not what was meant.
+    // An element whose position has changed is not edited.
     client.run("LPUSH a-list new");
     click_at_key(browser, "Delete 0 zero");
     browser.click("dialog[open] [type=submit]");
@@ -164,7 +164,7 @@ fn elements_are_edited(browser: &Browser, client: &mut RawClient) {
     assert_eq!(client.run("XLEN a-stream"), Value::Integer(1));
 }
 
-fn whole_keys_are_changed(browser: &Browser, client: &mut RawClient) {
+fn change_whole_keys(browser: &Browser, client: &mut RawClient) {
     choose(browser, "a-zset");
     click_at_key(browser, "Set time to live");
     answer(browser, "seconds", "100");
@@ -198,11 +198,11 @@ fn whole_keys_are_changed(browser: &Browser, client: &mut RawClient) {
     confirm(browser);
     browser.wait_for_text("#content", "<b>bold</b>");
     assert_eq!(client.run("HGET fresh field").text(), "<b>bold</b>");
-    assert_eq!(browser.count("#content b"), 0, "data is text");
+    assert_eq!(browser.count("#content b"), 0, "data are shown as text");
 }
 
 #[test]
-fn vector_sets_are_shown_with_what_is_near() {
+fn vector_sets_are_shown_with_nearest_neighbors() {
     let server = start(&[]);
     let mut client = server.client();
     for line in [
@@ -241,7 +241,7 @@ fn vector_sets_are_shown_with_what_is_near() {
         browser.resize(width, 900);
         browser.keep_picture(&picture(name));
         let hidden = "const page = document.documentElement; return page.scrollWidth - page.clientWidth";
-        assert_eq!(browser.run(hidden), 0, "{name} does not need to be moved sideways");
+        assert_eq!(browser.run(hidden), 0, "{name} does not scroll sideways");
     }
     browser.resize(1400, 900);
 
@@ -271,7 +271,7 @@ fn vector_sets_are_shown_with_what_is_near() {
 }
 
 #[test]
-fn json_is_shown_as_a_tree_whose_parts_fold() {
+fn json_is_shown_as_a_collapsible_tree() {
     let server = start(&[]);
     let mut client = server.client();
     let text =
@@ -285,7 +285,7 @@ fn json_is_shown_as_a_tree_whose_parts_fold() {
     open(&browser, &server, "keys");
     browser.wait_for_text("#found", "4 keys");
     choose(&browser, "doc");
-    // Order and numbers are as they were written.
+    // Order and numbers are kept as written.
     assert_eq!(
         browser.text(".json").split_whitespace().collect::<Vec<_>>().join(" "),
         [
@@ -320,7 +320,7 @@ fn json_is_shown_as_a_tree_whose_parts_fold() {
 }
 
 #[test]
-fn bytes_are_written_so_that_they_are_read_back() {
+fn bytes_are_escaped_so_that_they_can_be_read_back() {
     let server = start(&[]);
     let browser = Browser::start();
     open(&browser, &server, "");
@@ -350,11 +350,11 @@ fn bytes_are_written_so_that_they_are_read_back() {
         "return import('/dashboard/overview.js').then(({ percentile }) =>
              [percentile([99, 0, 0, 0, 1], 99), percentile([99, 0, 0, 0, 1], 99.9), percentile([], 50)])",
     );
-    assert_eq!(percentiles, json!([1, 16, Json::Null]), "as INFO latencystats tells them");
+    assert_eq!(percentiles, json!([1, 16, Json::Null]), "as in INFO latencystats");
 }
 
 #[test]
-fn a_key_is_shown_as_it_changes_while_that_is_wanted() {
+fn a_key_is_refreshed_live_on_request() {
     let server = start(&["--requirepass", "open-sesame"]);
     let mut client = server.client();
     client.run("AUTH open-sesame");
@@ -371,7 +371,7 @@ fn a_key_is_shown_as_it_changes_while_that_is_wanted() {
         let list = client.run("CLIENT LIST").text();
         list.lines().filter(|line| line.contains("name=dashboard-live")).count()
     };
-    wait_until("the server tells of changes", || streams(&mut client) == 1);
+    wait_until("the server sends changes", || streams(&mut client) == 1);
     for age in 31..36 {
         client.run(&format!("HSET a-hash age {age}"));
         browser.wait_for_text("#content", &age.to_string());
@@ -381,17 +381,17 @@ fn a_key_is_shown_as_it_changes_while_that_is_wanted() {
     client.run("HSET a-hash name bob");
     browser.wait_for_text("#content", "bob");
     browser.keep_picture(&picture("live"));
-    // What is typed is not thrown away, nor what is typed while the server answers.
+    // Unsaved input is not discarded, nor is input typed while the server answers.
     choose(&browser, "a-string");
-    wait_until("the other key is not followed any more", || streams(&mut client) == 0);
+    wait_until("the other key is not watched any more", || streams(&mut client) == 0);
     click_at_key(&browser, "Live");
-    wait_until("this one is", || streams(&mut client) == 1);
+    wait_until("the new key is watched", || streams(&mut client) == 1);
     client.run("SET a-string first");
     browser.wait_for("document.querySelector('#content textarea').value === 'first'");
     let assert_kept = |typed: &str| {
         browser.wait_for_text("#status", "The key has changed");
         assert_eq!(browser.run("return document.querySelector('#content textarea').value"), typed);
-        // The next one is told anew.
+        // The next change is reported again.
         browser.run("document.querySelector('#status').textContent = ''");
     };
     browser.fill("#content textarea", "typed");
@@ -412,7 +412,7 @@ fn a_key_is_shown_as_it_changes_while_that_is_wanted() {
     browser.fill("#content textarea", "typed meanwhile");
     browser.run("window.fetch = window.really; window.held.forEach((resolve) => resolve())");
     assert_kept("typed meanwhile");
-    // A stream that is lost is asked for again.
+    // A lost stream is requested again.
     click_at_key(&browser, "Refresh");
     browser.wait_for("document.querySelector('#content textarea').value === 'late'");
     let list = client.run("CLIENT LIST").text();
@@ -422,7 +422,7 @@ fn a_key_is_shown_as_it_changes_while_that_is_wanted() {
     client.run("SET a-string third");
     browser.wait_for("document.querySelector('#content textarea').value === 'third'");
     click_at_key(&browser, "Live");
-    wait_until("nothing is followed", || streams(&mut client) == 0);
+    wait_until("no key is watched", || streams(&mut client) == 0);
     let wrong = browser.console();
     let is_meant = |line: &String| line.contains("status of 401") || line.contains("INCOMPLETE_CHUNKED");
     assert!(wrong.iter().all(is_meant), "{wrong:#?}");

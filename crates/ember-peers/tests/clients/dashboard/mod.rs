@@ -1,4 +1,4 @@
-//! The dashboard in a browser: real clicks and keys in Chromium, a real server, and its clients beside.
+//! The dashboard in a browser: real clicks and keys in Chromium, a real server, and its other clients.
 
 mod console;
 mod keys;
@@ -30,7 +30,7 @@ fn picture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("dashboard").join(format!("{name}.png"))
 }
 
-/// Keeps pictures of what is shown: wide and narrow, light and dark. Nothing of it is to be moved sideways.
+/// Stores pictures of the page: wide and narrow, light and dark. The page must not scroll sideways.
 fn keep_pictures(browser: &Browser, name: &str) {
     for (width, is_dark) in [(1400, false), (1400, true), (390, false), (390, true)] {
         browser.prefer_dark(is_dark);
@@ -38,13 +38,12 @@ fn keep_pictures(browser: &Browser, name: &str) {
         let shade = if is_dark { "dark" } else { "light" };
         browser.keep_picture(&picture(&format!("{name}-{width}-{shade}")));
         let hidden = "const page = document.documentElement; return page.scrollWidth - page.clientWidth";
-        assert_eq!(browser.run(hidden), 0, "{name} does not need to be moved sideways at {width}");
+        assert_eq!(browser.run(hidden), 0, "{name} does not scroll sideways at {width}");
     }
     browser.resize(1400, 900);
 }
 
-/// What the page may not do is in the console, and so is what went wrong in it. Refusals that were meant to be are not
-/// counted.
+/// Violations of the page's policy and errors of the page are in the console. Intended refusals are not counted.
 #[track_caller]
 fn assert_nothing_went_wrong(browser: &Browser) {
     let wrong: Vec<String> =
@@ -52,7 +51,7 @@ fn assert_nothing_went_wrong(browser: &Browser) {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// As [`assert_nothing_went_wrong`], after commands that are answered with a status of HTTP.
+/// Like [`assert_nothing_went_wrong`], after commands that are answered with an HTTP status.
 #[track_caller]
 fn assert_nothing_but_refusals(browser: &Browser) {
     let wrong: Vec<String> =
@@ -60,38 +59,38 @@ fn assert_nothing_but_refusals(browser: &Browser) {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Logs in, in the dialog that is open.
+/// Logs in, in the open dialog.
 fn log_in(browser: &Browser, user: &str, password: &str) {
     browser.fill("#login [name=user]", user);
     browser.fill("#login [name=password]", password);
     browser.click("#login [type=submit]");
 }
 
-/// Chooses a key in the list.
+/// Selects a key in the list.
 fn choose(browser: &Browser, name: &str) {
     browser.click_button("//ul[@class='keys']", name);
     browser.wait_for_text("#key h2", name);
     browser.wait_for("document.querySelector('#content').childElementCount > 0");
 }
 
-/// Clicks at a button of the key that is shown.
+/// Clicks a button of the key that is shown.
 fn click_at_key(browser: &Browser, label: &str) {
     browser.click_button("//*[@id='key']", label);
 }
 
-/// Fills a field of the dialog that is open.
+/// Fills a field of the open dialog.
 fn answer(browser: &Browser, field: &str, text: &str) {
     browser.fill(&format!("dialog[open] [name={field}]"), text);
 }
 
-/// Says yes in the dialog that is open, and waits until it is closed.
+/// Confirms the open dialog, and waits until it is closed.
 #[track_caller]
 fn confirm(browser: &Browser) {
     browser.click("dialog[open] [type=submit]");
     browser.wait_for("document.querySelector('dialog[open]') === null");
 }
 
-/// The number at the begin of a figure's text, without its unit.
+/// The number at the beginning of a figure's text, without its unit.
 fn figure(browser: &Browser, tile: &str) -> String {
     browser.text(&format!("{tile} .figure"))
 }

@@ -1,4 +1,4 @@
-//! The overview: figures that move, and what is shown of a server without data and of one that is gone.
+//! The overview: updated figures, a server without data, and an unreachable server.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{assert_nothing_went_wrong, figure, log_in, open, picture, start};
 
 #[test]
-fn a_user_logs_in_and_watches_the_figures_move() {
+fn a_user_logs_in_and_sees_figures_update() {
     let server = start(&["--requirepass", "open-sesame"]);
     let mut client = server.client();
     client.run("AUTH open-sesame");
@@ -19,7 +19,7 @@ fn a_user_logs_in_and_watches_the_figures_move() {
     browser.wait_for_text("#login-reason", "NOAUTH");
     log_in(&browser, "watcher", "wrong");
     browser.wait_for_text("#login-reason", "WRONGPASS");
-    assert_eq!(browser.count("#throughput"), 0, "nothing is shown before");
+    assert_eq!(browser.count("#throughput"), 0, "no figures are shown before the login");
     log_in(&browser, "watcher", "pass-word");
     browser.wait_for("!document.querySelector('#login').open");
     assert_eq!(browser.text("#user"), "watcher");
@@ -53,7 +53,7 @@ fn a_user_logs_in_and_watches_the_figures_move() {
             "document.querySelector('#throughput polyline').getAttribute('points').split(' ').length > 3",
         );
         browser.keep_picture(&picture("overview"));
-        // What is pointed at is told, and the hour that the server has kept is shown.
+        // The point under the pointer is described, and the hour that the server has kept is shown.
         browser.run(
             "const plot = document.querySelector('#throughput .plot');
              const { left, right, top } = plot.getBoundingClientRect();
@@ -75,7 +75,7 @@ fn a_user_logs_in_and_watches_the_figures_move() {
     });
     assert_eq!(figure(&browser, "#persistence"), "healthy");
 
-    // Nothing is asked of anybody else, and nothing was refused by the policy.
+    // No other host is contacted, and the policy has refused nothing.
     let foreign = browser.run(
         "return performance.getEntriesByType('resource').map(({ name }) => name)
              .filter((name) => !name.startsWith(location.origin))",
@@ -85,7 +85,7 @@ fn a_user_logs_in_and_watches_the_figures_move() {
 }
 
 #[test]
-fn figures_stand_still_while_the_page_is_paused() {
+fn figures_are_not_updated_while_the_page_is_paused() {
     let server = start(&[]);
     let mut client = server.client();
     let browser = Browser::start();
@@ -93,20 +93,20 @@ fn figures_stand_still_while_the_page_is_paused() {
     browser.wait_for("document.querySelector('#keycount .figure').innerText === '0'");
     browser.click("#pause");
     browser.wait_for("document.querySelector('#pause').getAttribute('aria-pressed') === 'true'");
-    // What was asked before may still be answered.
+    // Earlier requests may still be answered.
     let asked = "performance.getEntriesByName(location.origin + '/dashboard/api/overview').length";
     browser.run("return new Promise((resolve) => setTimeout(resolve, 1500))");
     let before = browser.run(&format!("return {asked}"));
     client.run("SET a b");
     browser.run("return new Promise((resolve) => setTimeout(resolve, 1500))");
-    assert_eq!(browser.run(&format!("return {asked}")), before, "nothing more is asked");
+    assert_eq!(browser.run(&format!("return {asked}")), before, "no more requests are sent");
     assert_eq!(figure(&browser, "#keycount"), "0");
     browser.click("#pause");
     browser.wait_for("document.querySelector('#keycount .figure').innerText === '1'");
 }
 
 #[test]
-fn a_server_that_is_gone_is_said_to_be_gone() {
+fn an_unreachable_server_is_reported() {
     let server = start(&[]);
     let browser = Browser::start();
     open(&browser, &server, "");
@@ -117,7 +117,7 @@ fn a_server_that_is_gone_is_said_to_be_gone() {
 }
 
 #[test]
-fn where_there_is_nothing_that_is_said() {
+fn empty_results_are_reported() {
     let server = start(&[]);
     let mut client = server.client();
     let browser = Browser::start();

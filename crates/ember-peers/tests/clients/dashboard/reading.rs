@@ -1,4 +1,4 @@
-//! Whether it can be used with the keyboard alone, and read in light and dark and in a narrow window.
+//! The dashboard can be used with the keyboard alone, and is readable in light and dark and in a narrow window.
 
 use ember_peers::browser::{Browser, key};
 use ember_testkit::Value;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{assert_nothing_went_wrong, choose, fill, open, picture, start};
 
-/// What the keyboard is at: its label, or its text; nothing if it is at the page as a whole.
+/// The focused element: its label, or its text; empty if the page as a whole has the focus.
 fn focused(browser: &Browser) -> String {
     let text = browser.run(
         "const at = document.activeElement;
@@ -15,7 +15,7 @@ fn focused(browser: &Browser) -> String {
     text.as_str().unwrap().trim().to_owned()
 }
 
-/// Presses the tabulator until the keyboard is at something.
+/// Presses Tab until an element has the focus.
 #[track_caller]
 fn go_to(browser: &Browser, label: &str) {
     let mut passed = Vec::new();
@@ -31,14 +31,14 @@ fn go_to(browser: &Browser, label: &str) {
 }
 
 #[test]
-fn all_can_be_done_with_the_keyboard_alone() {
+fn every_action_works_with_the_keyboard_alone() {
     let server = start(&["--requirepass", "open-sesame"]);
     let mut client = server.client();
     client.run("AUTH open-sesame");
     fill(&mut client);
     let browser = Browser::start();
     open(&browser, &server, "");
-    // The dialog has the focus by itself, in the field of the name.
+    // The dialog has the focus when it opens, in the field of the name.
     browser.wait_for("document.activeElement.name === 'user'");
     browser.press(key::TAB);
     browser.press("open-sesame");
@@ -48,7 +48,7 @@ fn all_can_be_done_with_the_keyboard_alone() {
     go_to(&browser, "Skip to the content");
     go_to(&browser, "Keys");
     let outline = browser.run("return getComputedStyle(document.activeElement).outlineStyle");
-    assert_eq!(outline, "solid", "one sees where the keyboard is");
+    assert_eq!(outline, "solid", "the focus is visible");
     browser.press(key::ENTER);
     browser.wait_for_text("#found", "7 keys");
     go_to(&browser, "a-set");
@@ -64,7 +64,7 @@ fn all_can_be_done_with_the_keyboard_alone() {
     browser.wait_for("document.querySelector('dialog[open]')");
     browser.press(key::ESCAPE);
     browser.wait_for("!document.querySelector('dialog[open]')");
-    assert_eq!(focused(&browser), "Delete green", "the focus is back where it was");
+    assert_eq!(focused(&browser), "Delete green", "the focus has returned");
     assert_eq!(client.run("SCARD a-set"), Value::Integer(2));
     browser.press(key::ENTER);
     browser.wait_for("document.querySelector('dialog[open]')");
@@ -74,7 +74,7 @@ fn all_can_be_done_with_the_keyboard_alone() {
     browser.wait_for_text("#status", "was deleted");
     assert_eq!(client.run("SMEMBERS a-set").elements().unwrap().len(), 1);
     assert_ne!(browser.run("return document.activeElement === document.body"), true, "the focus is not lost");
-    // Figures that move leave the focus where it is.
+    // Updated figures leave the focus unchanged.
     browser.run("location.hash = '#overview'");
     browser.wait_for("document.querySelector('#workers .scroll')");
     browser.run("document.querySelector('#workers .scroll').focus()");
@@ -85,7 +85,7 @@ fn all_can_be_done_with_the_keyboard_alone() {
     assert_nothing_went_wrong(&browser);
 }
 
-/// The contrast of text and ground, by the formula of WCAG 2.
+/// The contrast of text and background, by the formula of WCAG 2.
 const CONTRAST: &str = "
     const light = (colour) => {
         const [red, green, blue] = colour.match(/[\\d.]+/g).slice(0, 3).map((value) => {
@@ -102,7 +102,7 @@ const CONTRAST: &str = "
     return [ground, contrast('.figure'), contrast('.tile h3'), contrast('.facts dt')];";
 
 #[test]
-fn it_is_readable_in_light_and_dark_and_in_a_narrow_window() {
+fn pages_are_readable_in_light_dark_and_narrow_windows() {
     let server = start(&[]);
     let mut client = server.client();
     fill(&mut client);
@@ -132,7 +132,7 @@ fn it_is_readable_in_light_and_dark_and_in_a_narrow_window() {
     ] {
         open(&browser, &server, view);
         browser.wait_for("document.querySelector('#main section')");
-        // The name, who it is and the views are two lines, and the view that is shown is seen among them.
+        // Name, user and views take two lines, and the current view is visible among them.
         let header = "document.querySelector('header').getBoundingClientRect().height < 100";
         assert_eq!(browser.run(&format!("return {header}")), true, "{view}");
         browser.wait_for(
@@ -146,7 +146,7 @@ fn it_is_readable_in_light_and_dark_and_in_a_narrow_window() {
         let hidden = browser.run(
             "const page = document.documentElement; return [innerWidth, page.scrollWidth - page.clientWidth]",
         );
-        assert_eq!(hidden, json!([360, 0]), "{view} does not need to be moved sideways");
+        assert_eq!(hidden, json!([360, 0]), "{view} does not scroll sideways");
         browser.keep_picture(&picture(&format!("narrow-{view}")));
     }
     assert_nothing_went_wrong(&browser);

@@ -1,4 +1,4 @@
-//! What is kept from pages of others, and from users who may only read.
+//! What pages of other origins, and users with read-only rights, cannot do.
 
 use ember_peers::browser::Browser;
 use ember_testkit::Value;
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{assert_nothing_went_wrong, choose, fill, log_in, open, start};
 
 #[test]
-fn a_page_of_somebody_else_gets_nothing() {
+fn a_page_of_another_origin_gets_no_data() {
     let server = start(&[]);
     let other = start(&[]);
     let browser = Browser::start();
@@ -22,14 +22,14 @@ fn a_page_of_somebody_else_gets_nothing() {
         assert_eq!(browser.run(&script), "", "{mode} {kind}");
     }
     assert_eq!(server.client().run("DBSIZE"), Value::Integer(0));
-    // The page's own requests go through.
+    // The page's own requests succeed.
     let own = "return import('/dashboard/api.js').then((api) => api.run(['SET', 'k', 'v']))";
     assert_eq!(browser.run(own), "OK");
     assert_eq!(other.client().run("GET k").text(), "v");
 }
 
 #[test]
-fn who_may_only_read_finds_nothing_to_change_and_is_refused() {
+fn read_only_users_see_no_edit_controls_and_are_refused() {
     let server = start(&["--concurrent", "no"]);
     let mut client = server.client();
     fill(&mut client);
@@ -52,7 +52,7 @@ fn who_may_only_read_finds_nothing_to_change_and_is_refused() {
             .run("return [...document.querySelectorAll('#key button')].map((button) => button.innerText)");
         assert_eq!(buttons, json!(["Refresh", "Live"]), "{name}");
     }
-    // And if the page asked nevertheless:
+    // If the page sends the request nevertheless:
     let refused = browser.run(
         "return import('/dashboard/api.js').then(async ({ runAll }) =>
              (await runAll([['DEL', 'a-list'], ['GET', 'b']])).map((reply) => reply.message))",

@@ -8,7 +8,7 @@ use ember_testkit::{Server, Value, wait_until};
 use super::{answer, assert_nothing_went_wrong, confirm, keep_pictures, log_in, open, picture, start};
 
 #[test]
-fn the_configuration_is_shown_and_changed_but_no_password() {
+fn the_configuration_is_shown_and_changed_without_passwords() {
     let server = start(&["--maxmemory", "1gb"]);
     let mut client = server.client();
     client.run("CONFIG SET masterauth hunter2");
@@ -69,7 +69,7 @@ fn the_configuration_is_shown_and_changed_but_no_password() {
 }
 
 #[test]
-fn persistence_is_shown_and_asked_for() {
+fn persistence_is_shown_and_saves_are_requested() {
     let server = start(&["--save", "3600 1"]);
     let mut client = server.client();
     client.run("SET a b");
@@ -101,7 +101,7 @@ fn persistence_is_shown_and_asked_for() {
 }
 
 #[test]
-fn values_away_from_memory_are_counted() {
+fn cold_values_are_counted() {
     let server = start(&["--tiered-path", "tiers", "--maxmemory", "1gb", "--enable-debug-command", "yes"]);
     let mut client = server.client();
     client.run("MSET a some-text b some-text c some-text");
@@ -128,15 +128,15 @@ fn values_away_from_memory_are_counted() {
     assert_eq!(browser.count("#tiers"), 0);
 }
 
-/// Has a server follow another, and waits until it does.
+/// Makes a server follow another, and waits until the link is up.
 fn follow(replica: &Server, primary: &Server) {
     let mut client = replica.client();
     client.run(&format!("REPLICAOF 127.0.0.1 {}", primary.port()));
-    wait_until("it follows", || client.info("master_link_status") == "up");
+    wait_until("the link is up", || client.info("master_link_status") == "up");
 }
 
 #[test]
-fn replication_is_shown_as_a_tree_with_what_is_missing() {
+fn replication_is_shown_as_a_tree_with_lag() {
     let arguments = ["--repl-diskless-sync-delay", "0", "--repl-backlog-size", "1mb"];
     let [primary, middle] = [start(&arguments), start(&arguments)];
     let mut client = primary.client();
@@ -164,7 +164,7 @@ fn replication_is_shown_as_a_tree_with_what_is_missing() {
         "[...document.querySelectorAll('#topology li')].every((it) => it.innerText.includes('has all'))",
     );
     browser.wait_for("document.querySelectorAll('#replicas tbody tr').length === 2");
-    // One that does not take what is written is behind, and the others are not.
+    // A replica that does not read the stream is behind, and the others are not.
     stopped.signal("STOP");
     for _ in 0..8 {
         client.run(&format!("SET big {}", "x".repeat(1 << 20)));

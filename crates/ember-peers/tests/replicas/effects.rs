@@ -1,4 +1,4 @@
-//! What replicas are told that no command of a client says: functions, what scripts do, and what is evicted.
+//! Replicated changes that are no client commands: functions, effects of scripts, and evictions.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use ember_testkit::{RawClient, Server, Value};
 use crate::matrix::{assert_same_contents, in_both_modes};
 use crate::replica::link;
 
-/// So many of them are sent at once: less than a socket takes.
+/// The number sent at once: less than a socket accepts.
 const BATCH: usize = 50;
 
 /// Keys that are written under eviction: several times as many as fit.
@@ -42,7 +42,7 @@ fn run_functions(ember: &Server, other: &Server) {
     one.command(&["FUNCTION", "LOAD", &library("before", 1)]);
     one.command(&["FUNCTION", "LOAD", &library("gone", 2)]);
     link(other, ember.address());
-    assert_eq!(functions(&mut one), functions(&mut another), "the copy has them");
+    assert_eq!(functions(&mut one), functions(&mut another), "the full sync has them");
     let check = |one: &mut RawClient, another: &mut RawClient| {
         assert_same_contents(ember, other);
         assert_eq!(functions(one), functions(another), "{}", other.log());
@@ -63,7 +63,7 @@ fn run_functions(ember: &Server, other: &Server) {
     one.run("FCALL before 2 counter list");
     one.run("SET behind 1");
     one.run("EXEC");
-    // Scripts come as what they do, by whatever name they are called.
+    // Scripts are replicated as their effects, by whatever name they are called.
     let script =
         "for _, key in ipairs(KEYS) do redis.call('SET', key, redis.call('SPOP', 'set') or ARGV[1]) end
         return redis.call('DBSIZE')";
@@ -77,14 +77,14 @@ fn run_functions(ember: &Server, other: &Server) {
 }
 
 #[test]
-fn redis_is_told_of_functions_and_scripts() {
+fn redis_receives_functions_and_scripts() {
     in_both_modes(Some(|| require_program("redis-server")), &[], true, |_, ember, redis| {
         run_functions(ember, redis);
     });
 }
 
 #[test]
-fn valkey_is_told_of_functions_and_scripts() {
+fn valkey_receives_functions_and_scripts() {
     in_both_modes(Some(require_valkey), &[], true, |_, ember, valkey| run_functions(ember, valkey));
 }
 
@@ -109,16 +109,16 @@ fn evict(program: Option<fn() -> PathBuf>) {
 }
 
 #[test]
-fn ember_is_told_what_is_evicted() {
+fn ember_receives_evictions() {
     evict(None);
 }
 
 #[test]
-fn redis_is_told_what_is_evicted() {
+fn redis_receives_evictions() {
     evict(Some(|| require_program("redis-server")));
 }
 
 #[test]
-fn valkey_is_told_what_is_evicted() {
+fn valkey_receives_evictions() {
     evict(Some(require_valkey));
 }

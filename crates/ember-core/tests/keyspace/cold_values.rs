@@ -1,4 +1,4 @@
-//! Values that go away and come back, below all commands: what a snapshot has of them, and which reads count.
+//! Demotion and fetching of values, below all commands: what a snapshot contains of them, and which reads count.
 
 use ember_protocol::Protocol;
 use emberkv_core::eviction::demotion::Demoter;
@@ -18,7 +18,7 @@ fn options() -> SnapshotOptions {
     }
 }
 
-/// A list that a snapshot leaves for later, and a small one.
+/// A list that a snapshot postpones, and a small one.
 fn fill(local: &mut Local) {
     for number in 0..4000 {
         let element = format!("{number}:{}", "x".repeat(60));
@@ -27,7 +27,7 @@ fn fill(local: &mut Local) {
     local.run(&[b"RPUSH", b"light", b"a"]);
 }
 
-/// The names of the keys whose values are away in the pieces of a snapshot, and how many others it has.
+/// The names of the keys with cold values in the pieces of a snapshot, and the number of its other keys.
 fn names(saver: &mut Saver<'_>) -> (Vec<String>, u64) {
     let (mut away, mut others) = (Vec::new(), 0);
     while let Some(piece) = saver.next_piece() {
@@ -45,8 +45,8 @@ fn names(saver: &mut Saver<'_>) -> (Vec<String>, u64) {
 }
 
 #[test]
-fn a_snapshot_has_every_value_whenever_it_goes_or_comes() {
-    // Before the walk, behind the walk, and back before the end.
+fn a_snapshot_has_every_value_while_values_are_demoted_and_fetched() {
+    // Demoted before the walk, demoted after it, and fetched before its end.
     for (gone_before, gone_behind, back) in [
         (true, false, false),
         (false, true, false),
@@ -81,7 +81,7 @@ fn a_snapshot_has_every_value_whenever_it_goes_or_comes() {
 }
 
 #[test]
-fn values_that_go_and_come_at_random_are_always_what_a_model_says() {
+fn values_demoted_and_fetched_at_random_equal_a_model() {
     let mut random = Random::seeded(7);
     let mut local = Local::new(Protocol::Resp2);
     let mut model = Local::new(Protocol::Resp2);
@@ -136,11 +136,11 @@ fn values_that_go_and_come_at_random_are_always_what_a_model_says() {
 }
 
 #[test]
-fn what_came_back_first_goes_first_unless_it_was_used_since() {
+fn the_first_fetched_value_is_demoted_first_unless_used_since() {
     const KEYS: usize = 3000;
     let mut local = Local::new(Protocol::Resp2);
     local.turn.settings.policy = EvictionPolicy::AllkeysLru;
-    // In few shards: each has an order of its own.
+    // In few shards: each has a separate order.
     let names = (0..).map(|number| format!("key:{number}").into_bytes());
     let names: Vec<Vec<u8>> = names.filter(|name| local.keyspace.hash(name).shard() < 4).take(KEYS).collect();
     let name = |number: usize| names[number].clone();
@@ -152,12 +152,12 @@ fn what_came_back_first_goes_first_unless_it_was_used_since() {
         keys.for_each(|number| assert!(local.run(&[b"GET", &name(number)]).starts_with(b"$300")));
         local.turn.now_ms += 10_000;
     };
-    // Where they stood others may stand now.
+    // Other entries may take their positions.
     read(&mut local, KEYS - 100..KEYS);
     (KEYS - 100..KEYS).for_each(|number| _ = local.run(&[b"DEL", &name(number)]));
     read(&mut local, 0..400);
     read(&mut local, 0..50);
-    // Those that were never away are found by samples.
+    // Values that were never demoted are found by sampling.
     (0..100).for_each(|number| _ = local.run(&[b"SET", format!("new:{number}").as_bytes(), &[b'n'; 300]]));
     let keyspace = std::sync::Arc::clone(&local.keyspace);
     let here = |name: &[u8]| {
@@ -169,13 +169,13 @@ fn what_came_back_first_goes_first_unless_it_was_used_since() {
     let count = |keys: std::ops::Range<usize>| keys.filter(|&number| here(&name(number))).count();
     assert_eq!(count(0..KEYS - 100), 400);
     let mut demoter = Demoter::default();
-    // New ones have to be written, for which there is no room.
+    // New values have to be written, for which there is no space.
     let step =
         |demoter: &mut Demoter, turn: &mut _| demoter.step(&keyspace, turn, &DemotionRules::ANY, |_| None);
     while count(0..KEYS - 100) > 150 {
         step(&mut demoter, &mut local.turn);
     }
-    assert!(count(0..50) >= 45, "those that were used since are here: {}", count(0..50));
+    assert!(count(0..50) >= 45, "values used since are resident: {}", count(0..50));
     while count(0..KEYS - 100) > 0 {
         step(&mut demoter, &mut local.turn);
     }
