@@ -816,7 +816,7 @@ fn a_client_that_sends_sync_receives_only_later_commands() {
 }
 
 #[test]
-fn replicas_whose_links_break_early_share_one_copy() {
+fn replicas_whose_links_break_early_share_one_full_sync() {
     const CUTS: usize = 6;
     for mode in MODES {
         for streams in ["yes", "no"] {
