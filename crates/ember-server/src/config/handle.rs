@@ -13,7 +13,7 @@ use super::fields::Config;
 use super::parameter::Parameter;
 use super::primary_address::PrimaryAddress;
 use super::rewrite;
-use super::table::{DIRECTORY, OWN_AT_START, PARAMETERS, PROTECTED};
+use super::table::{DIRECTORY, PARAMETERS, PROTECTED};
 use super::users::StoredUser;
 
 /// The current configuration; shared by all threads.
@@ -198,8 +198,9 @@ fn resolve<'a>(
             .ok_or_else(|| unknown(typed))?;
         let known =
             parameter.names().find(|known| known.eq_ignore_ascii_case(name)).unwrap_or(parameter.name);
-        let is_own = OWN_AT_START.contains(&parameter.name) && parameter.get(current).as_bytes() == *value;
-        if !parameter.mutable && !is_own {
+        // For clients that set everything that CONFIG GET returned.
+        let is_current = parameter.get(current).as_bytes() == *value;
+        if !parameter.mutable && !is_current {
             return Err(set_failed(typed, "can't set immutable config"));
         }
         if !may_change_protected && PROTECTED.contains(&parameter.name) {
@@ -349,16 +350,15 @@ mod tests {
     }
 
     #[test]
-    fn immutable_parameters_are_exactly_those_which_refuse_their_own_value() {
+    fn every_parameter_can_be_set_to_its_current_value() {
         for parameter in PARAMETERS {
             let handle = handle();
             let value = parameter.get(&handle.snapshot());
-            assert_eq!(
-                set(&handle, &[(parameter.name, &value)]).is_ok(),
-                parameter.mutable || OWN_AT_START.contains(&parameter.name),
-                "{}",
-                parameter.name
-            );
+            assert_eq!(set(&handle, &[(parameter.name, &value)]), Ok(()), "{}", parameter.name);
+            if !parameter.mutable {
+                let refused = set(&handle, &[(parameter.name, "another value")]);
+                assert_eq!(refused, Err(failed(parameter.name, "can't set immutable config")));
+            }
         }
     }
 

@@ -15,23 +15,5 @@ pub(crate) const PROTECTED: [&str; 2] = ["dbfilename", DIRECTORY];
 /// The directory of the data.
 pub(crate) const DIRECTORY: &str = "dir";
 
-/// Parameters that Redis does not have and that are fixed at startup. CONFIG SET accepts their current values, for
-/// clients that set everything that CONFIG GET returned.
-pub(crate) const OWN_AT_START: [&str; 13] = [
-    "concurrent",
-    "fsync",
-    "hash-function",
-    "http-watch-bind",
-    "http-watch-max-streams",
-    "http-watch-port",
-    "metrics-bind",
-    "metrics-port",
-    "path",
-    "requirepass-file",
-    "script-memory-limit",
-    "shards",
-    "store",
-];
-
 /// The maximum number of replicas that a write can wait for.
 pub(crate) const SYNC_REPLICAS_MAX: usize = 4;

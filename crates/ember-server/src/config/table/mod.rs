@@ -60,7 +60,7 @@ pub(crate) use bounds::SYNC_REPLICAS_MAX;
 use std::array::IntoIter;
 use std::iter::Flatten;
 
-pub(super) use bounds::{DIRECTORY, ENCRYPTION_KEY_FILE, OWN_AT_START, PROTECTED};
+pub(super) use bounds::{DIRECTORY, ENCRYPTION_KEY_FILE, PROTECTED};
 
 use super::fields::Config;
 use super::parameter::Parameter;
