@@ -49,7 +49,7 @@ run: release ## Build and start the server; ARGS="--port 6380" passes arguments.
 build: ## Debug build.
 	$(CARGO) build --workspace
 
-release: ## Release build of the server and the command line.
+release: ## Release build of ember-server and ember-cli.
 	$(CARGO) build --release -p ember-server -p ember-cli
 
 deb: release ## Build Debian packages of the release build, one with debug symbols, in target/packages.
@@ -64,7 +64,7 @@ lint: ## Check the lints.
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --workspace $(PEERS_TESTS) -- -D warnings
 
-build-tests: ## Build all test programs and benchmarks, and the server and command line that they start.
+build-tests: ## Build all test programs and benchmarks, and the ember-server and ember-cli that they start.
 	$(CARGO) test --workspace --all-targets --no-run
 	$(CARGO) test --workspace $(PEERS_TESTS) --no-run
 
@@ -76,7 +76,7 @@ test-peers: build-tests ## Tests against redis-server, with real clients and in 
 	scripts/setup-peers.sh
 	EMBER_SERVER="$$(scripts/server-path.sh debug)" CARGO=$(CARGO) scripts/test-peers.sh $(PEERS_PROGRAMS)
 
-test-redis8: ## Compare vector sets with a redis-server 8, which is built first (a minute of processor time).
+test-redis8: ## Compare vector sets with a redis-server 8, which is built first (a minute of CPU time).
 	$(CARGO) build -p ember-server -p ember-cli
 	EMBER_SERVER="$$(scripts/server-path.sh debug)" REDIS8_SERVER="$$(scripts/setup-redis8.sh)" \
 		$(CARGO) test --workspace --test redis8
@@ -176,7 +176,7 @@ bench-engines: release ## Stores in engine files, compared with an append-only f
 bench-tiers: release ## Cost of tiers, and of data larger than memory.
 	bench/bench-tiers.sh
 
-bench-kvbench: release ## ember compared with KVBench, whose program KVBENCH names.
+bench-kvbench: release ## ember compared with KVBench; KVBENCH is the path of its program.
 	bench/bench-kvbench.sh
 
 bench-limit: release ## Resident memory of a full cache while files are written, compared with redis-server and Valkey.

@@ -75,7 +75,7 @@ measure_overhead() { # server, bytes of each value or "mix"
 
 columns=()
 for name in "${servers[@]}"; do columns+=("$name, allocated" "$name, resident"); done
-echo "Bytes for each key beyond key and value, as the allocator counts them and as the system does:"
+echo "Bytes per key beyond key and value, as counted by the allocator and by the system:"
 echo
 describe "keys=$KEY_COUNT (a quarter above 500 bytes) key-bytes=16"
 table_begin overhead "value bytes" "${columns[@]}"
@@ -112,7 +112,7 @@ write_reads() {
 }
 
 echo
-echo "Hits of a full cache:"
+echo "Hit rate of a full cache:"
 echo
 describe "limit=$CACHE_LIMIT reads=$CACHE_READS keys=$CACHE_KEYS value-bytes=$CACHE_VALUE_BYTES zipf=0.9"
 table_begin hits "server and policy" "hits, %" keys "resident before, MiB" "resident, MiB" "used, MiB"
@@ -129,7 +129,7 @@ for policy in $CACHE_POLICIES; do
             [ "$left" -le 0 ] || sleep "$(awk -v left="$left" 'BEGIN { print left / 1000000 }')"
         done
         hits=$(info "$started_port" keyspace_hits) misses=$(info "$started_port" keyspace_misses)
-        [ "$((hits + misses))" -eq "$CACHE_READS" ] || fail "$name counts $((hits + misses)) reads"
+        [ "$((hits + misses))" -eq "$CACHE_READS" ] || fail "$name counted $((hits + misses)) reads"
         read -ra cells < <(awk -v hits="$hits" -v reads="$CACHE_READS" -v before="$before" \
             -v after="$(resident_kib "$started_pid")" -v used="$(info "$started_port" used_memory)" 'BEGIN {
             printf "%.1f\n%.1f\n%.1f\n%.1f\n", 100 * hits / reads, before / 1024, after / 1024, used / 1048576

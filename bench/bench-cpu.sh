@@ -26,7 +26,7 @@ if has_peer "$redis_program"; then
     columns=(redis-server ember "ember / redis-server")
 fi
 
-echo "CPU time of the server for each operation, in ns:"
+echo "CPU time of the server per operation, in ns:"
 echo
 describe "requests=$BENCH_REQUESTS rounds=$BENCH_ROUNDS clients=$BENCH_CLIENTS keys=$BENCH_KEYS cores=$(nproc)"
 table_begin "" workload "${columns[@]}"

@@ -18,7 +18,7 @@ bench_load=(taskset -c "$load_cpu")
 head -c 32 /dev/urandom | base64 >"$bench_work/keys"
 chmod 600 "$bench_work/keys"
 
-measure() { # name, test, pipeline: requests a second and CPU time of an operation
+measure() { # name, test, pipeline: requests per second and CPU time per operation
     local port="$1_port" pid="$1_pid" before
     before=$(cpu_ticks "${!pid}")
     requests_per_second "${!port}" "$2" "$BENCH_VALUE_BYTES" "$3" >>"$bench_work/$1-rate"
@@ -28,11 +28,11 @@ measure() { # name, test, pipeline: requests a second and CPU time of an operati
 file=(--shards 1 --appendonly yes --appendfsync everysec)
 start_pinned plain "$(ember_server)" "${file[@]}"
 start_pinned encrypted "$(ember_server)" "${file[@]}" --encryption-key-file "$bench_work/keys"
-echo "Requests a second, and CPU time of the server for each operation, in ns:"
+echo "Requests per second, and CPU time of the server per operation, in ns:"
 echo
 describe "requests=$BENCH_REQUESTS rounds=$BENCH_ROUNDS clients=$BENCH_CLIENTS value-bytes=$BENCH_VALUE_BYTES" \
     "keys=$BENCH_KEYS cores=$(nproc)"
-table_begin "" test "plain, requests/s" encrypted ratio "plain, CPU ns an operation" "encrypted, CPU ns" "CPU ratio"
+table_begin "" test "plain, requests/s" encrypted ratio "plain, CPU ns per operation" "encrypted, CPU ns" "CPU ratio"
 for name in plain encrypted; do
     port="${name}_port"
     fill_keys "${!port}" "$BENCH_KEYS" "$BENCH_VALUE_BYTES"

@@ -29,17 +29,17 @@ start() {
     printf -v "${store}_pid" %s "$started_pid"
 }
 
-forget() { # store
+remove_store() { # store
     local pid="$1_pid"
     stop_server "${!pid}"
     rm -rf "${folder:?}/$1" "${bench_work:?}/$1"
 }
 
-info() { # name in INFO
+info() { # field of INFO
     redis-cli -p "$port" INFO everything | awk -F : -v name="$1" '$1 == name { sub(/\r/, "", $2); print $2 }'
 }
 
-load() { # options: requests a second
+load() { # options; prints requests per second
     load_at "$port" "$@"
 }
 
@@ -67,8 +67,8 @@ column() {
     cut -d " " -f "$2" "$bench_work/$1-rounds" | median
 }
 
-describe "memory=${ENGINES_MIB}mb keys-of-the-start=$KEY_COUNT seconds=$BENCH_SECONDS rounds=$BENCH_ROUNDS cores=$(nproc)"
-table_begin durable "durable SETs of 256 bytes" "requests/s" "of map" "worst second / median" checkpoints
+describe "memory=${ENGINES_MIB}mb startup-keys=$KEY_COUNT seconds=$BENCH_SECONDS rounds=$BENCH_ROUNDS cores=$(nproc)"
+table_begin durable "durable SETs of 256 bytes" "requests/s" "/ map" "slowest second / median" checkpoints
 for row in "1 1" "256 1" "256 256"; do
     read -r clients pipeline <<<"$row"
     rm -f "$bench_work"/*-rounds
@@ -76,7 +76,7 @@ for row in "1 1" "256 1" "256 256"; do
         for store in map $ENGINES; do
             start "$store" --fsync yes
             durable "$clients" "$pipeline" >>"$bench_work/$store-rounds"
-            forget "$store"
+            remove_store "$store"
         done
     done
     for store in map $ENGINES; do
@@ -88,9 +88,9 @@ done
 
 keys=$((ENGINES_MIB * 4 * 1024))
 echo
-echo "Values of 1 KiB; map has all of its data in memory, the others four times as much as memory ($keys keys):"
+echo "Values of 1 KiB; all data of map are resident, the others have four times as much data as memory ($keys keys):"
 echo
-table_begin larger store "SET without fsync" "GET of hot keys" "hot, of map beside it" "GET of cold keys"
+table_begin larger store "SET without fsync" "GET of hot keys" "hot / map" "GET of cold keys"
 # Puts all writes into the store.
 checkpoint() {
     while [ "$(info aof_rewrite_in_progress)" = 1 ]; do sleep 0.2; done
@@ -121,14 +121,14 @@ for store in $ENGINES; do
     done
     hot=$(column "$store" 1)
     table_row "$store" "$written" "$hot" "$(ratio "$hot" "$(column map 1)")" "$(gets "$port" "$keys")"
-    forget "$store"
+    remove_store "$store"
 done
-forget map
+remove_store map
 
 echo
-echo "A start with $KEY_COUNT keys, each with a value of 64 bytes:"
+echo "Startup with $KEY_COUNT keys and values of 64 bytes:"
 echo
-table_begin start store "seconds" "keys/s" "file, MiB"
+table_begin startup store "seconds" "keys/s" "file, MiB"
 for store in $ENGINES; do
     start "$store" --fsync no
     load -t set -d 64 -r "$KEY_COUNT" -n "$KEY_COUNT" -c 50 -P 50 --key-pattern sequential >"$bench_work/fill"
@@ -139,5 +139,5 @@ for store in $ENGINES; do
     seconds=$(sed -n 's/.* keys of the store in \([0-9.]*\) seconds.*/\1/p' "$bench_work/$store.log")
     table_row "$store" "$seconds" "$(awk -v keys="$KEY_COUNT" -v seconds="$seconds" \
         'BEGIN { printf "%d", keys / (seconds > 0 ? seconds : 0.001) }')" "$(du -sm "$folder/$store" | cut -f 1)"
-    forget "$store"
+    remove_store "$store"
 done

@@ -6,7 +6,7 @@
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-cli "install the package redis-tools"
-[ -n "${KVBENCH:-}" ] || fail "KVBENCH is needed: build github.com/tidwall/kvbench and name its program"
+[ -n "${KVBENCH:-}" ] || fail "KVBENCH is required: build github.com/tidwall/kvbench and set the path of its program"
 STORES_SECONDS=${STORES_SECONDS:-3}
 STORES_FOLDER=${STORES_FOLDER:-$bench_results}
 KEY_COUNT=${KEY_COUNT:-100000}
@@ -16,21 +16,21 @@ mkdir -p "$STORES_FOLDER"
 stores=$(mktemp -d -p "$STORES_FOLDER")
 trap 'bench_cleanup; rm -rf "$stores"' EXIT
 
-rate() { # port, pipeline, command: requests a second; of GETs all have to hit
+rate() { # port, pipeline, command; prints requests per second; all GETs must hit
     "$(ember_cli)" -p "$1" benchmark -c "$BENCH_CLIENTS" -P "$2" -r "$KEY_COUNT" -d 64 --duration "$STORES_SECONDS" --csv \
         --command "$3" |
         awk -F '","' 'NR > 1 && $11 == 0 && ($13 == "" || $13 == 1) { print int($2); found = 1 } END { exit !found }' ||
         fail "port $1: errors or misses in $3"
 }
 
-measure() { # port, pipeline; sets the SETs and GETs a second, and ends the server
+measure() { # port, pipeline; sets sets and gets, the rates per second, and stops the server
     sets=$(rate "$1" "$2" 'set key:__rand_int__ __data__')
     gets=$(rate "$1" "$2" 'get key:__rand_int__')
     bench_cleanup_servers
 }
 
-describe "seconds-a-test=$STORES_SECONDS keys=$KEY_COUNT clients=$BENCH_CLIENTS bytes=64 cores=$(nproc)"
-table_begin "" "store (of KVBench, of ember), fsync, pipeline" \
+describe "seconds-per-test=$STORES_SECONDS keys=$KEY_COUNT clients=$BENCH_CLIENTS bytes=64 cores=$(nproc)"
+table_begin "" "store (KVBench, ember), fsync, pipeline" \
     "SET/s, KVBench" "SET/s, ember" ratio "GET/s, KVBench" "GET/s, ember" ratio
 for pair in "map map" "btree btree" "bolt redb" "leveldb fjall"; do
     read -r theirs ours <<<"$pair"

@@ -26,7 +26,7 @@ programs=(ember)
 if has_peer "$redis_program"; then programs=(redis ember); fi
 describe "keys=$KEY_COUNT value-bytes=64 clients=$BENCH_CLIENTS seconds=$BENCH_SECONDS rounds=$BENCH_ROUNDS" \
     "cores=$(nproc)"
-table_begin "" server "most, requests/s" "rate, requests/s" "p99, ms" "p99 while saving, ms" ratio saves
+table_begin "" server "maximum, requests/s" "load, requests/s" "p99, ms" "p99 while saving, ms" ratio saves
 for name in "${programs[@]}"; do
     port=$(free_port)
     command=("$redis_program")
@@ -34,14 +34,14 @@ for name in "${programs[@]}"; do
     start_server "$name" "$port" "${command[@]}" --port "$port" --bind 127.0.0.1 --save ""
     "$(ember_cli)" benchmark -p "$port" -t set -d 64 -r "$KEY_COUNT" -n "$KEY_COUNT" -P 50 \
         --key-pattern sequential -q >"$bench_work/$name-fill"
-    most=$(set_figures "$port" --duration "$BENCH_SECONDS" | rate_of)
+    maximum=$(set_figures "$port" --duration "$BENCH_SECONDS" | rate_of)
     saves=0
     for _ in $(seq "$BENCH_ROUNDS"); do
-        set_figures "$port" --duration "$BENCH_SECONDS" --rate $((most / 2)) | p99_of >>"$bench_work/$name-quiet"
+        set_figures "$port" --duration "$BENCH_SECONDS" --rate $((maximum / 2)) | p99_of >>"$bench_work/$name-quiet"
         # Errors of BGSAVE during a running save do not matter.
         redis-cli -p "$port" -r -1 -i 0.1 BGSAVE >"$bench_work/$name-saves" 2>&1 &
         saving=$!
-        set_figures "$port" --duration "$BENCH_SECONDS" --rate $((most / 2)) | p99_of >>"$bench_work/$name-saving"
+        set_figures "$port" --duration "$BENCH_SECONDS" --rate $((maximum / 2)) | p99_of >>"$bench_work/$name-saving"
         kill "$saving"
         wait "$saving" 2>/dev/null || true
         saves=$((saves + $(grep -c started "$bench_work/$name-saves")))
@@ -50,6 +50,6 @@ for name in "${programs[@]}"; do
     done
     quiet=$(median <"$bench_work/$name-quiet")
     saving=$(median <"$bench_work/$name-saving")
-    table_row "$name" "$most" $((most / 2)) "$quiet" "$saving" "$(ratio "$saving" "$quiet")" "$saves"
+    table_row "$name" "$maximum" $((maximum / 2)) "$quiet" "$saving" "$(ratio "$saving" "$quiet")" "$saves"
     bench_cleanup_servers
 done

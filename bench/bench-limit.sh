@@ -7,7 +7,7 @@
 # thread), MEMTIER_PIPELINE (8). VALKEY_SERVER names another program than valkey-server.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
-need memtier_benchmark "where it is no package, build it from its source and put it in PATH"
+need memtier_benchmark "install its package, or build it from source and put it in PATH"
 need redis-cli "install the package redis-tools"
 LIMIT=${LIMIT:-300mb}
 LIMIT_SECONDS=${LIMIT_SECONDS:-1800}
@@ -49,9 +49,9 @@ run_load() { # server, yes with files or no, seconds
     while resident_kib "$started_pid" && sleep 1 && kill -0 "$load" 2>/dev/null; do
         :
     done >"$bench_work/samples"
-    wait "$load" || fail "memtier_benchmark failed beside $name: $(tail -n 3 "$bench_work/memtier.log")"
+    wait "$load" || fail "memtier_benchmark failed with $name: $(tail -n 3 "$bench_work/memtier.log")"
     awk -v base="$base" '
-        { sample[NR] = $1; if ($1 > most) most = $1 }
+        { sample[NR] = $1; if ($1 > maximum) maximum = $1 }
         END {
             printf "%.0f", base / 1024
             for (third = 0; third < 3; third++) {
@@ -59,25 +59,25 @@ run_load() { # server, yes with files or no, seconds
                 for (n = int(NR * third / 3) + 1; n <= int(NR * (third + 1) / 3); n++) { sum += sample[n]; count++ }
                 if (count) printf " %.0f", sum / count / 1024; else printf " -"
             }
-            printf " %.0f\n", most / 1024
+            printf " %.0f\n", maximum / 1024
         }' "$bench_work/samples" >"$bench_work/cells"
     awk -F : -v seconds="$seconds" '
         /"Totals"/ { inside = 1 }
         inside && count == "" && /"Count"/ { count = $2 }
-        inside && /"p99.90"/ { late = $2 }
-        END { if (count <= 0) exit 1; printf "%.2f %d\n", late, count / seconds }' "$bench_work/memtier.json" \
-        >>"$bench_work/cells" || fail "memtier_benchmark counted no requests beside $name"
+        inside && /"p99.90"/ { p999 = $2 }
+        END { if (count <= 0) exit 1; printf "%.2f %d\n", p999, count / seconds }' "$bench_work/memtier.json" \
+        >>"$bench_work/cells" || fail "memtier_benchmark counted no requests with $name"
     mapfile -t cells < <(tr ' ' '\n' <"$bench_work/cells")
     bench_cleanup_servers
     rm -rf "${bench_work:?}/$name"
 }
 
-echo "A full cache while files are written and without files:"
+echo "A full cache with and without files:"
 echo
-describe "limit=$LIMIT seconds=$LIMIT_SECONDS keys=$LIMIT_KEYS threads=$MEMTIER_THREADS clients-a-thread=$MEMTIER_CLIENTS" \
-    "pipeline=$MEMTIER_PIPELINE cores=$(nproc)"
+describe "limit=$LIMIT seconds=$LIMIT_SECONDS keys=$LIMIT_KEYS threads=$MEMTIER_THREADS" \
+    "clients-per-thread=$MEMTIER_CLIENTS pipeline=$MEMTIER_PIPELINE cores=$(nproc)"
 table_begin "" "server and files" "resident before, MiB" "first third, MiB" "second third, MiB" "last third, MiB" \
-    "most, MiB" "p99.9, ms" "ops/s"
+    "maximum, MiB" "p99.9, ms" "ops/s"
 for name in "${servers[@]}"; do
     run_load "$name" yes "$LIMIT_SECONDS"
     table_row "$name, files" "${cells[@]}"

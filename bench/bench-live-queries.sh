@@ -58,16 +58,16 @@ sets() { # options of the load generator; prints SETs per second
 
 # Prints the server's CPU time per SET of existing keys, in ns: the total, and the part in user mode: set_cost.
 set_cost() {
-    local ticks own calls nanoseconds
+    local ticks user calls nanoseconds
     calls=$(set_calls)
     ticks=$(cpu_ticks "$started_pid")
-    own=$(own_ticks "$started_pid")
+    user=$(user_ticks "$started_pid")
     sets -t set -r "$ELEMENT_COUNT" >/dev/null
     ticks=$(($(cpu_ticks "$started_pid") - ticks))
-    own=$(($(own_ticks "$started_pid") - own))
+    user=$(($(user_ticks "$started_pid") - user))
     calls=$(($(set_calls) - calls))
     nanoseconds=$((1000000000 / $(getconf CLK_TCK)))
-    echo $((ticks * nanoseconds / calls)) $((own * nanoseconds / calls))
+    echo $((ticks * nanoseconds / calls)) $((user * nanoseconds / calls))
 }
 
 set_calls() {
@@ -75,9 +75,9 @@ set_calls() {
 }
 
 # Prints the p99 of the time until the last watcher of one key is notified.
-late() { # connections, writes a second
-    "$(ember_cli)" benchmark -p "$port" --watch 1 -c "$1" -d 64 --rate "$2" --duration "$WRITE_COUNT" >"$bench_work/late"
-    sed -n 's/.* \([0-9.]*\) ms (p99).*/\1/p' "$bench_work/late"
+notification_p99() { # connections, writes per second
+    "$(ember_cli)" benchmark -p "$port" --watch 1 -c "$1" -d 64 --rate "$2" --duration "$WRITE_COUNT" >"$bench_work/notified"
+    sed -n 's/.* \([0-9.]*\) ms (p99).*/\1/p' "$bench_work/notified"
 }
 
 start_dicedb() {
@@ -87,26 +87,26 @@ start_dicedb() {
 }
 
 # DiceDB may ignore a request to stop.
-end_dicedb() {
+kill_dicedb() {
     kill -KILL "$started_pid"
     bench_cleanup_servers
 }
 
 # Prints the same p99 for DiceDB; nothing where DiceDB does not notify.
-dicedb_late() { # connections, writes a second
+dicedb_notification_p99() { # connections, writes per second
     start_dicedb
-    late "$1" "$2" || true
-    end_dicedb
+    notification_p99 "$1" "$2" || true
+    kill_dicedb
 }
 
 # Prints the same p99 for a program that only writes.
-alone() { # connections
+fan_out_p99() { # connections
     "$bench_work/fan-out" "$1" "$WRITE_COUNT"
 }
 
 # Prints the p99 of other clients' GETs while a key is changed as often as possible, up to 100000 times per second;
 # appends the actual rate of changes to a file.
-others() { # file
+other_clients_p99() { # file
     "$(ember_cli)" benchmark -p "$port" -P "$BENCH_PIPELINE" --rate 100000 --duration "$STALLED_SECONDS" --csv \
         INCR stalled >"$bench_work/incr" &
     local writing=$!
@@ -122,18 +122,18 @@ others() { # file
 stalled() {
     local line value="" without resident
     start
-    without=$(others changes_without)
+    without=$(other_clients_p99 changes_without)
     exec {stalled}<>"/dev/tcp/127.0.0.1/$port"
     printf 'GET.WATCH stalled\r\n' >&"$stalled"
     resident=$(resident_kib "$started_pid")
-    ratio "$(others changes)" "$without" >>"$bench_work/others"
-    echo >>"$bench_work/others"
+    ratio "$(other_clients_p99 changes)" "$without" >>"$bench_work/other_clients"
+    echo >>"$bench_work/other_clients"
     echo $((($(resident_kib "$started_pid") - resident) * 1024)) >>"$bench_work/grown"
     redis-cli -p "$port" CLIENT LIST | sed -n 's/.* tot-mem=\([0-9]*\).* queries=1$/\1/p' >>"$bench_work/kept"
     local last
     last=$(redis-cli -p "$port" GET stalled)
     while [ "$value" != "$last" ]; do
-        read -r -t 10 -u "$stalled" line || fail "the last state has not come"
+        read -r -t 10 -u "$stalled" line || fail "the watcher has not received the last state"
         value=${line%$'\r'}
     done
     exec {stalled}>&-
@@ -148,19 +148,19 @@ start
 sets -t set -r "$ELEMENT_COUNT" >/dev/null
 BENCH_SECONDS=$WARM_UP_SECONDS sets -t set -r "$ELEMENT_COUNT" >/dev/null
 for ((turn = 0; turn < TURN_COUNT; turn++)); do
-    read -r without own_without < <(set_cost)
+    read -r without user_without < <(set_cost)
     watch "$ELEMENT_COUNT" 1000
     sed 's/.* \([0-9]*\) bytes each/\1/' "$bench_work/watches" >>"$bench_work/bytes"
-    read -r with own < <(set_cost)
+    read -r with user < <(set_cost)
     unwatch
     echo "$without" >>"$bench_work/cost_without"
     echo "$with" >>"$bench_work/cost"
-    echo "$own_without" >>"$bench_work/own_without"
-    echo "$own" >>"$bench_work/own"
-    ratio "$without" "$with" >>"$bench_work/beside"
-    echo >>"$bench_work/beside"
-    ratio "$own_without" "$own" >>"$bench_work/own_beside"
-    echo >>"$bench_work/own_beside"
+    echo "$user_without" >>"$bench_work/user_without"
+    echo "$user" >>"$bench_work/user"
+    ratio "$without" "$with" >>"$bench_work/sets_ratio"
+    echo >>"$bench_work/sets_ratio"
+    ratio "$user_without" "$user" >>"$bench_work/user_ratio"
+    echo >>"$bench_work/user_ratio"
 done
 bench_cleanup_servers
 for ((round = 0; round < BENCH_ROUNDS; round++)); do
@@ -172,52 +172,52 @@ for ((round = 0; round < BENCH_ROUNDS; round++)); do
     echo >>"$bench_work/hot"
     bench_cleanup_servers
     start
-    late "$BENCH_CLIENTS" 1 >>"$bench_work/many"
+    notification_p99 "$BENCH_CLIENTS" 1 >>"$bench_work/many"
     bench_cleanup_servers
     start
-    late 100 20 >>"$bench_work/few"
+    notification_p99 100 20 >>"$bench_work/few"
     bench_cleanup_servers
     if [ -x "$bench_work/fan-out" ]; then
-        alone "$BENCH_CLIENTS" >>"$bench_work/many_alone"
-        alone 100 >>"$bench_work/few_alone"
+        fan_out_p99 "$BENCH_CLIENTS" >>"$bench_work/many_alone"
+        fan_out_p99 100 >>"$bench_work/few_alone"
     fi
     stalled
     if [ -n "$DICEDB" ]; then
-        dicedb_late "$BENCH_CLIENTS" 1 >>"$bench_work/dicedb_many"
-        dicedb_late 100 20 >>"$bench_work/dicedb_few"
+        dicedb_notification_p99 "$BENCH_CLIENTS" 1 >>"$bench_work/dicedb_many"
+        dicedb_notification_p99 100 20 >>"$bench_work/dicedb_few"
     fi
 done
 
 describe "watches=$ELEMENT_COUNT clients=$BENCH_CLIENTS pipeline=$BENCH_PIPELINE workers=$BENCH_WORKERS" \
     "seconds=$BENCH_SECONDS rounds=$BENCH_ROUNDS writes=$WRITE_COUNT warm_up=$WARM_UP_SECONDS turns=$TURN_COUNT" \
     "stalled_seconds=$STALLED_SECONDS cores=$(nproc)"
-row() { # what is measured, its file, at-most or at-least, the promise
+row() { # measurement, its file, at-most or at-least, the target
     local found dicedb
     found=$(median <"$bench_work/$2")
     dicedb=""
     if [ -s "$bench_work/dicedb_$2" ]; then dicedb=$(median <"$bench_work/dicedb_$2"); fi
-    table_row "$1" "$found" "$dicedb" "${3/-/ } $4" "$(awk -v found="$found" -v promise="$4" -v side="$3" \
-        'BEGIN { print (side == "at-most" ? found <= promise : found >= promise) ? "yes" : "no" }')"
+    table_row "$1" "$found" "$dicedb" "${3/-/ } $4" "$(awk -v found="$found" -v target="$4" -v side="$3" \
+        'BEGIN { print (side == "at-most" ? found <= target : found >= target) ? "yes" : "no" }')"
 }
 
-table_begin "" figure ember DiceDB promised kept
-row "memory for each of $ELEMENT_COUNT watches of 1000 connections, bytes" bytes at-most 350
-row "SET of other keys beside them, of those without, by the server's processor time" beside at-least 0.97
-row "the same, by what of that is the server's own" own_beside at-least 0.97
-table_row "processor time of a SET beside them, ns" "$(median <"$bench_work/cost")" "" "" ""
-table_row "the same without, ns" "$(median <"$bench_work/cost_without")" "" "" ""
-table_row "what of it is the server's own, ns" "$(median <"$bench_work/own")" "" "" ""
-table_row "the same without, ns" "$(median <"$bench_work/own_without")" "" "" ""
-row "SET of one key that 100 watch, of those without" hot at-least 0.85
-row "write's reply to the last of $BENCH_CLIENTS told, p99 in ms" many at-most 60
-row "write's reply to the last of 100 told, p99 in ms" few at-most 1
+table_begin "" figure ember DiceDB target met
+row "memory per watch, $ELEMENT_COUNT watches of 1000 connections, bytes" bytes at-most 350
+row "SETs of other keys, with these watches / without, by CPU time" sets_ratio at-least 0.97
+row "the same, by CPU time in user mode" user_ratio at-least 0.97
+table_row "CPU time of a SET with these watches, ns" "$(median <"$bench_work/cost")" "" "" ""
+table_row "CPU time of a SET without watches, ns" "$(median <"$bench_work/cost_without")" "" "" ""
+table_row "user-mode CPU time of a SET with these watches, ns" "$(median <"$bench_work/user")" "" "" ""
+table_row "user-mode CPU time of a SET without watches, ns" "$(median <"$bench_work/user_without")" "" "" ""
+row "SETs of one key, with 100 watchers / without" hot at-least 0.85
+row "reply to a write until $BENCH_CLIENTS watchers are notified, p99 in ms" many at-most 60
+row "reply to a write until 100 watchers are notified, p99 in ms" few at-most 1
 if [ -x "$bench_work/fan-out" ]; then
-    table_row "the first message to the last of $BENCH_CLIENTS by fan-out.c, p99 in ms" \
+    table_row "first to last of $BENCH_CLIENTS messages of fan-out.c, p99 in ms" \
         "$(median <"$bench_work/many_alone")" "" "" ""
-    table_row "the first message to the last of 100 by fan-out.c, p99 in ms" "$(median <"$bench_work/few_alone")" "" "" ""
+    table_row "first to last of 100 messages of fan-out.c, p99 in ms" "$(median <"$bench_work/few_alone")" "" "" ""
 fi
 row "memory of a watcher that does not read, bytes" kept at-most 131072
 table_row "growth of the process meanwhile, bytes" "$(median <"$bench_work/grown")" "" "" ""
-table_row "changes of its key a second" "$(median <"$bench_work/changes")" "" "" ""
-table_row "the same without it" "$(median <"$bench_work/changes_without")" "" "" ""
-row "p99 of others beside it, of that without" others at-most 1.10
+table_row "changes of its key per second" "$(median <"$bench_work/changes")" "" "" ""
+table_row "changes per second without such a watcher" "$(median <"$bench_work/changes_without")" "" "" ""
+row "p99 of other clients, with such a watcher / without" other_clients at-most 1.10

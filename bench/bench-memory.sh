@@ -23,7 +23,7 @@ measure() { # name, port, pid
 echo "Resident memory:"
 echo
 describe "keys=$KEY_COUNT key-bytes=16 value-bytes=$VALUE_SIZE"
-table_begin "" server "before (MiB)" "after (MiB)" "bytes a key" overhead
+table_begin "" server "before (MiB)" "after (MiB)" "bytes per key" overhead
 port=$(free_port)
 start_ember ember-concurrent "$port" yes
 measure "ember concurrent" "$port" "$started_pid"

@@ -4,7 +4,7 @@
 # MEMTIER_THREADS (4), MEMTIER_CLIENTS (12 per thread), MEMTIER_SECONDS (5 per test), MEMTIER_PIPELINE (16).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
-need memtier_benchmark "where it is no package, build it from its source and put it in PATH"
+need memtier_benchmark "install its package, or build it from source and put it in PATH"
 need redis-cli "install the package redis-tools"
 MEMTIER_THREADS=${MEMTIER_THREADS:-4}
 MEMTIER_CLIENTS=${MEMTIER_CLIENTS:-12}
@@ -28,7 +28,7 @@ fill_memtier() { # port, bytes
 # The totals come last in the file: the count, the count and latencies of each second, and the latencies of all. The
 # rate is computed with the requested duration: the duration that memtier_benchmark reports is sometimes zero, sometimes
 # twice as long.
-memtier() { # port, ratio of SET to GET, bytes, pipeline: operations a second and milliseconds
+memtier() { # port, ratio of SET to GET, bytes, pipeline; prints operations per second and milliseconds
     local json=$bench_work/memtier.json
     run_memtier "$1" "$3" --ratio "$2" --pipeline "$4" --threads "$MEMTIER_THREADS" --clients "$MEMTIER_CLIENTS" \
         --test-time "$MEMTIER_SECONDS" --json-out-file "$json" >/dev/null
@@ -43,9 +43,9 @@ memtier() { # port, ratio of SET to GET, bytes, pipeline: operations a second an
 comparison_servers
 columns=()
 for name in "${bench_names[@]}"; do columns+=("$name, ops/s" "$name, p99 ms"); done
-echo "Operations a second and the 99th percentile of latency:"
+echo "Operations per second and the 99th percentile of latency:"
 echo
-describe "threads=$MEMTIER_THREADS clients-a-thread=$MEMTIER_CLIENTS seconds-a-test=$MEMTIER_SECONDS keys=$KEYS" \
+describe "threads=$MEMTIER_THREADS clients-per-thread=$MEMTIER_CLIENTS seconds-per-test=$MEMTIER_SECONDS keys=$KEYS" \
     "cores=$(nproc)"
 table_begin "" test "${columns[@]}"
 P=$MEMTIER_PIPELINE

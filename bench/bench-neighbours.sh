@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Effect of heavy commands on other clients: p99 and maximum latency of small SETs of eight connections at a fixed rate,
 # while one more connection runs SINTERCARD, SDIFFSTORE and ZRANGEBYLEX of a million members in a loop. Compares ember
-# in both modes, ember without threads for long commands, redis-server and valkey-server. Servers and load share all
+# in both modes, ember with long-call-elements 0, redis-server and valkey-server. Servers and load share all
 # processors. Settings: BENCH_SECONDS (10 per measurement), BENCH_ROUNDS (3, the median counts), BENCH_CLIENTS (8),
 # BENCH_RATE (4000 SETs per second), ELEMENT_COUNT (1000000 members of each set), BENCH_WORKERS (2, ember's workers).
 set -euo pipefail
@@ -14,7 +14,7 @@ BENCH_RATE=${BENCH_RATE:-4000}
 ELEMENT_COUNT=${ELEMENT_COUNT:-1000000}
 BENCH_WORKERS=${BENCH_WORKERS:-2}
 
-names=(ember "ember, sharded" "ember without")
+names=(ember "ember, sharded" "ember, long-call-elements 0")
 has_peer "$redis_program" && names+=(redis-server)
 has_peer valkey-server && names+=(valkey-server)
 
@@ -42,7 +42,7 @@ start() { # name, port
         ember) start_server ember "$2" "$(ember_server)" --port "$2" --shards "$BENCH_WORKERS" --save "" ;;
         "ember, sharded")
             start_server ember "$2" "$(ember_server)" --port "$2" --shards "$BENCH_WORKERS" --concurrent no --save "" ;;
-        "ember without")
+        "ember, long-call-elements 0")
             start_server ember "$2" "$(ember_server)" --port "$2" --shards "$BENCH_WORKERS" --save "" \
                 --long-call-elements 0 ;;
         redis-server) start_server redis "$2" "$redis_program" --port "$2" --save "" ;;
@@ -60,16 +60,16 @@ for ((round = 0; round < BENCH_ROUNDS; round++)); do
         "$(ember_cli)" benchmark -p "$port" -t set -d 20 -r 100000 -c "$BENCH_CLIENTS" -P 1 --rate "$BENCH_RATE" \
             --duration "$BENCH_SECONDS" --csv |
             awk -F '","' 'NR == 2 { sub(/".*/, "", $8); print $7, $8 }' >"$bench_work/figures"
-        read -r p99 longest <"$bench_work/figures" || fail "the load generator failed beside $name"
+        read -r p99 maximum <"$bench_work/figures" || fail "the load generator failed with $name"
         echo "$p99" >>"$bench_work/$name-p99"
-        echo "$longest" >>"$bench_work/$name-max"
+        echo "$maximum" >>"$bench_work/$name-max"
         bench_cleanup_servers
     done
 done
 
 describe "members=$ELEMENT_COUNT rate=$BENCH_RATE clients=$BENCH_CLIENTS workers=$BENCH_WORKERS seconds=$BENCH_SECONDS" \
     "rounds=$BENCH_ROUNDS cores=$(nproc)"
-table_begin "" server "p99, ms" "longest, ms"
+table_begin "" server "p99, ms" "maximum, ms"
 for name in "${names[@]}"; do
     table_row "$name" "$(median <"$bench_work/$name-p99")" "$(median <"$bench_work/$name-max")"
 done

@@ -17,7 +17,7 @@ KEY_COUNT=${KEY_COUNT:-5000000}
 bench_load=(taskset -c "$load_cpu")
 requests=${BENCH_REQUESTS:-300000}
 
-measure() { # name, pipeline: requests a second, p99 and CPU time of an operation
+measure() { # name, pipeline: requests per second, p99 and CPU time per operation
     local port="$1_port" pid="$1_pid" before rate p99
     before=$(cpu_ticks "${!pid}")
     read -r rate p99 < <(requests_and_p99 "${!port}" set 64 "$2")
@@ -54,7 +54,7 @@ for pipeline in 1 16; do
     done
     rates=("P=$pipeline, requests/s")
     latencies=("P=$pipeline, p99 in ms")
-    times=("P=$pipeline, CPU ns an operation")
+    times=("P=$pipeline, CPU ns per operation")
     for name in "${servers[@]}"; do
         rates+=("$(median <"$bench_work/$name-rate")")
         latencies+=("$(median <"$bench_work/$name-p99")")
@@ -90,14 +90,14 @@ load() { # name, port, program, arguments
 # Records the maximum of the resident memory of a process plus the memory that its children have copied, in KiB, until
 # it is killed.
 watch_memory() { # pid
-    local most=0 total child
+    local maximum=0 total child
     while sleep 0.05; do
         total=$(resident_kib "$1")
         for child in $(pgrep -P "$1" || true); do
             total=$((total + $(awk '/^Private_Dirty:/ { sum += $2 } END { print sum + 0 }' \
                 "/proc/$child/smaps_rollup" 2>/dev/null || echo 0)))
         done
-        [ "$total" -le "$most" ] || { most=$total; echo "$most" >"$bench_work/most"; }
+        [ "$total" -le "$maximum" ] || { maximum=$total; echo "$maximum" >"$bench_work/maximum"; }
     done
 }
 
@@ -105,7 +105,7 @@ echo
 echo "Saving and loading:"
 echo
 describe "keys=$KEY_COUNT value-bytes=64 cores=$(nproc)"
-table_begin files server "BGSAVE, s" "start, s" "memory, MiB" "most memory while saving, MiB"
+table_begin files server "BGSAVE, s" "startup, s" "resident before saving, MiB" "maximum while saving, MiB"
 for name in "${programs[@]}"; do
     port=$(free_port)
     command=("$redis_program")
@@ -115,7 +115,7 @@ for name in "${programs[@]}"; do
     pid=$started_pid
     redis-cli -p "$port" DEBUG POPULATE "$KEY_COUNT" key 64 >/dev/null
     before=$(resident_kib "$pid")
-    echo "$before" >"$bench_work/most"
+    echo "$before" >"$bench_work/maximum"
     watch_memory "$pid" &
     watcher=$!
     saved=$(seconds save "$port")
@@ -126,8 +126,8 @@ for name in "${programs[@]}"; do
     begun=$(date +%s.%N)
     load "$name-save" "$port" "${command[@]}"
     loaded=$(awk -v begun="$begun" -v ended="$(date +%s.%N)" 'BEGIN { printf "%.2f", ended - begun }')
-    most=$(cat "$bench_work/most")
-    [ "$most" -ge "$before" ] || most=$before
-    table_row "$name" "$saved" "$loaded" "$((before / 1024))" "$((most / 1024))"
+    maximum=$(cat "$bench_work/maximum")
+    [ "$maximum" -ge "$before" ] || maximum=$before
+    table_row "$name" "$saved" "$loaded" "$((before / 1024))" "$((maximum / 1024))"
     bench_cleanup_servers
 done

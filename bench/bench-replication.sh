@@ -48,7 +48,7 @@ start_replica() { # name, program, port of the primary
     until [ "$(info "$port" master_link_status)" = up ]; do sleep 0.02; done
 }
 
-measure() { # name, pipeline, test: requests a second and CPU time of an operation
+measure() { # name, pipeline, test: requests per second and CPU time per operation
     local port="$1_port" pid="$1_pid" before
     BENCH_REQUESTS=$(($2 == 1 ? all_requests / 10 : all_requests))
     before=$(cpu_ticks "${!pid}")
@@ -57,7 +57,7 @@ measure() { # name, pipeline, test: requests a second and CPU time of an operati
 }
 
 describe "requests=$all_requests rounds=$BENCH_ROUNDS clients=$BENCH_CLIENTS value-bytes=$BENCH_VALUE_BYTES" \
-    "keys=$BENCH_KEYS copied-keys=$KEY_COUNT cores=$(nproc)"
+    "keys=$BENCH_KEYS full-sync-keys=$KEY_COUNT cores=$(nproc)"
 
 compare() { # what, without, with, pipeline, test
     local name
@@ -88,53 +88,53 @@ compare_replica() {
         "${bench_load[@]}" python3 "$bench_root/bench/busy.py" "$share" &
         busy=$!
         bench_pids+=("$busy")
-        beside_port=${!port} beside_pid=${!pid}
-        measure beside "$4"
+        busy_program_port=${!port} busy_program_pid=${!pid}
+        measure busy_program "$4"
         kill "$busy"
         wait "$busy" 2>/dev/null || true
     done
-    local rate beside ns other_ns
+    local rate with_busy ns other_ns
     rate=$(median <"$bench_work/$2-rate") other_rate=$(median <"$bench_work/$3-rate")
-    beside=$(median <"$bench_work/beside-rate")
+    with_busy=$(median <"$bench_work/busy_program-rate")
     ns=$(median <"$bench_work/$2-ns") other_ns=$(median <"$bench_work/$3-ns")
-    table_row "$1 (P=$4)" "$rate" "$other_rate" "$(ratio "$other_rate" "$rate")" "$beside" \
-        "$(ratio "$other_rate" "$beside")" "$ns" "$other_ns" "$(ratio "$other_ns" "$ns")"
+    table_row "$1 (P=$4)" "$rate" "$other_rate" "$(ratio "$other_rate" "$rate")" "$with_busy" \
+        "$(ratio "$other_rate" "$with_busy")" "$ns" "$other_ns" "$(ratio "$other_ns" "$ns")"
 }
 
-start_pinned alone "$(ember_server)" --shards 1
+start_pinned unreplicated "$(ember_server)" --shards 1
 if [ -n "${EMBER_BEFORE:-}" ]; then
     start_pinned before "$EMBER_BEFORE" --shards 1
-    table_begin before "without replicas" "older server, requests/s" "this one" ratio "CPU ns an operation" \
-        "this one, CPU ns" "CPU ratio"
+    table_begin before "without replicas" "older server, requests/s" "this server" ratio "CPU ns per operation" \
+        "this server, CPU ns" "CPU ratio"
     for pipeline in 1 16; do
-        for test in set get; do compare "${test^^}" before alone "$pipeline" "$test"; done
+        for test in set get; do compare "${test^^}" before unreplicated "$pipeline" "$test"; done
     done
     kill "$before_pid"
     echo
 fi
 
-start_pinned led "$(ember_server)" --shards 1 --repl-diskless-sync-delay 0
-start_pinned kept "$(ember_server)" --shards 1 --appendonly yes
-start_pinned both "$(ember_server)" --shards 1 --repl-diskless-sync-delay 0 --appendonly yes
-start_replica follower "$(ember_server)" "$led_port"
-start_replica other_follower "$(ember_server)" "$both_port"
-table_begin cost test "none, requests/s" "one replica" ratio "none, beside a program" "replica, of that" \
-    "CPU ns an operation" "with a replica, CPU ns" "CPU ratio"
+start_pinned replicated "$(ember_server)" --shards 1 --repl-diskless-sync-delay 0
+start_pinned with_aof "$(ember_server)" --shards 1 --appendonly yes
+start_pinned replicated_aof "$(ember_server)" --shards 1 --repl-diskless-sync-delay 0 --appendonly yes
+start_replica replica "$(ember_server)" "$replicated_port"
+start_replica aof_replica "$(ember_server)" "$replicated_aof_port"
+table_begin cost test "no replica, requests/s" "one replica" ratio "no replica, busy program" \
+    "replica / busy program" "CPU ns per operation" "with a replica, CPU ns" "CPU ratio"
 for pipeline in 1 16; do
-    compare_replica SET alone led "$pipeline" follower
+    compare_replica SET unreplicated replicated "$pipeline" replica
     fastest=$other_rate
-    compare_replica "SET with an AOF" kept both "$pipeline" other_follower
+    compare_replica "SET with an AOF" with_aof replicated_aof "$pipeline" aof_replica
 done
-kill "$both_pid" "$kept_pid" "$other_follower_pid"
+kill "$replicated_aof_pid" "$with_aof_pid" "$aof_replica_pid"
 
 echo
 table_begin sync "SET, $BENCH_CLIENTS clients" "async, requests/s" "sync-replicas 1" ratio
 rm -f "$bench_work"/*-rate
 for _ in $(seq "$BENCH_ROUNDS"); do
     for replicas in 0 1; do
-        redis-cli -p "$led_port" CONFIG SET sync-replicas "$replicas" >/dev/null
-        measure led 1
-        tail -n 1 "$bench_work/led-rate" >>"$bench_work/sync$replicas-rate"
+        redis-cli -p "$replicated_port" CONFIG SET sync-replicas "$replicas" >/dev/null
+        measure replicated 1
+        tail -n 1 "$bench_work/replicated-rate" >>"$bench_work/sync$replicas-rate"
     done
 done
 async=$(median <"$bench_work/sync0-rate") sync=$(median <"$bench_work/sync1-rate")
@@ -144,24 +144,24 @@ table_row "P=1" "$async" "$sync" "$(ratio "$sync" "$async")"
 # marker.
 echo
 table_begin lag load "requests/s" "p50, ms" "p99, ms"
-load() { # requests a second, pipeline
-    "${bench_load[@]}" "$(ember_cli)" -p "$led_port" benchmark --csv --rate "$1" -n "$(($1 * BENCH_SECONDS))" -P "$2" \
-        -c "$BENCH_CLIENTS" -d "$BENCH_VALUE_BYTES" -r "$BENCH_KEYS" -t set
+load() { # requests per second, pipeline
+    "${bench_load[@]}" "$(ember_cli)" -p "$replicated_port" benchmark --csv --rate "$1" -n "$(($1 * BENCH_SECONDS))" \
+        -P "$2" -c "$BENCH_CLIENTS" -d "$BENCH_VALUE_BYTES" -r "$BENCH_KEYS" -t set
 }
 half=$((async / 2))
 line=$(load "$half" 1 | tail -n 1)
-redis-cli -p "$led_port" CONFIG SET sync-replicas 0 >/dev/null
-table_row "SET at half of P=1, until confirmed" "$half" "$(cut -d , -f 5 <<<"$line" | tr -d '"')" \
+redis-cli -p "$replicated_port" CONFIG SET sync-replicas 0 >/dev/null
+table_row "SET at half the rate of P=1, until confirmed" "$half" "$(cut -d , -f 5 <<<"$line" | tr -d '"')" \
     "$(cut -d , -f 7 <<<"$line" | tr -d '"')"
 half=$((fastest / 2))
 load "$half" 16 >"$bench_work/load.csv" &
 running=$!
 # Samples during the load, not at its start or end.
 sleep "$(awk -v seconds="$BENCH_SECONDS" 'BEGIN { print seconds / 10 }')"
-read -r p50 p99 _ < <("${bench_load[@]}" python3 "$bench_root/bench/replica-lag.py" "$led_port" "$follower_port" \
-    "$(awk -v seconds="$BENCH_SECONDS" 'BEGIN { print seconds * 0.8 }')") || fail "the lag cannot be measured"
+read -r p50 p99 _ < <("${bench_load[@]}" python3 "$bench_root/bench/replica-lag.py" "$replicated_port" "$replica_port" \
+    "$(awk -v seconds="$BENCH_SECONDS" 'BEGIN { print seconds * 0.8 }')") || fail "cannot measure the lag"
 wait "$running" || fail "the load has failed: $(cat "$bench_work/load.csv")"
-table_row "SET at half of P=16, asynchronous" "$half" "$p50" "$p99"
+table_row "SET at half the rate of P=16, asynchronous" "$half" "$p50" "$p99"
 bench_cleanup_servers
 
 # The primary writes while its replica is stopped, and the replica then applies the writes from the backlog, so each has
@@ -204,24 +204,24 @@ apply() { # what, processors, workers, how to apply
         "$(ratio "$replica_ns" "$primary_ns")"
     bench_cleanup_servers
 }
-apply "one core against one" "$server_cpu" 1 serial
+apply "one core each" "$server_cpu" 1 serial
 if [ "$load_cpu" != "$server_cpu" ]; then
-    apply "two cores against two, serial" "$server_cpu,$load_cpu" 2 serial
-    apply "two cores against two, parallel" "$server_cpu,$load_cpu" 2 parallel
+    apply "two cores each, serial" "$server_cpu,$load_cpu" 2 serial
+    apply "two cores each, parallel" "$server_cpu,$load_cpu" 2 parallel
 fi
 
 echo
-table_begin copy "a copy of $KEY_COUNT keys" "seconds" "longest wait of SET, ms" "longest without a copy, ms" \
-    "difference, ms" "what the server says it stood still, ms"
+table_begin full-sync "full sync of $KEY_COUNT keys" "seconds" "maximum latency of SET, ms" \
+    "maximum without a full sync, ms" "difference, ms" "stall that the server reports, ms"
 # The measured waits should be for the primary, not for the core of the load, on which the replica loads the data.
 replica_with+=(nice -n 10)
-waits() { # the longest of so many SET of one connection, in ms
+max_latency() { # prints the maximum latency of 20,000 SETs of one connection, in ms
     "${bench_load[@]}" redis-benchmark -p "$source_port" -c 1 -n 20000 -r "$BENCH_KEYS" -t set --csv 2>/dev/null |
         tail -n 1 | awk -F '","' '{ sub(/"/, "", $NF); print $NF }'
 }
 # Prints the longest stall of all commands for a full sync, as the server reports it: ember in its log, Redis for its
 # last fork.
-stood_still() {
+reported_stall() {
     local forked
     forked=$(info "$source_port" latest_fork_usec)
     if [ "${forked:-0}" -gt 0 ]; then
@@ -231,7 +231,7 @@ stood_still() {
             "$bench_work/source.log" | sort -n | tail -n 1
     fi
 }
-copy() { # name, program, arguments…
+full_sync() { # name, program, arguments…
     local name=$1 program=$2 load begun file
     shift 2
     start_pinned source "$program" "$@" --repl-diskless-sync-delay 0
@@ -239,18 +239,18 @@ copy() { # name, program, arguments…
     for file in seconds with without differences; do rm -f "$bench_work/$file"; done
     # Each full sync is compared with as many SETs without one.
     for _ in $(seq "$BENCH_ROUNDS"); do
-        rm -f "$bench_work/copied"
-        while [ ! -e "$bench_work/copied" ]; do waits; done >"$bench_work/longest" &
+        rm -f "$bench_work/synced"
+        while [ ! -e "$bench_work/synced" ]; do max_latency; done >"$bench_work/longest" &
         load=$!
         begun=$(date +%s.%N)
         start_replica target "$program" "$source_port"
         seconds_since "$begun" >>"$bench_work/seconds"
         echo >>"$bench_work/seconds"
-        touch "$bench_work/copied"
+        touch "$bench_work/synced"
         wait "$load"
         kill "$target_pid"
         wait "$target_pid" 2>/dev/null || true
-        for _ in $(seq "$(wc -l <"$bench_work/longest")"); do waits; done >"$bench_work/longest-without"
+        for _ in $(seq "$(wc -l <"$bench_work/longest")"); do max_latency; done >"$bench_work/longest-without"
         for file in longest longest-without; do sort -n "$bench_work/$file" | tail -n 1 >"$bench_work/$file-of-all"; done
         cat "$bench_work/longest-of-all" >>"$bench_work/with"
         cat "$bench_work/longest-without-of-all" >>"$bench_work/without"
@@ -258,8 +258,8 @@ copy() { # name, program, arguments…
             awk '{ printf "%.3f\n", $1 - $2 }' >>"$bench_work/differences"
     done
     table_row "$name" "$(median <"$bench_work/seconds")" "$(median <"$bench_work/with")" \
-        "$(median <"$bench_work/without")" "$(median <"$bench_work/differences")" "$(stood_still)"
+        "$(median <"$bench_work/without")" "$(median <"$bench_work/differences")" "$(reported_stall)"
     bench_cleanup_servers
 }
-copy ember "$(ember_server)"
-if has_peer "$redis_program"; then copy redis-server "$redis_program" --appendonly no; fi
+full_sync ember "$(ember_server)"
+if has_peer "$redis_program"; then full_sync redis-server "$redis_program" --appendonly no; fi

@@ -31,7 +31,7 @@ grep '^The last two columns' "$bench_work/said"
 chart() { # name, column of ember, column of KVBench
     local chart=${file%.csv}-$1
     {
-        echo "# title: ${1^^}s a second"
+        echo "# title: ${1^^}s per second"
         echo "# unit: requests/s"
         echo "store,ember,KVBench"
         awk -F '","' -v ours="$2" -v theirs="$3" 'NR > 1 && $1 !~ /–/ {

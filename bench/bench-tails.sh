@@ -31,7 +31,7 @@ declare -A words=(
 rows=("LPUSH growing" "HSET growing" "SADD growing" "ZADD growing" "SET growing" "HSET steady" "SADD steady" "ZADD steady"
     "SET steady" "GET steady" "SET expiring" "GET expiring" "SET evicting" "SET saving" "SET rewriting")
 
-load() { # port, words of a command; prints requests a second and p99 in ms
+load() { # port, words of a command; prints requests per second and p99 in ms
     local port=$1
     shift
     taskset -c "$load_cpu" redis-benchmark -h 127.0.0.1 -p "$port" -n "$BENCH_REQUESTS" -c "$BENCH_CLIENTS" \
@@ -40,18 +40,18 @@ load() { # port, words of a command; prints requests a second and p99 in ms
         fail "redis-benchmark failed on port $port: $*"
 }
 
-# Sends a command repeatedly until it is stopped; sets asking.
-ask_again() { # port, words of a command
+# Sends a command repeatedly until it is stopped; sets repeating.
+repeat_command() { # port, words of a command
     redis-cli -p "$1" -r -1 -i 0.1 "${@:2}" >/dev/null 2>&1 &
-    asking=$!
+    repeating=$!
 }
 
-settled() { # port
+wait_for_background_saves() { # port
     while redis-cli -p "$1" INFO persistence | grep -qE '^(rdb_bgsave|aof_rewrite)_in_progress:1'; do sleep 0.1; done
 }
 
-measure() { # port, command, what goes on
-    local asking="" command=$2 used
+measure() { # port, command, condition
+    local repeating="" command=$2 used
     case $3 in
         expiring)
             [ "$command" = GET ] || command=expiring
@@ -61,19 +61,19 @@ measure() { # port, command, what goes on
             used=$(redis-cli -p "$1" INFO memory | awk -F : '/^used_memory:/ { print $2 + 0 }')
             redis-cli -p "$1" CONFIG SET maxmemory-policy allkeys-lru >/dev/null
             redis-cli -p "$1" CONFIG SET maxmemory $((used * 9 / 10)) >/dev/null ;;
-        saving) ask_again "$1" BGSAVE ;;
+        saving) repeat_command "$1" BGSAVE ;;
         rewriting)
             redis-cli -p "$1" CONFIG SET appendonly yes >/dev/null
-            settled "$1"
-            ask_again "$1" BGREWRITEAOF ;;
+            wait_for_background_saves "$1"
+            repeat_command "$1" BGREWRITEAOF ;;
     esac
     # The words of a command contain no blanks.
     # shellcheck disable=SC2086
     load "$1" ${words[$command]}
-    if [ -n "$asking" ]; then
-        kill "$asking"
-        wait "$asking" 2>/dev/null || true
-        settled "$1"
+    if [ -n "$repeating" ]; then
+        kill "$repeating"
+        wait "$repeating" 2>/dev/null || true
+        wait_for_background_saves "$1"
     fi
     case $3 in
         evicting) redis-cli -p "$1" CONFIG SET maxmemory 0 >/dev/null ;;
@@ -89,9 +89,9 @@ for ((round = 0; round < BENCH_ROUNDS; round++)); do
             port="${server}_port"
             # shellcheck disable=SC2086
             figures=$(measure "${!port}" $row)
-            read -r rate late <<<"$figures"
+            read -r rate p99 <<<"$figures"
             echo "$rate" >>"$bench_work/$server-${row/ /-}-rate"
-            echo "$late" >>"$bench_work/$server-${row/ /-}-p99"
+            echo "$p99" >>"$bench_work/$server-${row/ /-}-p99"
         done
     done
     bench_cleanup_servers
@@ -101,7 +101,7 @@ columns=("ember, p99 in ms" "ember, requests/s")
 [ "${#servers[@]}" -eq 1 ] || columns=("redis-server, p99 in ms" "redis-server, requests/s" "${columns[@]}" "ratio of p99")
 describe "requests=$BENCH_REQUESTS rounds=$BENCH_ROUNDS clients=$BENCH_CLIENTS pipeline=$BENCH_PIPELINE" \
     "elements=$ELEMENT_COUNT value-bytes=$VALUE_SIZE cores=$(nproc)"
-table_begin "" measured "${columns[@]}"
+table_begin "" measurement "${columns[@]}"
 for row in "${rows[@]}"; do
     cells=()
     for server in "${servers[@]}"; do

@@ -84,18 +84,18 @@ print("%.3f" % (sorted(times)[1980] * 1000))
 PYTHON
 }
 
-echo "CPU time of an operation, ns, while all values are in memory:"
+echo "CPU time per operation, ns, while all values are resident:"
 echo
 describe "clients=$BENCH_CLIENTS rounds=$BENCH_ROUNDS memory=${TIERS_MIB}mb seconds=$BENCH_SECONDS cores=$(nproc)"
 servers=(off limited on)
-columns=("no limit" "maxmemory alone" "tiers on" "on / maxmemory alone" "on / no limit")
+columns=("no limit" "maxmemory alone" "with tiers" "with tiers / maxmemory alone" "with tiers / no limit")
 start_pinned off "$(ember_server)" --shards 1
 start_pinned limited "$(ember_server)" --shards 1 --maxmemory "${TIERS_MIB}mb"
 start_pinned on "$(ember_server)" --shards 1 --maxmemory "${TIERS_MIB}mb" --tiered-path "$tiers/on"
 if [ -n "${TIERS_BEFORE:-}" ]; then
     start_pinned before "$TIERS_BEFORE" --shards 1
     servers+=(before)
-    columns+=("older server" "off / older")
+    columns+=("older server" "no limit / older server")
 fi
 table_begin cpu pipeline "${columns[@]}"
 for pipeline in 1 16 64; do
@@ -118,7 +118,7 @@ bench_cleanup_servers
 keys=$((TIERS_MIB * 4 * 1024))
 raw=$(raw_read_p99)
 echo
-echo "Four times as much data as memory ($keys keys), beside all of it in memory; p99 of a raw read of the disk: $raw ms:"
+echo "Four times as much data as memory ($keys keys), compared with all data resident; p99 of a raw disk read: $raw ms:"
 echo
 start memory 0
 start quarter "$TIERS_MIB"
@@ -127,8 +127,8 @@ start quarter "$TIERS_MIB"
 fill "$memory_port" "$keys"
 # shellcheck disable=SC2154
 fill "$quarter_port" "$keys"
-table_begin load test "all in memory, requests/s" "a quarter, requests/s" ratio "all in memory, p99 in ms" \
-    "a quarter, p99 in ms"
+table_begin load test "all resident, requests/s" "a quarter resident, requests/s" ratio "all resident, p99 in ms" \
+    "a quarter resident, p99 in ms"
 for pipeline in 1 16; do
     rm -f "$bench_work"/*-load
     # The warm-up brings the popular values into memory.
@@ -145,18 +145,18 @@ for pipeline in 1 16; do
 done
 # Hot keys are the first ones of Zipf's law; both servers have the same other load meanwhile.
 hot() { # port
-    figures "$1" "$keys" 1 $((BENCH_SECONDS * BENCH_ROUNDS)) >"$bench_work/beside" &
-    local beside=$!
+    figures "$1" "$keys" 1 $((BENCH_SECONDS * BENCH_ROUNDS)) >"$bench_work/background" &
+    local background=$!
     for _ in $(seq "$BENCH_ROUNDS"); do
         "$(ember_cli)" benchmark -p "$1" -t get -d "$bytes" -r 100 -c 4 --rate 2000 \
             --duration "$((BENCH_SECONDS / 2 + 1))" --csv |
             awk -F '","' 'NR == 2 { print $7 }'
     done | median
-    wait "$beside" || true
+    wait "$background" || true
 }
 all=$(hot "$memory_port")
 part=$(hot "$quarter_port")
-table_row "GETs of hot keys beside it, p99 in ms" - - "$(ratio "$part" "$all")" "$all" "$part"
+table_row "GETs of hot keys meanwhile, p99 in ms" - - "$(ratio "$part" "$all")" "$all" "$part"
 bench_cleanup_servers
 rm -rf "${tiers:?}"/*
 
@@ -173,8 +173,8 @@ sampling=$!
 bench_pids+=("$sampling")
 (while figure "$tenth_port" used_memory_dataset 2>/dev/null; do sleep 1; done >"$bench_work/account") &
 bench_pids+=("$!")
-table_begin memory while "resident at most, MiB" "of limit and base" "account at most, of the limit" "written, MiB" \
-    "gone away, MiB" "written / gone"
+table_begin memory phase "maximum resident, MiB" "resident / (limit + base)" "maximum accounted / limit" \
+    "written, MiB" "demoted, MiB" "written / demoted"
 # Prints the samples since the last row; the background loops append further ones.
 since() { # samples
     tail -n "+$((${seen[$1]:-0} + 1))" "$bench_work/$1" | tee "$bench_work/$1-now"
@@ -182,9 +182,9 @@ since() { # samples
 }
 
 row() { # name
-    local written gone
+    local written demoted
     written=$(figure "$tenth_port" tier_bytes_written)
-    gone=$(($(figure "$tenth_port" tier_demotions) * (bytes + 64)))
+    demoted=$(($(figure "$tenth_port" tier_demotions) * (bytes + 64)))
     since resident >"$bench_work/residents"
     since account >"$bench_work/accounts"
     table_row "$1" "$(awk '$1 > most { most = $1 } END { printf "%.0f", most / 1024 }' "$bench_work/residents")" \
@@ -192,18 +192,18 @@ row() { # name
             END { printf "%.2f", most / (limit + base) }' "$bench_work/residents")" \
         "$(awk -v limit=$((TIERS_MIB << 20)) '$1 > most { most = $1 }
             END { printf "%.2f", most / limit }' "$bench_work/accounts")" \
-        $(((written - written_before) >> 20)) $(((gone - gone_before) >> 20)) \
-        "$(ratio $((written - written_before)) $((gone - gone_before)))"
+        $(((written - written_before) >> 20)) $(((demoted - demoted_before) >> 20)) \
+        "$(ratio $((written - written_before)) $((demoted - demoted_before)))"
     written_before=$written
-    gone_before=$gone
+    demoted_before=$demoted
 }
 declare -A seen=()
 written_before=0
-gone_before=0
+demoted_before=0
 fill "$tenth_port" "$keys"
-row "the load"
+row load
 figures "$tenth_port" "$keys" 16 $((BENCH_SECONDS * BENCH_ROUNDS)) >"$bench_work/steady"
 row "95 % GET, P=16"
 "$(ember_cli)" benchmark -p "$tenth_port" -t get -d "$bytes" -r "$keys" --key-pattern zipf -c "$BENCH_CLIENTS" -P 16 \
     --timeout 300 --duration $((BENCH_SECONDS * BENCH_ROUNDS)) -q >"$bench_work/reads"
-row "GET alone"
+row "GET only"

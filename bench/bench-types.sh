@@ -56,7 +56,7 @@ used_kib() { # port
 }
 
 # Prints bytes per element, as counted by the allocator and by the system.
-bytes_for_each() { # pid, port, what
+bytes_per_element() { # pid, port, what
     local used resident
     used=$(used_kib "$2") resident=$(resident_kib "$1")
     fill "$2" "$3"
@@ -64,10 +64,10 @@ bytes_for_each() { # pid, port, what
         -v count="$(elements_of "$3")" 'BEGIN { printf "%.1f %.1f\n", used * 1024 / count, resident * 1024 / count }'
 }
 
-columns=("ember, bytes for each" "ember, resident")
+columns=("ember, bytes per element" "ember, resident")
 [ "${#servers[@]}" -eq 1 ] ||
-    columns=("redis-server, bytes for each" "redis-server, resident" "${columns[@]}" ratio "ratio, resident")
-echo "Memory for each element, as the allocator counts it and as the system does:"
+    columns=("redis-server, bytes per element" "redis-server, resident" "${columns[@]}" ratio "ratio, resident")
+echo "Memory per element, as counted by the allocator and by the system:"
 echo
 describe "elements=$ELEMENT_COUNT (and as many small hashes; five times as many in five lists or streams)"
 table_begin memory value "${columns[@]}"
@@ -76,7 +76,7 @@ for what in "small hashes of 10 fields" "a hash" "a set" "a sorted set" "five li
     cells=()
     for server in "${servers[@]}"; do
         pid="${server}_pid" port="${server}_port"
-        read -ra figures < <(bytes_for_each "${!pid}" "${!port}" "$what")
+        read -ra figures < <(bytes_per_element "${!pid}" "${!port}" "$what")
         [ "${#figures[@]}" -eq 2 ] || exit 1
         cells+=("${figures[@]}")
     done
@@ -106,7 +106,7 @@ done
 columns=(ember)
 [ "${#servers[@]}" -eq 1 ] || columns=(redis-server ember "ember / redis-server")
 echo
-echo "CPU time of the server for each operation, in ns:"
+echo "CPU time of the server per operation, in ns:"
 echo
 describe "elements=$ELEMENT_COUNT requests=$BENCH_REQUESTS rounds=$BENCH_ROUNDS clients=$BENCH_CLIENTS" \
     "pipeline=$BENCH_PIPELINE cores=$(nproc)"

@@ -13,10 +13,10 @@ VECTORS_FILE=${VECTORS_FILE:-$bench_root/target/peers/glove.f32}
 VECTORS_DIM=${VECTORS_DIM:-100}
 VECTORS_COUNT=${VECTORS_COUNT:-50000}
 BENCH_SECONDS=${BENCH_SECONDS:-10}
-[ -s "$VECTORS_FILE" ] || fail "$VECTORS_FILE is not there: bench/bench-vectors.sh makes it"
+[ -s "$VECTORS_FILE" ] || fail "$VECTORS_FILE does not exist: bench/bench-vectors.sh creates it"
 
 # Starts a server in the folder in which it has saved, and sets seconds to the time until it replies.
-start_again() { # name, program, arguments
+restart() { # name, program, arguments
     local name=$1 began
     shift
     began=$(date +%s%N)
@@ -28,15 +28,15 @@ measure() { # name, program, arguments
     local name=$1 port="$1_port" seconds
     start_pinned "$@"
     if redis-cli -p "${!port}" VCARD none 2>&1 | grep -q unknown; then
-        echo "$2 has no vector sets: left out" >&2
+        echo "$2 has no vector sets: skipped" >&2
         return
     fi
     taskset -c "$load_cpu" python3 -B "$bench_root/bench/vector_latency.py" "${!port}" "$VECTORS_FILE" \
         "$VECTORS_DIM" "$VECTORS_COUNT" "$BENCH_SECONDS" >"$bench_work/$name-figures"
     bench_cleanup_servers
-    start_again "$@"
+    restart "$@"
     # A server that is still loading replies with an error instead of PONG.
-    [ "$(redis-cli -p "${!port}" VCARD set)" -gt 0 ] || fail "$name has not loaded what it has saved"
+    [ "$(redis-cli -p "${!port}" VCARD set)" -gt 0 ] || fail "$name has not loaded its saved data"
     printf 'loading\t%s\n' "$seconds" >>"$bench_work/$name-figures"
     bench_cleanup_servers
     servers+=("$name")
@@ -48,18 +48,18 @@ if has_peer "$redis_program"; then measure redis "$redis_program" --appendonly n
 
 describe "vectors=$VECTORS_COUNT dimensions=$VECTORS_DIM quantization=int8 seconds=$BENCH_SECONDS cores=$(nproc)"
 columns=()
-for server in "${servers[@]}"; do columns+=("$server, p50 in ms" "$server, p99 in ms" "$server, longest in ms"); done
-table_begin "" measured "${columns[@]}"
-while IFS=$'\t' read -r measured _; do
+for server in "${servers[@]}"; do columns+=("$server, p50 in ms" "$server, p99 in ms" "$server, maximum in ms"); done
+table_begin "" measurement "${columns[@]}"
+while IFS=$'\t' read -r measurement _; do
     cells=()
     for server in "${servers[@]}"; do
-        IFS=$'\t' read -r _ middle late longest < <(grep -P "^$measured\t" "$bench_work/$server-figures")
-        cells+=("$middle" "$late" "$longest")
+        IFS=$'\t' read -r _ p50 p99 maximum < <(grep -P "^$measurement\t" "$bench_work/$server-figures")
+        cells+=("$p50" "$p99" "$maximum")
     done
-    table_row "$measured" "${cells[@]}"
+    table_row "$measurement" "${cells[@]}"
 done < <(grep -vE '^(capacity|loading)' "$bench_work/ember-figures")
 echo
-table_begin rates server "added and linked a second" "loaded in s"
+table_begin rates server "added and linked per second" "load time in s"
 for server in "${servers[@]}"; do
     table_row "$server" "$(awk '/^capacity/ { print $2 }' "$bench_work/$server-figures")" \
         "$(awk '/^loading/ { print $2 }' "$bench_work/$server-figures")"

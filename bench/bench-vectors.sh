@@ -9,7 +9,7 @@
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-cli "install the package redis-tools"
-need cargo "it runs the library's benchmark"
+need cargo "it runs the benchmark of the library"
 choose_processors
 VECTORS_FILE=${VECTORS_FILE:-}
 VECTORS_DIM=${VECTORS_DIM:-100}
@@ -49,29 +49,29 @@ redis_vectors_port=-
 if has_peer "$redis_program"; then
     start_pinned redis "$redis_program" --appendonly no
     if redis-cli -p "$redis_port" VCARD none 2>&1 | grep -q unknown; then
-        echo "$redis_program has no vector sets: left out" >&2
+        echo "$redis_program has no vector sets: skipped" >&2
     else
         redis_vectors_port=$redis_port
     fi
 fi
 describe "vectors=$VECTORS_COUNT dimensions=$VECTORS_DIM m=16 ef-construction=200 nearest=10 threads=1 cores=$(nproc)"
-echo "Searches a second at a recall of the ten nearest; a dash where it is not reached or not said."
+echo "Searches per second by recall of the ten nearest; a dash if it is not reached or not reported."
 echo
-table_begin "" program "µs to add one" "bytes for each" "bytes by the process" "recall at 200" "recall 0.90" "recall 0.95" \
-    "recall 0.99" "µs of the processor at 0.95"
+table_begin "" program "µs per addition" "bytes per vector" "resident bytes per vector" "recall at 200" "recall 0.90" \
+    "recall 0.95" "recall 0.99" "CPU µs at recall 0.95"
 taskset -c "$load_cpu" "$VECTORS_PYTHON" -B "$bench_root/bench/vectors.py" "$VECTORS_FILE" "$VECTORS_DIM" "$VECTORS_COUNT" \
     "$ember_port" "$redis_vectors_port" "$bench_work/curves" "$bench_work/points" >"$bench_work/rows"
 while IFS=$'\t' read -ra cells; do table_row "${cells[@]}"; done <"$bench_work/rows"
 echo
-echo "All points that were measured: near ones looked for, lists looked at, or the share of elements that a filter takes."
+echo "All measured points: search width, probed lists, or share of elements that pass the filter."
 echo
-table_begin curves program "near or lists" recall "searches a second" "µs of the processor"
+table_begin curves program "width or lists" recall "searches per second" "CPU µs"
 while IFS=$'\t' read -ra cells; do table_row "${cells[@]}"; done <"$bench_work/points"
 bench_cleanup_servers
 
 echo
 # ember links with one thread per processor that it may use.
-table_begin links "processors, and threads that link" "µs to add one"
+table_begin links "processors, and threads that link" "µs per addition"
 for processors in "$server_cpu" "$server_cpu,$load_cpu"; do
     port=$(free_port)
     start_server links "$port" taskset -c "$processors" "$(ember_server)" --port "$port" --bind 127.0.0.1 --save "" \

@@ -1,7 +1,7 @@
-# Draws one chart: CSV in, SVG out. chart.sh, which runs it, says what the CSV is. `file` is the name for messages; the
-# environment has the columns to draw in CHART_CHOSEN, one a line, or nothing there for all. Runs with LC_ALL=C.
+# Draws one chart from CSV to SVG; chart.sh runs it and documents the CSV. `file` is the name in error messages. The variable
+# CHART_CHOSEN of the environment has the columns to draw, one per line; all if it is empty. Requires LC_ALL=C.
 
-# Series of a server have the colour of that server in every chart, others the next one that is free.
+# Series of a server have the same colour in every chart, others the next unused one.
 function colour_of(name) {
     if (name ~ /redis/) return 2
     if (name ~ /ember/ && !taken[1]) return 1
@@ -21,13 +21,13 @@ function escaped(text) {
     return text
 }
 
-# Characters of a text in UTF-8: bytes that do not go on with another one.
+# Counts the characters of a UTF-8 text: all bytes except continuation bytes.
 function characters(text) {
     gsub(/[\200-\277]/, "", text)
     return length(text)
 }
 
-# Takes a line of CSV apart into cells[1], …; returns how many there are.
+# Splits a line of CSV into cells[1], …; returns their number.
 function cells_of(line,    count, letter, quoted, at) {
     count = 1; cells[1] = ""; quoted = 0
     for (at = 1; at <= length(line); at++) {
@@ -37,13 +37,13 @@ function cells_of(line,    count, letter, quoted, at) {
         else if (letter == "," && !quoted) cells[++count] = ""
         else cells[count] = cells[count] letter
     }
-    if (quoted) fail("a quote is not closed")
+    if (quoted) fail("unclosed quote")
     return count
 }
 
 function is_figure(text) { return text ~ /^[0-9]+(\.[0-9]+)?$/ }
 
-# Reads "low–high" into range_low and range_high; false when it is none.
+# Parses "low–high" into range_low and range_high; returns false for other text.
 function is_range(text,    at) {
     at = index(text, "–")
     if (!at) return 0
@@ -69,7 +69,7 @@ function read_cell(row, column, text,    at) {
     if (high[row, column] > most) most = high[row, column]
 }
 
-# A figure of many digits with commas.
+# Returns a figure of five or more digits with commas.
 function readable(text,    result) {
     if (text !~ /^[0-9][0-9][0-9][0-9][0-9]+$/) return text
     while (length(text) > 3) {
@@ -79,7 +79,7 @@ function readable(text,    result) {
     return text result
 }
 
-# Columns to draw: those that were asked for, or all but `setup`.
+# Selects the columns to draw: the chosen ones, or all except `setup`.
 function choose_columns(count,    wanted, names, at, column) {
     if (ENVIRON["CHART_CHOSEN"] == "") {
         if (cells[count] == "setup") count--
@@ -88,12 +88,12 @@ function choose_columns(count,    wanted, names, at, column) {
         wanted = split(ENVIRON["CHART_CHOSEN"], names, "\n")
         for (at = 1; at <= wanted; at++) {
             for (column = 2; column <= count && cells[column] != names[at]; column++);
-            if (column > count) fail("there is no column \"" names[at] "\"")
+            if (column > count) fail("no column \"" names[at] "\"")
             place[++series] = column
         }
     }
-    if (series < 1) fail("there is no column of figures")
-    if (series > 6) fail(series " columns of figures: a chart has colours for 6")
+    if (series < 1) fail("no column of figures")
+    if (series > 6) fail(series " columns of figures: the maximum is 6")
     for (at = 1; at <= series; at++) name[at] = cells[place[at]]
 }
 
@@ -102,35 +102,35 @@ FNR == 1 {
     sub(/.*\//, "", title); sub(/\.csv$/, "", title)
 }
 
-/\r/ { fail("a carriage return") }
+/\r/ { fail("carriage return") }
 
 !columns && /^# / {
     if (sub(/^# title: */, "")) title = $0
     else if (sub(/^# unit: */, "")) unit = $0
     else if (sub(/^# line: */, "")) {
-        if (!is_figure($1)) fail("\"" $1 "\" is no figure to draw a line at")
+        if (!is_figure($1)) fail("\"" $1 "\" is not a figure for a line")
         line = $1 + 0; has_line = 1; line_label = $0; sub(/^[^ ]* */, "", line_label)
         if (line > most) most = line
-    } else fail("neither title, unit nor line")
+    } else fail("expected title, unit or line")
     next
 }
 
 {
     count = cells_of($0)
     if (!columns) { columns = count; choose_columns(count); next }
-    if (count != columns) fail(count " cells, but the first line names " columns " columns")
-    if (cells[1] == "") fail("a group without a name")
+    if (count != columns) fail(count " cells, but the header has " columns)
+    if (cells[1] == "") fail("group without a name")
     group[++rows] = cells[1]
     for (at = 1; at <= series; at++) read_cell(rows, at, cells[place[at]])
 }
 
 END {
     if (failed) exit 1
-    if (!columns) fail("no line that names the columns")
-    if (!rows) fail("no figures below the names of the columns")
+    if (!columns) fail("no header")
+    if (!rows) fail("no figures below the header")
     if (most <= 0) fail("no figure above 0")
 
-    # A step of the axis is 1, 2 or 5 times a power of ten, and there are four to eight of them.
+    # The axis has four to eight steps, each of 1, 2 or 5 times a power of ten.
     for (step = 1; step * 8 < most; step *= 10);
     while (step / 10 * 8 >= most) step /= 10
     if (step / 5 * 8 >= most) step /= 5
@@ -138,7 +138,7 @@ END {
     for (decimals = 0; step * 10 ^ decimals < 0.999; decimals++);
     for (steps = 1; steps * step < most * 0.9999; steps++);
 
-    # Widths are guessed: a character of 12 pixels height has 6.6 pixels at most on average.
+    # Text widths are estimated: characters of 12 pixels height are at most 6.6 pixels wide on average.
     letter = 6.6; bar = 15; between = 3; apart = 14; width = 760
     for (row = 1; row <= rows; row++) {
         if (characters(group[row]) > longest) longest = characters(group[row])
@@ -152,7 +152,7 @@ END {
     if (right - left < 200) { FNR = 1; fail("names and figures are too long for a chart") }
     scale = (right - left) / (steps * step)
 
-    # The legend: as many names in a line as fit.
+    # The legend, with as many names per line as fit.
     for (at = 1; at <= series; at++) {
         colour[at] = colour_of(name[at])
         if (taken[colour[at]]) colour[at] = 0
@@ -234,6 +234,6 @@ END {
         y += apart - between
     }
     if (has_line) printf "<path class=\"line\" d=\"M%.1f %dV%d\"/>\n", left + line * scale, top - 4, bottom - 4
-    # Values are drawn last, with a rim, so that the line does not cross them.
+    # Values are drawn last, with an outline, so that the line does not cross them.
     printf "%s</svg>\n", values
 }

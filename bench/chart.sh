@@ -17,7 +17,7 @@ folder=${CHART_FOLDER:-${here%/bench}/docs/charts}
 draw() {
     local file=$1 chosen=""
     shift
-    [ -r "$file" ] || { echo "$file: there is no such file" >&2; return 1; }
+    [ -r "$file" ] || { echo "$file: no such file" >&2; return 1; }
     # The columns are separated by line ends, because their names may contain commas.
     [ $# -eq 0 ] || chosen=$(printf '%s\n' "$@")
     CHART_CHOSEN=$chosen LC_ALL=C awk -v file="$file" -f "$here/chart.awk" "$file"

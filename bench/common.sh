@@ -44,12 +44,12 @@ fail() {
 }
 
 need() { # program, how to get it
-    command -v "$1" >/dev/null || fail "$1 is needed: $2"
+    command -v "$1" >/dev/null || fail "$1 is required: $2"
 }
 
 # Returns whether a server to compare with is installed; prints a note if it is not.
 has_peer() { # program
-    command -v "$1" >/dev/null || { echo "$1 is not installed: left out" >&2; return 1; }
+    command -v "$1" >/dev/null || { echo "$1 is not installed: skipped" >&2; return 1; }
 }
 
 ember_server() {
@@ -68,10 +68,10 @@ ember_cli() {
 
 # Checked here, because a script that waits for the program's effects would wait forever.
 if [ -n "${EMBER_SERVER:-}${EMBER_CLI:-}" ]; then
-    need "$(ember_cli)" "EMBER_CLI names it, or it is beside EMBER_SERVER"
+    need "$(ember_cli)" "set EMBER_CLI, or install it in the directory of EMBER_SERVER"
 fi
 
-answers() { # port
+is_ready() { # port
     [ "$(redis-cli -p "$1" PING 2>/dev/null)" = PONG ]
 }
 
@@ -89,19 +89,19 @@ free_port() {
 start_server() {
     local name=$1 port=$2
     shift 2
-    answers "$port" && fail "port $port is taken by a running server"
+    is_ready "$port" && fail "port $port is in use by another server"
     mkdir -p "$bench_work/$name"
     (cd "$bench_work/$name" && exec "$@") >"$bench_work/$name.log" 2>&1 &
     started_pid=$!
     bench_pids+=("$started_pid")
     local turn
     for turn in $(seq 1000); do
-        answers "$port" && return
+        is_ready "$port" && return
         kill -0 "$started_pid" 2>/dev/null || break
         sleep 0.01
     done
     cat "$bench_work/$name.log" >&2
-    fail "$name does not answer on port $port after $turn tries"
+    fail "$name does not reply on port $port after $turn tries"
 }
 
 start_ember() { # name, port, yes for concurrent mode or no for sharded
@@ -121,7 +121,7 @@ choose_processors() {
     done
     server_cpu=${allowed[0]}
     load_cpu=${allowed[1]:-$server_cpu}
-    [ "$load_cpu" != "$server_cpu" ] || echo "one processor only: servers and load share it" >&2
+    [ "$load_cpu" != "$server_cpu" ] || echo "only one processor: servers and load share it" >&2
 }
 
 # Starts a server on server_cpu and a free port: start_pinned NAME PROGRAM [ARGUMENT…]
@@ -160,10 +160,10 @@ mode_of() { # port
 use_or_start() {
     local port=$1 wanted=$2 found
     shift 2
-    if answers "$port"; then
+    if is_ready "$port"; then
         found=$(mode_of "$port")
-        [ "$found" = "$wanted" ] || fail "port $port: wanted is $wanted, but what answers there is $found"
-        echo "using the server that runs on port $port" >&2
+        [ "$found" = "$wanted" ] || fail "port $port: expected $wanted, found $found"
+        echo "using the running server on port $port" >&2
     else
         "$@"
     fi
@@ -191,7 +191,7 @@ cpu_ticks() { # pid
 }
 
 # The same in user mode only.
-own_ticks() { # pid
+user_ticks() { # pid
     sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 }'
 }
 
@@ -298,9 +298,9 @@ benchmark_settings() {
 print_setup() {
     if [ "$BENCH_THREADS" -gt 1 ] && [ "$BENCH_REQUESTS" -lt 1000000 ]; then
         # With threads, redis-benchmark checks for the end four times per second, so short runs give rounded figures.
-        echo "for figures finer than steps of 250 ms: BENCH_REQUESTS=5000000, or BENCH_THREADS=1" >&2
+        echo "durations are rounded to 250 ms: set BENCH_REQUESTS=5000000 or BENCH_THREADS=1 for finer figures" >&2
     fi
-    echo "Requests a second:"
+    echo "Requests per second:"
     echo
     describe "requests=$BENCH_REQUESTS clients=$BENCH_CLIENTS load-threads=$BENCH_THREADS keys=$BENCH_KEYS cores=$(nproc)"
 }
@@ -313,12 +313,12 @@ comparison_servers() {
     use_or_start "$sharded" sharded start_ember ember-sharded "$sharded" no
     bench_names=("ember concurrent" "ember sharded")
     bench_ports=("$concurrent" "$sharded")
-    if answers "$redis" || has_peer "$redis_program"; then
+    if is_ready "$redis" || has_peer "$redis_program"; then
         use_or_start "$redis" other start_redis redis "$redis"
         bench_names+=(redis)
         bench_ports+=("$redis")
     fi
-    if answers "$dragonfly" || has_peer dragonfly; then
+    if is_ready "$dragonfly" || has_peer dragonfly; then
         use_or_start "$dragonfly" other start_server dragonfly "$dragonfly" \
             dragonfly --port "$dragonfly" --bind 127.0.0.1 --dbfilename ""
         bench_names+=(dragonfly)

@@ -1,8 +1,8 @@
-/* What telling many connections costs the system alone: two threads write 156 bytes to each of so many connections, as a
- * server with two workers tells who watches a key; another process reads them. Prints the p99 of the time to the last, in
- * ms.
+/* Measures what notifying many connections costs the system alone: two threads write 156 bytes to each connection, as a
+ * server with two workers notifies the watchers of a key; another process reads them. Prints the p99 of the time until
+ * the last message is read, in ms.
  *
- *     fan-out CONNECTIONS SECONDS        one round a second
+ *     fan-out CONNECTIONS SECONDS        one round per second
  */
 #define _GNU_SOURCE
 #include <netinet/in.h>
@@ -50,8 +50,8 @@ static void *write_share(void *share)
     return NULL;
 }
 
-/* Says in `told`, after each round, when the last message of it was read. */
-static void read_all(const struct sockaddr_in *address, int told, int rounds)
+/* Writes the time at which the last message of each round was read to `results`. */
+static void read_all(const struct sockaddr_in *address, int results, int rounds)
 {
     static struct epoll_event events[EVENTS_MAX];
     static char buffer[65536];
@@ -76,7 +76,7 @@ static void read_all(const struct sockaddr_in *address, int told, int rounds)
             }
         }
         double at = now_ms();
-        need(write(told, &at, sizeof at) == sizeof at, "write");
+        need(write(results, &at, sizeof at) == sizeof at, "write");
     }
     exit(0);
 }

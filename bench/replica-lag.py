@@ -12,13 +12,13 @@ import time
 
 KEY = b"lag:marker"
 PAUSE_SECONDS = 0.003
-LOOK_SECONDS = 0.0001
-LOST_SECONDS = 60
+POLL_SECONDS = 0.0001
+TIMEOUT_SECONDS = 60
 
 
 class Client:
     def __init__(self, port):
-        self.socket = socket.create_connection(("127.0.0.1", int(port)), timeout=LOST_SECONDS)
+        self.socket = socket.create_connection(("127.0.0.1", int(port)), timeout=TIMEOUT_SECONDS)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.replies = self.socket.makefile("rb")
 
@@ -29,7 +29,7 @@ class Client:
         if line[:1] == b"$" and line != b"$-1\r\n":
             return self.replies.read(int(line[1:]) + 2)[:-2]
         if line[:1] in b"-":
-            sys.exit(f"{words[0].decode()}: {line.decode().strip() or 'the server is gone'}")
+            sys.exit(f"{words[0].decode()}: {line.decode().strip() or 'the server closed the connection'}")
         return line
 
 
@@ -38,9 +38,9 @@ def lag_of(primary, replica, marker):
     primary.run(b"SET", KEY, marker)
     answered = time.monotonic()
     while replica.run(b"GET", KEY) != marker:
-        if time.monotonic() - answered > LOST_SECONDS:
-            sys.exit("the replica never got the marker")
-        time.sleep(LOOK_SECONDS)
+        if time.monotonic() - answered > TIMEOUT_SECONDS:
+            sys.exit("the replica did not receive the marker")
+        time.sleep(POLL_SECONDS)
     return (time.monotonic() - answered) * 1000
 
 

@@ -15,5 +15,5 @@ if ! command -v memtier_benchmark >/dev/null && apt-cache show memtier-benchmark
     scripts/install-packages.sh memtier-benchmark
 fi
 command -v memtier_benchmark >/dev/null || echo "memtier_benchmark is not installed: bench/bench-memtier.sh needs it"
-command -v dragonfly >/dev/null || echo "dragonfly is not installed: the tables leave it out"
+command -v dragonfly >/dev/null || echo "dragonfly is not installed: the tables omit it"
 cargo build --release -p ember-server

@@ -53,7 +53,7 @@ def repeated(port, requests, rate):
             at += AT_ONCE
 
 
-class Beside:
+class BackgroundLoad:
     """A load that runs during a measurement."""
 
     def __init__(self, port, requests, rate=None, connections=1):
@@ -71,7 +71,7 @@ class Beside:
             process.join()
 
 
-def told(name, taken):
+def report(name, taken):
     taken.sort()
     at = lambda share: taken[min(len(taken) - 1, int(len(taken) * share))]
     print(f"{name}\t{at(0.5):.3f}\t{at(0.99):.3f}\t{taken[-1]:.3f}", flush=True)
@@ -100,23 +100,23 @@ def main():
     rate = max(1, int(capacity / 2))
     end = half + max(1, min(rate * seconds, half // 2))
     sets = [command("SET", f"bytes:{at}", rows[at]) for at in range(half, end)]
-    told("SET of the bytes of a vector", paced(port, sets, rate))
-    told("VADD at half of the capacity", paced(port, adds[half:end], rate))
+    report("SET of the bytes of a vector", paced(port, sets, rate))
+    report("VADD at half of the capacity", paced(port, adds[half:end], rate))
     # The remaining vectors are added repeatedly: after the first time they replace those of existing elements.
     others = adds[end:]
     searches = [vsim("set", query, WIDTH) for query in queries]
     asked = [searches[at % len(searches)] for at in range(SEARCHES_PER_SECOND * seconds)]
-    told("VSIM", paced(port, asked, SEARCHES_PER_SECOND))
-    with Beside(port, others, ADDS_PER_SECOND):
-        told("VSIM beside VADD", paced(port, asked, SEARCHES_PER_SECOND))
+    report("VSIM", paced(port, asked, SEARCHES_PER_SECOND))
+    with BackgroundLoad(port, others, ADDS_PER_SECOND):
+        report("VSIM during VADD", paced(port, asked, SEARCHES_PER_SECOND))
     client.ask(command("SET", "key", "value"))
     gets = [command("GET", "key")] * (PROBES_PER_SECOND * seconds)
-    told("GET", paced(port, gets, PROBES_PER_SECOND))
-    with Beside(port, others):
-        told("GET beside VADD at full rate", paced(port, gets, PROBES_PER_SECOND))
-    with Beside(port, searches, connections=CONNECTIONS):
-        told("GET beside VSIM at full rate", paced(port, gets, PROBES_PER_SECOND))
-    told("GET beside BGSAVE", save(client, port, gets))
+    report("GET", paced(port, gets, PROBES_PER_SECOND))
+    with BackgroundLoad(port, others):
+        report("GET during VADD at full rate", paced(port, gets, PROBES_PER_SECOND))
+    with BackgroundLoad(port, searches, connections=CONNECTIONS):
+        report("GET during VSIM at full rate", paced(port, gets, PROBES_PER_SECOND))
+    report("GET during BGSAVE", save(client, port, gets))
 
 
 def save(client, port, gets):

@@ -26,7 +26,7 @@ WIDTHS = (10, 20, 40, 50, 80, 100, 120, 200, 400, 800)
 PROBES = (1, 2, 4, 8, 16, 32, 64, 128)
 RECALLS = (0.90, 0.95, 0.99)
 # The width of the column *recall at 200*.
-TOLD = 200
+SHOWN_WIDTH = 200
 ROUNDS = 3
 # Shares of the elements that pass the filters, and the width of these searches.
 SHARES = (0.5, 0.25, 0.1, 0.01)
@@ -78,8 +78,8 @@ def point(name, width, found, rate, taken):
 def line(name, build, size, points, widths=WIDTHS, resident=None):
     for width, (found, rate, taken) in zip(widths, points):
         point(name, width, found, rate, taken)
-    told = [f"{found:.3f}" for width, (found, _, _) in zip(widths, points) if width == TOLD]
-    cells = told or ["-"]
+    at_shown_width = [f"{found:.3f}" for width, (found, _, _) in zip(widths, points) if width == SHOWN_WIDTH]
+    cells = at_shown_width or ["-"]
     for wanted in RECALLS:
         reached = [rate for found, rate, _ in points if found >= wanted]
         cells.append(f"{max(reached):.0f}" if reached else "-")

@@ -26,7 +26,7 @@ import numpy as np
 QUERIES = 1000
 NEAREST = 10
 # The number of neighbors from which the intrinsic dimension is estimated.
-NEIGHBOURS = 100
+NEIGHBORS = 100
 # Texts embedded between two writes, and per batch.
 BLOCK, BATCH = 2048, 64
 # The number of neighbors of a gloss that a new vector is a mean of, and the number they are chosen from.
@@ -108,7 +108,7 @@ def hardness(rows):
     import hnswlib
 
     vectors, queries = rows[:-QUERIES], rows[-QUERIES:]
-    slots, distances = exact(vectors, queries, NEIGHBOURS)
+    slots, distances = exact(vectors, queries, NEIGHBORS)
     dimension = float(np.mean(1 / -np.mean(np.log(distances[:, :-1] / distances[:, -1:]), axis=1)))
     index = hnswlib.Index(space="cosine", dim=rows.shape[1])
     index.init_index(len(vectors), M=16, ef_construction=200, random_seed=1)
@@ -119,7 +119,7 @@ def hardness(rows):
     return dimension, hits / (NEAREST * QUERIES)
 
 
-def neighbours_of(base):
+def neighbors_of(base):
     import hnswlib
 
     index = hnswlib.Index(space="cosine", dim=base.shape[1])
@@ -156,7 +156,7 @@ def turned(base, rows, strength, random):
 
 def generate(folder, name, rows):
     base = np.fromfile(os.path.join(folder, "glosses.f32"), dtype="<f4").reshape(-1, 384)
-    near = neighbours_of(base) if name == "many" else None
+    near = neighbors_of(base) if name == "many" else None
 
     def make(count, strength):
         random = np.random.default_rng(7)

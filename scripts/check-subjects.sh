@@ -15,10 +15,10 @@ if [ $# -gt 0 ]; then
 elif git cat-file -e "$introduced^{commit}" 2>/dev/null; then
     range=$introduced..HEAD
 elif [ "$(git rev-parse --is-shallow-repository)" = true ]; then
-    echo "this clone has no history before its oldest commit: checking the commits that it has" >&2
+    echo "shallow clone: checking only the commits that it contains" >&2
     range=HEAD
 else
-    echo "commit $introduced is missing: clone the repository with its history, or name a range" >&2
+    echo "commit $introduced is missing: clone the repository with its history, or specify a range" >&2
     exit 1
 fi
 
@@ -37,7 +37,7 @@ while IFS= read -r subject; do
     elif [[ $verb =~ $not_imperative && ! $verb =~ $imperatives ]]; then
         why="does not begin with an imperative: $verb"
     elif [ "${#subject}" -gt "$length_max" ]; then
-        why="has ${#subject} characters; $length_max are allowed"
+        why="has ${#subject} characters; the limit is $length_max"
     elif [[ $subject == *. ]]; then
         why='ends with a full stop'
     fi

@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-30}
 cargo +nightly fuzz --version >/dev/null 2>&1 || {
-    echo "cargo-fuzz with a nightly compiler is needed: cargo install cargo-fuzz" >&2
+    echo "cargo-fuzz and a nightly compiler are required: cargo install cargo-fuzz" >&2
     exit 1
 }
 found=0

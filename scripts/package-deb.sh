@@ -73,11 +73,11 @@ build ember-server "$root" "Section: database
 Depends: libc6 (>= ${glibc#GLIBC_}), libgcc-s1, passwd
 Suggests: ember-server-dbgsym
 Description: Redis-compatible data server that uses every core
- An in-memory data server that speaks the protocol of Redis. This package has
- the server, its command line ember-cli, a systemd unit, manual pages and
- completions for bash, zsh and fish. The service is not started by itself:
- systemctl enable --now ember"
+ An in-memory data server that supports the protocol of Redis. This package
+ contains the server, the command-line client ember-cli, a systemd unit, manual
+ pages, and completions for bash, zsh and fish. The service is not started
+ automatically: systemctl enable --now ember"
 build ember-server-dbgsym "$debug" "Section: debug
 Depends: ember-server (= $version)
 Description: debug symbols of ember-server and ember-cli
- Names of functions and lines for gdb, perf and backtraces."
+ Function names and line numbers for gdb, perf and backtraces."

@@ -78,4 +78,4 @@ once go "$clients/go/go.mod" "$clients/go/go.sum" "$clients/go/main.go" "$client
 once java "$clients/java/pom.xml" "$clients/java/Smoke.java" -- java_program "$clients/java" "$tools/java" Smoke.java
 once redisson "$frameworks/redisson/pom.xml" "$frameworks/redisson/Jobs.java" \
     -- java_program "$frameworks/redisson" "$tools/redisson" Jobs.java
-echo "the programs for make test-peers are in place"
+echo "the programs for make test-peers are installed"

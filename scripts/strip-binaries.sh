@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Copies the server and the command line without their debug symbols, and the symbols into files next to them, where gdb
-# and perf find them: scripts/strip-binaries.sh FROM TO (folders; FROM is target/release after `make release`).
+# Copies ember-server and ember-cli without their debug symbols, and the symbols to files next to them, where gdb and perf
+# find them: scripts/strip-binaries.sh FROM TO (folders; FROM is target/release after `make release`).
 set -euo pipefail
 [ $# -eq 2 ] || { echo "usage: $0 FROM TO" >&2; exit 2; }
 from=$1 to=$2

@@ -5,8 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
 log=$(mktemp)
-beside=
-trap 'kill $beside 2>/dev/null || true; rm -f "$log"' EXIT
+clients_job=
+trap 'kill $clients_job 2>/dev/null || true; rm -f "$log"' EXIT
 
 run() {
     local arguments=() name
@@ -18,16 +18,16 @@ others=()
 for name in "$@"; do
     if [[ $name == clients ]]; then
         RUST_TEST_THREADS=$(nproc) run clients >"$log" 2>&1 &
-        beside=$!
+        clients_job=$!
     else
         others+=("$name")
     fi
 done
 status=0
 if ((${#others[@]})); then run "${others[@]}" || status=$?; fi
-if [[ $beside ]]; then
-    wait "$beside" || status=$?
+if [[ $clients_job ]]; then
+    wait "$clients_job" || status=$?
     cat "$log"
-    beside=
+    clients_job=
 fi
 exit "$status"

@@ -11,8 +11,8 @@ use ember_client::{ServerOptions, TlsOptions};
 
 const AFTER: &str = "Tests: ping_inline, ping_mbulk (ping is both), set, get, incr, lpush, rpush, lpop, rpop, sadd, hset, \
                      spop, zadd, zpopmin, lrange_100, lrange_300, lrange_500, lrange_600 (lrange is all four), mset.\n\n\
-                     Exit codes: 0 all was measured; 1 some answers were errors, or the server cannot be measured; 2 the \
-                     command line is wrong.";
+                     Exit codes: 0 success; 1 some replies were errors, or the server cannot be \
+                     measured; 2 the command line is invalid.";
 
 /// The maximum pipeline. Its bytes are buffered once per thread.
 const PIPELINE_MAX: i64 = 100_000;
@@ -208,7 +208,7 @@ pub(crate) enum MatrixOf {
 fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
-        _ => Err("it has to be a number above 0".to_owned()),
+        _ => Err("must be a number above 0".to_owned()),
     }
 }
 
@@ -217,7 +217,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     const SECONDS_MAX: f64 = 366.0 * 86_400.0;
     match positive(text)? {
         number if number <= SECONDS_MAX => Ok(Duration::from_secs_f64(number)),
-        _ => Err("it is longer than a year".to_owned()),
+        _ => Err("must not exceed a year".to_owned()),
     }
 }
 
@@ -225,7 +225,11 @@ fn rate(text: &str) -> Result<f64, String> {
     /// From one request per day to one per nanosecond.
     const RATES: std::ops::RangeInclusive<f64> = 1.0 / 86_400.0..=1e9;
     let rate = positive(text)?;
-    if RATES.contains(&rate) { Ok(rate) } else { Err("it is between 1 a day and 1e9 a second".to_owned()) }
+    if RATES.contains(&rate) {
+        Ok(rate)
+    } else {
+        Err("must be between 1 per day and 1e9 per second".to_owned())
+    }
 }
 
 fn ratio(text: &str) -> Result<(u32, u32), String> {
@@ -234,7 +238,7 @@ fn ratio(text: &str) -> Result<(u32, u32), String> {
         Some((u32::from(sets), u32::from(gets)))
     });
     match parsed {
-        Some((0, 0)) | None => Err("it is written SETS:GETS, as 1:10".to_owned()),
+        Some((0, 0)) | None => Err("must be SETS:GETS, for example 1:10".to_owned()),
         Some(ratio) => Ok(ratio),
     }
 }

@@ -149,7 +149,7 @@ fn combine(results: Vec<Result<ThreadResult, Failure>>, series: &Series) -> Resu
         measured.reads += result.reads;
         measured.never_sent += result.never_sent;
         measured.first_error = measured.first_error.or(result.first_error);
-        measured.latencies.add(&result.latencies).expect("histograms of the same bounds");
+        measured.latencies.add(&result.latencies).expect("histograms with equal bounds");
         measured.threads.push(result.time);
         elapsed_ns = elapsed_ns.max(result.last_reply_ns);
     }
@@ -246,7 +246,7 @@ impl<'a> Runner<'a> {
         let ready = watch(links);
         // Also after a failure, because the others wait at the barrier.
         shared.barrier.wait();
-        let queue = ready.map_err(|error| Failure(format!("The sockets cannot be watched: {error}")))?;
+        let queue = ready.map_err(|error| Failure(format!("Cannot poll the sockets: {error}")))?;
         Ok(Runner {
             address,
             queue,
@@ -304,7 +304,7 @@ impl<'a> Runner<'a> {
             let wait = duration(self.wake_ns().saturating_sub(now_ns));
             match epoll::wait(&self.queue, spare_capacity(&mut events), Some(&wait)) {
                 Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(Failure(format!("The sockets cannot be watched: {error}"))),
+                Err(error) => return Err(Failure(format!("Cannot poll the sockets: {error}"))),
             }
             for event in &events {
                 let index = usize::try_from({ event.data }.u64()).unwrap_or(usize::MAX);
@@ -337,7 +337,7 @@ impl<'a> Runner<'a> {
         let silence = Duration::from_nanos(now_ns.saturating_sub(self.quiet_since_ns));
         if self.in_flight > 0 && silence > self.plan.timeout {
             return Err(Failure(format!(
-                "The server at {} has not answered for {} seconds",
+                "The server at {} has not replied for {} seconds",
                 address.shown_in_errors(),
                 self.plan.timeout.as_secs_f64()
             )));
@@ -467,7 +467,8 @@ impl<'a> Runner<'a> {
             }
             if count > u64::from(link.in_flight) || (link.in_flight == 0 && !link.is_between_replies()) {
                 let said = self.first_error.take();
-                let said = said.map_or_else(|| "a reply to nothing".to_owned(), |text| format!("\"{text}\""));
+                let said =
+                    said.map_or_else(|| "data without a request".to_owned(), |text| format!("\"{text}\""));
                 return Err(LinkError::NoReply(said));
             }
             if count > 0 {
@@ -529,7 +530,7 @@ fn explain(error: LinkError, address: &Address) -> Failure {
         LinkError::Io(error) => Failure::lost(address, &error),
         LinkError::NotConnected(failure) => failure,
         LinkError::NoReply(said) => {
-            Failure(format!("The server at {} said {said}, which is no answer", address.shown_in_errors()))
+            Failure(format!("The server at {} sent {said}, which is not a reply", address.shown_in_errors()))
         }
     }
 }

@@ -44,10 +44,7 @@ impl Info {
         let known = ["ember", "valkey", "redis"];
         // Redis-compatible servers also report a Redis version, so that is checked last.
         let found = known.iter().find_map(|name| Some((name, self.get(&format!("{name}_version"))?)));
-        found.map_or_else(
-            || "a server that does not say what it is".to_owned(),
-            |(name, version)| format!("{name} {version}"),
-        )
+        found.map_or_else(|| "unidentified server".to_owned(), |(name, version)| format!("{name} {version}"))
     }
 
     /// Its name alone.
@@ -98,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_says_is_understood() {
+    fn info_fields_are_parsed() {
         let text = "# Server\r\nredis_version:7.2.4\r\nember_version:0.1.0\r\nember_workers:2\r\n\r\n\
                     used_cpu_sys:1.500000\r\nused_cpu_user:2.250000\r\n";
         let info = Info::parse(text);
@@ -107,6 +104,6 @@ mod tests {
         assert_eq!(info.number("ember_workers"), Some(2));
         assert_eq!(Info::parse("redis_version:7.0.15").server(), "redis 7.0.15");
         let nothing = Info::parse("");
-        assert_eq!((nothing.cpu(), nothing.name().as_str()), (None, "a"));
+        assert_eq!((nothing.cpu(), nothing.name().as_str()), (None, "unidentified"));
     }
 }

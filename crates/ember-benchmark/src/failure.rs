@@ -15,7 +15,7 @@ impl Failure {
         Failure(if error.kind() == io::ErrorKind::UnexpectedEof {
             format!("The server at {place} closed a connection")
         } else {
-            format!("The connection to {place} broke: {}", cause(error))
+            format!("The connection to {place} failed: {}", cause(error))
         })
     }
 }

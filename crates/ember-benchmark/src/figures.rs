@@ -150,9 +150,8 @@ fn bound(result: &TestResult, figures: &Figures, client_processors: f64) -> Boun
 /// Returns a warning if no request found data: the figures are then those of nil replies.
 pub(super) fn all_missed(result: &TestResult) -> Option<String> {
     let tally = &result.measured.tally;
-    (tally.misses > 0 && tally.misses == tally.replies).then(|| {
-        format!("all {} answers were nil or empty: what the requests ask for is not there", tally.replies)
-    })
+    (tally.misses > 0 && tally.misses == tally.replies)
+        .then(|| format!("all {} replies were nil or empty: the requested data do not exist", tally.replies))
 }
 
 /// Returns remarks that prevent misinterpretation of a result.
@@ -163,12 +162,12 @@ pub(super) fn remarks(result: &TestResult, figures: &Figures) -> Vec<String> {
         (Some(used), Some(1)) => format!("the server used {used:.2} processors with 1 thread"),
         (Some(used), Some(threads)) => format!("the server used {used:.2} processors with {threads} threads"),
         (Some(used), None) => format!("the server used {used:.2} processors"),
-        (None, _) => "the server does not say what it used".to_owned(),
+        (None, _) => "the server does not report its CPU time".to_owned(),
     };
     match figures.bound {
         Bound::Client => remarks.push(format!(
-            "client-bound: a thread of the load generator was busy {busy:.0} % of the time, and {server}. This is the \
-             speed of the load generator; more --threads may show that of the server."
+            "client-bound: a thread of the load generator was busy {busy:.0} % of the time, and {server}. The result \
+             is the speed of the load generator; with more --threads it may be that of the server."
         )),
         Bound::Both => remarks.push(format!(
             "both sides were busy: a thread of the load generator {busy:.0} % of the time, and {server}."
@@ -176,7 +175,7 @@ pub(super) fn remarks(result: &TestResult, figures: &Figures) -> Vec<String> {
         Bound::Machine => remarks.push(format!(
             "machine-bound: all processors of this machine were in use; {server}."
         )),
-        Bound::TooShort => remarks.push("too short to say who was busy: take a larger -n.".to_owned()),
+        Bound::TooShort => remarks.push("too short to determine the bottleneck: use a larger -n.".to_owned()),
         Bound::Server | Bound::Rate | Bound::Neither => {}
     }
     if figures.client_waiting >= 1.0 - BUSY {
@@ -190,7 +189,7 @@ pub(super) fn remarks(result: &TestResult, figures: &Figures) -> Vec<String> {
     if tally.errors > 0 {
         let text = result.measured.first_error.as_deref().unwrap_or_default();
         remarks.push(format!(
-            "{} of {} answers were errors, the first one: {text}",
+            "{} of {} replies were errors, the first one: {text}",
             tally.errors, tally.replies
         ));
     }
@@ -251,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_busy_is_said() {
+    fn the_bottleneck_is_reported() {
         let bound = |cpu, waiting, server| Figures::of(&result(cpu, waiting, server)).bound;
         assert_eq!(bound(0.97, 0.0, Some(1.0)), Bound::Client);
         assert_eq!(bound(0.97, 0.0, Some(1.95)), Bound::Both);

@@ -22,7 +22,10 @@ pub(super) fn run(arguments: &BenchmarkArguments, address: Address) -> Result<u6
         let closed = count as usize - connections.len();
         put(format!("{} idle connections, {closed} closed by the server\n", connections.len()).as_bytes());
         if connections.is_empty() {
-            return Err(Failure(format!("The server at {} closed them all", address.shown_in_errors())));
+            return Err(Failure(format!(
+                "The server at {} closed all connections",
+                address.shown_in_errors()
+            )));
         }
         let closed = wait(&connections)?;
         let mut closed = closed.into_iter();
@@ -39,7 +42,7 @@ fn wait(connections: &[Connection]) -> Result<Vec<bool>, Failure> {
         match poll(&mut fds, None) {
             Ok(_) => return Ok(fds.iter().map(|fd| !fd.revents().is_empty()).collect()),
             Err(Errno::INTR) => {}
-            Err(error) => return Err(Failure(format!("The sockets cannot be watched: {error}"))),
+            Err(error) => return Err(Failure(format!("Cannot poll the sockets: {error}"))),
         }
     }
 }

@@ -57,7 +57,7 @@ pub fn run(arguments: &BenchmarkArguments) -> ExitCode {
     match measure(arguments, &workloads, address) {
         Ok(0) => ExitCode::SUCCESS,
         Ok(errors) => {
-            eprintln!("{errors} answers were errors");
+            eprintln!("{errors} replies were errors");
             ExitCode::FAILURE
         }
         Err(failure) => {
@@ -72,7 +72,7 @@ fn check_batches(workloads: &[Workload], pipeline: u32) -> Result<(), String> {
         workloads.iter().flat_map(|workload| &workload.parts).map(|(template, _)| template.len()).max();
     match longest.unwrap_or(0).checked_mul(pipeline as usize) {
         Some(bytes) if bytes <= BATCH_BYTES_MAX => Ok(()),
-        _ => Err("-P requests of -d bytes are more than 1 GiB at once".to_owned()),
+        _ => Err("-P requests of -d bytes exceed 1 GiB".to_owned()),
     }
 }
 

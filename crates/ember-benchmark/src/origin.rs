@@ -75,8 +75,8 @@ fn shown(words: impl Iterator<Item = String>) -> String {
 /// Removes the password from a URI; returns other words unchanged.
 fn without_password(word: &str) -> String {
     let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
-    let Some((who, place)) = rest.rsplit_once('@') else { return word.to_owned() };
-    let user = who.split_once(':').map_or("", |(user, _)| user);
+    let Some((login, place)) = rest.rsplit_once('@') else { return word.to_owned() };
+    let user = login.split_once(':').map_or("", |(user, _)| user);
     format!("{scheme}://{user}:{HIDDEN}@{place}")
 }
 

@@ -34,7 +34,7 @@ fn follow(name: &str, goal: Goal, series: &Series, is_over: &mpsc::Receiver<()>)
         Goal::Time(time) => u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
     };
     let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
-    bar.set_style(ProgressStyle::with_template(BAR).expect("a template that is one").progress_chars("=> "));
+    bar.set_style(ProgressStyle::with_template(BAR).expect("a valid template").progress_chars("=> "));
     bar.set_prefix(name.to_owned());
     let start = Instant::now();
     while is_over.recv_timeout(REFRESH) == Err(RecvTimeoutError::Timeout) {

@@ -26,7 +26,7 @@ pub(super) type Latencies = Histogram<u64>;
 /// Creates an empty histogram.
 pub(super) fn no_latencies() -> Latencies {
     Histogram::new_with_bounds(LATENCY_MIN_NS, LATENCY_MAX_NS, LATENCY_DIGITS)
-        .expect("bounds that are in order")
+        .expect("bounds in ascending order")
 }
 
 /// Converts nanoseconds to milliseconds.
@@ -82,7 +82,7 @@ impl Series {
         ticks.replies += seen.len();
         let (threads, all) = ticks.open.entry(index).or_insert_with(|| (0, no_latencies()));
         *threads += 1;
-        all.add(seen).expect("histograms of the same bounds");
+        all.add(seen).expect("histograms with equal bounds");
         if *threads == self.threads
             && let Some((_, all)) = ticks.open.remove(&index)
         {
@@ -168,7 +168,7 @@ impl Recorder {
     fn end_tick(&mut self) {
         self.series.add(self.index, &self.tick);
         if !self.tick.is_empty() {
-            self.total.add(&self.tick).expect("histograms of the same bounds");
+            self.total.add(&self.tick).expect("histograms with equal bounds");
             self.tick.reset();
         }
         self.index += 1;

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn it_counts_what_the_reader_of_values_reads() {
+    fn it_counts_the_replies_that_the_parser_returns() {
         let mut stream = ALL;
         let mut replies = 0;
         while !stream.is_empty() {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_is_not_whole_is_not_counted() {
+    fn an_incomplete_reply_is_not_counted() {
         for cut in [&b"$3\r\nab"[..], b"*2\r\n:1\r\n", b"+O", b"%1\r\n+a\r\n", b"|1\r\n+a\r\n:1\r\n"] {
             let (tally, counter) = count(&[b"+OK\r\n", cut]).unwrap();
             assert_eq!((tally.replies, counter.is_between()), (1, false), "{}", cut.escape_ascii());
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reply_is_an_error_and_not_a_panic() {
+    fn invalid_replies_are_errors_not_panics() {
         for bad in [
             &b"HTTP/1.1 400 Bad Request\r\n"[..],
             b"\r\n",

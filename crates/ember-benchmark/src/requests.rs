@@ -70,19 +70,19 @@ fn fill(word: &[u8], data: &[u8]) -> (Vec<u8>, Vec<usize>) {
     let mut holes = Vec::new();
     let mut rest = word;
     while !rest.is_empty() {
-        if let Some(behind) = rest.strip_prefix(DATA_WORD) {
+        if let Some(after) = rest.strip_prefix(DATA_WORD) {
             filled.extend_from_slice(data);
-            rest = behind;
+            rest = after;
             continue;
         }
-        let behind_key = rest.strip_prefix(KEY_WORD);
-        if let Some(behind) = behind_key.or_else(|| rest.strip_prefix(NUMBER_WORD)) {
-            if behind_key.is_some() {
+        let after_key = rest.strip_prefix(KEY_WORD);
+        if let Some(after) = after_key.or_else(|| rest.strip_prefix(NUMBER_WORD)) {
+            if after_key.is_some() {
                 filled.extend_from_slice(KEY_PREFIX);
             }
             holes.push(filled.len());
             filled.extend_from_slice(&[b'0'; KEY_DIGITS]);
-            rest = behind;
+            rest = after;
             continue;
         }
         filled.push(rest[0]);

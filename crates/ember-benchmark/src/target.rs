@@ -233,7 +233,7 @@ impl Target {
             engine::run(&self.address, &mut links, &workload, &plan, &series)
         })?;
         match measured.first_error {
-            Some(text) => Err(Failure(format!("The server cannot be filled: {text}"))),
+            Some(text) => Err(Failure(format!("Cannot write the keys: {text}"))),
             None => Ok(()),
         }
     }

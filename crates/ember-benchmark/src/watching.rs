@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &BenchmarkArguments, address: Address) -> Result<u6
     let mut watchers = Watchers::begin(&address, load.clients, keys, batch as usize)?;
     let watches = keys.max(u64::from(load.clients));
     let each = before.zip(resident(&address, &mut control)?).map_or_else(
-        || "the server does not tell its memory".to_owned(),
+        || "the server does not report its memory".to_owned(),
         |(before, after)| format!("{} bytes each", after.saturating_sub(before) / watches),
     );
     put(format!("{watches} watches, {each}\n").as_bytes());
@@ -85,7 +85,7 @@ pub(super) fn run(arguments: &BenchmarkArguments, address: Address) -> Result<u6
         let mut left = watchers_of(key, keys, u64::from(load.clients));
         while left > 0 {
             if answered.elapsed() > load.timeout {
-                return Err(Failure(format!("{left} of those who watch were not told of a change")));
+                return Err(Failure(format!("{left} watchers were not notified of a change")));
             }
             left -= watchers.count(marker.as_bytes(), load.timeout)?.min(left);
         }
@@ -117,7 +117,7 @@ fn shown(delays: &mut [Duration]) -> String {
         delays[index - 1].as_secs_f64() * 1e3
     };
     format!(
-        "{} changes, last told after {:.3} ms (p50), {:.3} ms (p99), {:.3} ms (longest)\n",
+        "{} changes, last watcher notified after {:.3} ms (p50), {:.3} ms (p99), {:.3} ms (max)\n",
         delays.len(),
         at(0.5),
         at(0.99),
@@ -212,7 +212,7 @@ impl<'a> Watchers<'a> {
 }
 
 fn no_queue(error: Errno) -> Failure {
-    Failure(format!("The sockets cannot be watched: {error}"))
+    Failure(format!("Cannot poll the sockets: {error}"))
 }
 
 #[cfg(test)]
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_key_has_those_who_watch_it() {
+    fn watchers_are_spread_over_the_keys() {
         for (keys, clients) in [(1, 100), (3, 10), (10, 10), (100, 7)] {
             let sum: u64 = (0..keys).map(|key| watchers_of(key, keys, clients)).sum();
             assert_eq!(sum, keys.max(clients), "{keys} {clients}");
@@ -228,10 +228,10 @@ mod tests {
     }
 
     #[test]
-    fn delays_are_told_by_share() {
+    fn delays_are_reported_by_percentile() {
         let mut delays: Vec<Duration> = (1..=100).rev().map(Duration::from_millis).collect();
         let expected =
-            "100 changes, last told after 50.000 ms (p50), 99.000 ms (p99), 100.000 ms (longest)\n";
+            "100 changes, last watcher notified after 50.000 ms (p50), 99.000 ms (p99), 100.000 ms (max)\n";
         assert_eq!(shown(&mut delays), expected);
     }
 }

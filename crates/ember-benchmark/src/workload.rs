@@ -139,7 +139,7 @@ pub(super) fn chosen(arguments: &BenchmarkArguments) -> Result<Vec<Workload>, St
         vec![mixed(ratio, options.ttl, &data)]
     } else if let Some(command) = &options.command {
         let words = split_arguments(command.as_bytes()).filter(|words| !words.is_empty());
-        vec![custom(&words.ok_or("--command is not a command: a quote is open, or it is empty")?, &data)]
+        vec![custom(&words.ok_or("--command is invalid: it is empty or has an unclosed quote")?, &data)]
     } else if !arguments.words.is_empty() {
         let words: Vec<Vec<u8>> = arguments.words.iter().map(|word| word.as_bytes().to_vec()).collect();
         vec![custom(&words, &data)]
@@ -152,7 +152,7 @@ pub(super) fn chosen(arguments: &BenchmarkArguments) -> Result<Vec<Workload>, St
     let is_filled = |workload: &Workload| matches!(workload.needs, Needs::Keys | Needs::Strings(_));
     let writes_strings = |workload: &Workload| has_set(workload) || is_filled(workload);
     if options.ttl.is_some() && !workloads.iter().any(writes_strings) {
-        return Err("--ttl is for what SET writes, and none of the tests has one".to_owned());
+        return Err("--ttl requires a test that runs SET".to_owned());
     }
     Ok(workloads)
 }
@@ -209,7 +209,7 @@ fn named(names: &[String], ttl: Option<u32>, data: &[u8]) -> Result<Vec<Workload
     let wanted: Vec<String> = names.iter().map(|name| name.trim().to_ascii_lowercase()).collect();
     let is_known = |name: &String| TESTS.iter().any(|test| test.names.contains(&name.as_str()));
     if let Some(name) = wanted.iter().find(|name| !is_known(name)) {
-        return Err(format!("there is no test {name}; --help has their names"));
+        return Err(format!("unknown test {name}; --help lists the tests"));
     }
     let is_wanted = |test: &&Known| {
         wanted.is_empty() || test.names.iter().any(|name| wanted.iter().any(|wanted| wanted == name))

@@ -14,17 +14,17 @@ use ember_client::{ServerOptions, TlsOptions};
 
 pub(crate) use tools::{EXIT_USAGE, for_tool};
 
-const TOOLS: &str = "Tools, each with a --help of its own:
-  ember-cli benchmark                        Measure what a server can do
-  ember-cli check FILE|DIRECTORY             Say whether files are whole, and what is in them
-  ember-cli repair FILE --output NEW         Copy what is good of a damaged file
-  ember-cli convert FILE --output NEW --to   Copy an RDB file or AOF, encrypted or plain
+const TOOLS: &str = "Tools, each with its own --help:
+  ember-cli benchmark                        Measure the performance of a server
+  ember-cli check FILE|DIRECTORY             Check data files for damage, and show what they contain
+  ember-cli repair FILE --output NEW         Copy the intact part of a damaged file
+  ember-cli convert FILE --output NEW --to   Copy an RDB file or AOF, encrypted or unencrypted
 
-Options for the server may also stand before the name of a tool: ember-cli -p 6380 benchmark.
+Server options may also precede the name of a tool: ember-cli -p 6380 benchmark.
 
-Environment: EMBERCLI_AUTH or REDISCLI_AUTH has the password, EMBERCLI_HISTFILE the file of the history,
-EMBERCLI_RCFILE that of the settings (~/.emberclirc).
-Exit codes: 0 the command was answered; 1 it could not be sent, or with -e the answer is an error.";
+Environment: EMBERCLI_AUTH or REDISCLI_AUTH (password), EMBERCLI_HISTFILE (history file),
+EMBERCLI_RCFILE (settings file, default ~/.emberclirc).
+Exit codes: 0 the server replied; 1 the command could not be sent, or with -e the reply is an error.";
 
 /// Redis-compatible command-line client, with a load generator and tools for data files. Without a command, reads
 /// commands from the terminal or standard input.
@@ -156,7 +156,7 @@ fn yes_or_no(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "y" | "yes" => Ok(true),
         "n" | "no" => Ok(false),
-        _ => Err("it is yes or no".to_owned()),
+        _ => Err("must be yes or no".to_owned()),
     }
 }
 
@@ -253,10 +253,10 @@ pub(crate) enum Tool {
     Convert(Convert),
 }
 
-const CODES_OF_CHECK: &str = "Exit codes: 0 all is whole; 1 something is damaged, or has a torn end; 2 something could not \
-                              be read, or the command line is wrong.";
-const CODES_OF_COPIES: &str = "Exit codes: 0 the copy is there; 1 the original is damaged so that there is none; 2 \
-                               something could not be read or written, or the command line is wrong.";
+const CODES_OF_CHECK: &str = "Exit codes: 0 all files are intact; 1 a file is damaged or has a torn end; \
+                              2 a file could not be read, or the command line is invalid.";
+const CODES_OF_COPIES: &str = "Exit codes: 0 the copy was written; 1 the original is too damaged \
+                               to copy; 2 a file could not be read or written, or the command line is invalid.";
 
 /// `ember-cli check`.
 #[derive(Debug, Args)]

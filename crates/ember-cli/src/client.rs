@@ -131,7 +131,7 @@ impl Client {
             eprintln!("Connected to {} in {took:.3} ms{tls}", self.address.shown());
         }
         if let Err(error) = self.introduce(&mut connection) {
-            say_lost(&error);
+            report_lost(&error);
             return false;
         }
         self.connection = Some(connection);
@@ -215,7 +215,7 @@ impl Client {
             && !said("HELLO 3", connection.ask(&["HELLO", "3"])?)
             && self.wish == Wish::Resp3
         {
-            return Err(io::Error::other("the server does not speak RESP3"));
+            return Err(io::Error::other("the server does not support RESP3"));
         }
         Ok(())
     }
@@ -245,7 +245,7 @@ impl Client {
     }
 
     fn give_up(&mut self, error: &io::Error) -> Outcome {
-        say_lost(error);
+        report_lost(error);
         self.disconnect();
         Outcome::Failed
     }
@@ -493,7 +493,7 @@ fn is_lost(error: &io::Error) -> bool {
 }
 
 /// Prints that the connection is lost.
-pub(crate) fn say_lost(error: &io::Error) {
+pub(crate) fn report_lost(error: &io::Error) {
     if error.kind() == io::ErrorKind::UnexpectedEof {
         eprintln!("Error: Server closed the connection");
     } else {

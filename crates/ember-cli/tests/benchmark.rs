@@ -389,22 +389,18 @@ fn the_html_page_loads_nothing_from_other_hosts() {
         assert_eq!(page.matches(part).count(), 10, "{part}");
     }
     for title in [
-        "Requests a second over time",
+        "Requests per second over time",
         "Latency in milliseconds over time",
         "Latency in milliseconds by percentile",
-        "Requests a second by connections",
-        "Requests a second by pipeline",
+        "Requests per second by connections",
+        "Requests per second by pipeline",
     ] {
         assert_eq!(page.matches(&format!(">{title}</text>")).count(), 2, "{title}");
     }
     fs::remove_file(file).unwrap();
     let run = run_at(server.port(), &["-t", "set", "--report", "/no/such/folder/report.html"]);
     assert_eq!((run.code, run.out.as_str()), (1, ""));
-    assert!(
-        run.err.starts_with("/no/such/folder/report.html cannot be written: No such file"),
-        "{}",
-        run.err
-    );
+    assert!(run.err.starts_with("Cannot write /no/such/folder/report.html: No such file"), "{}", run.err);
 }
 
 #[test]
@@ -498,7 +494,7 @@ fn the_store_matrix_has_all_rows_of_kvbench() {
     let missing = folder.join("none");
     let nowhere = ["--matrix", "stores", "-n", "5", "--server-program", missing.to_str().unwrap()];
     let table = run(&nowhere);
-    assert!(table.err.contains("map is left out: "), "{}", table.err);
+    assert!(table.err.contains("map is skipped: "), "{}", table.err);
     fs::remove_dir_all(&folder).unwrap();
 }
 
@@ -507,8 +503,8 @@ fn errors_are_counted_and_shown() {
     let server = server(&[]);
     server.client().run("SET text hello");
     let run = run_at(server.port(), &["-n", "123", "--command", "INCR text"]);
-    assert_eq!((run.code, run.err.as_str()), (1, "123 answers were errors\n"));
-    let wanted = "123 of 123 answers were errors, the first one: ERR value is not an integer or out of range";
+    assert_eq!((run.code, run.err.as_str()), (1, "123 replies were errors\n"));
+    let wanted = "123 of 123 replies were errors, the first one: ERR value is not an integer or out of range";
     assert!(run.out.contains(wanted), "{}", run.out);
     let run = run_at(server.port(), &["-n", "10", "--command", "INCR text", "--json"]);
     let json: Json = serde_json::from_str(&run.out).unwrap();
@@ -516,7 +512,7 @@ fn errors_are_counted_and_shown() {
     server.client().run("SET mylist text");
     let run = run_at(server.port(), &["-t", "lpop", "-n", "10"]);
     assert_eq!(run.code, 1);
-    assert!(run.err.starts_with("The server cannot be filled: WRONGTYPE"), "{}", run.err);
+    assert!(run.err.starts_with("Cannot write the keys: WRONGTYPE"), "{}", run.err);
 }
 
 #[test]
@@ -538,13 +534,13 @@ fn servers_that_cannot_be_measured_are_reported() {
         true
     });
     let said = failing(silent, &["--timeout", "0.3", "--threads", "3"]);
-    assert_eq!(said, format!("The server at 127.0.0.1:{silent} has not answered for 0.3 seconds\n"));
+    assert_eq!(said, format!("The server at 127.0.0.1:{silent} has not replied for 0.3 seconds\n"));
     let other_protocol =
         strange_server(|_, stream| stream.write_all(b"HTTP/1.1 400 Bad Request\r\n").is_ok());
     let said = failing(other_protocol, &[]);
-    assert!(said.contains("said \"HTTP/1.1 400 Bad Request\\r\", which is no answer"), "{said}");
+    assert!(said.contains("sent \"HTTP/1.1 400 Bad Request\\r\", which is not a reply"), "{said}");
     let too_much = strange_server(|_, stream| stream.write_all(b"+A\r\n+B\r\n").is_ok());
-    assert!(failing(too_much, &[]).contains("said a reply to nothing, which is no answer"));
+    assert!(failing(too_much, &[]).contains("sent data without a request, which is not a reply"));
     let full = server(&["--maxclients", "2"]);
     assert!(!failing(full.port(), &[]).is_empty());
 }
@@ -560,7 +556,7 @@ fn authentication_failures_are_reported() {
     assert_eq!(run(&["-a", "secret", "--no-auth-warning"]).code, 0);
     assert_eq!(run(&["--user", "default", "-a", "secret", "--no-auth-warning"]).code, 0);
     let without = run(&[]);
-    assert_eq!((without.code, without.err.as_str()), (1, "10 answers were errors\n"));
+    assert_eq!((without.code, without.err.as_str()), (1, "10 replies were errors\n"));
     let output =
         command(&["-p", &port.to_string(), "-t", "set", "-n", "10"]).env("EMBERCLI_AUTH", "secret").output();
     assert!(output.unwrap().status.success());
@@ -571,7 +567,7 @@ fn authentication_failures_are_reported() {
 #[test]
 fn wrong_command_lines_exit_with_two() {
     for (arguments, why) in [
-        (&["-t", "nothing"][..], "there is no test nothing"),
+        (&["-t", "nothing"][..], "unknown test nothing"),
         (&["-n", "0"], "0 is not in"),
         (&["-c", "0"], "0 is not in"),
         (&["-P", "100001"], "100001 is not in"),
@@ -582,13 +578,13 @@ fn wrong_command_lines_exit_with_two() {
         (&["--duration", "1", "-n", "5"], "cannot be used with"),
         (&["--ratio", "0:0"], "SETS:GETS"),
         (&["--ratio", "1:1", "-t", "get"], "cannot be used with"),
-        (&["--command", "\"open"], "a quote is open"),
+        (&["--command", "\"open"], "has an unclosed quote"),
         (&["--command", ""], "it is empty"),
         (&["--csv", "--json"], "cannot be used with"),
         (&["--matrix", "-c", "5"], "cannot be used with"),
         (&["--matrix", "nothing"], "possible values"),
         (&["--folder", "x"], "--matrix"),
-        (&["--ttl", "5", "-t", "incr"], "--ttl is for what SET writes"),
+        (&["--ttl", "5", "-t", "incr"], "--ttl requires a test that runs SET"),
         (&["-d", "500000000", "-P", "16", "-t", "set"], "more than 1 GiB"),
         (&["--key-pattern", "random"], "possible values"),
     ] {
@@ -661,9 +657,7 @@ fn keys_of_custom_commands_are_filled_or_reported_as_missing() {
     }
     let run = run_at(server.port(), &["--command", "HGETALL h:__rand_int__", "-n", "500", "-r", "50", "-q"]);
     assert!(
-        run.out
-            .trim_end()
-            .ends_with("(all 500 answers were nil or empty: what the requests ask for is not there)"),
+        run.out.trim_end().ends_with("(all 500 replies were nil or empty: the requested data do not exist)"),
         "{run:?}"
     );
     let run =
@@ -685,7 +679,7 @@ fn connections_reconnect_or_run_without_replies_on_request() {
         &["-a", "x", "--no-auth-warning", "-t", "set", "-n", "300", "-c", "5", "-P", "3", "-k", "0"],
     );
     assert_eq!((run.code, run.err.as_str()), (0, ""), "{run:?}");
-    assert!(run.out.contains("pipeline 3, a connection for each"), "{run:?}");
+    assert!(run.out.contains("pipeline 3, a new connection for each"), "{run:?}");
     // One connection for each of a hundred batches, those that fill or query, and the test's own.
     assert!((100..=104).contains(&(connections(&server) - before)), "{before}");
     let mut child =
@@ -710,7 +704,10 @@ fn connections_watch_keys_and_receive_changes() {
     assert_eq!((run.code, run.err.as_str()), (0, ""), "{run:?}");
     let lines: Vec<&str> = run.out.lines().collect();
     assert!(lines[0].starts_with("40 watches, ") && lines[0].ends_with(" bytes each"), "{run:?}");
-    assert!(lines[1].contains(" changes, last told after ") && lines[1].ends_with(" (longest)"), "{run:?}");
+    assert!(
+        lines[1].contains(" changes, last watcher notified after ") && lines[1].ends_with(" (max)"),
+        "{run:?}"
+    );
     let run = run_at(server.port(), &["--watch", "1", "-c", "30", "--rate", "20", "--duration", "0.3"]);
     assert!(run.code == 0 && run.out.starts_with("30 watches, "), "{run:?}");
 }

@@ -159,12 +159,12 @@ fn intact_files_are_reported_as_intact() {
     let lines: Vec<&str> = run.out.lines().collect();
     assert_eq!(lines.len(), 4, "{run:?}");
     assert!(
-        lines[0].starts_with("./dump.rdb: whole, ") && lines[0].contains(": RDB version 10, "),
+        lines[0].starts_with("./dump.rdb: intact, ") && lines[0].contains(": RDB version 10, "),
         "{run:?}"
     );
-    assert!(lines[1].starts_with("./appendonlydir/appendonly.aof.1.base.rdb: whole, "), "{run:?}");
+    assert!(lines[1].starts_with("./appendonlydir/appendonly.aof.1.base.rdb: intact, "), "{run:?}");
     assert!(
-        lines[3].ends_with(": 100 commands in 100 units, marked with Unix times from 1100 to 1199"),
+        lines[3].ends_with(": 100 commands in 100 units, with Unix timestamps from 1100 to 1199"),
         "{run:?}"
     );
     for path in ["appendonlydir", "appendonlydir/appendonly.aof.manifest"] {
@@ -185,8 +185,8 @@ fn a_torn_end_is_found_and_truncated() {
     assert!(run.err.contains("with `ember-cli repair appendonlydir --output NEW_DIRECTORY`"), "{run:?}");
     let run = folder.run(&["repair", "appendonlydir", "--output", "repaired"]);
     assert_eq!((run.code, run.err.as_str()), (0, ""), "{run:?}");
-    assert!(run.out.contains("are torn: "), "{run:?}");
-    assert!(run.out.contains("stop the server, move appendonlydir away"), "{run:?}");
+    assert!(run.out.contains(" torn bytes: "), "{run:?}");
+    assert!(run.out.contains("stop the server and replace appendonlydir with it"), "{run:?}");
     assert_eq!(folder.originals(), before);
     assert_eq!(folder.run(&["check", "repaired"]).code, 0);
     assert_eq!(folder.length_of_log("repaired", &Encryption::off()), 190);
@@ -230,7 +230,7 @@ fn an_aof_in_use_by_a_server_is_checked_but_not_copied() {
         for line in [&["repair", path, "-o", "new"][..], &["convert", path, "-o", "new", "--to", "plain"]] {
             let run = folder.run(line);
             assert_eq!((run.code, run.out.as_str()), (2, ""), "{run:?}");
-            assert!(run.err.contains("is used by a server (process 7, port 6379)"), "{run:?}");
+            assert!(run.err.contains("is in use by a server (process 7, port 6379)"), "{run:?}");
             assert!(!folder.path("new").exists());
         }
     }
@@ -261,7 +261,7 @@ fn damage_in_the_middle_is_found_and_earlier_data_kept() {
         let run = folder.run(&[&["repair", "appendonlydir", "--output", "new"][..], &key].concat());
         assert_eq!(run.code, 0, "{run:?}");
         assert!(run.out.contains("appendonly.aof.2.incr.aof: left out"), "{run:?}");
-        let why = run.out.split("why no more: ").nth(1).unwrap().lines().next().unwrap();
+        let why = run.out.split("reason: ").nth(1).unwrap().lines().next().unwrap();
         assert!(why.contains("appendonly.aof.1.incr.aof at offset ") && !why.contains("repair"), "{why}");
         assert_eq!(folder.originals(), before);
         let checked = folder.run(&[&["check", "new"][..], &key].concat());
@@ -335,7 +335,10 @@ fn encrypted_files_need_their_key() {
     folder.write_keys("key", "secret");
     let bad = folder.run(&["check", "dump.rdb", "--encryption-key-file", "key"]);
     assert_eq!(bad.code, 2, "{bad:?}");
-    assert!(bad.err.contains("no keys in key: line 1 is no key") && !bad.err.contains("secret"), "{bad:?}");
+    assert!(
+        bad.err.contains("cannot load keys from key: line 1 is no key") && !bad.err.contains("secret"),
+        "{bad:?}"
+    );
     flip_in_the_middle(&folder.path("dump.rdb"));
     let damaged = folder.run_with_key(&["check", "dump.rdb"], Some(&hex(7)));
     assert_eq!(damaged.code, 1, "{damaged:?}");
@@ -369,7 +372,7 @@ fn files_are_converted_both_ways_and_reencrypted_with_another_key() {
     assert_eq!(folder.length_of_log("plain", &Encryption::off()), 200);
     let run = folder.run(&["convert", "dump.rdb", "-o", "d.rdb", "--to", "encrypted"]);
     assert_eq!(run.code, 2, "{run:?}");
-    assert!(run.err.contains("there is no key to encrypt with") && !folder.path("d.rdb").exists(), "{run:?}");
+    assert!(run.err.contains("there is no encryption key") && !folder.path("d.rdb").exists(), "{run:?}");
 }
 
 #[test]
@@ -383,7 +386,7 @@ fn a_key_file_readable_by_others_is_refused_as_by_the_server() {
         {
             let run = folder.run(&[more, &["dump.rdb", "--encryption-key-file", "key"]].concat());
             let refused = format!(
-                "ember-cli: no keys in key: its permissions {mode:04o} are too open: take them from others \
+                "ember-cli: cannot load keys from key: its permissions {mode:04o} are too open: take them from others \
                  (chmod o= 'key')\n"
             );
             let expected = if is_refused { (2, refused.as_str()) } else { (0, "") };
@@ -496,7 +499,7 @@ fn intact_stores_are_reported_as_intact() {
         for path in ["data", &files] {
             let run = folder.run(&["check", path]);
             assert_eq!((run.code, run.err.as_str()), (0, ""), "{run:?}");
-            assert!(run.out.starts_with(&format!("{files}: whole, ")), "{run:?}");
+            assert!(run.out.starts_with(&format!("{files}: intact, ")), "{run:?}");
             let facts = format!(": store of {kind}, 300 keys, ");
             assert!(run.out.contains(&facts) && run.out.ends_with("with increment 7\n"), "{run:?}");
         }
@@ -558,7 +561,7 @@ fn damage_anywhere_in_a_store_is_found() {
             if run.code == 0 {
                 // The byte was not in use any more; or fjall takes it for a torn end of its log.
                 let is_all = run.out.contains("300 keys");
-                assert!(is_all || run.out.contains("all is in its log"), "{run:?}");
+                assert!(is_all || run.out.contains("all data are in its log"), "{run:?}");
             }
             assert!(!run.err.contains("panicked"), "{run:?}");
             fs::write(path, bytes).unwrap();

@@ -212,7 +212,7 @@ fn names_are_completed_and_arguments_hinted() {
     terminal.wait_for_line(&format!("{address}> help @scripting"));
     terminal.run("", "SCRIPT LOAD script");
     terminal.run("help expire", "group: generic");
-    terminal.run("help nothing", "There is no help about nothing");
+    terminal.run("help nothing", "No help for nothing");
     terminal.run(":set nohints", &format!("{address}>"));
     terminal.type_keys("clear\rGET ");
     terminal.wait_for_line(&format!("{address}> GET"));
@@ -361,7 +361,7 @@ fn input_is_colored_unless_the_settings_disable_it() {
     fs::write(folder.0.join(".emberclirc"), "# mine\n:set nohints\n:set nohighlight\n:set nonsense\n")
         .unwrap();
     let mut next = Terminal::start_in(Rc::clone(&folder), &["-p", &server.port().to_string()]);
-    next.wait_for(".emberclirc:4: \":set nonsense\" is no setting.");
+    next.wait_for(".emberclirc:4: \":set nonsense\" is not a setting.");
     next.type_keys("set k 5 \"x\"");
     next.wait_for_line(&format!("{address}> set k 5 \"x\""));
     assert_eq!(colours(next.screen.screen()), [vt100::Color::Default; 4]);
@@ -380,7 +380,7 @@ fn a_lost_connection_is_reopened_and_an_absent_server_reported() {
     terminal.run("ping", &format!("Could not connect to Redis at {address}: Connection refused"));
     terminal.wait_for_line("not connected>");
     let mut alone = Terminal::start(&["-p", &port]);
-    alone.wait_for("is the server running?");
+    alone.wait_for("No server replies there: is it running?");
     alone.wait_for_line("not connected>");
 }
 
@@ -402,7 +402,7 @@ fn hints_appear_after_the_password_is_given() {
     let server = server(&["--requirepass", "hunter2"]);
     let (mut terminal, address) = connect(&server);
     terminal.run("get x", "NOAUTH");
-    terminal.run("help get", "does not tell what its commands are");
+    terminal.run("help get", "does not support COMMAND DOCS");
     terminal.run("auth hunter2", "OK");
     terminal.wait_for_line(&format!("{address}>"));
     terminal.type_keys("persi\t");

@@ -127,7 +127,9 @@ fn credentials(options: &ServerOptions, uri: &Uri) -> Result<Option<Credentials>
     if options.askpass {
         // Without a terminal, the password is read from standard input.
         let password = rpassword::prompt_password("Please input password: ").or_else(|_| first_line());
-        return Ok(with(password.map_err(|error| format!("no password: {error}"))?.into_bytes()));
+        return Ok(with(
+            password.map_err(|error| format!("cannot read the password: {error}"))?.into_bytes(),
+        ));
     }
     let written = uri.password.clone().or_else(|| options.password.clone().map(OsString::into_vec));
     let of_variable = |name| std::env::var_os(name).filter(|password| !password.is_empty());
@@ -142,9 +144,7 @@ fn credentials(options: &ServerOptions, uri: &Uri) -> Result<Option<Credentials>
         None => {
             let password = from_environment();
             if password.is_none() && user.is_some() {
-                eprintln!(
-                    "Warning: a user's name needs a password (--askpass, EMBERCLI_AUTH); it is not used."
-                );
+                eprintln!("Warning: the user name is ignored without a password (--askpass, EMBERCLI_AUTH).");
             }
             Ok(password.and_then(|password| with(password.into_vec())))
         }
@@ -172,8 +172,8 @@ impl Uri {
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let mut uri = Uri { is_tls, ..Uri::default() };
         let place = match authority.rsplit_once('@') {
-            Some((who, place)) => {
-                let (user, password) = who.split_once(':').unwrap_or(("", who));
+            Some((login, place)) => {
+                let (user, password) = login.split_once(':').unwrap_or(("", login));
                 let decoded = |text: &str| percent_decode(text.as_bytes()).collect::<Vec<u8>>();
                 uri.user = (!user.is_empty()).then(|| decoded(user));
                 uri.password = Some(decoded(password));
@@ -186,12 +186,12 @@ impl Uri {
             None => place.split_once(':').unwrap_or((place, "")),
         };
         let number = |text: &str, what: &str| {
-            text.parse::<u32>().map_err(|_| format!("Invalid URI: {text} is no {what}"))
+            text.parse::<u32>().map_err(|_| format!("Invalid URI: {text} is not a {what}"))
         };
         uri.host = (!host.is_empty()).then(|| host.to_owned());
         if !port.is_empty() {
             let number = number(port, "port")?;
-            uri.port = Some(u16::try_from(number).map_err(|_| format!("Invalid URI: {port} is no port"))?);
+            uri.port = Some(u16::try_from(number).map_err(|_| format!("Invalid URI: {port} is not a port"))?);
         }
         if !path.is_empty() {
             uri.database = Some(number(path, "database")?);
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uris_say_where_and_who() {
+    fn uris_contain_address_and_credentials() {
         let uri = Uri::parse("rediss://us%40er:p:w%20@example.com:6380/3").unwrap();
         assert!(uri.is_tls);
         assert_eq!((uri.user.unwrap(), uri.password.unwrap()), (b"us@er".to_vec(), b"p:w ".to_vec()));
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_uri_is_refused() {
+    fn invalid_uris_are_rejected() {
         for text in ["http://x", "redis", "redis://h:x", "redis://h:65536", "redis://h/a"] {
             assert!(Uri::parse(text).is_err(), "{text}");
         }

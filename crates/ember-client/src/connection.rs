@@ -258,7 +258,7 @@ impl Write for Stream {
 /// Checks the first byte that a server sends.
 fn check_first(byte: Option<&u8>) -> io::Result<()> {
     if byte == Some(&TLS_ALERT) {
-        let text = "the server wants TLS on this port: add --tls, or name its port for connections without";
+        let text = "this port requires TLS: add --tls, or use the server's port without TLS";
         return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     }
     Ok(())

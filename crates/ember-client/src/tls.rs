@@ -58,7 +58,8 @@ pub(crate) fn handshake(
 ) -> Result<StreamOwned<ClientConnection, TcpStream>, ConnectError> {
     let config = config(settings)?;
     let name = settings.name.as_deref().unwrap_or(host).to_owned();
-    let name = ServerName::try_from(name.clone()).map_err(|_| wrong(format!("{name} is no name for TLS")))?;
+    let name = ServerName::try_from(name.clone())
+        .map_err(|_| wrong(format!("{name} is not a valid name for TLS")))?;
     let connection = ClientConnection::new(Arc::new(config), name).map_err(wrong)?;
     let mut stream = StreamOwned::new(connection, stream);
     while stream.conn.is_handshaking() {
@@ -81,7 +82,7 @@ fn config(settings: &TlsSettings) -> Result<ClientConfig, ConnectError> {
         Some((certificate, key)) => {
             let chain = certificates(certificate)?;
             let key = PrivateKeyDer::from_pem_file(key)
-                .map_err(|error| wrong(format!("no key in {}: {error}", key.display())))?;
+                .map_err(|error| wrong(format!("no private key in {}: {error}", key.display())))?;
             builder.with_client_auth_cert(chain, key).map_err(|error| match &error {
                 Error::InvalidCertificate(why) if is_of_old_version(why) => {
                     wrong(format!("the client's certificate (--cert) {OLD_VERSION}"))
@@ -98,7 +99,7 @@ fn named_authorities(settings: &TlsSettings) -> Result<Option<Vec<CertificateDer
         return certificates(file).map(Some);
     }
     let Some(directory) = &settings.directory else { return Ok(None) };
-    let unread = |error| wrong(format!("{} cannot be read: {error}", directory.display()));
+    let unread = |error| wrong(format!("cannot read {}: {error}", directory.display()));
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).map_err(unread)? {
         let path = entry.map_err(unread)?.path();
@@ -109,7 +110,7 @@ fn named_authorities(settings: &TlsSettings) -> Result<Option<Vec<CertificateDer
         }
     }
     match found.is_empty() {
-        true => Err(wrong(format!("there is no certificate in {}", directory.display()))),
+        true => Err(wrong(format!("no certificate in {}", directory.display()))),
         false => Ok(Some(found)),
     }
 }
@@ -118,7 +119,7 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, ConnectErro
     let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     match read {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        Ok(_) => Err(wrong(format!("there is no certificate in {}", file.display()))),
+        Ok(_) => Err(wrong(format!("no certificate in {}", file.display()))),
         Err(error) => Err(wrong(format!("no certificates in {}: {error}", file.display()))),
     }
 }
@@ -147,7 +148,7 @@ impl Trusting {
             }
         }
         if store.is_empty() {
-            return Err(wrong("this system has no certificates of authorities: name one with --cacert FILE"));
+            return Err(wrong("this system has no CA certificates: specify one with --cacert FILE"));
         }
         let authorities = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider).build();
         Ok(Trusting { authorities: authorities.map_err(wrong)?, named: named.unwrap_or_default() })
@@ -204,33 +205,33 @@ pub(crate) fn explain(error: &Error) -> String {
     match error {
         Error::InvalidCertificate(error) => explain_certificate(error),
         Error::InvalidMessage(_) => {
-            "what the server says is not TLS: is this its port for connections without (leave out --tls)?".to_owned()
+            "the server's reply is not TLS: is this its port without TLS (omit --tls)?".to_owned()
         }
         Error::AlertReceived(alert) => match alert {
             AlertDescription::CertificateRequired | AlertDescription::HandshakeFailure => {
-                "the server wants to see a certificate of the client: --cert FILE --key FILE".to_owned()
+                "the server requires a client certificate: use --cert FILE --key FILE".to_owned()
             }
             AlertDescription::UnknownCA | AlertDescription::BadCertificate | AlertDescription::DecryptError => {
-                "the server does not trust the client's certificate (--cert): its authority is not one of the server's"
+                "the server does not trust the client's certificate (--cert): its CA is not one of the server's"
                     .to_owned()
             }
             AlertDescription::CertificateExpired => "the client's certificate (--cert) has expired".to_owned(),
             AlertDescription::ProtocolVersion => {
-                "the server speaks no version of TLS that ember-cli does (1.2 and 1.3)".to_owned()
+                "the server supports neither of ember-cli's TLS versions (1.2 and 1.3)".to_owned()
             }
             AlertDescription::UnrecognisedName => {
-                "the server knows no certificate for this name: --sni HOST".to_owned()
+                "the server has no certificate for this name: use --sni HOST".to_owned()
             }
-            other => format!("the server ends the TLS handshake: {other:?}"),
+            other => format!("the server aborted the TLS handshake: {other:?}"),
         },
-        Error::PeerIncompatible(why) => format!("the server speaks TLS in no way that ember-cli does: {why:?}"),
+        Error::PeerIncompatible(why) => format!("the server's TLS is incompatible with ember-cli: {why:?}"),
         other => format!("TLS: {other}"),
     }
 }
 
 /// The message for a certificate in a format older than 1996, as issued by `openssl x509 -req` without `-extfile`.
 const OLD_VERSION: &str =
-    "is of X.509 version 1 or 2, without extensions, and version 3 is needed: issue it again with extensions";
+    "has X.509 version 1 or 2, without extensions, but version 3 is required: reissue it with extensions";
 
 /// Whether a certificate has a version without extensions.
 fn is_of_old_version(error: &CertificateError) -> bool {
@@ -240,34 +241,32 @@ fn is_of_old_version(error: &CertificateError) -> bool {
 
 fn explain_certificate(error: &CertificateError) -> String {
     match error {
-        CertificateError::UnknownIssuer => {
-            "nobody who is trusted vouches for the server's certificate: name its \
-                                            authority, or the certificate itself, with --cacert FILE"
-                .to_owned()
-        }
+        CertificateError::UnknownIssuer => "no trusted CA has signed the server's certificate: \
+                                            specify its CA, or the certificate itself, with --cacert FILE"
+            .to_owned(),
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             "the server's certificate has expired".to_owned()
         }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "the server's certificate is not valid yet: is the clock of this machine right?".to_owned()
+            "the server's certificate is not valid yet: is this machine's clock correct?".to_owned()
         }
         CertificateError::NotValidForName => {
-            "the server's certificate is for other names: give one of them with --sni NAME".to_owned()
+            "the server's certificate is for other names: specify one of them with --sni NAME".to_owned()
         }
         CertificateError::NotValidForNameContext { expected, presented } => {
             let names = match presented.is_empty() {
-                true => "it has none (subjectAltName)".to_owned(),
+                true => "it has no names (subjectAltName)".to_owned(),
                 false => format!("it is for {}", presented.join(", ")),
             };
             let expected = expected.to_str();
-            format!("the server's certificate is not for {expected}: {names}; --sni NAME says which is meant")
+            format!(
+                "the server's certificate is not for {expected}: {names}; --sni NAME selects the expected name"
+            )
         }
         old if is_of_old_version(old) => format!("the server's certificate {OLD_VERSION}"),
-        CertificateError::Other(_) => {
-            "the server shows the certificate of an authority as its own: name this \
-                                       certificate with --cacert FILE to trust it"
-                .to_owned()
-        }
+        CertificateError::Other(_) => "the server uses a CA certificate as its own: \
+                                       specify this certificate with --cacert FILE to trust it"
+            .to_owned(),
         other => format!("the server's certificate is not valid: {other}"),
     }
 }
@@ -321,8 +320,8 @@ mod tests {
     fn a_certificate_without_extensions_is_explained_by_its_version() {
         let old = CertificateError::Other(OtherError(Arc::new(webpki::Error::UnsupportedCertVersion)));
         let said = explain(&Error::InvalidCertificate(old));
-        assert!(said.starts_with("the server's certificate is of X.509 version 1 or 2"), "{said}");
+        assert!(said.starts_with("the server's certificate has X.509 version 1 or 2"), "{said}");
         let authority = CertificateError::Other(OtherError(Arc::new(webpki::Error::CaUsedAsEndEntity)));
-        assert!(explain(&Error::InvalidCertificate(authority)).contains("certificate of an authority"));
+        assert!(explain(&Error::InvalidCertificate(authority)).contains("uses a CA certificate"));
     }
 }

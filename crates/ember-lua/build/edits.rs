@@ -24,7 +24,7 @@ pub(crate) fn edit(file: &str, mut text: String) -> String {
         let found = text.matches(edit.before).count();
         assert!(
             found == 1,
-            "the text to be replaced stands {found} times in {file}: {}\n{}",
+            "the text to replace occurs {found} times in {file}: {}\n{}",
             edit.reason,
             edit.before
         );
@@ -33,10 +33,9 @@ pub(crate) fn edit(file: &str, mut text: String) -> String {
     text
 }
 
-const COUNT: &str =
-    "work in C is counted, so that the hook that asks whether a script goes on is called in time";
+const COUNT: &str = "counts work in C, so that the hook that may stop a script runs in time";
 const SECRET_HASH: &str = "keys that a client chooses must not collide";
-const INCLUDE: &str = "what ember adds is known where a thread's count is";
+const INCLUDE: &str = "declares ember's additions where the counter of a Lua thread is";
 
 /// All edits.
 pub(crate) const EDITS: &[Edit] = &[
@@ -73,8 +72,8 @@ pub(crate) const EDITS: &[Edit] = &[
     // Hashes.
     Edit {
         file: "lstring.c",
-        reason: "of long strings only some characters counted, and collisions could be chosen in all; and the time that \
-                 a string takes to be found again is counted, although nothing is allocated",
+        reason: "the hash of a long string used only some characters, and collisions could be chosen for strings of \
+                 any length; also counts the time of finding an interned string, although nothing is allocated",
         before: "  unsigned int h = cast(unsigned int, l);  /* seed */
   size_t step = (l>>5)+1;  /* if string is too long, don't hash all its chars */
   size_t l1;
@@ -98,7 +97,7 @@ pub(crate) const EDITS: &[Edit] = &[
     // Operations whose time depends on the size of a table, a string or a list of arguments.
     Edit {
         file: "ltable.c",
-        reason: "the length of a table made for it took as long as it has elements; any border is right",
+        reason: "the length of a table built for the purpose took time proportional to its elements; any border is valid",
         before: "      i = 1;
       while (!ttisnil(luaH_getnum(t, i))) i++;
       return i - 1;
@@ -140,7 +139,7 @@ pub(crate) const EDITS: &[Edit] = &[
     },
     Edit {
         file: "lgc.c",
-        reason: "a script could have a step of the collector do everything at once",
+        reason: "a script could make one step of the collector do a full collection",
         before: "  if (lim == 0)\n    lim = (MAX_LUMEM-1)/2;  /* no limit */\n",
         after: "  if (lim <= 0 || lim > EMBER_COLLECTED_BYTES_MAX)\n    lim = EMBER_COLLECTED_BYTES_MAX;\n",
     },
@@ -158,7 +157,7 @@ pub(crate) const EDITS: &[Edit] = &[
     },
     Edit {
         file: "lvm.c",
-        reason: "strings of many megabytes were joined at once, copied twice, and no script could be ended meanwhile",
+        reason: "strings of many megabytes were joined in one step and copied twice, and the script could not be stopped meanwhile",
         before: "      buffer = luaZ_openspace(L, &G(L)->buff, tl);
       tl = 0;
 ",
@@ -214,7 +213,7 @@ pub(crate) const EDITS: &[Edit] = &[
     },
     Edit {
         file: "lapi.c",
-        reason: "results of a call may fill the stack, and what pcall and its like push behind them has to fit too",
+        reason: "results of a call may fill the stack, and values that pcall and similar functions push after them must fit, too",
         before: "    { if (nres == LUA_MULTRET && L->top >= L->ci->top) L->ci->top = L->top; }\n",
         after: "    { if (nres == LUA_MULTRET) { if (L->top >= L->ci->top) L->ci->top = L->top; lua_checkstack(L, 1); } }\n",
     },
@@ -256,7 +255,7 @@ pub(crate) const EDITS: &[Edit] = &[
     // Libraries.
     Edit {
         file: "lbaselib.c",
-        reason: "a coroutine counted for itself, so that many short ones, one inside another, were never asked",
+        reason: "each coroutine had its own counter, so the hook never ran in many short nested coroutines",
         before: "  status = lua_resume(co, narg);\n",
         after: "  co->hookcount = L->hookcount;
   status = lua_resume(co, narg);
@@ -271,7 +270,7 @@ pub(crate) const EDITS: &[Edit] = &[
     },
     Edit {
         file: "luaconf.h",
-        reason: "`unpack` of the sandbox passes two more arguments on, and gives as many values as that of Lua",
+        reason: "the sandbox's `unpack` passes two more arguments, and must return as many values as Lua's",
         before: "#define LUAI_MAXCSTACK\t8000\n",
         after: "#define LUAI_MAXCSTACK\t8002\n",
     },
@@ -304,25 +303,25 @@ pub(crate) const EDITS: &[Edit] = &[
     },
     Edit {
         file: "lstrlib.c",
-        reason: "the matcher of patterns calls itself as deep as a pattern says, and the stack ends somewhere",
+        reason: "the pattern matcher recurses as deep as the pattern requires, and the stack is limited",
         before: "  int level;  /* total number of captures (finished or unfinished) */\n",
         after: "  int depth;\n  int level;\n",
     },
     Edit {
         file: "lstrlib.c",
-        reason: "the depth begins at zero (string.find, string.match)",
+        reason: "the depth starts at zero (string.find, string.match)",
         before: "    ms.L = L;\n    ms.src_init = s;\n",
         after: "    ms.L = L;\n    ms.depth = 0;\n    ms.src_init = s;\n",
     },
     Edit {
         file: "lstrlib.c",
-        reason: "the depth begins at zero (string.gmatch)",
+        reason: "the depth starts at zero (string.gmatch)",
         before: "  ms.L = L;\n  ms.src_init = s;\n",
         after: "  ms.L = L;\n  ms.depth = 0;\n  ms.src_init = s;\n",
     },
     Edit {
         file: "lstrlib.c",
-        reason: "the depth begins at zero (string.gsub)",
+        reason: "the depth starts at zero (string.gsub)",
         before: "  ms.L = L;\n  ms.src_init = src;\n",
         after: "  ms.L = L;\n  ms.depth = 0;\n  ms.src_init = src;\n",
     },

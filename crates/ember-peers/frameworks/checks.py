@@ -1,4 +1,4 @@
-"""What the jobs of all frameworks check with."""
+"""Checks that the jobs of all frameworks share."""
 
 import sys
 import time
@@ -15,5 +15,5 @@ def until(what, holds):
     end = time.monotonic() + PATIENCE_S
     while not holds():
         if time.monotonic() > end:
-            sys.exit(f"this never came true: {what}")
+            sys.exit(f"condition never met: {what}")
         time.sleep(0.02)

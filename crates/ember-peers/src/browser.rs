@@ -51,13 +51,13 @@ fn start_driver() -> Option<(Child, BufReader<ChildStdout>, u16)> {
         .stdout(Stdio::piped())
         .spawn()
         .expect("chromedriver can be run");
-    let mut output = BufReader::new(driver.stdout.take().expect("it was asked for"));
+    let mut output = BufReader::new(driver.stdout.take().expect("the output was piped"));
     let port = (&mut output).lines().find_map(|line| {
         let line = line.expect("chromedriver writes text");
         line.split(" successfully on port ").nth(1)?.trim_end_matches('.').parse().ok()
     });
     if port.is_none() {
-        driver.wait().expect("it has closed its output");
+        driver.wait().expect("chromedriver has closed its output");
     }
     Some((driver, output, port?))
 }
@@ -71,9 +71,8 @@ impl Browser {
         let chromium = require_program("chromium");
         // The driver takes a free port of IPv4 and then the same one of IPv6, which another process may have: then it
         // ends.
-        let (driver, output, port) = (0..DRIVER_STARTS)
-            .find_map(|_| start_driver())
-            .expect("chromedriver says on which port it was started");
+        let (driver, output, port) =
+            (0..DRIVER_STARTS).find_map(|_| start_driver()).expect("chromedriver reports its port");
         let mut browser = Browser { driver, _output: output, port, session: String::new() };
         let options = json!({
             "binary": chromium,
@@ -119,7 +118,7 @@ impl Browser {
         let text = || self.run("return document.body.innerText");
         assert!(
             !found.is_null(),
-            "this never came true: {expression}\nthe page: {}",
+            "condition never met: {expression}\nthe page: {}",
             text().as_str().unwrap_or("")
         );
         found
@@ -209,7 +208,7 @@ impl Browser {
         let picture = self.call("GET", &format!("{}/screenshot", self.session), &Json::Null);
         let picture = STANDARD.decode(picture.as_str().expect("a picture is text")).expect("it is base64");
         assert!(picture.starts_with(b"\x89PNG"), "a picture is a PNG file");
-        fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("a folder can be made");
+        fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("a folder can be created");
         fs::write(path, picture).expect("a picture can be written");
     }
 
@@ -289,7 +288,7 @@ fn exchange(port: u16, method: &str, path: &str, parameters: &Json) -> io::Resul
     );
     stream.write_all((head + &body).as_bytes())?;
     let mut reader = BufReader::new(stream);
-    let wrong = || io::Error::new(io::ErrorKind::InvalidData, "no answer of HTTP");
+    let wrong = || io::Error::new(io::ErrorKind::InvalidData, "no HTTP response");
     let mut lines = Vec::new();
     loop {
         let mut line = String::new();

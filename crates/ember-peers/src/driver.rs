@@ -138,7 +138,7 @@ impl<'a> Run<'a> {
     fn start_over(&mut self) {
         for server in self.servers {
             let flushed = server.client().run("FLUSHALL");
-            assert_eq!(flushed, Value::ok(), "FLUSHALL works everywhere");
+            assert_eq!(flushed, Value::ok(), "FLUSHALL works on both servers");
         }
         self.connections = (0..CONNECTION_COUNT).map(|_| self.servers.map(connect)).collect();
         self.changed = vec![true; CONNECTION_COUNT];
@@ -195,7 +195,7 @@ impl<'a> Run<'a> {
                     |result: Result<_, String>| result.err().unwrap_or_else(|| "answered".to_owned());
                 let lines: Vec<_> = steps.iter().map(|step| command_line(&step.words)).collect();
                 let text =
-                    format!("a connection broke\n  redis: {}\n  ember: {}", failed(redis), failed(ember));
+                    format!("a connection was lost\n  redis: {}\n  ember: {}", failed(redis), failed(ember));
                 self.broken = true;
                 self.differ(format!("{text}\n  the batch:\n    {}\n", lines.join("\n    ")), &[]);
                 return;
@@ -209,7 +209,7 @@ impl<'a> Run<'a> {
         if redis_replies.len() != answered.len() || ember_replies.len() != answered.len() {
             let lines: Vec<_> = steps.iter().map(|step| command_line(&step.words)).collect();
             let text = format!(
-                "{} commands that answer, {} replies of redis, {} of ember",
+                "{} commands with replies, {} replies of redis, {} of ember",
                 answered.len(),
                 redis_replies.len(),
                 ember_replies.len()
@@ -268,7 +268,7 @@ impl<'a> Run<'a> {
                 lines.take(10).fold(String::new(), |text, (_, line)| text + "    " + line + "\n")
             };
             let text = format!(
-                "database {database} differs\n  redis alone:\n{}  ember alone:\n{}",
+                "database {database} differs\n  only in redis:\n{}  only in ember:\n{}",
                 only(&redis, &ember),
                 only(&ember, &redis)
             );
@@ -412,15 +412,15 @@ fn scan_all(client: &mut RawClient, words: &Words) -> Result<BTreeSet<String>, S
     for _ in 0..SCAN_ROUNDS_MAX {
         let reply = client.command(&words);
         let Some([cursor, keys]) = reply.elements() else { return Err(render(&reply)) };
-        let keys = keys.elements().ok_or("the keys are no array")?;
+        let keys = keys.elements().ok_or("the keys are not an array")?;
         found.extend(keys.iter().filter_map(Value::bytes).map(quote));
         match cursor.bytes() {
             Some(b"0") => return Ok(found),
             Some(next) => words[cursor_at] = next.to_vec(),
-            None => return Err("the cursor is no string".to_owned()),
+            None => return Err("the cursor is not a string".to_owned()),
         }
     }
-    Err("SCAN does not come to an end".to_owned())
+    Err("SCAN does not end".to_owned())
 }
 
 /// Returns all data of a database that clients can see, one line per key, sorted.

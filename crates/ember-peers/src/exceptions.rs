@@ -40,48 +40,47 @@ struct Exception {
 }
 
 /// For blocking calls.
-const IN_SCRIPTS: &str = "since 7.2 scripts may call it";
+const IN_SCRIPTS: &str = "callable from scripts since 7.2";
 
-const TIME_PASSES: &str = "both servers read their own clock, at different moments";
+const TIME_PASSES: &str = "each server reads its own clock at a different time";
 const HELP_TEXT: &str =
-    "help is prose: each server has its own; only its shape is fixed (lines, the first names the command)";
-const ARGUMENTS_FIRST: &str = "since 7.2 arguments are checked before the key is looked up; \
-     7.0.15 does not look at them if it is missing or of another type";
-const SINCE_7_2: &str = "ember follows Redis 7.2 here, which Debian's 7.0.15 does not know";
+    "help texts differ; only their form is fixed (lines, the first with the command name)";
+const ARGUMENTS_FIRST: &str = "since 7.2 arguments are checked before the key is read; \
+     7.0.15 ignores them if the key is missing or has another type";
+const SINCE_7_2: &str = "ember follows Redis 7.2 here; Debian has 7.0.15";
 
-const MEMBER_ORDER: &str =
-    "members come in the order of the hash table, and 7.0.15 has no listpacks of members";
-const FIELD_ORDER: &str = "fields come in the order of the hash table";
+const MEMBER_ORDER: &str = "members are in hash table order, and 7.0.15 has no listpacks of members";
+const FIELD_ORDER: &str = "fields are in hash table order";
 const COMPACT_SINCE_7_2: &str = "since 7.2 small sets of any members are listpacks (hash tables in 7.0.15), and so are small \
      lists (quicklists in 7.0.15)";
 
-const STREAM_INFO: &str = "times pass; entries are in no radix tree here; since 7.2 there is one more time of a consumer, \
-                           and since 7.2.7 a lag that trimming does not make wrong";
+const STREAM_INFO: &str = "times differ; ember does not keep entries in a radix tree; 7.2 adds a time \
+                           per consumer, and 7.2.7 a lag that stays correct after trimming";
 
 const COLLATED: &str =
-    "Redis compares texts up to their first NUL, and leaves those that are equal up to there in no order";
+    "Redis compares texts up to their first NUL; texts equal up to there have no defined order";
 
 /// A timeout of more than 2^63 ms.
-const fn too_long_a_wait(name: &'static str) -> Exception {
+const fn excessive_timeout(name: &'static str) -> Exception {
     let rule = Rule::Checked(|case| {
         is_error(case.redis, "ERR timeout is negative") && is_error(case.ember, "ERR timeout is out of range")
     });
-    Exception { name, rule, reason: "7.0.15 lets the number overflow, 7.2 says that it is out of range" }
+    Exception { name, rule, reason: "the number overflows in 7.0.15 and is rejected as out of range in 7.2" }
 }
 
 const EXCEPTIONS: &[Exception] = &[
     // Unspecified order.
-    Exception { name: "KEYS", rule: Rule::Unordered, reason: "keys come in the order of the hash table" },
-    Exception { name: "SCAN", rule: Rule::Unordered, reason: "keys come in the order of the hash table" },
+    Exception { name: "KEYS", rule: Rule::Unordered, reason: "keys are in hash table order" },
+    Exception { name: "SCAN", rule: Rule::Unordered, reason: "keys are in hash table order" },
     Exception {
         name: "CONFIG|GET",
         rule: Rule::Unordered,
-        reason: "parameters come in the order of the configuration table",
+        reason: "parameters are in the order of the configuration table",
     },
     Exception {
         name: "COMMAND|LIST",
         rule: Rule::Unordered,
-        reason: "commands come in the order of the command table",
+        reason: "commands are in the order of the command table",
     },
     Exception { name: "SMEMBERS", rule: Rule::Unordered, reason: MEMBER_ORDER },
     Exception { name: "SINTER", rule: Rule::Unordered, reason: MEMBER_ORDER },
@@ -94,12 +93,12 @@ const EXCEPTIONS: &[Exception] = &[
     Exception {
         name: "HRANDFIELD",
         rule: Rule::Checked(as_many),
-        reason: "the fields are random; their number is not",
+        reason: "the fields are random, but not their number",
     },
     Exception {
         name: "SRANDMEMBER",
         rule: Rule::Checked(as_many),
-        reason: "the members are random; their number is not",
+        reason: "the members are random, but not their number",
     },
     Exception {
         name: "ROLE",
@@ -112,12 +111,12 @@ const EXCEPTIONS: &[Exception] = &[
     Exception {
         name: "RANDOMKEY",
         rule: Rule::SameKind,
-        reason: "the key is random; that there is one is not",
+        reason: "the key is random, but not whether there is one",
     },
     Exception {
         name: "PFDEBUG",
         rule: Rule::Checked(is_cut_hyperloglog),
-        reason: "Redis decodes the byte behind a value whose last run is cut in two",
+        reason: "Redis decodes the byte after a value whose last run is truncated",
     },
     // Time.
     Exception { name: "TTL", rule: Rule::Near(30), reason: TIME_PASSES },
@@ -129,14 +128,14 @@ const EXCEPTIONS: &[Exception] = &[
     Exception {
         name: "HELLO",
         rule: Rule::ExceptFields(&["server", "version", "id"]),
-        reason: "name and version of the server and the number of the connection are its own",
+        reason: "server name, version and connection ID differ",
     },
     Exception {
         name: "OBJECT|REFCOUNT",
         rule: Rule::SameKind,
-        reason: "Redis shares one object for each small integer and reports 2147483647 for it; ember shares none",
+        reason: "Redis shares an object per small integer and reports 2147483647 for it; ember shares none",
     },
-    Exception { name: "MEMORY|USAGE", rule: Rule::SameKind, reason: "bytes of memory are each server's own" },
+    Exception { name: "MEMORY|USAGE", rule: Rule::SameKind, reason: "memory use differs between servers" },
     Exception { name: "COMMAND|COUNT", rule: Rule::SameKind, reason: "ember has fewer commands" },
     Exception { name: "CLIENT|HELP", rule: Rule::Checked(help), reason: HELP_TEXT },
     Exception { name: "OBJECT|HELP", rule: Rule::Checked(help), reason: HELP_TEXT },
@@ -156,11 +155,11 @@ const EXCEPTIONS: &[Exception] = &[
     Exception { name: "XINFO|CONSUMERS", rule: Rule::Checked(stream_info), reason: STREAM_INFO },
     Exception { name: "XREAD", rule: Rule::Checked(unbalanced_streams), reason: SINCE_7_2 },
     Exception { name: "XREADGROUP", rule: Rule::Checked(unbalanced_streams), reason: SINCE_7_2 },
-    Exception { name: "ZSCAN", rule: Rule::Unordered, reason: "members come in the order of the hash table" },
+    Exception { name: "ZSCAN", rule: Rule::Unordered, reason: "members are in hash table order" },
     Exception {
         name: "ZRANDMEMBER",
         rule: Rule::Checked(as_many),
-        reason: "the members are random; how many they are is not",
+        reason: "the members are random, but not their number",
     },
     Exception { name: "SORT", rule: Rule::Checked(same_up_to_nul), reason: COLLATED },
     Exception { name: "SORT_RO", rule: Rule::Checked(same_up_to_nul), reason: COLLATED },
@@ -168,14 +167,14 @@ const EXCEPTIONS: &[Exception] = &[
     Exception { name: "ZRANK", rule: Rule::Checked(rank_with_score), reason: SINCE_7_2 },
     Exception { name: "ZREVRANK", rule: Rule::Checked(rank_with_score), reason: SINCE_7_2 },
     Exception { name: "OBJECT|ENCODING", rule: Rule::Checked(compact_since_7_2), reason: COMPACT_SINCE_7_2 },
-    too_long_a_wait("BLPOP"),
-    too_long_a_wait("BRPOP"),
-    too_long_a_wait("BLMOVE"),
-    too_long_a_wait("BRPOPLPUSH"),
-    too_long_a_wait("BLMPOP"),
-    too_long_a_wait("BZPOPMIN"),
-    too_long_a_wait("BZPOPMAX"),
-    too_long_a_wait("BZMPOP"),
+    excessive_timeout("BLPOP"),
+    excessive_timeout("BRPOP"),
+    excessive_timeout("BLMOVE"),
+    excessive_timeout("BRPOPLPUSH"),
+    excessive_timeout("BLMPOP"),
+    excessive_timeout("BZPOPMIN"),
+    excessive_timeout("BZPOPMAX"),
+    excessive_timeout("BZMPOP"),
     Exception { name: "CLIENT|NO-TOUCH", rule: Rule::Checked(no_touch), reason: SINCE_7_2 },
     Exception { name: "COMMAND|GETKEYS", rule: Rule::Checked(keys_of_one_word), reason: SINCE_7_2 },
     Exception { name: "COMMAND|GETKEYSANDFLAGS", rule: Rule::Checked(keys_of_one_word), reason: SINCE_7_2 },
@@ -183,7 +182,7 @@ const EXCEPTIONS: &[Exception] = &[
     Exception {
         name: "BITCOUNT",
         rule: Rule::Checked(|case| bad_arguments_of_a_missing_key(case) || start_alone(case)),
-        reason: "the arguments are looked at first, as in Redis 7.2; a start may stand alone, as in Valkey",
+        reason: "arguments are checked first, as in Redis 7.2; a start without an end is accepted, as in Valkey",
     },
     Exception {
         name: "BITPOS",
@@ -557,28 +556,27 @@ impl FactException {
     }
 }
 
-const FIELD_EXPIRY: &str = "ember has expiries of fields, as Redis 7.4 and 8.0";
-const DEPRECATED_IN_7_2: &str = "deprecated in the documentation of Redis 7.2, with the version that had the \
-                                 replacement; in that of 7.0.15 not yet";
+const FIELD_EXPIRY: &str = "ember has field expiry, as Redis 7.4 and 8.0";
+const DEPRECATED_IN_7_2: &str = "deprecated in the documentation of Redis 7.2, with the \
+                                 version of the replacement, but not in that of 7.0.15";
 const NAMED_IN_7_2: &str = "an argument has another name in the documentation of Redis 7.2";
 const OPTIONAL_MEMBERS: &str =
-    "since 7.2 the documentation says, as the commands do, that members may be left out";
-const SORT_ARGUMENTS: &str =
-    "patterns are shown without the key specification they stand for, and ALPHA by its own name";
+    "since 7.2 the documentation marks members as optional, as the commands always did";
+const SORT_ARGUMENTS: &str = "patterns are shown without their key specification, and ALPHA by its own name";
 const KEYS_LIMIT: &str = "ember's KEYS can stop early: KEYS pattern LIMIT count";
 
 const LIVE_QUERIES: &str = "ember has live queries";
 
 const VECTOR_SETS: &str = "ember has vector sets, as Redis 8.0, and VRANGE, as Redis 8.4";
 
-const VECTOR_INDEXES: &str = "ember has indexes of vectors beside vector sets";
+const VECTOR_INDEXES: &str = "ember has vector indexes in addition to vector sets";
 
 const STORE_OR_STOREDIST: &str = "since 7.2 STORE and STOREDIST are alternatives";
 
 /// Facts about commands that may differ from those of redis-server 7.0.15.
 pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
-    FactException::new("*", "summary", "prose: each server has its own"),
-    FactException::new("*", "complexity", "it describes each server's own algorithm"),
+    FactException::new("*", "summary", "prose that differs between servers"),
+    FactException::new("*", "complexity", "describes the algorithm of each server"),
     FactException::new("*", "history", "prose"),
     FactException::new("*.watch", "exists", LIVE_QUERIES),
     FactException::new("*.unwatch", "exists", LIVE_QUERIES),
@@ -613,7 +611,7 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
     FactException::new("vector.search", "exists", VECTOR_INDEXES),
     FactException::new("vector.update", "exists", VECTOR_INDEXES),
     FactException::new("client|sync-replicas", "exists", "ember has synchronous replication"),
-    FactException::new("psync", "arguments", "FAILOVER is shown, which Redis takes and does not show"),
+    FactException::new("psync", "arguments", "ember shows FAILOVER, which Redis accepts without showing it"),
     FactException::new("client|no-touch", "exists", SINCE_7_2),
     FactException::new("xackdel", "exists", "ember has XACKDEL, as Redis 8.2"),
     FactException::new("xdelex", "exists", "ember has XDELEX, as Redis 8.2"),
@@ -638,7 +636,7 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
     FactException::new(
         "bitop",
         "arguments",
-        "since 7.2 the operations are named, which lets redis-cli offer them",
+        "since 7.2 the operations are listed, so redis-cli can complete them",
     ),
     FactException::new("blpop", "flags", IN_SCRIPTS),
     FactException::new("brpop", "flags", IN_SCRIPTS),
@@ -665,7 +663,7 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
     FactException::new("geosearchstore", "arguments", "ember has BYPOLYGON, as Valkey 9.0"),
     FactException::new("commandlog", "exists", "ember has COMMANDLOG, as Valkey 8.1"),
     FactException::new("hotkeys", "exists", "ember has HOTKEYS"),
-    FactException::new("tiering", "exists", "ember keeps values in files that memory has no room for"),
+    FactException::new("tiering", "exists", "ember has tiers"),
     FactException::new("xadd", "arguments", "ember has KEEPREF, DELREF and ACKED, as Redis 8.2"),
     FactException::new("xtrim", "arguments", "ember has KEEPREF, DELREF and ACKED, as Redis 8.2"),
     FactException::new("sort", "arguments", SORT_ARGUMENTS),
@@ -674,26 +672,22 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
     FactException::new("keys", "arguments", KEYS_LIMIT),
     FactException::new("client|kill", "arguments", "ember has MAXAGE, as Redis 7.4"),
     FactException::new("client|list", "arguments", "ember has the filters of Valkey 9"),
-    FactException::new("bitcount", "arguments", "the end may be left out, as in Valkey 8"),
+    FactException::new("bitcount", "arguments", "the end is optional, as in Valkey 8"),
     FactException::new("getset", "replaced_by", "Redis's text has a stray mark in it: `!GET`"),
     FactException::new("georadius", "arguments", STORE_OR_STOREDIST),
     FactException::new("georadiusbymember", "arguments", STORE_OR_STOREDIST),
     FactException::new("geohash", "arguments", OPTIONAL_MEMBERS),
-    FactException::new(
-        "pfmerge",
-        "arguments",
-        "since 7.2 the documentation says that the sources may be left out",
-    ),
+    FactException::new("pfmerge", "arguments", "since 7.2 the documentation marks the sources as optional"),
     FactException::new("geopos", "arguments", OPTIONAL_MEMBERS),
     FactException::new(
         "xinfo|stream",
         "arguments",
-        "since 7.2 FULL is an argument of its block, not the block's word",
+        "since 7.2 FULL is an argument in its block, not the block's token",
     ),
     FactException::new(
         "psubscribe",
         "arguments",
-        "since 7.2 the pattern is an argument of its own, in no block",
+        "since 7.2 the pattern is a separate argument outside any block",
     ),
     FactException::new("migrate", "arguments", NAMED_IN_7_2),
     FactException::new("wait", "flags", IN_SCRIPTS),
@@ -733,7 +727,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_table_names_may_differ() {
+    fn only_listed_exceptions_may_differ() {
         assert!(agree("GET", "GET a", Value::Null, Value::Null));
         assert!(!agree("GET", "GET a", Value::Null, Value::from("")));
         assert!(agree("TTL", "TTL a", Value::Integer(100), Value::Integer(99)));
@@ -746,7 +740,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_differ_behind_a_nul_are_sorted_in_any_order() {
+    fn texts_that_differ_after_a_nul_sort_in_any_order() {
         let texts = |texts: &[&str]| Value::Array(texts.iter().map(|text| Value::from(*text)).collect());
         let (one, other) = (texts(&["a\0x", "a\0y", "b"]), texts(&["a\0y", "a\0x", "b"]));
         assert!(agree("SORT", "SORT k ALPHA", one.clone(), other.clone()));

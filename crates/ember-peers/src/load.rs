@@ -33,7 +33,7 @@ pub fn write_while(servers: &[SocketAddr], act: impl FnOnce()) -> Written {
             .collect();
         act();
         is_over.store(true, Ordering::SeqCst);
-        let by_writer = writers.into_iter().map(|writer| writer.join().expect("a writer goes on to the end"));
+        let by_writer = writers.into_iter().map(|writer| writer.join().expect("the writer does not panic"));
         Written { by_writer: by_writer.collect() }
     })
 }
@@ -52,7 +52,7 @@ fn write(servers: &[SocketAddr], number: usize, is_over: &AtomicBool) -> u64 {
             vec!["XADD", &stream, &id, "at", &value],
             vec!["EXEC"],
         ];
-        let replies = clients[at].pipeline(&calls).expect("the server answers");
+        let replies = clients[at].pipeline(&calls).expect("the server replies");
         match replies.last() {
             Some(Value::Array(_)) => written += 1,
             Some(answer) => {

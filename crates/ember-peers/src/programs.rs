@@ -87,7 +87,7 @@ pub fn in_both_modes(run: impl Fn(&Server) -> Command) {
         let output = command.output().unwrap_or_else(|error| panic!("timeout cannot be run: {error}"));
         assert!(
             output.status.success(),
-            "{mode:?}: {} failed with {} (124: not done after {PROGRAM_SECONDS_MAX} s, 127: not installed, run \
+            "{mode:?}: {} failed with {} (124: not finished after {PROGRAM_SECONDS_MAX} s, 127: not installed, run \
              scripts/setup-peers.sh)\n{}{}\nserver log:\n{}",
             program.get_program().display(),
             output.status,

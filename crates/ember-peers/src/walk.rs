@@ -208,7 +208,7 @@ impl Walk {
                 return;
             }
             let ended = started.child.try_wait().unwrap_or_else(|error| panic!("{line}: {error}"));
-            assert!(ended.is_none() && Instant::now() < deadline, "{line} does not start\n{}", self.logs());
+            assert!(ended.is_none() && Instant::now() < deadline, "{line} has not started\n{}", self.logs());
             std::thread::sleep(POLL_INTERVAL);
         }
     }
@@ -240,7 +240,7 @@ impl Walk {
                     return;
                 }
                 None => {
-                    assert!(Instant::now() < deadline, "{} does not end", self.servers[index].line);
+                    assert!(Instant::now() < deadline, "{} has not ended", self.servers[index].line);
                     std::thread::sleep(POLL_INTERVAL);
                 }
             }

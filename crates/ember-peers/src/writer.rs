@@ -114,7 +114,7 @@ impl Writer {
             }
             written += batch.len();
             let connection = self.draw.random.below(CONNECTION_COUNT);
-            self.connections[connection].pipeline(&batch).expect("a server answers all commands");
+            self.connections[connection].pipeline(&batch).expect("a server replies to all commands");
         }
     }
 }

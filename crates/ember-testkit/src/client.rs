@@ -188,7 +188,7 @@ impl RawClient {
     /// # Panics
     /// As for [`RawClient::info`], or if the value is not an integer.
     pub fn info_number(&mut self, name: &str) -> u64 {
-        self.info(name).parse().unwrap_or_else(|_| panic!("{name} of INFO is no integer"))
+        self.info(name).parse().unwrap_or_else(|_| panic!("{name} of INFO is not an integer"))
     }
 
     /// Sends all commands in one write and reads all replies. Meant for batches below a socket buffer (about 100 kB of

@@ -13,7 +13,7 @@ impl Directory {
     pub fn new(name: &str) -> Directory {
         let path = std::env::temp_dir().join(format!("ember-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir(&path).expect("the directory of temporary files can be written to");
+        std::fs::create_dir(&path).expect("the directory for temporary files is writable");
         Directory(path)
     }
 }

@@ -50,7 +50,7 @@ impl EventStream {
             }
         }
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
-        let status = status.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no answer of HTTP"))?;
+        let status = status.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no HTTP response"))?;
         Ok(EventStream { stream, status, head, text: Vec::new() })
     }
 

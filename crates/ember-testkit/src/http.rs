@@ -44,7 +44,7 @@ pub fn http_exchange(address: SocketAddr, request: &[u8]) -> io::Result<HttpAnsw
     stream.write_all(request)?;
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes)?;
-    parse(&bytes).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no answer of HTTP"))
+    parse(&bytes).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no HTTP response"))
 }
 
 fn parse(bytes: &[u8]) -> Option<HttpAnswer> {

@@ -48,7 +48,7 @@ impl Proxy {
         cut_behind: impl Fn(u64) -> u64 + Send + 'static,
         bytes_per_second: u64,
     ) -> Proxy {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the system gives a port");
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the system assigns a port");
         let address = listener.local_addr().expect("it listens");
         let shared = Arc::new(Shared::default());
         let proxy = Proxy { address, shared: Arc::clone(&shared) };

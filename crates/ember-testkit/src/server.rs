@@ -175,7 +175,7 @@ impl Server {
         assert!(status.is_ok_and(|status| status.success()), "cannot send SIG{name} to {}", self.pid());
         let deadline = Instant::now() + START_STOP_TIMEOUT;
         while name == "STOP" && !is_stopped(self.pid()) {
-            assert!(Instant::now() < deadline, "process {} does not stop", self.pid());
+            assert!(Instant::now() < deadline, "process {} has not stopped", self.pid());
             std::thread::sleep(POLL_INTERVAL);
         }
     }
@@ -362,7 +362,7 @@ pub fn refusal(command: &mut Command) -> String {
     }
     // Fails only when the process has ended already.
     let _ = child.kill();
-    let ended = child.wait_with_output().expect("what a child wrote can be read");
+    let ended = child.wait_with_output().expect("the output of a child can be read");
     let said = String::from_utf8_lossy(&[ended.stdout, ended.stderr].concat()).into_owned();
     assert_eq!(ended.status.code(), Some(1), "{command:?}: {said}");
     said
@@ -389,12 +389,12 @@ pub fn find_ember_cli() -> PathBuf {
 fn find_program(name: &str, variable: &str) -> PathBuf {
     if let Some(path) = std::env::var_os(variable) {
         let path = PathBuf::from(path);
-        assert!(path.is_file(), "{variable} names no file: {}", path.display());
+        assert!(path.is_file(), "{variable} is not an existing file: {}", path.display());
         return path;
     }
     let test = std::env::current_exe().expect("a running test has a path");
     let found = test.ancestors().skip(1).take(3).map(|folder| folder.join(name)).find(|path| path.is_file());
-    found.unwrap_or_else(|| panic!("no {name} program: run `cargo build -p {name}` first, or set {variable}"))
+    found.unwrap_or_else(|| panic!("{name} not found: run `cargo build -p {name}` first, or set {variable}"))
 }
 
 const LOG_FILE: &str = "server.log";

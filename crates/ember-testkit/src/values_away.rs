@@ -43,7 +43,7 @@ pub(crate) fn arguments(program: &Path, own: &[String]) -> &'static [&'static st
     let Some(place) = std::env::var_os(VARIABLE).filter(|_| is_ember) else { return &[] };
     let found = VALUES_AWAY.iter().find(|(name, _)| place == *name);
     let (name, arguments) =
-        found.unwrap_or_else(|| panic!("{VARIABLE} names no place for values: {}", place.display()));
+        found.unwrap_or_else(|| panic!("{VARIABLE} is not a valid place for values: {}", place.display()));
     let has_log = own.iter().any(|argument| argument == "--appendonly");
     if has_log && *name != "tiers" { &[] } else { arguments }
 }

@@ -23,7 +23,7 @@ impl<F: Fn()> Drop for OnDrop<F> {
 /// # Panics
 /// After a minute.
 pub fn wait_until(what: &str, is_so: impl FnMut() -> bool) {
-    assert!(becomes_true(is_so), "this never came true: {what}");
+    assert!(becomes_true(is_so), "condition never met: {what}");
 }
 
 /// Polls a condition; returns whether it became true within a minute.

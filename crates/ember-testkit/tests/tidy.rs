@@ -23,60 +23,60 @@ const LINE_CHARACTERS_MAX: usize = 125;
 
 /// Files that may contain the word `unsafe` in code, each with its reason.
 const UNSAFE_FILES: &[(&str, &str)] = &[
-    ("crates/ember-core/src/entries/entry.rs", "the layout of an entry, by hand"),
-    ("crates/ember-core/src/entries/entry/editing.rs", "values changed inside that layout"),
-    ("crates/ember-core/src/entries/entry/moving.rs", "entries moved to other allocations"),
-    (
-        "crates/ember-core/src/memory/mod.rs",
-        "a prefetch, and another owner of bytes that a shared pointer refers to",
-    ),
+    ("crates/ember-core/src/entries/entry.rs", "manual layout of an entry"),
+    ("crates/ember-core/src/entries/entry/editing.rs", "in-place changes of values in that layout"),
+    ("crates/ember-core/src/entries/entry/moving.rs", "moves entries to other allocations"),
+    ("crates/ember-core/src/memory/mod.rs", "a prefetch, and another owner of bytes behind a shared pointer"),
     (
         "crates/ember-core/src/types/sorted_set/indexed.rs",
-        "the order of a sorted set refers to entries that its table of members owns",
+        "the order of a sorted set points to entries that its member table owns",
     ),
-    ("crates/ember-core/tests/allocations.rs", "the allocator that counts"),
-    ("crates/ember-lua/src/lib.rs", "ember's additions to Lua are written in C"),
-    ("crates/ember-scripting/src/stack.rs", "arguments and results of scripts, on Lua's own stack"),
+    ("crates/ember-core/tests/allocations.rs", "a counting allocator"),
+    ("crates/ember-lua/src/lib.rs", "calls ember's C additions to Lua"),
+    ("crates/ember-scripting/src/stack.rs", "script arguments and results on Lua's stack"),
     (
         "crates/ember-server/src/system/allocator.rs",
-        "very large allocations are mapped separately; pages are collapsed; the symbol jemalloc reads its options from",
+        "maps very large allocations, collapses pages, and defines the symbol of jemalloc's options",
     ),
-    ("crates/ember-server/src/system/time_slice.rs", "calls of the system that no library has"),
-    ("crates/ember-storage/benches/engines.rs", "LMDB alone, to be measured"),
-    ("crates/ember-storage/src/stores/engines/lmdb.rs", "the file is mapped"),
-    ("crates/ember-vector/src/arena.rs", "bytes in cache lines are seen as bytes"),
-    ("crates/ember-vector/src/kernels/mod.rs", "kernels are called through pointers"),
-    ("crates/ember-vector/src/kernels/neon.rs", "instructions that only some processors have"),
-    ("crates/ember-vector/src/kernels/portable.rs", "the signature of kernels"),
-    ("crates/ember-vector/src/kernels/x86.rs", "instructions that only some processors have"),
+    ("crates/ember-server/src/system/time_slice.rs", "system calls that no library wraps"),
+    ("crates/ember-storage/benches/engines.rs", "LMDB without ember, for comparison"),
+    ("crates/ember-storage/src/stores/engines/lmdb.rs", "memory-mapped file"),
+    ("crates/ember-vector/src/arena.rs", "views cache lines as bytes"),
+    ("crates/ember-vector/src/kernels/mod.rs", "calls kernels through function pointers"),
+    ("crates/ember-vector/src/kernels/neon.rs", "CPU-specific instructions"),
+    ("crates/ember-vector/src/kernels/portable.rs", "the common signature of the kernels"),
+    ("crates/ember-vector/src/kernels/x86.rs", "CPU-specific instructions"),
 ];
 
 /// Files whose tests or tools may sleep, each with its reason.
 const SLEEPING_FILES: &[(&str, &str)] = &[
-    ("crates/ember-storage/src/files/lock.rs", "a lock that another process holds briefly is retried"),
-    ("crates/ember-cli/src/pause.rs", "`-i` is a pause"),
-    ("crates/ember-peers/src/walk.rs", "a server that a document starts gives no signal when it listens"),
+    ("crates/ember-storage/src/files/lock.rs", "retries a lock that another process holds briefly"),
+    ("crates/ember-cli/src/pause.rs", "`-i` is a pause between commands"),
+    ("crates/ember-peers/src/walk.rs", "servers started by documents do not signal when they listen"),
     ("crates/ember-server/src/commands/server/debug/mod.rs", "DEBUG SLEEP sleeps"),
     ("crates/ember-server/src/snapshot/delay.rs", "rdb-key-save-delay and key-load-delay are delays"),
-    ("crates/ember-server/src/aof/loading.rs", "other workers publish without a notification"),
+    ("crates/ember-server/src/aof/loading.rs", "other workers publish without notification"),
     ("crates/ember-server/src/aof/subscriber.rs", "DEBUG AOF-FLUSH-SLEEP sleeps"),
-    ("crates/ember-server/src/aof/rewriting.rs", "other workers publish without a notification"),
-    ("crates/ember-server/src/system/huge_pages.rs", "the kernel does not notify of newly used pages"),
-    ("crates/ember-testkit/src/pace.rs", "its purpose is to be slow"),
-    ("crates/ember-testkit/src/server.rs", "a process that starts or stops gives no signal to wait for"),
-    ("crates/ember-testkit/src/waiting.rs", "a condition is checked again after a pause"),
+    ("crates/ember-server/src/aof/rewriting.rs", "other workers publish without notification"),
+    ("crates/ember-server/src/system/huge_pages.rs", "the kernel does not report newly used pages"),
+    ("crates/ember-testkit/src/pace.rs", "slow by design"),
+    ("crates/ember-testkit/src/server.rs", "processes do not signal when they have started or stopped"),
+    ("crates/ember-testkit/src/waiting.rs", "polls a condition"),
 ];
 
 /// Library files that may print, each with its reason.
 const PRINTING_FILES: &[(&str, &str)] = &[
-    ("crates/ember-benchmark/src/lib.rs", "a command-line tool that prints its figures"),
+    ("crates/ember-benchmark/src/lib.rs", "a command-line tool that prints its results"),
     (
         "crates/ember-benchmark/src/matrix/stores.rs",
-        "names stores that are left out, and explains figures that programs read",
+        "reports skipped stores, and explains columns of machine-readable output",
     ),
-    ("crates/ember-client/src/address.rs", "warns users that a typed password is visible to others"),
-    ("crates/ember-testkit/src/random.rs", "a failing test prints its seed"),
-    ("crates/ember-peers/src/driver.rs", "differences are shown as they are found"),
+    (
+        "crates/ember-client/src/address.rs",
+        "warns that a password on the command line is visible to other users",
+    ),
+    ("crates/ember-testkit/src/random.rs", "prints the seed for failing tests"),
+    ("crates/ember-peers/src/driver.rs", "prints differences as they are found"),
 ];
 
 struct Source {
@@ -124,7 +124,7 @@ fn sources() -> Vec<Source> {
             }
         }
     }
-    assert!(sources.len() > 10, "the repository was found");
+    assert!(sources.len() > 10, "the repository was not found");
     sources.sort_by(|left, right| left.path.cmp(&right.path));
     sources
 }
@@ -181,7 +181,7 @@ fn every_rust_file_begins_with_a_description() {
             !source.text.starts_with("//! ")
                 || source.text.lines().next().is_some_and(|line| !is_described(line))
         })
-        .map(|source| format!("{} does not begin with a //! sentence", source.path))
+        .map(|source| format!("{} does not begin with a //! description", source.path))
         .collect();
     assert_none(&wrong);
 }
@@ -219,7 +219,7 @@ fn every_rust_file_is_part_of_a_crate() {
     let wrong: Vec<String> = rust
         .iter()
         .filter(|path| !reached.contains(**path))
-        .map(|path| format!("{path}: no `mod` leads here"))
+        .map(|path| format!("{path}: no `mod` includes this file"))
         .collect();
     assert_none(&wrong);
 }
@@ -266,10 +266,7 @@ fn no_todo_is_left() {
             source.has_extension(&["rs", "sh", "py", "go", "js", "java", "toml"]) || source.path == "Makefile"
         },
         |_, line| {
-            words
-                .iter()
-                .find(|word| has_word(line, word))
-                .map(|word| format!("{word} is work left for later"))
+            words.iter().find(|word| has_word(line, word)).map(|word| format!("{word} marks unfinished work"))
         },
     );
 }
@@ -291,7 +288,7 @@ fn unwrap_is_for_tests() {
         for (index, line) in before_tests(&source.text).lines().enumerate() {
             if code(line).contains(".unwrap()") {
                 wrong.push(format!(
-                    "{}:{}: say why it holds with expect, or return the error",
+                    "{}:{}: state the invariant with expect, or return the error",
                     source.path,
                     index + 1
                 ));
@@ -320,7 +317,7 @@ fn libraries_do_not_print() {
                 .iter()
                 .any(|call| has_word(code(line), call));
             if has_word(code(line), "dbg!(") || (prints && !in_program) {
-                wrong.push(format!("{}:{}: a library does not print", source.path, index + 1));
+                wrong.push(format!("{}:{}: libraries must not print", source.path, index + 1));
             }
         }
     }
@@ -349,7 +346,7 @@ fn unsafe_code_is_only_where_it_is_listed() {
         |_, line| {
             let outside_strings = code(line).split('"').step_by(2).collect::<String>();
             has_word(&outside_strings, "unsafe")
-                .then(|| "unsafe code outside the files named in tidy.rs".to_owned())
+                .then(|| "unsafe code outside the files listed in tidy.rs".to_owned())
         },
     );
 }
@@ -377,7 +374,7 @@ fn no_path_of_a_personal_machine_is_in_the_tree() {
                         .ends_with(|letter: char| letter.is_alphanumeric() || "_-.}".contains(letter))
                 })
             });
-            found.map(|prefix| format!("{prefix}… exists on one machine only"))
+            found.map(|prefix| format!("{prefix}… is a path of one machine"))
         },
     );
 }
@@ -445,7 +442,7 @@ fn documents_of_the_code_name_existing_files_and_members() {
             }
         }
     }
-    assert!(names > 100, "only {names} names found in the documents of the code");
+    assert!(names > 100, "only {names} names found in the internal documents");
     assert_none(&wrong);
 }
 
@@ -470,13 +467,13 @@ fn lines_are_short_and_end_cleanly() {
                 || (source.is_rust() && line.contains('"'))
                 || (source.has_extension(&["md"]) && (line.starts_with('|') || line.contains("://")));
             if line.ends_with([' ', '\t']) {
-                Some("white space at the end".to_owned())
+                Some("trailing white space".to_owned())
             } else if line.contains('\t') && !tabs_belong {
                 Some("a tab".to_owned())
             } else if line.contains('\r') {
                 Some("a carriage return".to_owned())
             } else if line.chars().count() > LINE_CHARACTERS_MAX && !may_be_long {
-                Some(format!("{} characters: {LINE_CHARACTERS_MAX} are allowed", line.chars().count()))
+                Some(format!("{} characters, the limit is {LINE_CHARACTERS_MAX}", line.chars().count()))
             } else {
                 None
             }
@@ -487,7 +484,7 @@ fn lines_are_short_and_end_cleanly() {
         .filter(|source| {
             !source.text.is_empty() && (!source.text.ends_with('\n') || source.text.ends_with("\n\n"))
         })
-        .map(|source| format!("{}: a file ends with one line end", source.path))
+        .map(|source| format!("{}: a file must end with exactly one newline", source.path))
         .collect();
     assert_none(&wrong);
 }
@@ -524,7 +521,8 @@ fn every_page_is_in_the_list_of_pages() {
         let has_own = page != own && sources.iter().any(|source| source.path == own);
         let (list, base) = if has_own { (own.as_str(), folder) } else { ("docs/README.md", "docs") };
         let text = &sources.iter().find(|source| source.path == list).expect("the list is a page").text;
-        let name = page.strip_prefix(base).expect("a page is below its list").trim_start_matches('/');
+        let name =
+            page.strip_prefix(base).expect("a page is in the folder of its list").trim_start_matches('/');
         if !text.contains(&format!("\n| [{name}]({name}) | ")) {
             wrong.push(format!("{page} has no line in {list}"));
         }
@@ -542,22 +540,22 @@ fn the_changelog_has_its_shape() {
         let number = index + 1;
         if let Some(section) = line.strip_prefix("### ") {
             if !SECTIONS.contains(&section) {
-                wrong.push(format!("line {number}: {section} is none of {SECTIONS:?}"));
+                wrong.push(format!("line {number}: {section} is not one of {SECTIONS:?}"));
             }
             if versions.is_empty() {
-                wrong.push(format!("line {number}: a section before the first version"));
+                wrong.push(format!("line {number}: section before the first version"));
             }
         } else if let Some(version) = line.strip_prefix("## ") {
             versions.push(version.to_owned());
         } else if line.starts_with('*') {
-            wrong.push(format!("line {number}: entries begin with a dash"));
+            wrong.push(format!("line {number}: entries must begin with a dash"));
         }
     }
     if !text.starts_with("# Changelog\n") {
-        wrong.push("it begins with `# Changelog`".to_owned());
+        wrong.push("the file must begin with `# Changelog`".to_owned());
     }
     if versions.first().is_none_or(|version| version != "Unreleased") {
-        wrong.push("its first version is Unreleased".to_owned());
+        wrong.push("the first version must be Unreleased".to_owned());
     }
     assert_none(&wrong);
 }
@@ -570,7 +568,7 @@ fn shell_scripts_stop_at_the_first_failure() {
         .filter(|source| {
             !source.path.ends_with("common.sh") && !source.text.contains("\nset -euo pipefail\n")
         })
-        .map(|source| format!("{}: begins with set -euo pipefail", source.path))
+        .map(|source| format!("{}: must begin with set -euo pipefail", source.path))
         .collect();
     assert_none(&wrong);
 }

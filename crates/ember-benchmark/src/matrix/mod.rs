@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_server_says_of_its_log_is_what_kvbench_asks() {
+    fn durability_follows_the_configuration_of_the_log() {
         let of = |append_only: Option<&str>, append_fsync: Option<&str>| {
             let (persist, fsync) = durability(&Facts {
                 server: String::new(),

@@ -23,7 +23,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The number of log lines shown for a server that does not start.
-const LINES_TOLD: usize = 3;
+const LINES_SHOWN: usize = 3;
 
 /// A running server.
 #[derive(Debug)]
@@ -75,10 +75,12 @@ impl Process {
             match lines.recv_timeout(START_TIMEOUT) {
                 Ok(line) if READY.iter().any(|ready| line.contains(ready)) => break,
                 Ok(line) => last.push(line),
-                Err(RecvTimeoutError::Timeout) => return Err(Failure("it does not serve".to_owned())),
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(Failure("it does not accept connections".to_owned()));
+                }
                 Err(RecvTimeoutError::Disconnected) => {
-                    let told = last.len().saturating_sub(LINES_TOLD);
-                    return Err(Failure(last[told..].join("; ")));
+                    let first = last.len().saturating_sub(LINES_SHOWN);
+                    return Err(Failure(last[first..].join("; ")));
                 }
             }
         }

@@ -49,8 +49,8 @@ const NOTHING: &str = "–";
 const SERVER: &str = "ember-server";
 const REDIS: &str = "redis-server";
 
-const REMARK: &str = "\nThe last two columns are those of KVBench's README (MacBook Pro 15\", Core i7 of 2.8 GHz, Go 1.7). \
-                      In brackets: GETs that KVBench answered with an error, because it takes none in capital letters.\n";
+const REMARK: &str = "\nThe last two columns are from KVBench's README (MacBook Pro 15\", Core i7 of 2.8 GHz, Go 1.7). \
+                      In brackets: GETs that KVBench rejected with an error: it accepts only lower-case names.\n";
 
 /// Measures all stores and prints the table; returns the number of error replies.
 ///
@@ -61,7 +61,7 @@ pub(crate) fn run(
     workloads: &[Workload],
     address: &Address,
 ) -> Result<u64, Failure> {
-    let program = arguments.target.server_program.clone().unwrap_or_else(server_beside);
+    let program = arguments.target.server_program.clone().unwrap_or_else(server_in_own_directory);
     let parent = arguments.target.folder.clone().unwrap_or_else(std::env::temp_dir);
     let mut rows = Vec::new();
     let mut errors = 0;
@@ -74,7 +74,7 @@ pub(crate) fn run(
             }
             let server = start(&program, &parent, store, persist, fsync);
             if let Err(failure) = &server {
-                eprintln!("{store} is left out: {}", failure.0);
+                eprintln!("{store} is skipped: {}", failure.0);
             }
             for suite in SUITES {
                 let seed = ROWS.iter().find(|row| {
@@ -114,7 +114,7 @@ pub(crate) fn run(
 }
 
 /// Returns the server program in the directory of this one.
-fn server_beside() -> PathBuf {
+fn server_in_own_directory() -> PathBuf {
     let this = std::env::current_exe().unwrap_or_default();
     this.parent()
         .map(|folder| folder.join(SERVER))
@@ -149,7 +149,7 @@ fn measure(
     let address = Address { place, tls: None, credentials: None, ..address.clone() };
     let mut target = Target::open(address, arguments)?;
     let load = load(arguments, pipeline, clients);
-    let [set, get] = workloads else { return Err(Failure("the table is of SET and GET".to_owned())) };
+    let [set, get] = workloads else { return Err(Failure("the table needs SET and GET".to_owned())) };
     let before = server.written_bytes();
     let sets = target.measure(set, &load)?;
     let written = server.written_bytes().zip(before).map(|(after, before)| after.saturating_sub(before));

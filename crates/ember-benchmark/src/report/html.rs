@@ -76,7 +76,7 @@ impl Page {
 }
 
 fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
-    Failure(format!("{} cannot be written: {}", path.display(), cause(error)))
+    Failure(format!("Cannot write {}: {}", path.display(), cause(error)))
 }
 
 fn document(head: &str, results: &[TestResult], scalings: &[Scaling]) -> String {
@@ -127,7 +127,7 @@ fn summary(results: &[TestResult]) -> String {
             optional(figures.server_us, ""),
             figures.bound.word()
         )
-        .expect("a string takes everything");
+        .expect("writing to a string cannot fail");
     }
     text + "</table></div>"
 }
@@ -155,8 +155,8 @@ fn section(result: &TestResult, scaling: &Scaling) -> String {
     put(over_time(result).render());
     put(latency_over_time(result).render());
     put(percentiles(result).render());
-    put(scaled("Requests a second by connections", "connections", &scaling.by_clients).render());
-    put(scaled("Requests a second by pipeline", "pipeline", &scaling.by_pipeline).render());
+    put(scaled("Requests per second by connections", "connections", &scaling.by_clients).render());
+    put(scaled("Requests per second by pipeline", "pipeline", &scaling.by_pipeline).render());
     put("</div>\n</section>".to_owned());
     text
 }
@@ -168,7 +168,7 @@ fn over_time(result: &TestResult) -> Plot {
     };
     timed(
         result,
-        "Requests a second over time",
+        "Requests per second over time",
         vec![Line { name: "requests", points: points(result, &rate) }],
     )
 }

@@ -51,7 +51,7 @@ impl Plot {
         let y = |value: f64| HEIGHT - BOTTOM - value / top * (HEIGHT - TOP - BOTTOM);
         let mut svg = String::new();
         let mut put = |text: std::fmt::Arguments<'_>| {
-            svg.write_fmt(text).and_then(|()| svg.write_char('\n')).expect("a string takes everything");
+            svg.write_fmt(text).and_then(|()| svg.write_char('\n')).expect("writing to a string cannot fail");
         };
         let title = escape(&self.title);
         put(format_args!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{title}\">"));

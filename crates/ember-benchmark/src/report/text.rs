@@ -41,9 +41,9 @@ pub(crate) fn block(result: &TestResult) -> String {
     let (measured, load, latency) = (&result.measured, &result.load, &figures.latency);
     let mut text = format!("\n{}\n", result.name);
     let mut put = |name: &str, value: String| {
-        writeln!(text, "  {name:<12} {value}").expect("a string takes everything");
+        writeln!(text, "  {name:<12} {value}").expect("writing to a string cannot fail");
     };
-    let rate = load.rate.map_or_else(String::new, |rate| format!(", {rate} due a second"));
+    let rate = load.rate.map_or_else(String::new, |rate| format!(", {rate} scheduled per second"));
     put(
         "requests",
         format!(
@@ -53,7 +53,7 @@ pub(crate) fn block(result: &TestResult) -> String {
             plural(load.clients, "client"),
             plural(load.threads, "thread"),
             load.pipeline
-        ) + if load.reconnects { ", a connection for each" } else { "" },
+        ) + if load.reconnects { ", a new connection for each" } else { "" },
     );
     put("throughput", format!("{:.2} requests per second", figures.rate));
     put(
@@ -70,7 +70,7 @@ pub(crate) fn block(result: &TestResult) -> String {
     put(
         "CPU",
         format!(
-            "client {:.2} µs{server} for a request; busiest thread of the client {:.0} %",
+            "client {:.2} µs{server} per request; busiest client thread {:.0} %",
             figures.client_us,
             figures.client_busy * 100.0
         ),

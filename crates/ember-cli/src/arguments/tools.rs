@@ -58,7 +58,7 @@ pub(crate) fn for_tool(arguments: &[OsString]) -> Result<Option<Vec<OsString>>, 
         };
         let name = name.to_string_lossy();
         return Err(format!(
-            "{shown} does not go before {name}: only options that say which server; `ember-cli {name} --help` has its own"
+            "{shown} is not allowed before {name}, where only server options are; see `ember-cli {name} --help`"
         ));
     }
     let (program, options) = before.split_at(1);
@@ -95,9 +95,9 @@ mod tests {
     }
 
     #[test]
-    fn options_that_mean_something_else_behind_the_tool_are_refused() {
+    fn options_with_another_meaning_after_the_tool_are_rejected() {
         let said = reordered("ember-cli -n 3 benchmark -q").unwrap_err();
-        assert!(said.starts_with("-n does not go before benchmark"), "{said}");
-        assert!(reordered("ember-cli --scan check x").unwrap_err().starts_with("--scan does not"));
+        assert!(said.starts_with("-n is not allowed before benchmark"), "{said}");
+        assert!(reordered("ember-cli --scan check x").unwrap_err().starts_with("--scan is not"));
     }
 }

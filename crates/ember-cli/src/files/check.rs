@@ -7,7 +7,7 @@ use ember_persistence::encryption::{Encryption, Ending};
 use ember_persistence::files::OsDisk;
 use ember_persistence::repair::repair_command;
 
-use super::outcome::{Outcome, encryption, say_error, say_wrong};
+use super::outcome::{Outcome, encryption, print_error, print_problem};
 use super::place::{Place, places};
 use super::stores::{check_opened, check_store, store_at};
 use crate::arguments::Check;
@@ -34,7 +34,7 @@ pub(crate) fn check(arguments: &Check) -> ExitCode {
             Err(_) if store.is_some() => None,
             Ok(places) => places.iter().map(|place| check_place(place, &encryption)).max(),
             Err(error) => {
-                say_wrong(error);
+                print_problem(error);
                 Some(Outcome::Failed)
             }
         };
@@ -50,7 +50,7 @@ fn check_place(place: &Place, encryption: &Encryption) -> Outcome {
     };
     match checked {
         Ok(files) => files.iter().map(say).max().unwrap_or(Outcome::Fine),
-        Err(error) => say_error(&error),
+        Err(error) => print_error(&error),
     }
 }
 
@@ -63,10 +63,10 @@ pub(super) fn ending_of(place: &Place) -> Ending {
 fn say(checked: &Result<Report, FileError>) -> Outcome {
     let report = match checked {
         Ok(report) => report,
-        Err(error) => return say_error(error),
+        Err(error) => return print_error(error),
     };
     let torn = report.commands.as_ref().and_then(|commands| commands.torn);
-    let state = if torn.is_some() { "whole but for its end" } else { "whole" };
+    let state = if torn.is_some() { "intact except for a torn end" } else { "intact" };
     let form = if report.is_encrypted { ", encrypted" } else { "" };
     let mut parts = Vec::new();
     parts.extend(report.rdb.as_ref().map(rdb_part));
@@ -78,8 +78,8 @@ fn say(checked: &Result<Report, FileError>) -> Outcome {
         parts.join("; ")
     ));
     let Some(torn) = torn else { return Outcome::Fine };
-    say_wrong(format_args!(
-        "{} at offset {}: {} bytes are torn: {}; a server that starts with it cuts them off, or do it with `{}`",
+    print_problem(format_args!(
+        "{} at offset {}: {} torn bytes: {}; a server truncates them at startup, or remove them with `{}`",
         report.file.display(),
         torn.valid_to,
         torn.torn_bytes,
@@ -92,12 +92,12 @@ fn say(checked: &Result<Report, FileError>) -> Outcome {
 fn rdb_part(rdb: &RdbFacts) -> String {
     let functions = match rdb.functions {
         0 => String::new(),
-        count => format!(", {}", counted(count, "library of functions", "libraries of functions")),
+        count => format!(", {}", counted(count, "function library", "function libraries")),
     };
     let keys = counted(rdb.keys, "key", "keys");
     let empty = match rdb.empty {
         0 => String::new(),
-        count => format!(", {count} more without elements, which are skipped when the file is loaded"),
+        count => format!(", {count} more without elements, which are skipped on loading"),
     };
     format!("RDB version {}, {keys}, {} with an expiry{functions}{empty}", rdb.version, rdb.expiring)
 }
@@ -105,7 +105,7 @@ fn rdb_part(rdb: &RdbFacts) -> String {
 fn commands_part(commands: &CommandFacts) -> String {
     let times = commands
         .times
-        .map_or(String::new(), |(first, last)| format!(", marked with Unix times from {first} to {last}"));
+        .map_or(String::new(), |(first, last)| format!(", with Unix timestamps from {first} to {last}"));
     let checksums = if commands.is_checked { "" } else { ", without checksums" };
     let count = counted(commands.commands, "command", "commands");
     format!("{count} in {}{times}{checksums}", counted(commands.units, "unit", "units"))

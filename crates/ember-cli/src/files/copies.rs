@@ -13,7 +13,7 @@ use ember_persistence::files::{Disk, OsDisk};
 use ember_persistence::repair::{Plan, Repaired, repair_aof, repair_file};
 
 use super::check::ending_of;
-use super::outcome::{Outcome, encryption, say_error, say_wrong};
+use super::outcome::{Outcome, encryption, print_error, print_problem};
 use super::place::{Place, place};
 use crate::arguments::{Convert, Copy, ForServer, Form, Repair};
 use ember_client::put_line;
@@ -89,8 +89,8 @@ pub(crate) fn convert(arguments: &Convert) -> ExitCode {
     };
     let keys = encryption(&arguments.key);
     if arguments.to == Some(Form::Encrypted) && keys.as_ref().is_ok_and(|keys| !keys.is_on()) {
-        say_wrong(format_args!(
-            "there is no key to encrypt with; name its file with --encryption-key-file or set {KEY_VARIABLE}"
+        print_problem(format_args!(
+            "there is no encryption key; specify its file with --encryption-key-file, or set {KEY_VARIABLE}"
         ));
         return Outcome::Failed.into();
     }
@@ -140,14 +140,14 @@ fn copy(
     let place = match place(&arguments.path) {
         Ok(place) => place,
         Err(error) => {
-            say_wrong(error);
+            print_problem(error);
             return Outcome::Failed.into();
         }
     };
     if let Some((directory, holder)) = place.in_use() {
-        say_wrong(format_args!(
-            "{} is used by a server ({holder}), which goes on writing to it: a copy would lack what comes later; stop the \
-             server first",
+        print_problem(format_args!(
+            "{} is in use by a server ({holder}): a copy would miss later writes; stop \
+             the server first",
             directory.display()
         ));
         return Outcome::Failed.into();
@@ -156,13 +156,13 @@ fn copy(
         Ok(copied) => {
             copied.iter().for_each(|(file, repaired)| say(file, repaired));
             put_line(format!(
-                "{}: written. To use it, stop the server, move {} away and put this in its place.",
+                "{}: written. To use it, stop the server and replace {} with it.",
                 arguments.output.display(),
                 replaced(&place).display()
             ));
             ExitCode::SUCCESS
         }
-        Err(error) => say_error(&error).into(),
+        Err(error) => print_error(&error).into(),
     }
 }
 
@@ -176,13 +176,13 @@ fn replaced(place: &Place) -> &Path {
 
 fn say(file: &Path, repaired: &Repaired) {
     let kept = match (&repaired.cut, repaired.kept_bytes) {
-        (None, _) => "copied as a whole".to_owned(),
-        (Some(_), 0) => format!("the {} keys that could be read are copied", repaired.kept_keys),
-        (Some(_), bytes) => format!("the first {bytes} bytes are copied"),
+        (None, _) => "copied completely".to_owned(),
+        (Some(_), 0) => format!("copied the {} readable keys", repaired.kept_keys),
+        (Some(_), bytes) => format!("copied the first {bytes} bytes"),
     };
     put_line(format!("{}: {kept}", file.display()));
     if let Some(cut) = &repaired.cut {
-        put_line(format!("  why no more: {cut}"));
+        put_line(format!("  reason: {cut}"));
     }
     if !repaired.lacking.is_empty() {
         put_line(format!("  left out: {}", repaired.lacking));
@@ -194,6 +194,6 @@ fn say(file: &Path, repaired: &Repaired) {
         put_line(format!("  lost: {} more keys", repaired.lost_keys.len() - NAMED_KEYS_MAX));
     }
     for left_out in &repaired.left_out {
-        put_line(format!("{}: left out, because it is behind what was cut", left_out.display()));
+        put_line(format!("{}: left out, because it follows the cut", left_out.display()));
     }
 }

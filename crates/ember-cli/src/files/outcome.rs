@@ -24,13 +24,13 @@ impl From<Outcome> for ExitCode {
 }
 
 /// Prints an error on standard error.
-pub(super) fn say_wrong(what: impl Display) {
+pub(super) fn print_problem(what: impl Display) {
     eprintln!("ember-cli: {what}");
 }
 
 /// Prints the error of a file.
-pub(super) fn say_error(error: &FileError) -> Outcome {
-    say_wrong(error);
+pub(super) fn print_error(error: &FileError) -> Outcome {
+    print_problem(error);
     if error.is_damage() { Outcome::Damaged } else { Outcome::Failed }
 }
 
@@ -42,7 +42,7 @@ pub(super) fn encryption(option: &KeyOption) -> Result<Encryption, Outcome> {
         None => (KEY_VARIABLE.to_owned(), KeyRing::from_environment(KEY_VARIABLE)),
     };
     ring.map(Encryption::with).map_err(|error| {
-        say_wrong(format_args!("no keys in {from}: {error}"));
+        print_problem(format_args!("cannot load keys from {from}: {error}"));
         Outcome::Failed
     })
 }

@@ -63,7 +63,7 @@ pub(super) fn places(path: &Path) -> Result<Vec<Place>, String> {
         found.extend(files_of(below, &["manifest"])?);
     }
     if found.is_empty() {
-        return Err(format!("there is no RDB file, AOF or manifest in {}; name the file", path.display()));
+        return Err(format!("no RDB file, AOF or manifest in {}; specify the file", path.display()));
     }
     Ok(found)
 }
@@ -77,12 +77,12 @@ pub(super) fn place(path: &Path) -> Result<Place, String> {
     if found.len() > 1 {
         let names: Vec<String> = found.iter().map(|place| place.path().display().to_string()).collect();
         return Err(format!(
-            "there is more than one file in {}; name one of {}",
+            "{} contains several files; specify one of {}",
             path.display(),
             names.join(", ")
         ));
     }
-    found.pop().ok_or_else(|| format!("there is nothing in {}", path.display()))
+    found.pop().ok_or_else(|| format!("{} is empty", path.display()))
 }
 
 fn files_of(directory: &Path, extensions: &[&str]) -> Result<Vec<Place>, String> {

@@ -15,7 +15,7 @@ use ember_persistence::files::{DirectoryLock, Disk, OsDisk, directory_of};
 use ember_storage::stores::{EngineKind, Import, Store, StoreError, StoreOptions};
 
 use super::check::counted;
-use super::outcome::{Outcome, encryption, say_wrong};
+use super::outcome::{Outcome, encryption, print_problem};
 use crate::arguments::{Check, KeyOption};
 
 /// Memory for the read cache, and for the data of fjall's journal, in bytes.
@@ -38,8 +38,8 @@ pub(super) fn store_at(path: &Path) -> Option<(EngineKind, PathBuf)> {
 pub(super) fn check_store(files: &Path, key: &KeyOption) -> Outcome {
     let directory = directory_of(files);
     if let Some(holder) = DirectoryLock::holder(directory) {
-        say_wrong(format_args!(
-            "{} is in use by a server ({holder}): end it before, or check a backup",
+        print_problem(format_args!(
+            "{} is in use by a server ({holder}): stop it first, or check a backup",
             files.display()
         ));
         return Outcome::Failed;
@@ -51,14 +51,14 @@ pub(super) fn check_store(files: &Path, key: &KeyOption) -> Outcome {
             Some(2) => Outcome::Failed,
             _ => {
                 let path = files.display();
-                say_wrong(format_args!(
-                    "{path}: its files are damaged: who reads them ends with {status}; restore a backup"
+                print_problem(format_args!(
+                    "{path}: its files are damaged: the process that reads them ended with {status}; restore a backup"
                 ));
                 Outcome::Damaged
             }
         },
         Err(error) => {
-            say_wrong(format_args!("{} cannot be copied to be checked: {error}", files.display()));
+            print_problem(format_args!("cannot copy {} for the check: {error}", files.display()));
             Outcome::Failed
         }
     }
@@ -108,7 +108,7 @@ pub(super) fn check_opened(arguments: &Check, files: &Path) -> Outcome {
     let found =
         arguments.paths.first().and_then(|directory| Some((directory, Store::find(&OsDisk, directory)?)));
     let Some((directory, kind)) = found else {
-        say_wrong(format_args!("{} is no store", files.display()));
+        print_problem(format_args!("{} is not a store", files.display()));
         return Outcome::Failed;
     };
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
@@ -121,46 +121,47 @@ pub(super) fn check_opened(arguments: &Check, files: &Path) -> Outcome {
         Err(StoreError::NotEncrypted) => open(Encryption::off()),
         opened => opened,
     };
-    match opened.and_then(|store| look_through(&store, files)) {
+    match opened.and_then(|store| check_all(&store, files)) {
         Ok(outcome) => outcome,
         Err(error) => {
-            say_wrong(format_args!("{}: {error}", files.display()));
+            print_problem(format_args!("{}: {error}", files.display()));
             if error.is_damage() { Outcome::Damaged } else { Outcome::Failed }
         }
     }
 }
 
-fn look_through(store: &Store, files: &Path) -> Result<Outcome, StoreError> {
+fn check_all(store: &Store, files: &Path) -> Result<Outcome, StoreError> {
     let path = files.display();
     let mut mistakes = 0;
     let checked = store.check(&mut |error| {
         mistakes += 1;
         if mistakes <= SAID_MAX {
-            say_wrong(format_args!("{path}: {error}"));
+            print_problem(format_args!("{path}: {error}"));
         }
     })?;
     if mistakes > SAID_MAX {
-        say_wrong(format_args!("{path}: and {} more", mistakes - SAID_MAX));
+        print_problem(format_args!("{path}: and {} more", mistakes - SAID_MAX));
     }
     let (keys, bytes) = (counted(checked.keys, "key", "keys"), checked.value_bytes);
     if mistakes > 0 {
-        say_wrong(format_args!("{path} is damaged: {keys} of it can be read; restore a backup"));
+        print_problem(format_args!("{path} is damaged: {keys} can be read; restore a backup"));
         return Ok(Outcome::Damaged);
     }
     let position = store.position();
     if position.as_ref().is_some_and(|position| position.import == Import::UnderWay) {
-        say_wrong(format_args!(
-            "{path}: an import has not ended: a server that starts with it and the files it has read begins again"
+        print_problem(format_args!(
+            "{path}: its import is incomplete: a server that starts with the store and \
+             the imported files repeats the import"
         ));
         return Ok(Outcome::Damaged);
     }
-    let log = position.map_or("all is in its log".to_owned(), |position| {
-        format!("its log goes on with increment {}", position.increment)
+    let log = position.map_or("all data are in its log".to_owned(), |position| {
+        format!("its log continues with increment {}", position.increment)
     });
     let form = if store.is_encrypted() { ", encrypted" } else { "" };
     let (size, kind) = (store.statistics()?.file_bytes, store.kind());
     put_line(format!(
-        "{path}: whole, {size} bytes{form}: store of {kind}, {keys}, {bytes} bytes of values; {log}"
+        "{path}: intact, {size} bytes{form}: {kind} store, {keys}, {bytes} bytes of values; {log}"
     ));
     Ok(Outcome::Fine)
 }

@@ -46,7 +46,7 @@ pub(super) fn run(connection: &mut Connection, file: &Path, part: Part) -> Resul
         && let Value::Error(text) = connection.ask(&["REPLCONF", "rdb-filter-only", "functions"])?
     {
         return Err(Failure::Said(format!(
-            "The server does not send functions alone ({}). FUNCTION DUMP has them.",
+            "The server cannot send functions only ({}). Use FUNCTION DUMP instead.",
             String::from_utf8_lossy(&text)
         )));
     }
@@ -76,7 +76,7 @@ fn read_head(connection: &mut Connection, buffer: &mut Vec<u8>) -> Result<End, F
             return parse_head(line.trim_ascii_end()).map_err(Failure::Said);
         }
         if buffer.len() > LINE_BYTES_MAX {
-            return Err(Failure::Said("The server sends something that is no RDB file".to_owned()));
+            return Err(Failure::Said("The server sent data that is not an RDB file".to_owned()));
         }
         if connection.read_some(buffer)? == 0 {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
@@ -89,12 +89,12 @@ fn parse_head(line: &[u8]) -> Result<End, String> {
         return mark
             .try_into()
             .map(End::Mark)
-            .map_err(|_| "The server's end mark has no 40 bytes".to_owned());
+            .map_err(|_| "The server's end mark is not 40 bytes long".to_owned());
     }
     let length = line.strip_prefix(b"$").and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
     length.map(End::After).ok_or_else(|| {
         let said = String::from_utf8_lossy(line.strip_prefix(b"-").unwrap_or(line)).into_owned();
-        format!("The server sends no copy of its data: {said}")
+        format!("The server did not send an RDB file: {said}")
     })
 }
 
@@ -138,7 +138,7 @@ enum Target {
     /// A file next to the target, until it is complete.
     File {
         file: File,
-        beside: PathBuf,
+        partial: PathBuf,
         wanted: PathBuf,
     },
 }
@@ -148,14 +148,14 @@ impl Target {
         if wanted == Path::new("-") {
             return Ok(Target::Output);
         }
-        let mut beside = wanted.as_os_str().to_owned();
-        beside.push(".part");
-        let beside = PathBuf::from(beside);
+        let mut partial = wanted.as_os_str().to_owned();
+        partial.push(".part");
+        let partial = PathBuf::from(partial);
         // The data of a server are readable only by the user.
-        let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside);
+        let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&partial);
         match opened {
-            Ok(file) => Ok(Target::File { file, beside, wanted: wanted.to_owned() }),
-            Err(error) => Err(unwritten(&beside, &error)),
+            Ok(file) => Ok(Target::File { file, partial, wanted: wanted.to_owned() }),
+            Err(error) => Err(unwritten(&partial, &error)),
         }
     }
 
@@ -165,29 +165,29 @@ impl Target {
                 ember_client::put(bytes);
                 Ok(())
             }
-            Target::File { file, beside, .. } => {
-                file.write_all(bytes).map_err(|error| unwritten(beside, &error))
+            Target::File { file, partial, .. } => {
+                file.write_all(bytes).map_err(|error| unwritten(partial, &error))
             }
         }
     }
 
     /// Syncs the file and renames it to its target, or removes it if it is incomplete.
     fn finish(self, done: Result<u64, Failure>) -> Result<u64, Failure> {
-        let Target::File { file, beside, wanted } = self else { return done };
+        let Target::File { file, partial, wanted } = self else { return done };
         let placed = done.and_then(|length| {
-            let put = file.sync_all().and_then(|()| fs::rename(&beside, &wanted));
+            let put = file.sync_all().and_then(|()| fs::rename(&partial, &wanted));
             put.map(|()| length).map_err(|error| unwritten(&wanted, &error))
         });
         if placed.is_err() {
             // The error is reported; a remaining partial file is harmless.
-            let _ = fs::remove_file(&beside);
+            let _ = fs::remove_file(&partial);
         }
         placed
     }
 }
 
 fn unwritten(path: &Path, error: &io::Error) -> Failure {
-    Failure::Said(format!("{} cannot be written: {}", path.display(), cause(error)))
+    Failure::Said(format!("Cannot write {}: {}", path.display(), cause(error)))
 }
 
 #[cfg(test)]
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_before_a_file_says_where_it_ends() {
+    fn the_line_before_a_file_has_its_length_or_end_mark() {
         assert_eq!(parse_head(b"$123"), Ok(End::After(123)));
         assert_eq!(parse_head(&[&b"$EOF:"[..], &[b'm'; 40]].concat()), Ok(End::Mark([b'm'; 40])));
         for line in [&b"$"[..], b"$-1", b"$EOF:short", b"", b"+OK"] {

@@ -3,7 +3,7 @@
 use ember_protocol::client::{Value, quote};
 
 use super::failure::Failure;
-use super::keys::{Progress, Scan, say_head};
+use super::keys::{Progress, Scan, print_head};
 use ember_client::Connection;
 use ember_client::put;
 
@@ -14,7 +14,7 @@ const TOLD_MAX: usize = 16;
 pub(super) fn run(connection: &mut Connection, mut scan: Scan) -> Result<(), Failure> {
     let mut hottest = Hottest::default();
     let mut progress = Progress::new(connection)?;
-    say_head("hot");
+    print_head("hot");
     loop {
         progress.begin_round();
         let Some(keys) = scan.next(connection)? else { break };

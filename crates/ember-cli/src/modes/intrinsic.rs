@@ -12,16 +12,16 @@ const STEPS: u64 = 64;
 /// Computes for some time, and prints each delay that is longer than all before.
 pub(super) fn run(seconds: u64) {
     let (begin, period) = (Instant::now(), Duration::from_secs(seconds));
-    let (mut runs, mut longest, mut told_us) = (0u64, Duration::ZERO, 0);
+    let (mut runs, mut longest, mut reported_us) = (0u64, Duration::ZERO, 0);
     let mut last = begin;
     while last - begin < period {
         (0..STEPS).for_each(|step| _ = black_box(step));
         let now = Instant::now();
         longest = longest.max(now - last);
         (last, runs) = (now, runs + 1);
-        if longest.as_micros() > told_us {
-            told_us = longest.as_micros();
-            put(format!("Max latency so far: {told_us} microseconds.\n").as_bytes());
+        if longest.as_micros() > reported_us {
+            reported_us = longest.as_micros();
+            put(format!("Max latency so far: {reported_us} microseconds.\n").as_bytes());
         }
     }
     let average = (last - begin).as_secs_f64() / runs as f64;

@@ -80,7 +80,7 @@ pub(super) fn list(connection: &mut Connection, mut scan: Scan, output: &Output)
 }
 
 /// Prints the head of a search through all keys.
-pub(super) fn say_head(what: &str) {
+pub(super) fn print_head(what: &str) {
     put(format!(
         "\n# Scanning the entire keyspace to find {what} keys as well as\n# average sizes per key type.  You can use \
          -i 0.1 to sleep 0.1 sec\n# per 100 SCAN commands (not usually needed).\n\n"

@@ -3,7 +3,7 @@
 use ember_protocol::client::{Value, quote};
 
 use super::failure::Failure;
-use super::keys::{Progress, Scan, answered, say_head};
+use super::keys::{Progress, Scan, answered, print_head};
 use ember_client::Connection;
 use ember_client::put;
 
@@ -50,7 +50,7 @@ pub(super) fn run(connection: &mut Connection, mut scan: Scan, measure: &Measure
         .collect();
     let mut progress = Progress::new(connection)?;
     let mut names_bytes = 0;
-    say_head("biggest");
+    print_head("biggest");
     loop {
         progress.begin_round();
         let Some(keys) = scan.next(connection)? else { break };

@@ -20,7 +20,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::arguments::{ClientArguments, ModeOptions};
-use crate::client::{Client, say_lost};
+use crate::client::{Client, report_lost};
 use crate::one_shot::unquoted;
 
 use failure::Failure;
@@ -121,7 +121,7 @@ fn ended(done: Result<(), Failure>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Lost(error)) => {
-            say_lost(&error);
+            report_lost(&error);
             ExitCode::FAILURE
         }
         Err(Failure::Said(text)) => {

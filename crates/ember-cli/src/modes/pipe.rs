@@ -133,7 +133,7 @@ impl Incoming {
                 Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
                 Ok(_) if self.buffer.len() < self.retry_at => {}
                 Ok(_) => self.count(mark)?,
-                Err(error) if is_later(&error) => return self.count_if_whole(mark),
+                Err(error) if is_later(&error) => return self.count_if_complete(mark),
                 Err(error) => {
                     return Err(Failure::Said(format!("Error reading from the server: {}", cause(&error))));
                 }
@@ -143,7 +143,7 @@ impl Incoming {
 
     /// Like [`Incoming::count`], unless a string has begun whose end cannot have arrived: that avoids parsing it
     /// repeatedly.
-    fn count_if_whole(&mut self, mark: &str) -> Result<(), Failure> {
+    fn count_if_complete(&mut self, mark: &str) -> Result<(), Failure> {
         let line = self.buffer.strip_prefix(b"$").unwrap_or_default();
         let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let length =

@@ -10,7 +10,7 @@ use ember_client::put;
 use ember_protocol::client::Value;
 
 use super::failure::Failure;
-use crate::client::{Client, say_lost};
+use crate::client::{Client, report_lost};
 use crate::output::Form;
 use crate::pause::pause;
 
@@ -25,7 +25,7 @@ pub(super) fn run(client: &mut Client, command: &[OsString], since: Option<&str>
     let mut since = since.map(str::to_owned);
     loop {
         match follow(client, command, &mut since) {
-            Err(Failure::Lost(error)) => say_lost(&error),
+            Err(Failure::Lost(error)) => report_lost(&error),
             other => return other,
         }
         loop {

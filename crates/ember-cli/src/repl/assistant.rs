@@ -112,18 +112,18 @@ impl Assistant {
         let Some((command, count)) = self.docs.as_ref().and_then(|docs| docs.find(before)) else {
             return Vec::new();
         };
-        let behind = &before[count..];
+        let after = &before[count..];
         match command.name.as_str() {
             "CONFIG GET" => return self.parameters(begin),
-            "CONFIG SET" if behind.len().is_multiple_of(2) => return self.parameters(begin),
+            "CONFIG SET" if after.len().is_multiple_of(2) => return self.parameters(begin),
             _ => {}
         }
         let is_small = begin.chars().any(char::is_lowercase);
-        let tokens = command.tokens_behind(behind).into_iter();
+        let tokens = command.tokens_after(after).into_iter();
         let tokens = tokens.filter(|token| starts_with(token, begin) && !begin.is_empty());
         let mut found: Vec<String> =
             tokens.map(|token| if is_small { token.to_ascii_lowercase() } else { token }).collect();
-        if command.wants_key(behind) {
+        if command.wants_key(after) {
             found.extend(self.keys(begin));
         }
         found
@@ -226,7 +226,7 @@ impl Hinter for Assistant {
         }
         let words: Vec<String> = line[command_start(line)..].split_whitespace().map(str::to_owned).collect();
         let (command, count) = self.docs.as_ref()?.find(&words)?;
-        let rest = command.rest_behind(&words[count..]);
+        let rest = command.rest_after(&words[count..]);
         let gap = if line.ends_with(' ') { "" } else { " " };
         (!rest.is_empty()).then(|| format!("{gap}{rest}"))
     }
@@ -279,9 +279,9 @@ fn pieces(line: &str) -> Vec<(&str, &str)> {
     let mut rest = line;
     while !rest.is_empty() {
         let word_at = rest.len() - rest.trim_start().len();
-        let (blanks, behind) = rest.split_at(word_at);
-        let mut letters = behind.char_indices();
-        let (mut quote, mut end) = (None, behind.len());
+        let (blanks, word_and_rest) = rest.split_at(word_at);
+        let mut letters = word_and_rest.char_indices();
+        let (mut quote, mut end) = (None, word_and_rest.len());
         while let Some((at, letter)) = letters.next() {
             match quote {
                 Some('"') if letter == '\\' => _ = letters.next(),
@@ -294,8 +294,8 @@ fn pieces(line: &str) -> Vec<(&str, &str)> {
                 _ => {}
             }
         }
-        pieces.push((blanks, &behind[..end]));
-        rest = &behind[end..];
+        pieces.push((blanks, &word_and_rest[..end]));
+        rest = &word_and_rest[end..];
     }
     pieces
 }

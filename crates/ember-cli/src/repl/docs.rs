@@ -185,21 +185,21 @@ impl Command {
     }
 
     /// Formats the arguments missing after some words for a synopsis.
-    pub(super) fn rest_behind(&self, words: &[String]) -> String {
-        self.left_behind(words).iter().map(|argument| argument.shown()).collect::<Vec<_>>().join(" ")
+    pub(super) fn rest_after(&self, words: &[String]) -> String {
+        self.left_after(words).iter().map(|argument| argument.shown()).collect::<Vec<_>>().join(" ")
     }
 
     /// Whether the next word after some words is a key.
     pub(super) fn wants_key(&self, words: &[String]) -> bool {
-        self.left_behind(words).first().is_some_and(|argument| {
+        self.left_after(words).first().is_some_and(|argument| {
             let first = argument.parts.first();
             argument.token.is_none() && (argument.is_key || first.is_some_and(|part| part.is_key))
         })
     }
 
     /// The tokens that can follow some words.
-    pub(super) fn tokens_behind(&self, words: &[String]) -> Vec<String> {
-        self.left_behind(words).iter().flat_map(|argument| argument.tokens()).collect()
+    pub(super) fn tokens_after(&self, words: &[String]) -> Vec<String> {
+        self.left_after(words).iter().flat_map(|argument| argument.tokens()).collect()
     }
 
     /// Whether a word is one of its tokens.
@@ -208,7 +208,7 @@ impl Command {
         tokens.any(|token| token.eq_ignore_ascii_case(word))
     }
 
-    fn left_behind(&self, words: &[String]) -> Vec<&Argument> {
+    fn left_after(&self, words: &[String]) -> Vec<&Argument> {
         let mut left: Vec<&Argument> = self.arguments.iter().collect();
         let mut pending = 0usize;
         for word in words {
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_synopsis_shows_what_may_and_what_must_come() {
+    fn a_synopsis_marks_optional_arguments() {
         assert_eq!(set().synopsis(), "key value [NX|XX] [EX seconds|KEEPTTL]");
         let many = Argument { is_multiple: true, ..value("key") };
         assert_eq!(many.shown(), "key [key ...]");
@@ -284,21 +284,21 @@ mod tests {
     }
 
     #[test]
-    fn what_can_come_next_is_known() {
+    fn the_next_tokens_are_known() {
         let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let mut set = set();
         set.arguments[0].is_key = true;
         assert!(set.wants_key(&words("")) && !set.wants_key(&words("k")));
-        assert_eq!(set.tokens_behind(&words("k v")), ["NX", "XX", "EX", "KEEPTTL"]);
-        assert_eq!(set.tokens_behind(&words("k v EX 10")), ["NX", "XX"]);
+        assert_eq!(set.tokens_after(&words("k v")), ["NX", "XX", "EX", "KEEPTTL"]);
+        assert_eq!(set.tokens_after(&words("k v EX 10")), ["NX", "XX"]);
         assert!(set.has_token("ex") && !set.has_token("v"));
     }
 
     #[test]
-    fn what_is_typed_is_no_longer_hinted() {
+    fn typed_arguments_are_not_hinted() {
         let rest = |line: &str| {
             let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-            set().rest_behind(&words)
+            set().rest_after(&words)
         };
         assert_eq!(rest(""), "key value [NX|XX] [EX seconds|KEEPTTL]");
         assert_eq!(rest("k"), "value [NX|XX] [EX seconds|KEEPTTL]");

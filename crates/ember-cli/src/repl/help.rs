@@ -16,8 +16,8 @@ pub(super) const OVERVIEW: &str = concat!(
     "To set preferences:\n",
     "      \":set hints\" enable online hints\n",
     "      \":set nohints\" disable online hints\n",
-    "      \":set highlight\" colour the words of the line\n",
-    "      \":set nohighlight\" leave them as they are\n",
+    "      \":set highlight\" enable coloured input\n",
+    "      \":set nohighlight\" disable coloured input\n",
     "Set your preferences in ~/.emberclirc\n",
 );
 
@@ -35,7 +35,7 @@ pub(super) fn about(docs: &Docs, topic: &str, is_coloured: bool) -> String {
         }
     };
     if found.is_empty() {
-        return format!("There is no help about {topic}; `help <tab>` shows what there is.\n");
+        return format!("No help for {topic}; `help <tab>` lists the topics.\n");
     }
     let with_group = !topic.starts_with('@');
     let mut text = "\n".to_owned();

@@ -53,8 +53,8 @@ pub(crate) fn run(client: &mut Client) -> ExitCode {
     if is_terminal {
         if !is_connected {
             put_line(
-                "Nobody answers there: is the server running? Start one with `ember-server`, or name its place with \
-                 -h and -p, or -s.",
+                "No server replies there: is it running? Start one with `ember-server`, or specify its \
+                 address with -h and -p, or -s.",
             );
         }
         return repl.run_typed();
@@ -118,7 +118,7 @@ impl Repl<'_> {
                 Ok(())
             };
             if let Err(error) = shown {
-                crate::client::say_lost(&error);
+                crate::client::report_lost(&error);
                 self.client.disconnect();
             }
         }
@@ -219,7 +219,7 @@ impl Repl<'_> {
                 self.client.address.place = Place::Tcp { host: host.to_owned(), port };
                 self.client.connect();
             }
-            Err(_) => put_line(format!("{port} is no port")),
+            Err(_) => put_line(format!("{port} is not a port")),
         }
     }
 
@@ -227,7 +227,7 @@ impl Repl<'_> {
         if !topic.is_empty() {
             self.load_docs();
         }
-        say_help(self.docs.as_ref(), topic);
+        print_help(self.docs.as_ref(), topic);
     }
 }
 
@@ -238,14 +238,14 @@ pub(crate) fn help_once(client: &mut Client, topic: &[&str]) {
         _ if !client.connect() => return,
         _ => client.connection.as_mut().and_then(Docs::load),
     };
-    say_help(docs.as_ref(), topic);
+    print_help(docs.as_ref(), topic);
 }
 
-fn say_help(docs: Option<&Docs>, topic: &[&str]) {
+fn print_help(docs: Option<&Docs>, topic: &[&str]) {
     match docs {
         _ if topic.is_empty() => put(help::OVERVIEW.as_bytes()),
         Some(docs) => put(help::about(docs, &topic.join(" "), has_colours()).as_bytes()),
-        None => put(b"The server does not tell what its commands are (COMMAND DOCS), or cannot now.\n"),
+        None => put(b"The server does not support COMMAND DOCS, or cannot run it now.\n"),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// The message for an unknown setting.
 pub(super) const KNOWN: &str =
-    "There are the settings `:set hints`, `:set nohints`, `:set highlight` and `:set nohighlight`.";
+    "The settings are `:set hints`, `:set nohints`, `:set highlight` and `:set nohighlight`.";
 
 /// A setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(super) fn load() -> Vec<Setting> {
     let Ok(text) = fs::read_to_string(&file) else { return Vec::new() };
     let (settings, wrong) = parse(&text);
     for (number, line) in wrong {
-        eprintln!("{}:{number}: {line:?} is no setting. {KNOWN}", file.display());
+        eprintln!("{}:{number}: {line:?} is not a setting. {KNOWN}", file.display());
     }
     settings
 }

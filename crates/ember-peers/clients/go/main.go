@@ -1,4 +1,4 @@
-// What people do with go-redis, over RESP2, RESP3 and a unix socket: main PORT SOCKET
+// Typical use of go-redis, over RESP2, RESP3 and a unix socket: main PORT SOCKET
 package main
 
 import (

@@ -16,11 +16,11 @@ import redis.clients.jedis.params.ScanParams;
 import redis.clients.jedis.params.SetParams;
 import redis.clients.jedis.resps.ScanResult;
 
-/** What people do with Jedis, over RESP2 and RESP3: Smoke PORT. (Java's own unix sockets are of no use to Jedis.) */
+/** Typical use of Jedis, over RESP2 and RESP3: Smoke PORT. (Jedis cannot use Java's unix sockets.) */
 public class Smoke {
     static void check(String what, boolean holds) {
         if (!holds) {
-            System.err.println(what + " does not hold");
+            System.err.println("check failed: " + what);
             System.exit(1);
         }
     }
@@ -91,7 +91,7 @@ public class Smoke {
         }
     }
 
-    /** Watches a number that rises, with a channel: Jedis shows no other pushes. */
+    /** Watches an increasing number through a channel: Jedis exposes no other pushes. */
     static void live(int port, RedisProtocol protocol) {
         DefaultJedisClientConfig config = DefaultJedisClientConfig.builder().protocol(protocol).build();
         HostAndPort place = new HostAndPort("127.0.0.1", port);

@@ -1,4 +1,4 @@
-// What people do with node-redis, over RESP2, RESP3 and a unix socket: smoke.js PORT SOCKET
+// Typical use of node-redis, over RESP2, RESP3 and a unix socket: smoke.js PORT SOCKET
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -56,7 +56,7 @@ async function smoke(options) {
   await client.close();
 }
 
-// Watches a number that rises, with a channel: node-redis shows no other pushes.
+// Watches an increasing number through a channel: node-redis exposes no other pushes.
 async function live(options) {
   const client = createClient(options);
   const states = client.duplicate();

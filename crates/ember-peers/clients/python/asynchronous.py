@@ -1,4 +1,4 @@
-"""What people do with redis-py under asyncio, over RESP2, RESP3 and a unix socket: asynchronous.py PORT SOCKET"""
+"""Typical use of redis-py under asyncio, over RESP2, RESP3 and a unix socket: asynchronous.py PORT SOCKET"""
 
 import asyncio
 import sys
@@ -26,12 +26,12 @@ async def many_at_once(client):
     check("scan", len(found), 500)
 
 
-async def types_as_python_knows_them(client, protocol):
+async def types_map_to_python_types(client, protocol):
     await client.hset("hash", mapping={"one": "1", "two": "2"})
     check("hash", await client.hgetall("hash"), {b"one": b"1", b"two": b"2"})
     await client.zadd("scores", {"low": 1.5, "high": 9})
     check("score", await client.zscore("scores", "low"), 1.5)
-    # In RESP3 a pair is a list, in RESP2 redis-py makes a tuple of it.
+    # redis-py returns a pair as a list with RESP3 and as a tuple with RESP2.
     pairs = [tuple(pair) for pair in await client.zrange("scores", 0, -1, withscores=True)]
     check("scores", pairs, [(b"low", 1.5), (b"high", 9.0)])
     await client.sadd("set", "a", "b")
@@ -43,12 +43,12 @@ async def types_as_python_knows_them(client, protocol):
     check("protocol", info[b"proto"], protocol)
     try:
         await client.incr("hash")
-        sys.exit("INCR of a hash gave no error")
+        sys.exit("INCR of a hash returned no error")
     except redis.ResponseError as error:
         check("error", str(error).startswith("WRONGTYPE"), True)
 
 
-async def waiting_and_waking(client):
+async def blocking_commands(client):
     waiting = [asyncio.create_task(client.blpop(["jobs"], timeout=PATIENCE_S)) for _ in range(5)]
     for number in range(5):
         await client.rpush("jobs", number)
@@ -127,8 +127,8 @@ async def main():
             async with aioredis.Redis.from_pool(pool) as client:
                 await client.flushall()
                 await many_at_once(client)
-                await types_as_python_knows_them(client, protocol)
-                await waiting_and_waking(client)
+                await types_map_to_python_types(client, protocol)
+                await blocking_commands(client)
                 await messages(client)
                 await locks_and_watches(client)
     print("redis-py with asyncio", redis.__version__, "ok")

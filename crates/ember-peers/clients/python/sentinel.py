@@ -32,6 +32,6 @@ while not over.wait(PAUSE_SECONDS):
         primary.sadd("written", number)
         print(number)
     except (RedisError, MasterNotFoundError):
-        # Nobody leads for the moment, or the answer was lost.
+        # There is no primary at the moment, or the reply was lost.
         pass
     number += 1

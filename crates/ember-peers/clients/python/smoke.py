@@ -1,4 +1,4 @@
-"""What people do with redis-py, over RESP2, RESP3 and a unix socket: smoke.py PORT SOCKET"""
+"""Typical use of redis-py, over RESP2, RESP3 and a unix socket: smoke.py PORT SOCKET"""
 
 import json
 import sys
@@ -43,7 +43,7 @@ def smoke(client, protocol):
 
     try:
         client.execute_command("NOSUCHCOMMAND", "x")
-        sys.exit("an unknown command gave no error")
+        sys.exit("an unknown command returned no error")
     except redis.ResponseError as error:
         check("error", "unknown command 'NOSUCHCOMMAND'" in str(error), True)
 
@@ -57,7 +57,7 @@ def smoke(client, protocol):
 
 
 def live(client, protocol):
-    """Watches a number that rises: with RESP3 the states are pushes, without they are messages of a channel."""
+    """Watches an increasing number: states are pushes with RESP3, and channel messages with RESP2."""
     check("price", client.set("price", 10), True)
     pushed = []
     states = client.pubsub(push_handler_func=pushed.append if protocol == 3 else None)

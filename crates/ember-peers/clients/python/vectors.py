@@ -26,7 +26,7 @@ for protocol in (2, 3):
     vectors.vadd("words", [0.9, 0.2, 0.1], "dog", attributes='{"legs": 4, "name": "Rex"}')
     try:
         vectors.vadd("words", [1.0, 1.0, 1.0], "fish", quantization=QuantizationOptions.BIN)
-        sys.exit("another quantization gave no error")
+        sys.exit("another quantization returned no error")
     except redis.ResponseError as error:
         check("error", str(error).startswith("asked quantization mismatch"), True)
     check("vcard", vectors.vcard("words"), 3)

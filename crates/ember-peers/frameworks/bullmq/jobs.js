@@ -1,4 +1,4 @@
-// Ordinary work of BullMQ, each job counted: jobs.js PORT
+// Typical use of BullMQ, counting each job: jobs.js PORT
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -21,9 +21,9 @@ function fail(error) {
   process.exit(1);
 }
 
-setTimeout(() => fail(new Error(`not done after ${TIME_LIMIT_MS} ms`)), TIME_LIMIT_MS).unref();
+setTimeout(() => fail(new Error(`not finished after ${TIME_LIMIT_MS} ms`)), TIME_LIMIT_MS).unref();
 
-// Everything that is opened is closed in the end, newest first.
+// Registers a resource, to be closed at the end in reverse order.
 function keep(resource) {
   resource.on('error', fail);
   open.push(resource);
@@ -41,11 +41,11 @@ async function queueWithEvents(name) {
   return { queue, events };
 }
 
-// Waits until `holds` does, asking again and again.
+// Polls until `holds` returns true.
 async function until(what, holds) {
   const end = Date.now() + 20_000;
   while (!(await holds())) {
-    assert.ok(Date.now() < end, `this never came true: ${what}`);
+    assert.ok(Date.now() < end, `condition never met: ${what}`);
     await delay(10);
   }
 }
@@ -100,7 +100,7 @@ async function delayedJobsWait() {
   worker(queue, async (job) => {
     const waited = Date.now() - job.timestamp;
     const { wait } = job.data;
-    assert.ok(waited >= wait, `delayed by ${wait}, begun after ${waited} ms`);
+    assert.ok(waited >= wait, `delayed by ${wait}, started after ${waited} ms`);
     done.add(job.id);
   }, { concurrency: 4 });
   const delays = [0, 50, 100, 200, 300, 400, 500, 600];
@@ -113,7 +113,7 @@ async function delayedJobsWait() {
   done.assertOnce([...jobs, far].map((job) => job.id));
 }
 
-async function failedJobsAreTriedAgain() {
+async function failedJobsAreRetried() {
   const { queue, events } = await queueWithEvents('retries');
   const tries = new Map();
   worker(queue, async (job) => {
@@ -133,7 +133,7 @@ async function failedJobsAreTriedAgain() {
   const kept = await queue.getJob(hopeless.id);
   assert.deepEqual([kept.attemptsMade, kept.stacktrace.length], [3, 3]);
   await kept.retry();
-  await until('the job succeeds when told to retry', () => kept.isCompleted());
+  await until('the job succeeds after a retry', () => kept.isCompleted());
 }
 
 async function prioritiesDecideTheOrder() {
@@ -150,7 +150,7 @@ async function prioritiesDecideTheOrder() {
   assert.deepEqual(order, ['last in, first out', 'first', 4, 7, 6, 1, 3, 0, 2, 5]);
 }
 
-async function schedulersMakeJobs() {
+async function schedulersCreateJobs() {
   const { queue } = await queueWithEvents('schedulers');
   const runs = { every: [], cron: [] };
   // A job's ID ends with the time that it was due, in ms; it may be run later.
@@ -218,7 +218,7 @@ async function duplicatesAreRefused() {
 
 async function main() {
   const parts = [
-    manyWorkersDoEachJobOnce, delayedJobsWait, failedJobsAreTriedAgain, prioritiesDecideTheOrder, schedulersMakeJobs,
+    manyWorkersDoEachJobOnce, delayedJobsWait, failedJobsAreRetried, prioritiesDecideTheOrder, schedulersCreateJobs,
     parentsWaitForChildren, rateLimitsHold, jobsOfDeadWorkersAreTakenOver, duplicatesAreRefused,
   ];
   await Promise.all(parts.map(async (part) => {

@@ -1,4 +1,4 @@
-"""Ordinary work of Celery with Redis as broker and result backend, each task counted: jobs.py PORT"""
+"""Typical use of Celery with Redis as broker and result backend, counting each task: jobs.py PORT"""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from checks import PATIENCE_S, check, until
 PORT = sys.argv[1]
 os.environ["JOBS_PORT"] = PORT
 
-import tasks  # noqa: E402  It needs the port.
+import tasks  # noqa: E402  Reads the port from the environment.
 
 add, total, when = tasks.add, tasks.total, tasks.when
 
@@ -40,7 +40,7 @@ def groups_do_each_task_once():
           [[number + 1 for number in range(start, start + 5)] for start in range(1000, 1020, 5)])
     found = counts()
     for number in [*range(200), *range(1000, 1020)]:
-        check(f"how often add {number} was done", found.get(f"add {number}"), 1)
+        check(f"runs of add {number}", found.get(f"add {number}"), 1)
 
 
 def chains_and_chords_pass_results_on():
@@ -48,10 +48,10 @@ def chains_and_chords_pass_results_on():
     check("a chord", get(chord([add.s(6000 + number, 0) for number in range(20)])(total.s())), 120_190)
     nested = chain(group(add.s(7000, 1), add.s(7001, 1)), total.s(), group(add.s(1), add.s(2)))
     check("groups in a chain", get(nested()), [14004, 14005])
-    check("how often chords ended", counts()["total"], 2)
+    check("completed chords", counts()["total"], 2)
 
 
-def failures_are_seen_and_tried_again():
+def failures_are_reported_and_retried():
     check("the third try", get(tasks.fail_at_first.delay("twice", 2)), 3)
     hopeless = tasks.fail_at_first.delay("always", 9)
     failing = tasks.fail.apply_async(link_error=tasks.caught.s())
@@ -80,17 +80,17 @@ def tasks_wait_for_their_time():
     revoked.revoke()
     check("countdown", get(results[0]) - begun >= 1, True)
     check("eta", get(results[1]) - begun >= 1.5, True)
-    until("what has expired is revoked", lambda: expired.state == "REVOKED")
-    until("what was revoked is so known", lambda: revoked.state == "REVOKED")
+    until("the expired task is revoked", lambda: expired.state == "REVOKED")
+    until("the revoked task is reported as revoked", lambda: revoked.state == "REVOKED")
     found = counts()
     check("done", [found.get(name) for name in ("countdown", "eta", "expired", "revoked")], [1, 1, None, None])
 
 
-def workers_answer():
+def workers_reply():
     replies = tasks.app.control.inspect(timeout=1).ping()
     check("ping", sorted(replies or {}), ["worker0@localhost", "worker1@localhost"])
     result = tasks.progress.delay()
-    until("progress is seen", lambda: result.state == "PROGRESS")
+    until("progress is reported", lambda: result.state == "PROGRESS")
     check("progress", result.info, {"done": 50})
     tasks.connection.set("go on", 1)
     check("the result", get(result), "done")
@@ -105,9 +105,9 @@ def main():
     workers = [start_worker(number) for number in range(2)]
     try:
         check("priorities", len({get(result) for result in early}), 3)
-        until("both workers answer", lambda: len(tasks.app.control.inspect(timeout=1).ping() or {}) == 2)
-        parts = [groups_do_each_task_once, chains_and_chords_pass_results_on, failures_are_seen_and_tried_again,
-                 tasks_wait_for_their_time, workers_answer]
+        until("both workers reply", lambda: len(tasks.app.control.inspect(timeout=1).ping() or {}) == 2)
+        parts = [groups_do_each_task_once, chains_and_chords_pass_results_on, failures_are_reported_and_retried,
+                 tasks_wait_for_their_time, workers_reply]
         for part in parts:
             begun = time.monotonic()
             part()

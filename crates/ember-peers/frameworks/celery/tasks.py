@@ -1,4 +1,4 @@
-"""The tasks that jobs.py gives to Celery's workers. Each counts itself in a hash of the server it came from."""
+"""The tasks that jobs.py sends to Celery's workers. Each counts itself in a hash of the server."""
 
 import os
 import time

@@ -59,17 +59,17 @@ import org.redisson.codec.CompositeCodec;
 import org.redisson.config.Config;
 import org.redisson.config.Protocol;
 
-/** Ordinary work of Redisson, over RESP2 and RESP3, by several clients at once: Jobs PORT */
+/** Typical use of Redisson, over RESP2 and RESP3, by several concurrent clients: Jobs PORT */
 public class Jobs {
     static final int THREADS = 4;
     static final long TIME_LIMIT_S = 80;
     static final long PATIENCE_S = 20;
-    /** What HINCRBY can add to. */
+    /** A codec whose values HINCRBY can increment. */
     static final Codec NUMBERS = new CompositeCodec(StringCodec.INSTANCE, IntegerCodec.INSTANCE);
 
     static void check(String what, boolean holds) {
         if (!holds) {
-            throw new AssertionError(what + " does not hold");
+            throw new AssertionError("check failed: " + what);
         }
     }
 
@@ -95,7 +95,7 @@ public class Jobs {
         void run(RedissonClient client, int number) throws Exception;
     }
 
-    /** Does the work in several threads, with two clients in turn, and fails if one of them fails. */
+    /** Runs the work in several threads, which alternate between two clients; fails if one thread fails. */
     static void together(RedissonClient[] clients, Work work) throws Exception {
         ExecutorService threads = Executors.newFixedThreadPool(THREADS);
         List<Future<?>> results = new ArrayList<>();
@@ -112,7 +112,7 @@ public class Jobs {
         threads.shutdown();
     }
 
-    /** Locks: one holder at a time, though what they guard is not atomic. */
+    /** Locks have one holder at a time, although the guarded operations are not atomic. */
     static void locks(RedissonClient[] clients) throws Exception {
         RBucket<Integer> guarded = clients[0].getBucket("guarded");
         guarded.set(0);
@@ -139,7 +139,7 @@ public class Jobs {
         together(new RedissonClient[] {clients[1]}, (client, me) -> {
             if (me == 0) {
                 check("a held lock", !client.getLock("short").tryLock());
-                check("a lock whose time is over", client.getLock("short").tryLock(10, 1, TimeUnit.SECONDS));
+                check("an expired lock", client.getLock("short").tryLock(10, 1, TimeUnit.SECONDS));
             }
         });
 
@@ -147,7 +147,7 @@ public class Jobs {
         both.readLock().lock();
         check("a second reader", clients[1].getReadWriteLock("both").readLock().tryLock());
         together(new RedissonClient[] {clients[1]}, (client, me) ->
-            check("no writer beside readers", !client.getReadWriteLock("both").writeLock().tryLock()));
+            check("no writer while there are readers", !client.getReadWriteLock("both").writeLock().tryLock()));
         both.readLock().unlock();
         clients[1].getReadWriteLock("both").readLock().unlock();
         check("a writer", both.writeLock().tryLock());
@@ -172,11 +172,11 @@ public class Jobs {
             client.getCountDownLatch("latch").countDown();
             check("the latch opens", client.getCountDownLatch("latch").await(PATIENCE_S, TimeUnit.SECONDS));
         });
-        equal("permits are back", clients[0].getSemaphore("semaphore").availablePermits(), 2);
+        equal("permits are released", clients[0].getSemaphore("semaphore").availablePermits(), 2);
         String permit = expiring.tryAcquire(0, 200, TimeUnit.MILLISECONDS);
         check("a permit", permit != null);
         check("no second permit", expiring.tryAcquire() == null);
-        check("a permit whose time is over", expiring.tryAcquire(PATIENCE_S, 10, TimeUnit.SECONDS) != null);
+        check("an expired permit", expiring.tryAcquire(PATIENCE_S, 10, TimeUnit.SECONDS) != null);
 
         RRateLimiter limiter = clients[0].getRateLimiter("limiter");
         check("a rate", limiter.trySetRate(RateType.OVERALL, 3, Duration.ofSeconds(2)));
@@ -192,10 +192,10 @@ public class Jobs {
         equal("an entry with a time", cache.get("goes"), "2");
         equal("put if absent", cache.putIfAbsent("stays", "9"), "1");
         until("an entry expires", () -> cache.get("goes") == null);
-        // To ask for an idle entry would keep it.
+        // Reading an idle entry would keep it.
         Thread.sleep(200);
         check("an idle entry expires", cache.get("idle") == null);
-        equal("what stays", cache.readAllMap(), Map.of("stays", "1"));
+        equal("remaining entries", cache.readAllMap(), Map.of("stays", "1"));
         check("replace", cache.replace("stays", "1", "4") && !cache.replace("stays", "1", "5"));
 
         together(clients, (client, me) -> {
@@ -236,7 +236,7 @@ public class Jobs {
                 mine.addScore("everybody", 1);
             }
         });
-        equal("a score that all raise", scores.getScore("everybody"), 200.0);
+        equal("a score that all threads increment", scores.getScore("everybody"), 200.0);
         equal("rank", scores.rank("player 10"), 10);
         equal("reverse rank", scores.revRank("player 199"), 1);
         equal("range", new ArrayList<>(scores.valueRange(0, 2)), List.of("player 0", "player 1", "player 2"));
@@ -262,7 +262,7 @@ public class Jobs {
         RSetCache<String> cache = clients[0].getSetCache("set cache");
         check("added", cache.add("goes", 100, TimeUnit.MILLISECONDS) && cache.add("stays"));
         until("a member expires", () -> !cache.contains("goes"));
-        // In the millisecond of its end a member is contained no more, but still among those that are read.
+        // In the millisecond of its expiry, contains() already excludes a member, but a read of the set still includes it.
         Thread.sleep(2);
         equal("members", cache.readAll(), Set.of("stays"));
         cache.destroy();
@@ -284,7 +284,7 @@ public class Jobs {
         for (int number = 0; number < count; number++) {
             equal("receivers", publisher.publish(number), 2L);
         }
-        until("all messages are heard", () -> heard.size() == count);
+        until("all messages are received", () -> heard.size() == count);
         equal("messages", heard.stream().sorted().collect(Collectors.toList()),
             IntStream.range(0, count).boxed().collect(Collectors.toList()));
         check("patterns", patterns.await(PATIENCE_S, TimeUnit.SECONDS));
@@ -292,7 +292,7 @@ public class Jobs {
         pattern.removeAllListeners();
     }
 
-    @SuppressWarnings("deprecation") // RDelayedQueue: people use it still.
+    @SuppressWarnings("deprecation") // RDelayedQueue is still in use.
     static void queuesAndStreams(RedissonClient[] clients) throws Exception {
         int count = 100;
         ConcurrentHashMap<Integer, Integer> taken = new ConcurrentHashMap<>();
@@ -334,7 +334,7 @@ public class Jobs {
             while (true) {
                 Map<StreamMessageId, Map<String, String>> entries =
                     mine.readGroup("group", "consumer " + me, StreamReadGroupArgs.neverDelivered().count(7));
-                // Nothing left is a null in RESP3.
+                // An empty result is null in RESP3.
                 if (entries == null || entries.isEmpty()) {
                     return;
                 }
@@ -420,7 +420,7 @@ public class Jobs {
             } catch (InterruptedException over) {
                 return;
             }
-            System.err.println("not done after " + TIME_LIMIT_S + " s");
+            System.err.println("not finished after " + TIME_LIMIT_S + " s");
             Runtime.getRuntime().halt(1);
         });
         limit.setDaemon(true);

@@ -1,4 +1,4 @@
-"""Ordinary work of RQ with several workers, each job counted: jobs.py PORT"""
+"""Typical use of RQ with several workers, counting each job: jobs.py PORT"""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ from checks import check, until
 PORT = int(sys.argv[1])
 os.environ["JOBS_PORT"] = str(PORT)
 
-import work  # noqa: E402  It needs the port.
+import work  # noqa: E402  Reads the port from the environment.
 
 connection = redis.Redis(port=PORT)
 
@@ -35,7 +35,7 @@ def counts():
 def check_once(names):
     found = counts()
     for name in names:
-        check(f"how often {name} was done", found.get(name), 1)
+        check(f"runs of {name}", found.get(name), 1)
 
 
 def many_jobs_are_done_once(queue):
@@ -47,7 +47,7 @@ def many_jobs_are_done_once(queue):
     check("finished", {job.id for job in jobs} <= set(registry.get_job_ids()), True)
 
 
-def failed_jobs_are_tried_again(queue):
+def failed_jobs_are_retried(queue):
     hopeful = queue.enqueue(work.fail_at_first, "twice", 2, retry=Retry(max=3))
     later = queue.enqueue(work.fail_at_first, "later", 1, retry=Retry(max=1, interval=1))
     hopeless = queue.enqueue(
@@ -58,7 +58,7 @@ def failed_jobs_are_tried_again(queue):
     check("tries", counts()["always"], 2)
     until("its callback ran", lambda: counts().get("failed try 2 fails") == 1)
     registry.requeue(hopeless.id)
-    until("it is tried once more", lambda: counts()["always"] == 3)
+    until("it is retried", lambda: counts()["always"] == 3)
     for job, tries in ((hopeful, 3), (later, 2)):
         until(f"{job.args[0]} succeeds", lambda: job.get_status(refresh=True) == "finished")
         check("tries", job.return_value(), tries)
@@ -71,7 +71,7 @@ def scheduled_jobs_wait(queue):
     queue.enqueue(work.note, "repeated", repeat=Repeat(times=2, interval=1))
     until("scheduled jobs are done", lambda: all(job.get_status(refresh=True) == "finished" for job in jobs))
     for job, wait in zip(jobs, (1, 2)):
-        # The scheduler knows whole seconds only.
+        # The scheduler has a resolution of one second.
         check(f"in {wait} s", job.return_value() - begun >= wait - 1, True)
     check_once(["in 1", "in 2"])
     registry = ScheduledJobRegistry(queue=queue)
@@ -90,7 +90,7 @@ def jobs_wait_for_others(queue):
 
 
 def queues_keep_their_order(queue):
-    """With no worker yet: what is to go first stands first."""
+    """Enqueues jobs before there is a worker, and checks their positions."""
     high = Queue("high", connection=connection)
     jobs = [queue.enqueue(work.note, "second"), queue.enqueue(work.note, "third")]
     jobs.insert(0, queue.enqueue(work.note, "first", at_front=True))
@@ -112,7 +112,7 @@ def main():
         check("order", connection.lrange("notes", 0, -1), [b"high", b"first", b"second", b"third"])
         workers += [start_worker(number, "rq.SimpleWorker") for number in (1, 2)] + [start_worker(3, "rq.Worker")]
         many_jobs_are_done_once(queue)
-        failed_jobs_are_tried_again(queue)
+        failed_jobs_are_retried(queue)
         scheduled_jobs_wait(queue)
         jobs_wait_for_others(queue)
         check("queues are empty", [len(queue), len(Queue("high", connection=connection))], [0, 0])

@@ -1,4 +1,4 @@
-"""The jobs that jobs.py gives to RQ's workers. Each counts itself in a hash of the server it came from."""
+"""The jobs that jobs.py sends to RQ's workers. Each counts itself in a hash of the server."""
 
 import os
 import time

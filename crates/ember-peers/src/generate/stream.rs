@@ -115,12 +115,12 @@ fn interval_end(draw: &mut Draw) -> String {
 }
 
 /// Fills a template, appends some IDs, and another template.
-fn some_ids(draw: &mut Draw, before: &str, behind: &str) -> Vec<Step> {
+fn some_ids(draw: &mut Draw, before: &str, after: &str) -> Vec<Step> {
     let mut words = fill(draw, before);
     for _ in 0..=draw.random.below(6) {
         words.push(id(draw).into_bytes());
     }
-    words.extend(fill(draw, behind));
+    words.extend(fill(draw, after));
     vec![Step::reply(words)]
 }
 

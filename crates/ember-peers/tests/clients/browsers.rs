@@ -80,7 +80,7 @@ fn a_page_shows_watched_states_as_documented() {
     let blocks = code_blocks(&std::fs::read_to_string(document).unwrap());
     let shown = &blocks.iter().find(|block| block.language == "html").unwrap().text;
     let page = std::fs::read_to_string(clients_directory().join("browser/live.html")).unwrap();
-    assert_eq!(shown.trim_end(), page.trim_end(), "the document shows the page");
+    assert_eq!(shown.trim_end(), page.trim_end(), "the document contains the page");
     let page: &'static str = page.leak();
     for mode in ["yes", "no"] {
         let server = start(mode, &["--requirepass", "secret"]);

@@ -48,7 +48,7 @@ fn a_query_finds_texts_of_similar_meaning_as_documented() {
             grep -x "BRPOP GEORADIUS ""#;
         command.args(["-c", script]).arg(tools_directory().join("python/bin/python")).arg(&program);
         command.arg(server.port().to_string()).arg(clients_directory().join("python/words.txt"));
-        command.args(["places near a point on the map", "sleep until somebody sends something in:list"]);
+        command.args(["places near a point on the map", "pause until a job arrives in:list"]);
         command
     });
 }
@@ -92,7 +92,7 @@ fn live_queries_work_as_documented() {
         assert_eq!(
             shown.text.trim_end(),
             program.replace('\t', "    ").trim_end(),
-            "the page shows the program"
+            "the page contains the program"
         );
     }
     let python = clients_directory().join("python/live.py");

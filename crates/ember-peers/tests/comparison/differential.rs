@@ -51,7 +51,7 @@ fn compare_with_a_replica(mode: Mode, protocol: Protocol, offset: u64) {
     });
     let digest = |server: &Server| server.client().run("DEBUG DIGEST");
     // Keys that have just expired are deleted on both soon.
-    wait_until("both have the same", || digest(&ember) == digest(&replica));
+    wait_until("both have the same data", || digest(&ember) == digest(&replica));
     // The compared commands reset the counters of INFO. The replica has begun with a different history.
     let log = ember.log();
     let count_of = |what: &str| log.lines().filter(|line| line.contains(what)).count();

@@ -7,8 +7,8 @@ use ember_testkit::{RawClient, Server, wait_until};
 
 /// Fields of redis-server that ember does not have, each with its reason.
 const MISSING: &[(&str, &str)] = &[
-    ("atomicvar_api", "names the interface of C that counters are made with"),
-    ("gcc_version", "names the compiler of C; ember is Rust, and ember_version says which build runs"),
+    ("atomicvar_api", "names the C interface of its atomic counters"),
+    ("gcc_version", "names the C compiler; ember is Rust, and ember_version identifies the build"),
 ];
 
 /// Fields in another section than in the redis-server of the tests.
@@ -49,7 +49,7 @@ fn no_field_of_redis_is_missing_without_a_reason() {
     for (name, reason) in [MISSING, MOVED].concat() {
         assert!(
             !reason.is_empty() && redis.values().any(|names| names.contains(name)),
-            "{name} is no exception"
+            "{name} is not an exception"
         );
     }
     for (name, _) in MISSING {
@@ -75,7 +75,7 @@ fn missing(redis: &Fields, ember: &Fields) -> Vec<String> {
             let elsewhere = ember.iter().find(|(_, ours)| ours.contains(name)).map(|(section, _)| section);
             match elsewhere {
                 Some(_) if excepted(MOVED, name) => {}
-                Some(elsewhere) => wrong.push(format!("{name} stands in {elsewhere}, not in {section}")),
+                Some(elsewhere) => wrong.push(format!("{name} is in {elsewhere}, not in {section}")),
                 None => wrong.push(format!("{section} has no {name}")),
             }
         }

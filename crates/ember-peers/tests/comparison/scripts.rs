@@ -37,7 +37,7 @@ fn compare(calls: &[Vec<String>]) -> Vec<String> {
         for call in calls {
             let ask = |client: &mut RawClient| {
                 client.send_command(call).expect("the server reads");
-                client.read_raw().expect("the server answers")
+                client.read_raw().expect("the server replies")
             };
             let [redis, ember] = &mut clients;
             let (redis, ember) = (newer(ask(redis)), ask(ember));

@@ -12,7 +12,7 @@ const TOLERANCE: f64 = 1e-5;
 
 fn redis8() -> PathBuf {
     let path = std::env::var_os("REDIS8_SERVER").map(PathBuf::from);
-    path.expect("REDIS8_SERVER names a redis-server 8: scripts/setup-redis8.sh builds one")
+    path.expect("set REDIS8_SERVER to a redis-server 8; scripts/setup-redis8.sh builds one")
 }
 
 /// A server of each kind, in separate directories.
@@ -273,6 +273,6 @@ fn payloads_and_files_are_exchanged_both_ways() {
 }
 
 fn integer(value: &Value) -> i64 {
-    let Value::Integer(number) = value else { panic!("{value:?} is no number") };
+    let Value::Integer(number) = value else { panic!("{value:?} is not a number") };
     *number
 }

@@ -33,7 +33,7 @@ fn rate(program: &Path, first: &[&str], arguments: &[&str]) -> f64 {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text} {}", String::from_utf8_lossy(&output.stderr));
     let rate = text.lines().last().unwrap().split("\",\"").nth(1).unwrap();
-    rate.parse().unwrap_or_else(|_| panic!("{rate} is no rate: {text}"))
+    rate.parse().unwrap_or_else(|_| panic!("{rate} is not a rate: {text}"))
 }
 
 /// A command that takes the server long and both programs almost no time, when no test is named.

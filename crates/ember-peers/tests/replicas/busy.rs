@@ -92,7 +92,7 @@ fn one_full_sync_suffices_under_heavy_writes() {
         });
         let rate = written / begun.elapsed().as_millis() as u64 / 1000;
         println!(
-            "{mode:?}: {megabytes} MB copied while {rate} MB/s were written, for {:?}; memory {} MiB above the data",
+            "{mode:?}: full sync of {megabytes} MB under {rate} MB/s of writes took {:?}; memory {} MiB above the data",
             begun.elapsed(),
             (peak - before) >> 20
         );
@@ -113,7 +113,7 @@ fn a_stopped_replica_resumes_at_its_offset() {
         let mut client = primary.client();
         let keys = 1000;
         while_written(&primary, keys, WRITTEN, || {
-            wait_until("much is written", || client.info_number("master_repl_offset") > 10_000_000);
+            wait_until("enough data are written", || client.info_number("master_repl_offset") > 10_000_000);
             replica.signal("STOP");
             wait_until("the primary drops the replica", || client.info("connected_slaves") == "0");
             Pace::new(1).pass(seconds - seconds / 2);

@@ -28,10 +28,10 @@ fn assert_copies(servers: &[Server; 3], copies: [&str; 3]) {
 fn change_places(from: &Server, to: &Server) {
     let (mut old, mut new) = (from.client(), to.client());
     let before = new.info_number("slave_repl_offset");
-    wait_until("much is written", || new.info_number("slave_repl_offset") > before + 50_000);
+    wait_until("enough data are written", || new.info_number("slave_repl_offset") > before + 50_000);
     assert_eq!(old.run(&format!("FAILOVER TO 127.0.0.1 {}", to.port())), Value::ok());
-    wait_until("the other one is the primary", || new.info("role") == "master");
-    wait_until("the old one follows", || {
+    wait_until("the other server is the primary", || new.info("role") == "master");
+    wait_until("the old primary follows", || {
         old.info("role") == "slave" && old.info("master_link_status") == "up"
     });
 }

@@ -87,7 +87,7 @@ fn an_encrypted_link_needs_matching_certificates() {
         }
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         replicaof(&ember, address);
-        wait_until("the log says why", || ember.log().contains("UnknownIssuer"));
+        wait_until("the log has the reason", || ember.log().contains("UnknownIssuer"));
         assert_eq!(client.command(&["CONFIG", "SET", "tls-ca-cert-file", &ca]), Value::ok());
         wait_for_link(&ember);
         writer.write(COMMANDS);
@@ -95,7 +95,7 @@ fn an_encrypted_link_needs_matching_certificates() {
         assert_eq!(client.run("REPLICAOF NO ONE"), Value::ok());
         // The certificate is valid for an address, not for this name.
         assert_eq!(client.run(&format!("REPLICAOF localhost {port}")), Value::ok());
-        wait_until("the log says why", || ember.log().contains("not valid for name"));
+        wait_until("the log has the reason", || ember.log().contains("not valid for name"));
     }
 }
 

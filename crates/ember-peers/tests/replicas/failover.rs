@@ -21,13 +21,13 @@ fn change_places(mode: Mode, program: PathBuf) {
             let (from, to) = (servers[round % 2], servers[1 - round % 2]);
             let (mut from, mut to) = (from.client(), to.client());
             let before = to.info_number("slave_repl_offset");
-            wait_until("much is written", || to.info_number("slave_repl_offset") > before + 50_000);
+            wait_until("enough data are written", || to.info_number("slave_repl_offset") > before + 50_000);
             let port = servers[1 - round % 2].port();
             let line =
                 if round < 2 { format!("FAILOVER TO 127.0.0.1 {port}") } else { "FAILOVER".to_owned() };
             assert_eq!(from.run(&line), Value::ok());
-            wait_until("the other one is the primary", || to.info("role") == "master");
-            wait_until("the old one follows", || {
+            wait_until("the other server is the primary", || to.info("role") == "master");
+            wait_until("the old primary follows", || {
                 from.info("role") == "slave" && from.info("master_link_status") == "up"
             });
             assert_eq!(from.info("master_failover_state"), "no-failover");
@@ -35,7 +35,7 @@ fn change_places(mode: Mode, program: PathBuf) {
     });
     assert!(written.count() > 100);
     let [mut one, mut another] = [other.client(), ember.client()];
-    wait_until("both have the same", || {
+    wait_until("both have the same data", || {
         one.info("master_repl_offset") == another.info("slave_repl_offset")
             && one.run("DEBUG DIGEST") == another.run("DEBUG DIGEST")
     });

@@ -190,7 +190,7 @@ fn fail_over(name: &str, mode: Mode, acknowledged: Acknowledged, program: &Path,
         } else {
             servers[at].signal("CONT");
         }
-        wait_until("the old one follows", all_well);
+        wait_until("the old primary follows", all_well);
         assert_eq!(servers[at].client().info("role"), "slave");
     }
     let answered = writer.end();
@@ -198,7 +198,9 @@ fn fail_over(name: &str, mode: Mode, acknowledged: Acknowledged, program: &Path,
     let leader = servers.iter().position(|server| server.port() == led).unwrap();
     let mut client = servers[leader].client();
     for other in servers.iter().filter(|server| server.port() != led) {
-        wait_until("all have the same", || client.run("DEBUG DIGEST") == other.client().run("DEBUG DIGEST"));
+        wait_until("all have the same data", || {
+            client.run("DEBUG DIGEST") == other.client().run("DEBUG DIGEST")
+        });
         // Sentinel has had the configuration rewritten: a restarted server has its role.
         let file = fs::read_to_string(other.directory().join("ember.conf")).unwrap();
         assert!(file.contains(&format!("replicaof 127.0.0.1 {led}\n")), "{file}");

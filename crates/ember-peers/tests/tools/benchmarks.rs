@@ -184,7 +184,7 @@ fn bench_and_compare_redis_have_a_column_for_each_server() {
             assert!(column(&tables[0], name).iter().all(|rate| *rate > 100.0), "{script}: {tables:?}");
         }
         let has_dragonfly = tables[0][0].iter().any(|name| name == "dragonfly");
-        assert_eq!(has_dragonfly, !log.contains("dragonfly is not installed: left out"), "{log}");
+        assert_eq!(has_dragonfly, !log.contains("dragonfly is not installed: skipped"), "{log}");
     }
 }
 
@@ -193,7 +193,7 @@ fn bench_memory_has_a_line_for_each_server() {
     let (tables, _) = tables("bench-memory.sh", &[("VALUE_SIZE", "128"), ("KEY_COUNT", "20000")]);
     let servers: Vec<&str> = tables[0][1..].iter().map(|line| line[0].as_str()).collect();
     assert_eq!(servers, ["ember concurrent", "ember sharded", "redis"]);
-    assert!(column(&tables[0], "bytes a key").iter().all(|bytes| *bytes > 20.0), "{tables:?}");
+    assert!(column(&tables[0], "bytes per key").iter().all(|bytes| *bytes > 20.0), "{tables:?}");
 }
 
 #[test]
@@ -248,14 +248,14 @@ fn bench_replication_has_costs_lag_and_full_syncs() {
     // A machine with one processor cannot compare two cores with two.
     assert!(rows == [5, 5, 2, 3, 4, 3] || rows == [5, 5, 2, 3, 2, 3], "{tables:?}");
     for (table, name) in [
-        (0, "this one"),
+        (0, "this server"),
         (1, "one replica"),
-        (1, "none, beside a program"),
+        (1, "no replica, busy program"),
         (2, "sync-replicas 1"),
         (3, "p99, ms"),
         (4, "replica applies"),
         (5, "seconds"),
-        (5, "what the server says it stood still, ms"),
+        (5, "stall that the server reports, ms"),
     ] {
         assert!(column(&tables[table], name).iter().all(|figure| *figure > 0.0), "{tables:?}");
     }
@@ -272,7 +272,7 @@ fn bench_vector_latency_has_each_command_and_background_load() {
     let (tables, _) = tables("bench-vector-latency.sh", &variables);
     assert_eq!(tables.iter().map(Vec::len).collect::<Vec<_>>(), [9, 2]);
     assert!(column(&tables[0], "ember, p99 in ms").iter().all(|ms| *ms > 0.0), "{tables:?}");
-    assert!(column(&tables[1], "loaded in s").iter().all(|seconds| *seconds > 0.0), "{tables:?}");
+    assert!(column(&tables[1], "load time in s").iter().all(|seconds| *seconds > 0.0), "{tables:?}");
 }
 
 #[test]
@@ -280,8 +280,8 @@ fn bench_tiers_has_costs_loads_and_memory() {
     let variables = [("TIERS_MIB", "8"), ("BENCH_SECONDS", "1"), ("BENCH_ROUNDS", "1")];
     let (tables, _) = tables("bench-tiers.sh", &variables);
     assert_eq!(tables.iter().map(Vec::len).collect::<Vec<_>>(), [4, 4, 4]);
-    assert!(column(&tables[0], "tiers on").iter().all(|ns| *ns > 0.0), "{tables:?}");
-    assert!(column(&tables[1], "a quarter, p99 in ms").iter().all(|ms| *ms > 0.0), "{tables:?}");
+    assert!(column(&tables[0], "with tiers").iter().all(|ns| *ns > 0.0), "{tables:?}");
+    assert!(column(&tables[1], "a quarter resident, p99 in ms").iter().all(|ms| *ms > 0.0), "{tables:?}");
     assert!(column(&tables[2], "written, MiB")[0] > 0.0, "{tables:?}");
 }
 
@@ -299,7 +299,7 @@ fn bench_engines_has_durable_sets_larger_data_and_starts() {
 fn bench_types_has_memory_and_commands() {
     let (tables, _) = tables("bench-types.sh", &[]);
     assert_eq!((tables.len(), tables[0].len(), tables[1].len()), (2, 7, 14));
-    assert!(column(&tables[0], "ember, bytes for each").iter().all(|bytes| *bytes > 1.0), "{tables:?}");
+    assert!(column(&tables[0], "ember, bytes per element").iter().all(|bytes| *bytes > 1.0), "{tables:?}");
 }
 
 #[test]
@@ -307,7 +307,7 @@ fn bench_persistence_has_policies_and_files() {
     let (tables, _) = tables("bench-persistence.sh", &[]);
     assert_eq!((tables.len(), tables[0].len(), tables[1].len()), (2, 7, 3));
     assert_eq!(tables[0][0][4], "ember, none");
-    assert!(column(&tables[1], "start, s").iter().all(|seconds| *seconds > 0.0), "{tables:?}");
+    assert!(column(&tables[1], "startup, s").iter().all(|seconds| *seconds > 0.0), "{tables:?}");
 }
 
 #[test]
@@ -383,7 +383,7 @@ fn bench_limit_has_resident_memory_of_each_third_and_at_most() {
     let expected =
         ["ember, files", "redis, files", "valkey, files", "ember, none", "redis, none", "valkey, none"];
     assert_eq!(names, expected);
-    for name in ["resident before, MiB", "last third, MiB", "most, MiB"] {
+    for name in ["resident before, MiB", "last third, MiB", "maximum, MiB"] {
         assert!(column(&tables[0], name).iter().all(|figure| *figure > 1.0), "{tables:?}");
     }
     assert!(column(&tables[0], "p99.9, ms").iter().all(|latency| *latency == 4.56), "{tables:?}");
@@ -409,7 +409,7 @@ fn bench_kvbench_has_both_servers_for_each_store() {
         assert!(column(&tables[0], name).iter().all(|rate| *rate > 0.0), "{tables:?}");
     }
     let without = run("bench-kvbench.sh", &programs, &[("KVBENCH", "")]);
-    assert!(text(&without.stderr).contains("KVBENCH is needed"), "{without:?}");
+    assert!(text(&without.stderr).contains("KVBENCH is required"), "{without:?}");
 }
 
 #[test]
@@ -427,7 +427,7 @@ fn an_absent_server_is_left_out_with_a_note() {
     let absent = [("REDIS_SERVER", "no-such-server")];
     for script in ["bench.sh", "bench-memory.sh", "bench-cpu.sh", "bench-types.sh", "bench-persistence.sh"] {
         let (tables, log) = tables(script, &absent);
-        assert!(log.contains("no-such-server is not installed: left out"), "{script}: {log}");
+        assert!(log.contains("no-such-server is not installed: skipped"), "{script}: {log}");
         let cells: Vec<&String> = tables.iter().flatten().flatten().collect();
         assert!(!cells.iter().any(|cell| cell.contains("redis")), "{script}: {cells:?}");
     }
@@ -440,7 +440,7 @@ fn another_server_is_not_taken_for_ember() {
     let folder = Folder::new("another");
     let output = run("compare-redis.sh", &folder, &[("EMBER_CONCURRENT_PORT", &port)]);
     assert!(!output.status.success());
-    let expected = format!("port {port}: wanted is concurrent, but what answers there is other");
+    let expected = format!("port {port}: expected concurrent, found other");
     assert!(text(&output.stderr).contains(&expected), "{}", text(&output.stderr));
 }
 

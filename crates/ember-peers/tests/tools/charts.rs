@@ -146,25 +146,25 @@ fn results_are_drawn_without_conditions_or_by_column() {
     assert_eq!(bars(&svg).len(), 2);
     let svg = draw(csv, &["ember, none"]).unwrap();
     assert!(svg.contains(">ember, none<") && !svg.contains(">redis<"), "{svg}");
-    assert_eq!(draw(csv, &["valkey"]).unwrap_err(), "1: there is no column \"valkey\"");
+    assert_eq!(draw(csv, &["valkey"]).unwrap_err(), "1: no column \"valkey\"");
 }
 
 #[test]
 fn malformed_figures_are_refused_with_their_line() {
     for (csv, error) in [
-        ("", "0: no line that names the columns"),
-        ("a,b\n", "1: no figures below the names of the columns"),
-        ("a\nb\n", "1: there is no column of figures"),
-        ("a,b\nc,1,2\n", "2: 3 cells, but the first line names 2 columns"),
-        ("a,b\n\nc,1\n", "2: 1 cells, but the first line names 2 columns"),
-        ("a,b\n,1\n", "2: a group without a name"),
-        ("a,b\nc,\"1\n", "2: a quote is not closed"),
-        ("a,b\nc,1\r\n", "2: a carriage return"),
-        ("# colour: red\na,b\nc,1\n", "1: neither title, unit nor line"),
-        ("# line: x\na,b\nc,1\n", "1: \"x\" is no figure to draw a line at"),
+        ("", "0: no header"),
+        ("a,b\n", "1: no figures below the header"),
+        ("a\nb\n", "1: no column of figures"),
+        ("a,b\nc,1,2\n", "2: 3 cells, but the header has 2"),
+        ("a,b\n\nc,1\n", "2: 1 cells, but the header has 2"),
+        ("a,b\n,1\n", "2: group without a name"),
+        ("a,b\nc,\"1\n", "2: unclosed quote"),
+        ("a,b\nc,1\r\n", "2: carriage return"),
+        ("# colour: red\na,b\nc,1\n", "1: expected title, unit or line"),
+        ("# line: x\na,b\nc,1\n", "1: \"x\" is not a figure for a line"),
         ("a,b\nc,0\n", "2: no figure above 0"),
         ("a,b\nc,3 (1–2)\n", "2: \"3 (1–2)\" is outside its range"),
-        ("a,b,c,d,e,f,g,h\ni,1,2,3,4,5,6,7\n", "1: 7 columns of figures: a chart has colours for 6"),
+        ("a,b,c,d,e,f,g,h\ni,1,2,3,4,5,6,7\n", "1: 7 columns of figures: the maximum is 6"),
     ] {
         assert_eq!(draw(csv, &[]).unwrap_err(), error, "{csv:?}");
     }
@@ -173,5 +173,5 @@ fn malformed_figures_are_refused_with_their_line() {
         assert!(error.starts_with(&format!("2: \"{cell}\" is neither a figure, nor a range")), "{error}");
     }
     let absent = run(&["absent.csv"], None);
-    assert_eq!(String::from_utf8(absent.stderr).unwrap(), "absent.csv: there is no such file\n");
+    assert_eq!(String::from_utf8(absent.stderr).unwrap(), "absent.csv: no such file\n");
 }

@@ -24,7 +24,7 @@ fn crates() -> Vec<(String, PathBuf)> {
 
 #[test]
 fn figures() {
-    println!("| crate | files | in the largest circle | loose in src |\n|---|--:|--:|--:|");
+    println!("| crate | files | in the largest cycle | directly in src |\n|---|--:|--:|--:|");
     for (name, src) in crates() {
         let imports = imports::of_crate(&src);
         let circle = imports::largest_circle(&imports).len();

@@ -43,11 +43,11 @@ fn no_file_of_the_server_imports_from_a_higher_storey() {
     let mut findings = Vec::new();
     for (file, imported) in imports_of("ember-server") {
         let Some(storey) = storey_of(SERVER, &file) else {
-            findings.push(format!("{file} is in no room of the table of storeys"));
+            findings.push(format!("{file} has no storey in the table"));
             continue;
         };
         let above = imported.iter().filter(|other| storey_of(SERVER, other).is_some_and(|at| at > storey));
-        findings.extend(above.map(|other| format!("{file} imports {other}, which is on a higher storey")));
+        findings.extend(above.map(|other| format!("{file} imports {other} from a higher storey")));
     }
     assert!(findings.is_empty(), "{}", findings.join("\n"));
 }
@@ -57,8 +57,8 @@ fn import_cycles_and_loose_files_stay_few() {
     for &(name, circle_max, loose_max) in LIMITS {
         let imports = imports_of(name);
         let circle = largest_circle(&imports);
-        assert!(circle.len() <= circle_max, "{name}: {} files in a circle: {circle:?}", circle.len());
+        assert!(circle.len() <= circle_max, "{name}: import cycle of {} files: {circle:?}", circle.len());
         let loose = imports.keys().filter(|path| !path.contains('/')).count();
-        assert!(loose <= loose_max, "{name}: {loose} files lie loose in src");
+        assert!(loose <= loose_max, "{name}: {loose} files directly in src");
     }
 }

@@ -381,7 +381,7 @@ fn a_key_is_refreshed_live_on_request() {
     client.run("HSET a-hash name bob");
     browser.wait_for_text("#content", "bob");
     browser.keep_picture(&picture("live"));
-    // Unsaved input is not discarded, nor is input typed while the server answers.
+    // Unsaved input is not discarded, nor is input typed while the server replies.
     choose(&browser, "a-string");
     wait_until("the other key is not watched any more", || streams(&mut client) == 0);
     click_at_key(&browser, "Live");
