@@ -181,7 +181,7 @@ fn run_lent(
     let mut shards =
         command.spec.key_positions(args).map(|arg| keyspace.hash(args.at(arg)).shard()).collect();
     context.guards.hold_many(keyspace, context.turn, &mut shards);
-    assert!(loan.end_watch(context), "nobody else has changed a key");
+    assert!(loan.end_watch(context), "no other call has changed a key");
     loan.give_back(context);
     result
 }

@@ -44,11 +44,11 @@ impl Display for FileError {
             FileError::Aof(error) => write!(f, "{error}"),
             FileError::Unknown(path) => write!(
                 f,
-                "{} is no RDB file, AOF or manifest; check that this is the right file",
+                "{} is not an RDB file, AOF or manifest; check that this is the right file",
                 path.display()
             ),
             FileError::Exists(path) => {
-                write!(f, "{} is there already and is not overwritten; name another", path.display())
+                write!(f, "{} already exists and is not overwritten; choose another name", path.display())
             }
             FileError::Lacking(path, target, lacking) => write!(
                 f,

@@ -25,7 +25,7 @@ pub fn meet(goes_on: Option<u64>, has_imported: bool, log: &mut AofDirectory) ->
         // Before its first checkpoint all of the data set is in the log, from its beginning on.
         return match manifest.increments.first() {
             Some(first) if first.sequence != 1 => {
-                refused(format!("the store has had no checkpoint, and the log {range}"))
+                refused(format!("the store has had no checkpoint, but the log {range}"))
             }
             _ => Ok(()),
         };
@@ -33,7 +33,7 @@ pub fn meet(goes_on: Option<u64>, has_imported: bool, log: &mut AofDirectory) ->
     if log.resume_at(increment)? {
         return Ok(());
     }
-    refused(format!("the store goes on with increment {increment}, and the log {range}"))
+    refused(format!("the store continues with increment {increment}, but the log {range}"))
 }
 
 /// The data that a checkpoint records besides the keys.

@@ -156,7 +156,7 @@ fn good_end(mut reader: AofReader<FileSource>, plan: &Plan) -> Result<GoodEnd, F
             Ok(Part::Unit) => add_unit(&mut since_kept, &unit),
             Ok(Part::Time(at_s)) if plan.until_s.is_some_and(|until_s| at_s > until_s) => {
                 end.rest = since_kept.commands().to_vec();
-                end.cut = Some(format!("what is marked with the time {at_s} and later is left out"));
+                end.cut = Some(format!("data marked with the time {at_s} or later is left out"));
                 return Ok(end);
             }
             Ok(Part::Time(at_s)) => since_kept.time(at_s),

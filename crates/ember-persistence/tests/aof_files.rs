@@ -845,7 +845,7 @@ fn an_aof_without_its_manifest_or_a_file_is_not_treated_as_absent() {
     let other = disk.after_power_cut(1);
     other.remove(&life.aof.live_files()[1]).unwrap();
     let error = open(&other).unwrap_err().to_string();
-    assert!(error.contains("incr.aof is named by the manifest but is not there"), "{error}");
+    assert!(error.contains("incr.aof is named by the manifest but is missing"), "{error}");
     other.create(manifest).unwrap().write_at(0, b"nothing").unwrap();
     let error = open(&other).unwrap_err().to_string();
     assert!(error.contains("appendonly.aof.manifest line 1: "), "{error}");

@@ -327,7 +327,7 @@ fn unreadable_contents_are_refused_by_name() {
     let error = read(&file(9, b"\xFE\x00\x02\x01s\x02\x01a\x01a")).err().unwrap();
     assert_eq!(
         error.to_string(),
-        "test.rdb at offset 12: a set has a member twice; restore a backup, or keep what is good with \
+        "test.rdb at offset 12: a set has a member twice; restore a backup, or keep the intact part with \
          `ember-cli repair test.rdb --output NEW_FILE`"
     );
 }

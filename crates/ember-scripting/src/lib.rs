@@ -97,7 +97,7 @@ impl Scripting {
                 let interpreter = Interpreter::new(memory_bytes_max, self.redis_version);
                 *slot = Some(interpreter.map_err(|_| "ERR there is no memory for an interpreter")?);
             }
-            let interpreter = slot.as_mut().expect("it was made just now if it was not there");
+            let interpreter = slot.as_mut().expect("it was created just now if it was missing");
             self.forget(Some(interpreter));
             interpreter.make_room();
             let result = act(interpreter);

@@ -56,13 +56,13 @@ function clientTable(text, mayKill) {
   const columns = [["id", "number"], ["address"], ["name"], ["user"], ["db", "number"], ["last command"],
     ["age", "number"], ["idle", "number"], ["flags"], ["memory", "number"], ["unsent", "number"], ["", "actions"]];
   const more = lines.length > SHOWN_MAX ? `, the first ${SHOWN_MAX} of ${lines.length} that match` : "";
-  return table(`${things(all.length, "client")}${more}`, columns, rows, "No client has this in what is shown of it.");
+  return table(`${things(all.length, "client")}${more}`, columns, rows, "No client matches the filter.");
 }
 
 function confirmKill(main, { client, about }) {
   dialog(`Close the connection of client ${client}?`, [], "Close it", async () => {
     const closed = await run(["CLIENT", "KILL", "ID", client]);
-    tell(closed === 0 ? `Client ${client} is gone already.` : `Client ${client} was closed.`);
+    tell(closed === 0 ? `Client ${client} is already disconnected.` : `Client ${client} was closed.`);
     await view.show(main);
   }, { class: "danger", text: el("p", {}, about) });
 }

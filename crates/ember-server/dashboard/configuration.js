@@ -42,7 +42,7 @@ export const view = {
     const rewrite = button("Write to the file", () => confirmRewrite());
     main.replaceChildren(tile("Configuration", { id: "configuration" },
       el("p", { class: "row" }, el("label", { class: "inline" }, "Filter ", filter),
-        el("label", { class: "inline" }, only, " only what was changed"), button("Refresh", again),
+        el("label", { class: "inline" }, only, " only changed parameters"), button("Refresh", again),
         maySet && mayRewrite ? rewrite : null),
       maySet ? null : el("p", { class: "faint" }, "Read only: this user may not run CONFIG SET."),
       summary, list));
@@ -57,7 +57,7 @@ function item(parameter, maySet, again) {
     : shownValue(parameter, parameter.value);
   const marks = [
     isChanged ? el("span", { class: "mark changed" }, "changed") : null,
-    isMutable ? null : el("span", { class: "mark" }, "fixed at start"),
+    isMutable ? null : el("span", { class: "mark" }, "fixed at startup"),
     parameter.has_effect ? null : el("span", { class: "mark" }, "no effect"),
   ].filter(Boolean).flatMap((mark) => [" ", mark]);
   const before = isChanged && !isSecret
@@ -87,7 +87,7 @@ function ask(parameter, isSecret, again) {
   dialog(`Change ${name}`, [field], "Set it", async ({ value }) => {
     await run(["CONFIG", "SET", name, value]);
     await again();
-    tell(`${name} was changed. It is as before after a restart, unless it is written to the file.`);
+    tell(`${name} was changed. The change is lost at a restart, unless it is written to the file.`);
   }, { text: el("p", { class: "faint" }, about) });
 }
 
@@ -95,5 +95,5 @@ function confirmRewrite() {
   dialog("Write the configuration to its file?", [], "Write it", async () => {
     await run(["CONFIG", "REWRITE"]);
     tell("The configuration file is up to date.");
-  }, { text: el("p", { class: "faint" }, "CONFIG REWRITE: what was changed is still so after a restart.") });
+  }, { text: el("p", { class: "faint" }, "CONFIG REWRITE: the changes persist after a restart.") });
 }

@@ -16,14 +16,14 @@ const LINE_MAX = 4096;
 /** Commands of a transaction that is being typed; the server takes 512 in one request. */
 const QUEUE_MAX = 500;
 
-const KEEPS_OPEN = "needs a connection that stays open, and each command has one of its own here: use ember-cli";
+const KEEPS_OPEN = "needs a permanent connection, and each command has a separate one here: use ember-cli";
 const CANNOT = new Set(["monitor", "watch", "sync", "psync"]);
 const HAS_NO_EFFECT = new Set(["auth", "hello", "reset", "readonly", "readwrite", "asking", "client setname",
   "client setinfo", "client tracking", "client caching", "client reply", "client no-evict", "client no-touch"]);
 const ONE_MORE_QUESTION = {
   flushall: "This deletes all keys of all databases.",
   flushdb: "This deletes all keys of the database.",
-  shutdown: "This ends the server. Nobody can start it again from here.",
+  shutdown: "This stops the server. It cannot be started again from here.",
 };
 
 /** What was typed; the place in it while it is called back; the database; the transaction that is being typed. */
@@ -59,7 +59,7 @@ export const view = {
       input.focus();
     } }, "Clear");
     const about = el("p", { class: "faint" }, `Commands run as ${userName()}. Quotes and escapes are those of ember-cli; `,
-      "MULTI gathers commands until EXEC; a command has five seconds.");
+      "MULTI queues commands until EXEC; a command is limited to five seconds.");
     main.replaceChildren(tile("Console", {}, about, transcript, form, el("p", { class: "row" }, stop, clear)));
     transcript.scrollTop = transcript.scrollHeight;
     input.focus();
@@ -109,7 +109,7 @@ async function submit(input) {
       entry.append(el("div", { class: "faint" }, "not run"));
     }
   } catch (error) {
-    const text = error.name === "AbortError" ? "Stopped: what the command did until then is done." : error.message;
+    const text = error.name === "AbortError" ? "Stopped: effects of the command until then remain." : error.message;
     entry.append(el("div", { class: "refused" }, text));
   } finally {
     state.running = null;
@@ -158,7 +158,7 @@ async function execute(words) {
       throw new Error("ERR MULTI calls can not be nested");
     }
     state.queue = [];
-    return [{ text: "OK: commands are sent together by EXEC, or thrown away by DISCARD" }];
+    return [{ text: "OK: EXEC sends the queued commands together, DISCARD discards them" }];
   }
   if (state.queue) {
     if (state.queue.length === QUEUE_MAX) {
@@ -172,7 +172,7 @@ async function execute(words) {
     state.database = Number(words[1].text);
   }
   const note = HAS_NO_EFFECT.has(name) || HAS_NO_EFFECT.has(both)
-    ? [{ text: "(each command has a connection of its own here: the next one does not know of this)", isNote: true }]
+    ? [{ text: "(each command has a separate connection here: this does not affect the next one)", isNote: true }]
     : [];
   return [shown(reply), ...note];
 }
@@ -303,7 +303,7 @@ export function split(line) {
     if (quote) {
       at += 1;
       if (at < line.length && !isSpace()) {
-        throw new Error("Behind a closing quote there has to be a space.");
+        throw new Error("A closing quote must be followed by a space.");
       }
     }
     words.push(fromBytes(Uint8Array.from(bytes)));

@@ -112,7 +112,7 @@ export function bytesOf(value) {
 /** What cannot be shown, and why. */
 export function refused(error) {
   const hint = error.message.startsWith("NOPERM")
-    ? el("div", { class: "faint" }, "Another user may see it: Log in, or Change user, is at the top.") : null;
+    ? el("div", { class: "faint" }, "Another user may see it: use Log in, or Change user, at the top.") : null;
   return el("div", { class: "refusal" }, el("div", { class: "refused" }, error.message), hint);
 }
 

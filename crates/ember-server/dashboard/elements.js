@@ -288,7 +288,7 @@ function ask(verb, kind, act, item, shown, again) {
     }
     const reply = await run(act.command(key, item, values), database);
     await again();
-    tell(reply === 0 && verb === "Add" ? "It is there already." : "It was saved.");
+    tell(reply === 0 && verb === "Add" ? "It already exists." : "It was saved.");
   });
 }
 

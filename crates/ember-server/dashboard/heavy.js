@@ -99,7 +99,7 @@ async function lookForBig(database) {
   }
   mine.isOver = true;
   drawBig();
-  tell(mine.error ? mine.error.message : `Looked at ${things(mine.looked, "key")}.`);
+  tell(mine.error ? mine.error.message : `Scanned ${things(mine.looked, "key")}.`);
 }
 
 async function weigh(mine, keys) {
@@ -124,12 +124,12 @@ function drawBig() {
   }
   document.querySelector("#stop-big").setAttribute("aria-disabled", String(!search || search.isOver));
   if (!search) {
-    renew(list, el("p", { class: "faint" }, "Goes through all keys of a database, a few at a time."));
+    renew(list, el("p", { class: "faint" }, "Scans all keys of a database, a few at a time."));
     return;
   }
   const { database, looked, all, found, isOver, error } = search;
   const rows = found.map(({ key, bytes, type }) => [keyButton(key, database), type, size(bytes)]);
-  const state = isOver ? "looked at" : "looking:";
+  const state = isOver ? "scanned" : "scanning:";
   const keys = all > 0 ? `${count(looked)} of ${things(all, "key")}` : things(looked, "key");
   const caption = `Database ${database}: ${state} ${keys}; those that take the most memory`;
   renew(list, ...[error ? refused(error) : null].filter(Boolean),

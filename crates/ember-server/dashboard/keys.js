@@ -174,7 +174,7 @@ function summaryOf(isWhole) {
   if (pattern !== "*" || type !== "") {
     return "No key has this pattern and type.";
   }
-  return `Database ${database} has no keys.${state.makes.length > 0 ? " New key makes one." : ""}`;
+  return `Database ${database} has no keys.${state.makes.length > 0 ? " New key creates one." : ""}`;
 }
 
 /** The heads of the columns: they sort. */
@@ -289,19 +289,19 @@ function newKey() {
     { name: "score", label: "Score", value: "0", shows: isOf("zset") },
     { name: "value", label: "Value", kind: "lines" },
   ];
-  dialog("New key", fields, "Make it", async (values) => {
+  dialog("New key", fields, "Create it", async (values) => {
     const key = typed(values.key);
     const { database } = state;
     // In one step, so that nothing is added to a key that is there.
     const [exists] = await runAll([["EXISTS", key]], database);
     if (exists === 1) {
-      throw new Error("There is a key with this name.");
+      throw new Error("A key with this name already exists.");
     }
     const made = await run(FIRST[values.type](key, values), database);
     if (made === null) {
-      throw new Error("There is a key with this name.");
+      throw new Error("A key with this name already exists.");
     }
     await keyChanged(key, key);
-    tell("The key was made.");
+    tell("The key was created.");
   });
 }

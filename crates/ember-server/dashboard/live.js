@@ -33,11 +33,11 @@ export function liveButton(place, key, database, again) {
   return button("Live", (element) => {
     if (isLive()) {
       stop();
-      tell("The key is shown as it was.");
+      tell("The key is no longer updated.");
     } else {
       followed = { key, database, again, ending: new AbortController() };
       follow(place, followed).catch((error) => tell(error.message));
-      tell("The key is shown as it changes.");
+      tell("The key is updated as it changes.");
     }
     element.setAttribute("aria-pressed", String(isLive()));
   }, { "aria-pressed": String(isLive()), id: "live" });

@@ -42,8 +42,8 @@ async function show(view) {
       return;
     }
     lostAt ??= new Date().toLocaleTimeString("en");
-    trouble.textContent = `No answer from the server since ${lostAt} (${error.message}). What is shown is from before; `
-      + "it is asked again every two seconds.";
+    trouble.textContent = `No answer from the server since ${lostAt} (${error.message}). The page shows older data; `
+      + "the next attempt follows every two seconds.";
     trouble.hidden = false;
     main.classList.add("stale");
     next = AGAIN_MS;

@@ -171,7 +171,7 @@ function draw(main, now, last) {
       figure(shown(operations, count), "commands / s"),
       over("throughput", `Commands per second, now ${shown(operations, count)}`, [["", "operations"]],
         { format: perSecond }),
-      facts([["since the start", count(others(now, "total_commands_processed"))],
+      facts([["since startup", count(others(now, "total_commands_processed"))],
         ["errors", count(total("total_error_replies"))]])),
     tile("Latency", { id: "latency" },
       figure(micros(current[99]), "p99 in the server"),
@@ -181,7 +181,7 @@ function draw(main, now, last) {
     tile("Hit rate", { id: "hits" },
       figure(percent(current.hits), "of reads"),
       over("hits", `Hit rate, now ${percent(current.hits)}`, [["", "hits"]], { format: percent, top: 1 }),
-      facts([["since the start", percent(allHits)], ["hits / s", shown(found, count)],
+      facts([["since startup", percent(allHits)], ["hits / s", shown(found, count)],
         ["misses / s", shown(misses, count)]])),
     tile("Memory", { id: "memory" },
       figure(size(current.memory), "used"),
@@ -205,8 +205,8 @@ function draw(main, now, last) {
       over("network", "Bytes per second, sent and received", [["sent", "sent"], ["received", "received"]],
         { format: (value) => `${size(value)} / s`, base: 1024 }),
       facts([["received / s", shown(current.received, size)],
-        ["sent since the start", size(others(now, "total_net_output_bytes"))],
-        ["received since the start", size(others(now, "total_net_input_bytes"))]])),
+        ["sent since startup", size(others(now, "total_net_output_bytes"))],
+        ["received since startup", size(others(now, "total_net_input_bytes"))]])),
     persistence(info, now.now_ms / 1000),
     workers(now, last, seconds),
     commandTable(commands, seconds),
@@ -228,7 +228,7 @@ function diskTrouble(info) {
 function ranges() {
   const choices = Object.keys(RANGES).map((name) =>
     el("button", { type: "button", "data-range": name, "aria-pressed": String(name === range) }, name));
-  return el("div", { class: "row", role: "group", "aria-label": "Time that charts show" }, choices);
+  return el("div", { class: "row", role: "group", "aria-label": "Time range of the charts" }, choices);
 }
 
 document.addEventListener("click", ({ target }) => target.dataset?.range && choose(target.dataset.range));
@@ -247,7 +247,7 @@ function persistence(info, nowSeconds) {
     el("p", { class: "row" }, el("span", { class: isWell ? "figure" : "figure refused" }, state)),
     facts([
       ["changes since the last save", count(Number(info.rdb_changes_since_last_save))],
-      ["last save, or start", `${span(nowSeconds - Number(info.rdb_last_save_time))} ago`],
+      ["last save, or startup", `${span(nowSeconds - Number(info.rdb_last_save_time))} ago`],
       ["saving now", yes("rdb_bgsave_in_progress")],
       ["last save was", info.rdb_last_bgsave_status],
       ["append-only file", info.aof_enabled === "1" ? "on" : "off"],
@@ -293,6 +293,6 @@ function commandTable(commands, seconds) {
   const calls = Number.isFinite(seconds) ? "calls / s" : "calls";
   const columns = [["command"], [calls, "number"], ["mean", "number"], ["p99", "number"],
     ["share of time", "number"], ["errors", "number"]];
-  return tile("Commands", { id: "commands", class: "wide" }, table("What takes the most time now", columns, rows,
+  return tile("Commands", { id: "commands", class: "wide" }, table("Commands by time used now", columns, rows,
     "No commands in the last second."));
 }

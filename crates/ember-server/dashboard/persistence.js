@@ -56,7 +56,8 @@ function starter(id, label, may, isRunning, command) {
 function outcome(status, seconds) {
   const time = Number(seconds);
   const took = time > 0 ? `, took ${span(time)}` : time === 0 ? ", took less than a second" : "";
-  return status === "ok" ? `succeeded${took}` : el("span", { class: "refused" }, "failed: the server's log says why");
+  return status === "ok"
+    ? `succeeded${took}` : el("span", { class: "refused" }, "failed: the server's log has the reason");
 }
 
 function progress(done, total) {
@@ -90,19 +91,19 @@ function snapshot(info, nowSeconds, setting, maySave) {
   return tile("Snapshots (RDB)", { id: "rdb", class: "half" },
     starter("save", "Save now", maySave, isRunning, "BGSAVE"), running,
     facts([
-      ["last save", hasSaved ? when : "none since the start"],
+      ["last save", hasSaved ? when : "none since startup"],
       ["the last one", hasSaved || info.rdb_last_bgsave_status !== "ok"
         ? outcome(info.rdb_last_bgsave_status, info.rdb_last_bgsave_time_sec) : undefined],
       ["changes since then", count(Number(info.rdb_changes_since_last_save))],
-      ["saves since the start", count(Number(info.rdb_saves))],
-      ["saved by itself", rules(setting("save"))],
+      ["saves since startup", count(Number(info.rdb_saves))],
+      ["saved automatically", rules(setting("save"))],
       ["file", setting("dir") === undefined ? undefined : `${setting("dir")}/${setting("dbfilename")}`],
-      ["keys loaded at the start", count(Number(info.rdb_last_load_keys_loaded))],
+      ["keys loaded at startup", count(Number(info.rdb_last_load_keys_loaded))],
       ["encrypted", info.encryption_enabled === "1" ? "yes" : "no"],
     ]));
 }
 
-const SYNCS = { always: "before each reply", everysec: "once a second", no: "when the system does" };
+const SYNCS = { always: "before each reply", everysec: "once a second", no: "when the system decides" };
 
 /** Whether the disk keeps up with what is written to the AOF. */
 function disk(info) {
@@ -111,14 +112,14 @@ function disk(info) {
   }
   const writing = Number(info.aof_current_write_ms);
   const [what, ms] = writing > 0 ? ["a write", writing] : ["an fsync", Number(info.aof_current_fsync_ms)];
-  return el("span", { class: "refused" }, `slow: ${what} has been under way for ${(ms / 1000).toFixed(1)} s`);
+  return el("span", { class: "refused" }, `slow: ${what} has been running for ${(ms / 1000).toFixed(1)} s`);
 }
 
 function log(info, setting, mayRewrite) {
   if (info.aof_enabled !== "1") {
     return tile("Append-only file (AOF)", { id: "aof", class: "half" },
-      el("p", {}, "It is off: what was written since the last snapshot is lost if the server is killed."),
-      el("p", { class: "faint" }, "The parameter appendonly switches it on, for a running server too."));
+      el("p", {}, "It is off: writes since the last snapshot are lost if the server is killed."),
+      el("p", { class: "faint" }, "The parameter appendonly enables it, also on a running server."));
   }
   const isRunning = info.aof_rewrite_in_progress === "1";
   const [bytes, base] = [Number(info.aof_current_size), Number(info.aof_base_size)];
@@ -129,12 +130,12 @@ function log(info, setting, mayRewrite) {
       ["last write", outcome(info.aof_last_write_status)],
       ["disk", disk(info)],
       ["synced to the disk", SYNCS[setting("appendfsync")]],
-      ["waits to be written", size(Number(info.aof_buffer_length))],
+      ["waiting to be written", size(Number(info.aof_buffer_length))],
       ["size", size(bytes)],
       ["size after the last rewrite", size(base)],
       ["last rewrite", hasRewritten
-        ? outcome(info.aof_last_bgrewrite_status, info.aof_last_rewrite_time_sec) : "none since the start"],
-      ["rewrites since the start", count(Number(info.aof_rewrites))],
+        ? outcome(info.aof_last_bgrewrite_status, info.aof_last_rewrite_time_sec) : "none since startup"],
+      ["rewrites since startup", count(Number(info.aof_rewrites))],
       ["folder", setting("dir") === undefined ? undefined : `${setting("dir")}/${setting("appenddirname")}`],
     ]));
 }
@@ -144,27 +145,28 @@ function tiers(figures) {
   if (!figures) {
     return null;
   }
-  return tile("Values away from memory", { id: "tiers", class: "half" },
-    figures.demotion_stuck ? el("p", { class: "refused" }, "Nothing can be sent away: the server's log says why.") : null,
+  return tile("Tiered values", { id: "tiers", class: "half" },
+    figures.demotion_stuck
+      ? el("p", { class: "refused" }, "No value can be demoted: the server's log has the reason.") : null,
     facts([
       ["values in memory", count(figures.hot_keys)],
       ["memory of the data set", size(figures.hot_bytes)],
-      ["pinned there", count(figures.pinned_keys)],
-      ["values away", count(figures.cold_keys)],
-      ["memory that they would take", size(figures.cold_bytes)],
+      ["pinned values", count(figures.pinned_keys)],
+      ["cold values", count(figures.cold_keys)],
+      ["memory they would take", size(figures.cold_bytes)],
       ["files", things(figures.segments, "file")],
-      ["what they take", figures.limit_bytes
+      ["size of the files", figures.limit_bytes
         ? `${size(figures.stored_bytes)} of at most ${size(figures.limit_bytes)}` : size(figures.stored_bytes)],
-      ["still referred to", size(figures.live_bytes)],
-      ["waits to be written", size(figures.buffered_bytes)],
-      ["memory beside the data", size(figures.beside_bytes)],
-      ["data in memory before values go", size(figures.goal_bytes)],
-      ["sent away since the start", count(figures.demotions + figures.free_drops)],
-      ["brought back since the start", count(figures.fetches)],
-      ["reads that wait", count(figures.reads_waiting)],
-      ["took to come, on average", micros(figures.fetch_usec / (figures.fetches + figures.fetches_unwanted))],
-      ["joined a read under way", count(figures.fetches_joined)],
-      ["pauses of sending away", count(figures.demotion_pauses)],
+      ["referenced in the files", size(figures.live_bytes)],
+      ["waiting to be written", size(figures.buffered_bytes)],
+      ["memory besides the data", size(figures.beside_bytes)],
+      ["budget of data in memory", size(figures.goal_bytes)],
+      ["demoted since startup", count(figures.demotions + figures.free_drops)],
+      ["fetched since startup", count(figures.fetches)],
+      ["waiting fetches", count(figures.reads_waiting)],
+      ["time of a fetch, on average", micros(figures.fetch_usec / (figures.fetches + figures.fetches_unwanted))],
+      ["joined a running fetch", count(figures.fetches_joined)],
+      ["pauses of demotion", count(figures.demotion_pauses)],
       ["could not be read", count(figures.read_errors)],
       ["could not be written", count(figures.write_errors)],
     ]));

@@ -21,7 +21,7 @@ export const view = {
   },
 };
 
-const STATES = { online: "follows", wait_bgsave: "waits for a copy", send_bulk: "gets a copy" };
+const STATES = { online: "follows", wait_bgsave: "waits for a copy", send_bulk: "receives a copy" };
 
 /** The replicas, from the lines `slave0:ip=…,port=…,…` of INFO. */
 function replicasOf(info) {
@@ -89,7 +89,7 @@ function primaryNode(info) {
   const heard = Number(info.master_last_io_seconds_ago);
   const about = state === "linked"
     ? `the primary, last heard ${heard === 0 ? "now" : `${span(heard)} ago`}`
-    : `the primary, without it for ${span(Number(info.master_link_down_since_seconds))}`;
+    : `the primary, disconnected for ${span(Number(info.master_link_down_since_seconds))}`;
   return node(addressOf({ ip: info.master_host, port: info.master_port }), mark(state, state !== "linked"), about,
     { id: "its-primary" });
 }
@@ -136,29 +136,29 @@ function kept(info, replicas) {
   const spilled = Number(info.repl_backlog_spilled_bytes);
   const all = Number(info.repl_backlog_histlen);
   const most = Math.max(0, ...replicas.map(({ lag_bytes: bytes }) => Number(bytes)));
-  return tile("Stream of changes", { id: "backlog", class: "half" }, isOn
+  return tile("Replication stream", { id: "backlog", class: "half" }, isOn
     ? facts([
       ["offset", offset(info.master_repl_offset)],
       ["history", el("span", { class: "bytes", title: info.master_replid }, `${info.master_replid.slice(0, 10)}…`)],
-      ["kept for those who come back", size(all)],
-      ["of it on the disk", size(spilled)],
+      ["kept for replicas that reconnect", size(all)],
+      ["of this on the disk", size(spilled)],
       ["backlog in memory, at most", size(Number(info.repl_backlog_size))],
-      ["farthest replica behind", replicas.length > 0 ? size(most) : undefined],
+      ["largest lag of a replica", replicas.length > 0 ? size(most) : undefined],
     ])
-    : el("p", {}, "No replica has come, so nothing is kept for any."));
+    : el("p", {}, "No replica has connected, so nothing is kept."));
 }
 
 function counts(info) {
   const good = info.min_slaves_good_slaves;
   const failover = info.master_failover_state;
-  return tile("Since the start", { id: "synchronizations", class: "half" }, facts([
-    ["copies of all data", things(Number(info.sync_full), "replica")],
-    ["went on where they were", things(Number(info.sync_partial_ok), "replica")],
-    ["could not, and got a copy", things(Number(info.sync_partial_err), "replica")],
+  return tile("Since startup", { id: "synchronizations", class: "half" }, facts([
+    ["received a full sync", things(Number(info.sync_full), "replica")],
+    ["resumed with a partial sync", things(Number(info.sync_partial_ok), "replica")],
+    ["denied a partial sync", things(Number(info.sync_partial_err), "replica")],
     ["sent to replicas", size(Number(info.total_net_repl_output_bytes))],
     ["received from a primary", size(Number(info.total_net_repl_input_bytes))],
     ["good replicas for writes", good === undefined ? undefined : count(Number(good))],
-    ["failover", failover === "no-failover" ? "none under way" : failover],
+    ["failover", failover === "no-failover" ? "none in progress" : failover],
   ]));
 }
 

@@ -29,7 +29,7 @@ export const view = {
     main.onclick ??= ({ target }) => target.id === "empty" && confirmReset(main);
     renew(main, tile("Slow log", {}, mayReset ? el("p", { class: "row" }, reset) : null,
       table("Commands that took longer than slowlog-log-slower-than, the newest first", columns, rows,
-        "No command took so long.")));
+        "No command took that long.")));
   },
 };
 

@@ -76,7 +76,7 @@ async function keyActions({ key, database, changed }, left, again) {
   const expire = () => dialog("Time to live", [{ name: "seconds", label: "Seconds" }], "Set it", async ({ seconds }) => {
     const ms = Math.round(Number(seconds) * 1000);
     if (seconds.trim() === "" || !(ms > 0)) {
-      throw new Error("A number above zero is needed.");
+      throw new Error("Enter a number above zero.");
     }
     await run(["PEXPIRE", key, ms], database);
     await again();
@@ -85,13 +85,13 @@ async function keyActions({ key, database, changed }, left, again) {
   const persist = async () => {
     await run(["PERSIST", key], database);
     await again();
-    tell("The key stays.");
+    tell("The key no longer expires.");
   };
   const newName = { name: "to", label: "New name", value: key.line };
   const rename = () => dialog("Rename", [newName], "Rename it", async ({ to }) => {
     const name = typed(to);
     if ((await run(["RENAMENX", key, name], database)) === 0) {
-      throw new Error("There is a key with this name.");
+      throw new Error("A key with this name already exists.");
     }
     await changed(key, name);
     tell("The key was renamed.");
@@ -99,7 +99,7 @@ async function keyActions({ key, database, changed }, left, again) {
   const remove = () => dialog("Delete this key?", [], "Delete it", async () => {
     const removed = await run(["DEL", key], database);
     await changed(key);
-    tell(removed === 0 ? "The key is gone already." : "The key was deleted.");
+    tell(removed === 0 ? "The key was already deleted." : "The key was deleted.");
   }, { class: "danger", text: el("p", { class: "bytes" }, key.line) });
   const actions = [
     mayExpire ? button("Set time to live", expire) : null,
@@ -124,7 +124,7 @@ async function showString(content, { key, database }, again) {
   const kind = start.isText ? "text" : "binary";
   const store = button("Save", async () => {
     if ((await run(save(typed(area.value)), database)) === null) {
-      throw new Error("The value was changed by somebody else: refresh to see it.");
+      throw new Error("The value was changed by another client: refresh to see it.");
     }
     await again();
     tell("The value was saved.");

@@ -45,7 +45,7 @@ fn main() -> ExitCode {
             Err(error) => fail(&error),
         },
         Ok(Launch::Check(config)) => match start::check(&config) {
-            Ok(()) => print("the configuration is in order"),
+            Ok(()) => print("the configuration is valid"),
             Err(error) => fail(&error),
         },
         Ok(Launch::Print(text)) => print(&text),

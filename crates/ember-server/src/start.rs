@@ -87,10 +87,10 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
 
 fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
     let config = handle.snapshot();
-    daemon::detach().map_err(|error| format!("daemonize: cannot begin a session: {error}"))?;
+    daemon::detach().map_err(|error| format!("daemonize: cannot create a session: {error}"))?;
     announcement::process(handle.file());
     if let Err(error) = process_title::set(&config, handle.file()) {
-        tracing::info!("set-proc-title: the process keeps its title: {error}");
+        tracing::info!("set-proc-title: the title cannot be changed: {error}");
     }
     if let Some(notice) = notice_without_effect(&config) {
         tracing::warn!("{notice}");
@@ -110,11 +110,11 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
         0 => thread::available_parallelism().map_or(1, usize::from),
         count => count,
     };
-    let system = |error: io::Error| format!("the system gives no event queue: {error}");
+    let system = |error: io::Error| format!("the system provides no event queue: {error}");
     let drivers: Vec<Driver> =
         (0..workers).map(|_| Driver::new()).collect::<Result<_, _>>().map_err(system)?;
     let mailboxes = drivers.iter().map(|driver| Mailbox::new(driver.bell())).collect();
-    let random = |error| format!("the system gives no random numbers: {error}");
+    let random = |error| format!("the system provides no random numbers: {error}");
     let options = KeyspaceOptions {
         databases: config.databases,
         hash_function: config.hash_function,
@@ -198,7 +198,7 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
         });
         threads.push(spawned.map_err(|error| format!("cannot start a worker thread: {error}"))?);
     }
-    let writer = loader.join().map_err(|_| "loading has ended by a panic".to_owned())??;
+    let writer = loader.join().map_err(|_| "loading ended with a panic".to_owned())??;
     tracing::info!(
         "Ready to accept connections: ember {}, port {}, {workers} workers, {} mode",
         ember_version::VERSION,
@@ -214,13 +214,13 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
     }
     for thread in threads {
         if thread.join().is_err() {
-            return Err("a worker ended by a panic".to_owned());
+            return Err("a worker ended with a panic".to_owned());
         }
     }
     SnapshotState::of(server).background.give_up(server, Some(background::GIVE_UP_WAIT));
     aof::start::stop(server);
     if writer.join().is_err() {
-        return Err("the AOF's thread ended by a panic".to_owned());
+        return Err("the AOF thread ended with a panic".to_owned());
     }
     saving::save_at_end(server)?;
     tracing::info!("ember is now ready to exit, bye bye...");
@@ -248,7 +248,7 @@ pub(crate) fn check(handle: &ConfigHandle) -> Result<(), String> {
 fn enter(config: &Config) -> Result<(), String> {
     if config.store != Store::None {
         std::fs::create_dir_all(&config.dir)
-            .map_err(|error| format!("cannot make path '{}': {error}", full_path(&config.dir)))?;
+            .map_err(|error| format!("cannot create path '{}': {error}", full_path(&config.dir)))?;
     }
     std::env::set_current_dir(&config.dir)
         .map_err(|error| format!("cannot use dir '{}': {error}", full_path(&config.dir)))
@@ -277,7 +277,7 @@ fn load(server: &'static Server) -> Result<JoinHandle<()>, String> {
     let loaded = aof::loading::load_at_start(server);
     if server.is_stopping() {
         // Commands stay refused until the process exits.
-        tracing::info!("loading is given up");
+        tracing::info!("loading is abandoned");
         return aof::start::start(server, None, Vec::new());
     }
     let aof = loaded.map_err(|error| format!("{error} (in {})", full_path(".")))?;
@@ -299,7 +299,8 @@ fn fit_open_files(handle: &ConfigHandle) -> Result<(), String> {
     let possible = open_files::clients_possible(wanted, config.streams_max());
     if possible < wanted {
         tracing::warn!(
-            "the limit of open files allows no more than {possible} clients: maxclients is lowered to that"
+            "the limit of open files allows no more than {possible} clients: maxclients is lowered to this \
+             number"
         );
         handle
             .set(&[(b"maxclients", possible.to_string().as_bytes())])
@@ -320,7 +321,7 @@ fn watch_signals(server: &'static Server) -> Result<(), String> {
                 continue;
             }
             if SnapshotState::of(server).is_ending.swap(true, Ordering::Relaxed) {
-                tracing::warn!("signal {signal} again: ending at once");
+                tracing::warn!("signal {signal} again: exiting immediately");
                 std::process::exit(EXIT_INTERRUPTED);
             }
             tracing::info!("signal {signal}");

@@ -19,7 +19,7 @@
 //! Rows have no gaps: only the last one can be removed, so the last row is moved into the place of a removed one first.
 #![allow(
     unsafe_code,
-    reason = "rows behind those of a copy are written in a shared block; lines are seen as bytes"
+    reason = "rows after those of a copy are written in a shared block; lines are accessed as bytes"
 )]
 
 use std::cell::UnsafeCell;

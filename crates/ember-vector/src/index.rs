@@ -153,7 +153,7 @@ impl Index {
     /// # Panics
     /// If its dimensions differ from those of the index, or there are [`SLOTS_MAX`] vectors.
     pub fn add(&mut self, vector: &Prepared, width: usize) -> u32 {
-        assert!(self.len < SLOTS_MAX, "the owner looks whether there is room");
+        assert!(self.len < SLOTS_MAX, "the owner checks that there is space");
         let slot = self.len as u32;
         let row = self.space.row_of(vector);
         match &mut self.lists {
@@ -234,7 +234,7 @@ impl Index {
     /// If there is no such slot, it is dead already, or there is no graph.
     pub fn kill(&mut self, slot: u32) {
         assert!(!self.is_dead(slot), "a vector is removed once");
-        let graph = self.graph.as_mut().expect("the owner has asked whether there is one");
+        let graph = self.graph.as_mut().expect("the owner has checked that there is one");
         if graph.is_pending(slot) {
             self.pending.remove(slot);
         }

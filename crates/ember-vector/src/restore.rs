@@ -90,7 +90,7 @@ impl Restore {
     /// If there is no such slot or level.
     pub fn link(&mut self, slot: u32, level: usize, links: impl IntoIterator<Item = u32>) {
         let Index { graph: Some(graph), len, .. } = &mut self.index else { return };
-        assert!((slot as usize) < *len && level <= graph.level(slot), "the caller knows what it has added");
+        assert!((slot as usize) < *len && level <= graph.level(slot), "the caller passes an added element");
         let capacity = graph.capacity(level);
         self.links.clear();
         for link in links {

@@ -221,7 +221,7 @@ impl Loan {
                 let mut call = KeyspaceCall { args, keyspace, database, turn, reply, waiting };
                 return handler(&mut call).map(|_| ());
             }
-            _ => unreachable!("only a call that may be long takes a loan"),
+            _ => unreachable!("only a command that may be long takes a loan"),
         };
         let mut guards = Guards::Lent(std::mem::take(&mut self.shards));
         let known = (0, keyspace.hash(&[]));

@@ -408,7 +408,7 @@ impl<'a> EntryRef<'a> {
                     StringValue::Inline(std::slice::from_raw_parts(bytes, shape.apart_bytes))
                 }
                 Encoding::Aggregate | Encoding::Shared => panic!("an aggregate is no string"),
-                Encoding::External => panic!("a value that is away is fetched before it is read"),
+                Encoding::External => panic!("a cold value is fetched before it is read"),
             }
         }
     }

@@ -496,7 +496,7 @@ impl Table {
                 seen += 1;
                 let mut between = self.home(slot.tag());
                 while between != index {
-                    assert!(self.groups[between].is_full(), "a displaced entry stands behind full groups");
+                    assert!(self.groups[between].is_full(), "a displaced entry follows full groups");
                     between = self.next_group(between);
                 }
             }

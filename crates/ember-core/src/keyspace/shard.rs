@@ -738,14 +738,14 @@ impl ShardData {
             );
             let away = database.table.iter().filter(|entry| entry.is_away()).count();
             let counted = self.aside.as_ref().map_or(0, |aside| aside.away_in(database.expiry_name));
-            assert_eq!(away, counted, "the values that are away are counted");
+            assert_eq!(away, counted, "the cold values are counted");
             let names = database.names().map_or(0, OrderedNames::len);
             let ordered = if self.keeps_order { database.table.len() } else { 0 };
             assert_eq!(names, ordered, "each key has its name in order");
             let volatile = database.table.iter().filter(|entry| entry.expire_at_ms().is_some()).count();
             assert_eq!(volatile, database.volatile, "volatile counts the entries with an expiry");
             let due = database.table.iter().filter(|entry| entry.next_due_ms().is_some()).count();
-            assert_eq!(due, database.due, "due counts the entries that time takes something away from");
+            assert_eq!(due, database.due, "due counts the entries that expire, wholly or in part");
             let expiring = database.table.iter().filter(|entry| entry.dues().elements_ms.is_some()).count();
             assert_eq!(expiring, database.expiring, "expiring counts the entries with elements that expire");
         }

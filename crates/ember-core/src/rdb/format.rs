@@ -44,7 +44,7 @@ impl std::fmt::Display for LoadError {
         match self {
             LoadError::Io(error) => write!(f, "{error}"),
             LoadError::Corrupt(text) => f.write_str(text),
-            LoadError::UnknownKind(kind) => write!(f, "a value is of the unknown kind {kind}"),
+            LoadError::UnknownKind(kind) => write!(f, "a value has the unknown type {kind}"),
             LoadError::Empty => f.write_str("a value has no elements"),
         }
     }
@@ -274,7 +274,7 @@ impl<R: BufRead> Reader<R> {
             LENGTH_32_BITS => u64::from(u32::from_be_bytes(self.array()?)),
             LENGTH_64_BITS => u64::from_be_bytes(self.array()?),
             STRING_INT8.. => return Ok(Length::Special(first)),
-            _ => return Err(LoadError::Corrupt("a length begins with an unknown byte")),
+            _ => return Err(LoadError::Corrupt("a length starts with an unknown byte")),
         };
         Ok(Length::Plain(length))
     }
@@ -286,7 +286,7 @@ impl<R: BufRead> Reader<R> {
     pub fn length(&mut self) -> Result<u64, LoadError> {
         match self.any_length()? {
             Length::Plain(length) => Ok(length),
-            Length::Special(_) => Err(LoadError::Corrupt("a string stands in the place of a length")),
+            Length::Special(_) => Err(LoadError::Corrupt("a string was found instead of a length")),
         }
     }
 
@@ -331,7 +331,7 @@ impl<R: BufRead> Reader<R> {
             Length::Special(STRING_INT8) => i32::from(i8::from_le_bytes(self.array()?)),
             Length::Special(STRING_INT16) => i32::from(i16::from_le_bytes(self.array()?)),
             Length::Special(STRING_INT32) => i32::from_le_bytes(self.array()?),
-            Length::Special(_) => return Err(LoadError::Corrupt("a string is of an unknown form")),
+            Length::Special(_) => return Err(LoadError::Corrupt("a string has an unknown encoding")),
         };
         Ok(StringForm::Integer(number))
     }
@@ -355,7 +355,7 @@ impl<R: BufRead> Reader<R> {
             253 => Ok(f64::NAN),
             len => {
                 let text = self.bytes(len.into())?;
-                number::parse_f64(&text).ok_or(LoadError::Corrupt("a score is no number"))
+                number::parse_f64(&text).ok_or(LoadError::Corrupt("a score is not a number"))
             }
         }
     }

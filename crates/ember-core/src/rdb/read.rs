@@ -90,7 +90,7 @@ impl Value {
 /// # Errors
 /// If the bytes are not one string.
 pub fn read_string<'b>(bytes: &'b [u8], buffer: &'b mut Vec<u8>) -> Result<NewValue<'b>, LoadError> {
-    const OTHER_LENGTH: LoadError = LoadError::Corrupt("a string is not as long as it says");
+    const OTHER_LENGTH: LoadError = LoadError::Corrupt("a string does not have its stated length");
     let mut rest = bytes;
     let form = Reader::new(&mut rest).string_form()?;
     let follow = match form {
@@ -160,7 +160,7 @@ pub fn read_value<R: BufRead>(
 /// Reads a listpack and rewrites its elements in the forms used here: others would not be found again.
 fn listpack<R: BufRead>(reader: &mut Reader<R>) -> Result<Listpack, LoadError> {
     let foreign = Listpack::from_bytes(reader.string()?);
-    let foreign = foreign.map_err(|_| LoadError::Corrupt("a listpack contradicts itself"))?;
+    let foreign = foreign.map_err(|_| LoadError::Corrupt("a listpack is inconsistent"))?;
     let mut own = Listpack::new();
     let mut digits = itoa::Buffer::new();
     foreign.iter().for_each(|element| own.push_back(element.bytes(&mut digits)));
@@ -180,7 +180,7 @@ fn check_groups(listpack: &Listpack, stride: usize) -> Result<(), LoadError> {
     if differs && listpack.len().is_multiple_of(stride) {
         Ok(())
     } else {
-        Err(LoadError::Corrupt("an element of a listpack is missing or there twice"))
+        Err(LoadError::Corrupt("an element of a listpack is missing or duplicate"))
     }
 }
 
@@ -200,7 +200,7 @@ fn read_list<R: BufRead>(
             Kind::ListListpacks => match reader.length()? {
                 NODE_LARGE => false,
                 NODE_PACKED => true,
-                _ => return Err(LoadError::Corrupt("a node of a list is of an unknown form")),
+                _ => return Err(LoadError::Corrupt("a node of a list has an unknown encoding")),
             },
             _ => kind == Kind::ListZiplists,
         };
@@ -237,7 +237,7 @@ fn read_set<R: BufRead>(
     match kind {
         Kind::SetIntset => {
             let intset = Intset::from_bytes(reader.string()?);
-            let intset = intset.map_err(|_| LoadError::Corrupt("an intset contradicts itself"))?;
+            let intset = intset.map_err(|_| LoadError::Corrupt("an intset is inconsistent"))?;
             let mut set = Set::Intset(intset);
             set.expect(set.len(), limits);
             Ok(set)
@@ -275,7 +275,7 @@ fn add_member(
     limits: &EncodingLimits,
 ) -> Result<(), LoadError> {
     if score.is_nan() {
-        return Err(LoadError::Corrupt("a score is no number"));
+        return Err(LoadError::Corrupt("a score is not a number"));
     }
     if set.set(member, score, limits).is_some() {
         return Err(LoadError::Corrupt("a sorted set has a member twice"));
@@ -308,7 +308,7 @@ fn packed_sorted_set(listpack: &Listpack, limits: &EncodingLimits) -> Result<Sor
         let score = match score {
             Element::Integer(number) => number as f64,
             Element::Bytes(bytes) => {
-                number::parse_f64(bytes).ok_or(LoadError::Corrupt("a score is no number"))?
+                number::parse_f64(bytes).ok_or(LoadError::Corrupt("a score is not a number"))?
             }
         };
         let member = member.bytes(&mut digits);
@@ -377,7 +377,7 @@ fn read_hash<R: BufRead>(
 fn later_by(first_ms: i64, difference: u64) -> Result<Option<i64>, LoadError> {
     let Some(later) = difference.checked_sub(1) else { return Ok(None) };
     let at_ms = first_ms.checked_add_unsigned(later);
-    at_ms.map(Some).ok_or(LoadError::Corrupt("a field expires after the end of time"))
+    at_ms.map(Some).ok_or(LoadError::Corrupt("the expiry of a field is out of range"))
 }
 
 fn read_triplets<R: BufRead>(reader: &mut Reader<R>, limits: &EncodingLimits) -> Result<Hash, LoadError> {
@@ -391,7 +391,7 @@ fn read_triplets<R: BufRead>(reader: &mut Reader<R>, limits: &EncodingLimits) ->
     let mut elements = triplets.iter();
     while let (Some(name), Some(value), Some(expiry)) = (elements.next(), elements.next(), elements.next()) {
         let Element::Integer(at_ms) = expiry else {
-            return Err(LoadError::Corrupt("the expiry of a field is no number"));
+            return Err(LoadError::Corrupt("the expiry of a field is not a number"));
         };
         let field = (name.bytes(&mut name_digits), value.bytes(&mut value_digits));
         add_field(&mut hash, field, expiry_of(Some(at_ms).filter(|&at_ms| at_ms != 0)), limits)?;

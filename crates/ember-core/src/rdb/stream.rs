@@ -86,7 +86,7 @@ pub(super) fn read<R: BufRead>(reader: &mut Reader<R>, kind: Kind) -> Result<Str
         let name = reader.string()?;
         let group = read_group(reader, kind, stream.log())?;
         if !stream.groups_mut().create(&name, group) {
-            return Err(LoadError::Corrupt("a stream has two groups of one name"));
+            return Err(LoadError::Corrupt("a stream has two groups with the same name"));
         }
     }
     Ok(stream)
@@ -145,7 +145,7 @@ fn read_group<R: BufRead>(reader: &mut Reader<R>, kind: Kind, log: &Log) -> Resu
         read_consumer(reader, kind, &mut group, &mut unclaimed)?;
     }
     if !unclaimed.is_empty() {
-        return Err(LoadError::Corrupt("an entry of a stream is pending with nobody"));
+        return Err(LoadError::Corrupt("a pending entry of a stream has no consumer"));
     }
     Ok(group)
 }
@@ -160,7 +160,7 @@ fn read_consumer<R: BufRead>(
     let seen_ms = reader.time_ms()?;
     let active_ms = if kind == Kind::Stream3 { reader.time_ms()? } else { seen_ms };
     if group.number_of(&name).is_some() {
-        return Err(LoadError::Corrupt("a group of a stream has two consumers of one name"));
+        return Err(LoadError::Corrupt("a group of a stream has two consumers with the same name"));
     }
     let number = group.add_consumer(&name, seen_ms);
     group.consumer_mut(number).active_ms = Some(active_ms).filter(|&at_ms| at_ms != UNKNOWN);

@@ -194,11 +194,11 @@ fn write_lists<W: Write>(parts: &mut Parts<'_, W>, set: &VectorSet) -> io::Resul
 fn number<R: BufRead>(reader: &mut Reader<R>) -> Result<u64, LoadError> {
     match reader.length()? {
         NUMBER => reader.length(),
-        _ => Err(corrupt("a vector set has something else where a number is due")),
+        _ => Err(corrupt("a vector set has another type where a number is expected")),
     }
 }
 
-const NO_STRING: LoadError = LoadError::Corrupt("a vector set has something else where a string is due");
+const NO_STRING: LoadError = LoadError::Corrupt("a vector set has another type where a string is expected");
 
 fn string<R: BufRead>(reader: &mut Reader<R>) -> Result<Vec<u8>, LoadError> {
     match reader.length()? {
@@ -218,7 +218,7 @@ fn size<R: BufRead>(reader: &mut Reader<R>) -> Result<usize, LoadError> {
     usize::try_from(number(reader)?).map_err(|_| corrupt("a number of a vector set is too large"))
 }
 
-const UNKNOWN: &str = "a vector set is kept in an unknown way";
+const UNKNOWN: &str = "a vector set has an unknown storage format";
 
 fn at<T>(all: &[T], number: u64) -> Result<&T, LoadError> {
     usize::try_from(number).ok().and_then(|number| all.get(number)).ok_or(corrupt(UNKNOWN))
@@ -289,7 +289,7 @@ fn read_shape<R: BufRead>(
         let input = size(reader)?;
         let matrix = string(reader)?;
         let projection = (1..=DIM_MAX).contains(&input).then(|| Projection::from_bytes(input, dim, &matrix));
-        let wrong = corrupt("the matrix of a vector set does not fit its dimensions");
+        let wrong = corrupt("the matrix of a vector set does not match its dimensions");
         Some(projection.flatten().ok_or(wrong)?)
     };
     let (metric, made) = own.map_or((Metric::Cosine, None), |own| (own.metric, own.made));
@@ -365,7 +365,7 @@ fn read_lists<R: BufRead>(reader: &mut Reader<R>, loading: &mut Loading) -> Resu
     let centres: Vec<f32> =
         centres.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
     let lists: Vec<u32> = lists.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
-    let wrong = corrupt("the lists of a vector set do not fit it");
+    let wrong = corrupt("the lists of a vector set do not match it");
     loading.lists(&centres, trained_len, &lists).ok_or(wrong)
 }
 
@@ -413,7 +413,7 @@ pub(super) fn read<R: BufRead>(reader: &mut Reader<R>) -> Result<VectorSet, Load
     let own = match reader.length()? {
         MODULE_ID => None,
         OWN_MODULE_ID => Some(read_own(reader)?),
-        _ => return Err(corrupt("a value is of a module that is not known")),
+        _ => return Err(corrupt("a value belongs to an unknown module")),
     };
     let (shape, count, has_attributes) = read_shape(reader, own.as_ref())?;
     let mut loading = Loading::new(shape).ok_or(corrupt("a vector set has an impossible shape"))?;
@@ -429,7 +429,7 @@ pub(super) fn read<R: BufRead>(reader: &mut Reader<R>) -> Result<VectorSet, Load
         string_into(reader, &mut numbers)?;
         let Node { id, level, norm, range } = read_node(reader, &mut links)?;
         let saved = Saved { name: &name, attributes: &attributes, numbers: &numbers, norm, range, level };
-        loading.push(saved).ok_or(corrupt("an element of a vector set does not fit it"))?;
+        loading.push(saved).ok_or(corrupt("an element of a vector set does not match it"))?;
         ids.push(id);
         inserted = inserted.max(id);
     }
@@ -437,7 +437,7 @@ pub(super) fn read<R: BufRead>(reader: &mut Reader<R>) -> Result<VectorSet, Load
         read_lists(reader, &mut loading)?;
     }
     if reader.length()? != END {
-        return Err(corrupt("a vector set goes on behind its end"));
+        return Err(corrupt("a vector set has data after its end"));
     }
     let slots = Slots::new(&ids);
     let (mut counts, mut rest) = (links.counts.iter(), &links.ids[..]);
@@ -449,5 +449,5 @@ pub(super) fn read<R: BufRead>(reader: &mut Reader<R>) -> Result<VectorSet, Load
         }
     }
     drop(links);
-    loading.finish(inserted).ok_or(corrupt("two elements of a vector set have one name"))
+    loading.finish(inserted).ok_or(corrupt("two elements of a vector set have the same name"))
 }

@@ -17,7 +17,7 @@ const COUNT_UNKNOWN: u16 = u16::MAX;
 /// A length of a previous entry that begins with this byte takes five bytes.
 const WIDE: u8 = 0xFE;
 
-const CORRUPT: LoadError = LoadError::Corrupt("a ziplist contradicts itself");
+const CORRUPT: LoadError = LoadError::Corrupt("a ziplist is inconsistent");
 
 enum Entry<'a> {
     Integer(i64),

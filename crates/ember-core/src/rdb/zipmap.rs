@@ -19,7 +19,7 @@ const WIDE: u8 = 0xFE;
 /// # Errors
 /// If the bytes are not a zipmap.
 pub(super) fn to_listpack(bytes: &[u8]) -> Result<Listpack, LoadError> {
-    const ERROR: LoadError = LoadError::Corrupt("a zipmap contradicts itself");
+    const ERROR: LoadError = LoadError::Corrupt("a zipmap is inconsistent");
     let (&count, mut rest) = bytes.split_first().ok_or(ERROR)?;
     let mut listpack = Listpack::new();
     while rest != [END] {

@@ -340,8 +340,7 @@ impl Listpack {
         let end = self.end();
         let (mut from, mut to) = (HEADER_BYTES, HEADER_BYTES);
         while from < end {
-            let (element, len) =
-                entry::read(&self.live()[from..]).expect("entries stand one behind the other");
+            let (element, len) = entry::read(&self.live()[from..]).expect("entries follow each other");
             let next = from + len + entry::back_length_bytes(len);
             if keep(element) {
                 if to < from {
@@ -365,7 +364,7 @@ impl Listpack {
         let mut at = from;
         let mut passed_over = 0;
         while at + 1 < bytes.len() {
-            let (element, len) = entry::read(&bytes[at..]).expect("entries stand one behind the other");
+            let (element, len) = entry::read(&bytes[at..]).expect("entries follow each other");
             if passed_over > 0 {
                 passed_over -= 1;
             } else if needle.matches(element) {

@@ -56,8 +56,8 @@ fn elements_are_added_in_any_format_and_removed() {
         ("VECTOR.ADD films dune FP32 \"\\x00\\x00\\x80?\\x00\\x00\\x80?\"", ":1"),
         ("VECTOR.ADD films eraser \"\\x00\\x00\\x80?\\x00\\x00\\x80\\xbf\" {}", ":1"),
         ("VECTOR.ADD films alien [2,0]", ":0"),
-        ("VECTOR.ADD films x [1,2,3]", "-ERR vector has 3 dimensions, the index 2"),
-        ("VECTOR.ADD films x VALUES 1", "-ERR vector has 1 dimensions, the index 2"),
+        ("VECTOR.ADD films x [1,2,3]", "-ERR vector has 3 dimensions, but the index has 2"),
+        ("VECTOR.ADD films x VALUES 1", "-ERR vector has 1 dimensions, but the index has 2"),
         ("VECTOR.ADD films x [1,inf]", "-ERR invalid vector specification"),
         ("VECTOR.ADD films x [1,a]", "-ERR invalid vector specification"),
         ("VECTOR.ADD films x [1,2] a b", "-ERR syntax error"),
@@ -116,7 +116,7 @@ fn searches_return_the_requested_results() {
             ("VECTOR.SEARCH films [1,0] FILTER \"year >\"", "-ERR syntax error in FILTER expression near:"),
             ("VECTOR.SEARCH films [1,0] K 0", "-ERR invalid K"),
             ("VECTOR.SEARCH films [1,0] K", "-ERR syntax error"),
-            ("VECTOR.SEARCH films [1,0,0]", "-ERR vector has 3 dimensions, the index 2"),
+            ("VECTOR.SEARCH films [1,0,0]", "-ERR vector has 3 dimensions, but the index has 2"),
             ("VECTOR.MSEARCH films VECTORS [1,0] [0,1] K 1", "*1 $4 cube"),
             ("VECTOR.MSEARCH films VECTORS [1,0] [0,1] K 1 AGGREGATE MAX WITHSCORES", "*1 *2 $5 alien $1 1"),
             ("VECTOR.MSEARCH films VECTORS [1,0] [0,1] K 3 AGGREGATE MIN", "*3 $4 cube $5 alien $6 brazil"),
@@ -220,7 +220,10 @@ fn scores_follow_the_metric() {
         ("VECTOR.MSEARCH l2 VECTORS [0,0] [3,3] AGGREGATE MAX WITHSCORES", "*1 *2 $1 a $1 1"),
         ("VSIM l2 VALUES 2 0 0 WITHSCORES", "*2 $1 a $1 5"),
         ("VECTOR.CREATE ip DIM 2 DISTANCE IP", "+OK"),
-        ("VSIM ip VALUES 2 1 0 EPSILON 0.5", "-ERR EPSILON is a distance, which the inner product is not"),
+        (
+            "VSIM ip VALUES 2 1 0 EPSILON 0.5",
+            "-ERR EPSILON requires a distance, which the inner product is not",
+        ),
         ("VECTOR.ADD ip a [3,4]", ":1"),
         ("VECTOR.SEARCH ip [1,2] WITHSCORES", "*1 *2 $1 a $2 11"),
     ]);
@@ -372,7 +375,7 @@ fn any_arguments_are_answered() {
 #[test]
 fn requested_fields_are_returned_by_name_even_if_repeated() {
     let path = vec!["a"; 17].join(".");
-    let long = "-ERR a field has more than 16 names with dots between them";
+    let long = "-ERR a field has more than 16 names separated by dots";
     check(&[
         ("VECTOR.CREATE i DIM 2", "+OK"),
         ("VECTOR.ADD i x [1,0] '{\"a\":{\"b\":1,\"c\":\"t\"},\"a.c\":2,\"d\":[1,2]}'", ":1"),

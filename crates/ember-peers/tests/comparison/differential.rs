@@ -55,8 +55,8 @@ fn compare_with_a_replica(mode: Mode, protocol: Protocol, offset: u64) {
     // The compared commands reset the counters of INFO. The replica has begun with a different history.
     let log = ember.log();
     let count_of = |what: &str| log.lines().filter(|line| line.contains(what)).count();
-    assert_eq!(["gets a copy of the data", "cannot go on"].map(count_of), [1, 1], "{log}");
-    assert!(count_of("goes on at") > 0, "{log}");
+    assert_eq!(["is to receive a copy of the data", "cannot resume"].map(count_of), [1, 1], "{log}");
+    assert!(count_of("resumes at") > 0, "{log}");
 }
 
 fn cut_again_and_again(ember: &Server, is_over: &AtomicBool) {

@@ -150,7 +150,7 @@ fn a_replica_authenticates_and_reports_a_wrong_password() {
         let ember = start_ember(mode);
         ember.client().run("CONFIG SET masterauth wrong");
         replicaof(&ember, redis.address());
-        wait_until("the log has the reason", || ember.log().contains("answers AUTH with '-WRONGPASS"));
+        wait_until("the log has the reason", || ember.log().contains("replied to AUTH with '-WRONGPASS"));
         assert_eq!(ember.client().info("master_link_status"), "down");
         ember.client().run("CONFIG SET masterauth secret");
         wait_for_link(&ember);

@@ -207,7 +207,7 @@ impl Batch {
     /// Completes the batch for `offset` of the file with `identity`, `durable` bytes of which are durable, and returns
     /// its bytes with the line.
     pub(super) fn seal(&mut self, identity: u64, offset: u64, durable: u64) -> &[u8] {
-        assert!(self.len() <= BATCH_BYTES_MAX, "whoever fills a batch looks at its length");
+        assert!(self.len() <= BATCH_BYTES_MAX, "the caller checks the length of a batch");
         let (line, commands) = self.bytes.split_at_mut(BATCH_LINE_BYTES);
         let said = BatchLine { crc: crc(commands), len: commands.len() as u32, durable };
         line.copy_from_slice(&said.to_bytes(identity, offset));

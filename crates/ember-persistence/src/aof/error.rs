@@ -102,8 +102,8 @@ impl Display for AofError {
             ),
             AofError::Missing(file) => write!(
                 f,
-                "{} is named by the manifest but is not there (No such file or directory); restore it from a backup of \
-                 the whole directory",
+                "{} is named by the manifest but is missing (No such file or directory); restore it from a \
+                 backup of the whole directory",
                 file.display()
             ),
             AofError::NoManifest(directory) => write!(
@@ -121,7 +121,9 @@ impl Display for AofError {
                         "{} has {found} bytes but had {recorded} when it was closed: its end is missing",
                         file.display()
                     )?,
-                    None => write!(f, "{} is empty, which a base in RDB form never is", file.display())?,
+                    None => {
+                        write!(f, "{} is empty, but a base in RDB format is never empty", file.display())?
+                    }
                 }
                 if f.alternate() {
                     return Ok(());
@@ -130,19 +132,20 @@ impl Display for AofError {
                 if *found == 0 {
                     return Ok(());
                 }
-                write!(f, ", or keep what is before the missing bytes with `{}`", repair_command(file))
+                write!(f, ", or keep the part before the missing bytes with `{}`", repair_command(file))
             }
             AofError::Unreadable { cause, .. } if self.is_damage() && f.alternate() => write!(f, "{cause}"),
             AofError::Rdb(error) if f.alternate() => write!(f, "{error:#}"),
             AofError::Rdb(error) => write!(f, "{error}"),
             AofError::Damaged { file, offset, what } => write!(
                 f,
-                "{} at offset {offset}: {what}; restore a backup, or keep what is before the damage with `{}`",
+                "{} at offset {offset}: {what}; restore a backup, or keep the part before the damage with \
+                 `{}`",
                 file.display(),
                 repair_command(file)
             ),
             AofError::Unreadable { file, cause, .. } if self.is_damage() => {
-                write!(f, "{cause}, or keep what is before the damage with `{}`", repair_command(file))
+                write!(f, "{cause}, or keep the part before the damage with `{}`", repair_command(file))
             }
             AofError::Unreadable { file, offset, cause } => {
                 write!(
@@ -152,7 +155,7 @@ impl Display for AofError {
                 )
             }
             AofError::Closed(file) => {
-                write!(f, "{} is closed, and the file behind it could not be begun yet", file.display())
+                write!(f, "{} is closed, and the next file could not be created yet", file.display())
             }
             AofError::NotOfStore { directory, what } => write!(
                 f,
@@ -161,7 +164,8 @@ impl Display for AofError {
             ),
             AofError::Lost(file) => write!(
                 f,
-                "{}: an fsync failed, and what it was to make durable is not kept; BGREWRITEAOF writes all anew",
+                "{}: an fsync failed, and the data that it should have made durable is not kept; \
+                 BGREWRITEAOF writes all data again",
                 file.display()
             ),
         }

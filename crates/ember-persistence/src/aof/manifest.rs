@@ -186,7 +186,7 @@ fn quoted(name: &str) -> String {
 }
 
 fn parse_line(line: &[u8]) -> Result<AofFile, &'static str> {
-    const INCOMPLETE: &str = "Invalid AOF manifest file format: a file has a name, a number and a type";
+    const INCOMPLETE: &str = "Invalid AOF manifest file format: a file needs a name, a number and a type";
     let words = split(line).ok_or("Invalid AOF manifest file format: the quotes are not balanced")?;
     if words.len() < 6 || !words.len().is_multiple_of(2) {
         return Err(INCOMPLETE);
@@ -198,17 +198,17 @@ fn parse_line(line: &[u8]) -> Result<AofFile, &'static str> {
             b"file" => name = Some(file_name(value)?),
             b"seq" => {
                 let number = number::parse_u64(value).filter(|&number| number > 0);
-                sequence = Some(number.ok_or("Invalid AOF manifest file format: the number is none")?);
+                sequence = Some(number.ok_or("Invalid AOF manifest file format: the number is invalid")?);
             }
             b"type" => {
                 file_type = Some(match value.as_slice() {
                     b"b" => FileType::Base,
                     b"i" => FileType::Increment,
                     b"h" => FileType::History,
-                    _ => return Err("Unknown AOF file type: it is none of b, i and h"),
+                    _ => return Err("Unknown AOF file type: it must be b, i or h"),
                 });
             }
-            b"size" => size = Some(number::parse_u64(value).ok_or("its size is no number")?),
+            b"size" => size = Some(number::parse_u64(value).ok_or("its size is not a number")?),
             _ => {}
         }
     }
@@ -221,7 +221,7 @@ fn parse_line(line: &[u8]) -> Result<AofFile, &'static str> {
 fn file_name(bytes: &[u8]) -> Result<String, &'static str> {
     let name = String::from_utf8(bytes.to_vec()).map_err(|_| "the file's name is not UTF-8")?;
     if name.is_empty() || name.contains(['/', '\\', '\0']) || name == "." || name == ".." {
-        return Err("the file is to be a name without a path");
+        return Err("the file must be a name without a path");
     }
     Ok(name)
 }

@@ -71,11 +71,11 @@ impl From<io::Error> for Stop {
 const CUT: &str =
     "Unexpected end of file reading the append only file: the file ends in the middle of a command or batch";
 const NO_COMMAND: &str =
-    "Bad file format reading the append only file: there is no command where one should begin";
+    "Bad file format reading the append only file: no command starts here, although one should";
 const OPEN_TRANSACTION: &str =
     "Unexpected end of file reading the append only file: a transaction has no EXEC";
 const OTHER_IDENTITY: &str = "the file's first line and its first batch do not belong together";
-const MOVED: &str = "bytes are missing or were inserted: batches behind it are not where they were written";
+const MOVED: &str = "bytes are missing or were inserted: later batches are not where they were written";
 
 /// Bytes in order: of the file, or of a verified batch.
 trait Input {
@@ -180,7 +180,7 @@ fn item(
         Some(b'#') if line.starts_with(IDENTITY_LINE) => {
             return parse_identity(line)
                 .map(Item::Identity)
-                .ok_or(Stop::Wrong("the file's identity is none"));
+                .ok_or(Stop::Wrong("the file's identity is invalid"));
         }
         Some(b'#') if line.starts_with(ORIGIN_LINE) => {
             return Ok(Origin::parse_line(line).map_or(Item::Nothing, Item::Origin));
@@ -191,12 +191,12 @@ fn item(
     for _ in 0..count {
         input.line(line)?;
         let len = line.first().filter(|&&mark| mark == b'$').and_then(|_| counted(line, WORD_MAX_BYTES));
-        let len = len.ok_or(Stop::Wrong("a word of a command has no length"))?;
+        let len = len.ok_or(Stop::Wrong("an argument of a command has no length"))?;
         input.gather(len, bytes)?;
         ends.push(bytes.len());
         input.gather(2, bytes)?;
         if !bytes.ends_with(b"\r\n") {
-            return Err(Stop::Wrong("a word of a command is longer than it says"));
+            return Err(Stop::Wrong("an argument of a command is longer than its stated length"));
         }
         bytes.truncate(bytes.len() - 2);
     }

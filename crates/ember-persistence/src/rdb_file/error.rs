@@ -72,7 +72,7 @@ impl RdbProblem {
             | RdbProblem::DuplicateKey(_) => "restore a backup",
             RdbProblem::NotRdb => "check that this is the right file, and whether it is encrypted",
             RdbProblem::Version(_) | RdbProblem::UnknownKind(_) => {
-                "a newer server wrote it: load it there, or have that server write an older form"
+                "it was written by a newer server: load it there, or let that server write an older format"
             }
             RdbProblem::Module(_) => "remove the module's keys with the server that wrote it and save again",
             RdbProblem::FunctionOfCandidate => {
@@ -115,13 +115,13 @@ impl Display for RdbProblem {
                 )
             }
             RdbProblem::Corrupt(what) => f.write_str(what),
-            RdbProblem::UnknownKind(kind) => write!(f, "a value is of the unknown kind {kind}"),
+            RdbProblem::UnknownKind(kind) => write!(f, "a value has the unknown type {kind}"),
             RdbProblem::EmptyValue => f.write_str("a value has no elements"),
             RdbProblem::Module(name) => {
-                write!(f, "there is data of the module '{name}', which cannot be read")
+                write!(f, "it contains data of the module '{name}', which cannot be read")
             }
             RdbProblem::FunctionOfCandidate => {
-                f.write_str("there is a function in the form of a release candidate of Redis 7.0")
+                f.write_str("it contains a function in the format of a release candidate of Redis 7.0")
             }
             RdbProblem::Checksum { computed, stored } => {
                 write!(
@@ -129,7 +129,7 @@ impl Display for RdbProblem {
                     "RDB CRC error: the checksum is {stored:016x} but that of the bytes is {computed:016x}"
                 )
             }
-            RdbProblem::DuplicateKey(key) => write!(f, "the key '{}' is there twice", key.escape_ascii()),
+            RdbProblem::DuplicateKey(key) => write!(f, "the key '{}' occurs twice", key.escape_ascii()),
             RdbProblem::Database(number) => write!(f, "there is no database {number}"),
             RdbProblem::Refused(why) => f.write_str(why),
         }
@@ -152,7 +152,7 @@ impl Display for RdbError {
             write!(f, "; {}", problem.advice())?;
         }
         if problem.is_damage() {
-            write!(f, ", or keep what is good with `{}`", repair_command(file))?;
+            write!(f, ", or keep the intact part with `{}`", repair_command(file))?;
         }
         Ok(())
     }

@@ -223,7 +223,7 @@ impl<R: Read> RdbReader<R> {
             opcode::FUNCTION => return Ok(Some(Step::Function(self.text()?))),
             opcode::SLOT_IMPORT if self.is_valkey => {
                 return Err(RdbProblem::Refused(
-                    "it has slots of a cluster that were being imported".to_owned(),
+                    "it contains slots of a cluster that were being imported".to_owned(),
                 ));
             }
             opcode::FUNCTION_OF_CANDIDATE => return Err(RdbProblem::FunctionOfCandidate),

@@ -21,11 +21,11 @@ impl From<io::Error> for Stop {
     }
 }
 
-const CORRUPT_LENGTH: Stop = Stop::Problem(RdbProblem::Corrupt("a length begins with an unknown byte"));
-const NO_LENGTH: Stop = Stop::Problem(RdbProblem::Corrupt("a string stands in the place of a length"));
-const UNKNOWN_STRING: Stop = Stop::Problem(RdbProblem::Corrupt("a string is of an unknown form"));
+const CORRUPT_LENGTH: Stop = Stop::Problem(RdbProblem::Corrupt("a length starts with an unknown byte"));
+const NO_LENGTH: Stop = Stop::Problem(RdbProblem::Corrupt("a string was found instead of a length"));
+const UNKNOWN_STRING: Stop = Stop::Problem(RdbProblem::Corrupt("a string has an unknown encoding"));
 
-const UNKNOWN_PART: Stop = Stop::Problem(RdbProblem::Corrupt("a part of a value is of an unknown form"));
+const UNKNOWN_PART: Stop = Stop::Problem(RdbProblem::Corrupt("a part of a value has an unknown encoding"));
 
 const ID_BYTES: u64 = 16;
 const TIME_BYTES: u64 = 8;

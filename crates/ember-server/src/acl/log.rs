@@ -87,7 +87,7 @@ impl AclLog {
     /// Adds a denial, and sets its `id`. At most `max` entries are kept.
     pub(crate) fn enter(&self, mut entry: LogEntry, max: usize) {
         let counter = Reason::ALL.iter().position(|&reason| reason == entry.reason);
-        self.counters[counter.expect("all reasons are there")].fetch_add(1, Ordering::Relaxed);
+        self.counters[counter.expect("all reasons are listed")].fetch_add(1, Ordering::Relaxed);
         entry.object.truncate(OBJECT_BYTES_MAX);
         let mut entries = self.entries.lock();
         let known = entries.iter().take(GROUPING_ENTRIES_MAX).position(|known| known.is_like(&entry));

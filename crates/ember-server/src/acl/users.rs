@@ -54,7 +54,7 @@ impl Users {
     }
 
     fn default_user(&self) -> &Arc<User> {
-        self.by_name.get(DEFAULT_NAME).expect("the default user is made at the start and cannot be removed")
+        self.by_name.get(DEFAULT_NAME).expect("the default user is created at startup and cannot be removed")
     }
 }
 
@@ -334,7 +334,7 @@ impl Acl {
 fn warn_if_off(user: &User) {
     if user.is_off() {
         let name = String::from_utf8_lossy(&user.name);
-        tracing::warn!("the user '{name}' is off: no rule of it says 'on'");
+        tracing::warn!("the user '{name}' is off and cannot log in: its rules do not include 'on'");
     }
 }
 /// Returns the rules of a line if they define exactly this user.

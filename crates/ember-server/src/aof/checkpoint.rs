@@ -95,7 +95,7 @@ pub(super) fn begin(
         };
         if let Ok(keys) = &result {
             let seconds = begun.elapsed().as_secs_f64();
-            tracing::info!("a checkpoint has told the store of {keys} keys in {seconds:.3} seconds");
+            tracing::info!("a checkpoint wrote {keys} keys to the store in {seconds:.3} seconds");
         }
         done(BaseWritten { result: result.map(|_| None), claim });
     };
@@ -233,9 +233,7 @@ fn put_facts(checkpoint: &mut stores::Checkpoint<'_>, key: &AwayKey) -> Result<u
         return Ok(1);
     }
     let name = String::from_utf8_lossy(&key.name);
-    Err(StoreError::Abandoned(format!(
-        "the store does not have the key '{name}', whose value it should have"
-    )))
+    Err(StoreError::Abandoned(format!("the value of the key '{name}' is missing in the store")))
 }
 
 fn facts_of<'k>(database: u32, key: &'k [u8], kind: u8, facts: &KeyFacts) -> stores::Facts<'k> {

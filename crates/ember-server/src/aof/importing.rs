@@ -65,8 +65,8 @@ pub(super) fn source(
     }
     if is_under_way {
         return Err(format!(
-            "an import into the store has not ended, and the files that it has read are gone: put {} or {} back, or \
-             begin with an empty directory",
+            "an import into the store was interrupted, and its source files are missing: restore {} or {}, \
+             or start in an empty directory",
             config.appenddirname, config.dbfilename
         ));
     }
@@ -92,7 +92,7 @@ pub(super) fn import(
         Source::Rdb => snapshot::loading::load_at_start(server, Some(&mut make_room))?,
         Source::Aof => {
             if let Some(torn) = loading::load_files(server, config, &log, Some(&mut make_room))? {
-                tracing::warn!("the AOF ends in the middle of something ({}): that is left out", torn.what);
+                tracing::warn!("the AOF has an incomplete end ({}), which is ignored", torn.what);
             }
         }
     }
@@ -101,7 +101,7 @@ pub(super) fn import(
     log.finish_without_base(rewrite).map_err(|error| error.to_string())?;
     let keys: usize = (0..server.keyspace.databases()).map(|number| server.keyspace.len(number)).sum();
     let seconds = begun.elapsed().as_secs_f64();
-    tracing::info!("the store has all {keys} keys of the {source} that was here, after {seconds:.3} seconds");
+    tracing::info!("imported all {keys} keys of the {source} into the store in {seconds:.3} seconds");
     Ok((log, writer))
 }
 
@@ -110,7 +110,7 @@ fn make_room(server: &'static Server, config: &Config) -> Result<(), String> {
     let storage = Storage::of(server);
     loop {
         if server.is_stopping() {
-            return Err("the server ends".to_owned());
+            return Err("the server is stopping".to_owned());
         }
         if storage.wants_checkpoint.load(Ordering::Relaxed) {
             checkpoint::make(server, config, 0, Import::UnderWay)?;

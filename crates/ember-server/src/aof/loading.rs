@@ -113,7 +113,7 @@ fn play_and_go_on(
     let torn = load_files(server, config, &directory, None)?;
     if let Some(torn) = torn {
         tracing::warn!(
-            "the AOF ends in the middle of something ({}): its last {} bytes are cut off",
+            "the AOF has an incomplete end ({}): its last {} bytes are truncated",
             torn.what,
             torn.torn_bytes
         );
@@ -156,10 +156,13 @@ pub(crate) fn reload(executor: &mut Executor) -> Result<(), String> {
     let (server, config) = (executor.server, Arc::clone(&executor.config));
     executor.publish();
     if Storage::of(server).store().is_some() {
-        return Err("the data set is in a store, and the AOF has only what that was not told of".to_owned());
+        return Err(
+            "the data set is in a store, and the AOF contains only the changes since its last checkpoint"
+                .to_owned(),
+        );
     }
     if Aof::of(server).state.is_rewriting() {
-        return Err("a rewrite of the AOF is under way; try again when it has ended".to_owned());
+        return Err("a rewrite of the AOF is in progress; try again when it has ended".to_owned());
     }
     if server.journal.is_read_by(Reader::Aof) {
         wait_until_written(server)?;
@@ -171,7 +174,7 @@ pub(crate) fn reload(executor: &mut Executor) -> Result<(), String> {
     directory.check_sizes().map_err(|error| error.to_string())?;
     loading::empty(executor);
     if let Some(torn) = load_files(server, &config, &directory, None)? {
-        tracing::warn!("the AOF ends in the middle of something ({}): that is left out", torn.what);
+        tracing::warn!("the AOF has an incomplete end ({}), which is ignored", torn.what);
     }
     Ok(())
 }
@@ -183,7 +186,7 @@ fn wait_until_written(server: &Server) -> Result<(), String> {
         // Workers that have left the gate may publish their records only now.
         server.journal.call_thread();
         if begun.elapsed() >= WRITTEN_WITHIN {
-            return Err("the disk does not take what was written; see the log".to_owned());
+            return Err("the disk does not accept the pending writes; see the log".to_owned());
         }
         thread::sleep(Duration::from_millis(1));
     }
@@ -226,7 +229,8 @@ pub(super) fn load_files(
         && !config.aof_load_truncated
     {
         return Err(format!(
-            "{} at offset {}: {} bytes are torn: {}; aof-load-truncated no forbids to cut them off: allow it, or use `{}`",
+            "{} at offset {}: {} bytes are torn: {}; aof-load-truncated no forbids truncating them: set it \
+             to yes, or run `{}`",
             file.display(),
             torn.valid_to,
             torn.torn_bytes,
@@ -236,7 +240,10 @@ pub(super) fn load_files(
     }
     loading.set_origin(player.origin);
     if player.failed > 0 {
-        tracing::warn!("{} commands of the AOF have failed, as they may have before", player.failed);
+        tracing::warn!(
+            "{} commands of the AOF failed; they may also have failed when they first ran",
+            player.failed
+        );
     }
     tracing::info!("loaded the AOF in {:.3} seconds", begun.elapsed().as_secs_f64());
     Ok(torn)
@@ -295,7 +302,7 @@ fn load_file(
         if player.commands.is_multiple_of(PROGRESS_COMMANDS) {
             loading.note_read(reader.offset());
             if server.is_stopping() {
-                return Err("loading is given up: the server ends".to_owned());
+                return Err("loading is abandoned: the server is stopping".to_owned());
             }
             if told.elapsed() >= PROGRESS_EVERY {
                 told = Instant::now();
@@ -403,13 +410,17 @@ impl<'c> Player<'c> {
             _ if command.full_name == "select" => {
                 let database = number::parse_u64(args.at(1)).and_then(|number| number.try_into().ok());
                 let exists = |database: &usize| *database < self.server.keyspace.databases();
-                let wrong = || ("there is no such database; set `databases` as it was".to_owned(), true);
+                let wrong = || {
+                    ("this database does not exist; set `databases` to its previous value".to_owned(), true)
+                };
                 self.database = database.filter(exists).ok_or_else(wrong)?;
                 Ok(())
             }
             _ => match functions::replay(self.server, self.config, command, args) {
                 Some(result) => result.map_err(|error| (text(&error), true)),
-                None => Err(("it is no command of an AOF of this server or of Redis 7".to_owned(), true)),
+                None => {
+                    Err(("this command cannot occur in an AOF of this server or of Redis 7".to_owned(), true))
+                }
             },
         }
     }

@@ -41,7 +41,8 @@ const LOOK_KEYS: u64 = 4096;
 pub(super) fn check_directory(server: &Server, config: &Config) -> Result<(), String> {
     match Store::find(server.disk.as_ref(), Path::new(DIRECTORY)) {
         Some(there) if config.store.engine() != Some(there) => Err(format!(
-            "the data set here is in a store of {there}: start with --store {there}, or in another directory"
+            "the data set in this directory is in a store of {there}: start with --store {there}, or in \
+             another directory"
         )),
         _ => Ok(()),
     }
@@ -54,7 +55,7 @@ pub(super) fn open(
     engine: EngineKind,
 ) -> Result<&'static Store, String> {
     if config.store.to_string() != engine.name() {
-        tracing::info!("the store '{}' is one of {engine}, which is like it", config.store);
+        tracing::info!("the store '{}' uses the engine {engine}, which is similar", config.store);
     }
     let part = |share: u64, without_limit: u64| match config.maxmemory {
         0 => without_limit,
@@ -78,10 +79,13 @@ pub(super) fn open(
 pub(super) fn load(server: &Server, config: &Config, store: &Store) -> Result<(), String> {
     let Some(position) = store.position() else { return Ok(()) };
     let begun = Instant::now();
-    let damaged = || "cannot load the data set: the store's notes are damaged; restore a backup".to_owned();
+    let damaged = || "cannot load the data set: the store's metadata is damaged; restore a backup".to_owned();
     let notes = Notes::decode(&position.notes).ok_or_else(damaged)?;
     if notes.names.len() > server.keyspace.databases() {
-        return Err(format!("the store has {} databases: set `databases` as it was", notes.names.len()));
+        return Err(format!(
+            "the store has {} databases: set `databases` to its previous value",
+            notes.names.len()
+        ));
     }
     if !server.keyspace.set_database_names(&notes.names) {
         return Err(damaged());
@@ -131,13 +135,13 @@ impl<'s> Loader<'s> {
 
     fn number(&self, name: u32) -> Result<usize, String> {
         let number = self.numbers.get(name as usize).copied();
-        number.ok_or_else(|| format!("there is no database {name}: set `databases` as it was"))
+        number.ok_or_else(|| format!("there is no database {name}: set `databases` to its previous value"))
     }
 
     fn take(&mut self, facts: &Facts<'_>) -> Result<(), String> {
         self.count += 1;
         if self.count.is_multiple_of(LOOK_KEYS) && self.server.is_stopping() {
-            return Err("the server ends".to_owned());
+            return Err("the server is stopping".to_owned());
         }
         let expire_at_ms = facts.expiry.map(u64::cast_signed);
         if facts.encoding == HERE {
@@ -145,7 +149,7 @@ impl<'s> Loader<'s> {
             return Ok(());
         }
         let damaged =
-            || format!("the store says what is not known of '{}'", String::from_utf8_lossy(facts.key));
+            || format!("the store has unknown metadata for the key '{}'", String::from_utf8_lossy(facts.key));
         let kind = Kind::from_byte(facts.kind).ok_or_else(damaged)?;
         let memory_bytes = usize::try_from(facts.memory_bytes).map_err(|_| damaged())?;
         let away = external::Facts::of_number(facts.encoding, memory_bytes).ok_or_else(damaged)?;
@@ -164,7 +168,9 @@ impl<'s> Loader<'s> {
         let limits = self.config.encoding_limits();
         let (mut bytes, mut buffer) = (Vec::new(), Vec::new());
         for (name, key, expire_at_ms) in std::mem::take(&mut self.here) {
-            let damaged = || format!("the value of '{}' is not there", String::from_utf8_lossy(&key));
+            let damaged = || {
+                format!("the value of the key '{}' is missing in the store", String::from_utf8_lossy(&key))
+            };
             let kind = store.read(name, &key, &mut bytes).map_err(|error| error.to_string())?;
             let kind = kind.and_then(Kind::from_byte).ok_or_else(damaged)?;
             let mut rest = &bytes[..];

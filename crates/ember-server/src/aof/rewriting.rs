@@ -90,12 +90,12 @@ fn try_begin(executor: &mut Executor) -> Result<(), Result<Purpose, String>> {
     let server = executor.server;
     let aof = &Aof::of(server).state;
     if aof.failing_ms() > 0 && !aof.wants_base.load(Ordering::Relaxed) {
-        return Err(Err("the AOF cannot be written, as the log says above".to_owned()));
+        return Err(Err("the AOF cannot be written; an earlier log line has the reason".to_owned()));
     }
     let claim = Claim::take(server, Purpose::AofBase).map_err(Ok)?;
     if !server.journal.is_read_by(Reader::Aof) {
         if Storage::of(server).store().is_some() {
-            return Err(Err("the log of the store has not begun again yet".to_owned()));
+            return Err(Err("the log of the store has not been reopened yet".to_owned()));
         }
         return begin_apart(executor, claim).map_err(Err);
     }
@@ -128,8 +128,8 @@ fn begin_apart(executor: &mut Executor, claim: Claim) -> Result<(), String> {
             .result
             .and_then(|file| finish(&mut directory, rewrite, file).map_err(|error| error.to_string()));
         match &finished {
-            Ok(()) => tracing::info!("the AOF is rewritten"),
-            Err(error) => tracing::error!("the rewrite of the AOF has failed: {error}"),
+            Ok(()) => tracing::info!("the rewrite of the AOF is complete"),
+            Err(error) => tracing::error!("the rewrite of the AOF failed: {error}"),
         }
         Aof::of(server).state.end_rewrite(finished.is_ok());
         drop(written.claim);
@@ -171,13 +171,13 @@ pub(crate) fn begin_due(executor: &mut Executor) {
         Ok(()) => {
             aof.is_rewrite_scheduled.store(false, Ordering::Relaxed);
             if Storage::of(server).store().is_none() {
-                tracing::info!("a rewrite of the AOF begins");
+                tracing::info!("a rewrite of the AOF starts");
             }
         }
         Err(Ok(_)) => {}
         Err(Err(error)) => {
             aof.is_rewrite_scheduled.store(false, Ordering::Relaxed);
-            tracing::error!("the rewrite of the AOF cannot begin: {error}");
+            tracing::error!("the rewrite of the AOF cannot start: {error}");
         }
     }
 }
@@ -297,7 +297,7 @@ pub(crate) fn switch_on(executor: &mut Executor) -> Result<(), String> {
         "Unable to turn on AOF. Check server logs.".to_owned()
     })?;
     if claim.is_none() {
-        tracing::info!("AOF background was scheduled to start when the snapshot that is under way has ended");
+        tracing::info!("AOF background was scheduled to start when the running snapshot has ended");
     }
     executor.with_exclusive_access(|executor, _| {
         let base = claim.map(|claim| Base::take(claim, executor));

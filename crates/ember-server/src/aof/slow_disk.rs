@@ -52,14 +52,14 @@ impl Slow {
 impl Display for Slow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (what, ms, effect) = match *self {
-            Slow::Sync { ms, delays_replies: false } => ("an fsync", ms, "writes go on"),
+            Slow::Sync { ms, delays_replies: false } => ("an fsync", ms, "writes continue"),
             Slow::Sync { ms, delays_replies: true } => ("an fsync", ms, "replies to writes wait for it"),
             Slow::Write { ms } => ("a write", ms, "replies to writes wait for it"),
         };
         let seconds = ms as f64 / 1000.0;
         write!(
             f,
-            "the disk is slow: {what} of the append-only file has been under way for {seconds:.1} s; {effect}"
+            "the disk is slow: {what} of the append-only file has been running for {seconds:.1} s; {effect}"
         )
     }
 }

@@ -391,7 +391,7 @@ impl AofSubscriber {
         if let Err(error) = files.directory.rotate(&mut files.writer) {
             // The rotation must come before any other append, with or without a rewrite.
             if let Some(base) = base {
-                tracing::error!("the rewrite of the AOF has failed: {error}");
+                tracing::error!("the rewrite of the AOF failed: {error}");
                 self.give_up_rewrite(base);
             }
             self.orders.push_front(Order::Rotate { behind, base: None });
@@ -417,7 +417,7 @@ impl AofSubscriber {
         if !self.orders.iter().any(is_rewrite) {
             return;
         }
-        tracing::error!("the rewrite of the AOF has failed: {}", trouble.text);
+        tracing::error!("the rewrite of the AOF failed: {}", trouble.text);
         for order in std::mem::take(&mut self.orders) {
             match order {
                 Order::Rotate { base: Some(base), .. } => self.give_up_rewrite(base),
@@ -471,7 +471,7 @@ impl AofSubscriber {
                 aof.base_size.store(aof.size.load(Ordering::Relaxed), Ordering::Relaxed);
                 aof.end_rewrite(true);
                 if Storage::of(self.server).store().is_none() {
-                    tracing::info!("the AOF is rewritten");
+                    tracing::info!("the rewrite of the AOF is complete");
                 }
             }
             Err(error) => {
@@ -483,7 +483,7 @@ impl AofSubscriber {
     }
 
     fn fail_rewrite(&mut self, error: &str) {
-        tracing::error!("the rewrite of the AOF has failed: {error}");
+        tracing::error!("the rewrite of the AOF failed: {error}");
         self.aof.state.end_rewrite(false);
         // Without its base, the current increment is not an AOF.
         if self.rewriting.take().is_some_and(|rewriting| rewriting.is_beginning) {
@@ -558,7 +558,7 @@ impl AofSubscriber {
         if let Some(mut files) = self.files.take()
             && let Err(error) = files.writer.recover().and_then(|()| files.writer.sync())
         {
-            tracing::error!("the end of the AOF is not on the disk: {error}");
+            tracing::error!("the last records of the AOF could not be synced to the disk: {error}");
         }
         if self.rewriting.is_some() && Storage::of(self.server).store().is_none() {
             tracing::info!("Killing the AOF child, which is a thread here: the AOF was switched off");
@@ -605,7 +605,7 @@ impl AofSubscriber {
                 self.syncing = Some(Syncing { upto: self.appended, oldest: self.oldest.take() });
                 self.aof.state.is_syncing.store(true, Ordering::Relaxed);
                 self.aof.state.sync.begin(unix_ms());
-                self.to_sync.send(files.writer.sync_task()).expect("the thread lives as long as its sender");
+                self.to_sync.send(files.writer.sync_task()).expect("the thread lives as long as the sender");
             }
         }
         Ok(())
@@ -645,7 +645,7 @@ impl AofSubscriber {
         match self.from_sync.try_recv() {
             Ok(outcome) => self.note_sync(outcome),
             Err(TryRecvError::Empty) => Ok(()),
-            Err(TryRecvError::Disconnected) => unreachable!("the thread lives as long as its sender"),
+            Err(TryRecvError::Disconnected) => unreachable!("the thread lives as long as the sender"),
         }
     }
 
@@ -691,7 +691,7 @@ impl AofSubscriber {
     fn give_up_at_the_end(&mut self) {
         let is_end = |order: &Order| matches!(order, Order::End { .. } | Order::Stop { .. });
         let Some(at) = self.orders.iter().position(is_end) else { return };
-        tracing::error!("the AOF ends, and what could not be written to it is lost");
+        tracing::error!("the AOF is being closed: records that could not be written to it are lost");
         let Some(order) = self.orders.drain(..=at).next_back() else { return };
         self.skip_to(order.behind());
         // Ending does not fail.
@@ -738,7 +738,7 @@ impl AofSubscriber {
     /// Ends the trouble: all pending work is done.
     fn end_trouble(&mut self) {
         if self.trouble.is_some() {
-            tracing::info!("the AOF is written again: writes are accepted");
+            tracing::info!("the AOF can be written again: writes are accepted");
             self.forget_trouble();
         }
     }
@@ -783,7 +783,7 @@ impl AofSubscriber {
         let refusal = match &self.trouble {
             Some(trouble) => Some(without_directories(&trouble.text)),
             None if is_too_late => {
-                Some("the disk is further behind than aof-lag-limit and aof-wait-limit allow".to_owned())
+                Some("the disk lags by more than aof-lag-limit and aof-wait-limit allow".to_owned())
             }
             None => None,
         };

@@ -230,7 +230,9 @@ impl Registry {
             .flat_map(|command| [command.name, command.spec.name])
             .any(|name| name.eq_ignore_ascii_case(to))
         {
-            return Err(format!("'{name}' cannot be called '{to}': that is the name of another command"));
+            return Err(format!(
+                "'{name}' cannot be renamed to '{to}', which is the name of another command"
+            ));
         }
         let declared = self.top_level().map(|command| (command.spec.name, command.index)).collect::<Vec<_>>();
         let mut named: Vec<_> = left.iter().map(|command| (command.name, command.index)).collect();

@@ -74,7 +74,7 @@ pub(crate) struct Assembly {
     pub(crate) owners: Vec<usize>,
     /// The commands that this worker runs itself; they come as an answer if they have to wait for cold values.
     pub(crate) local: Option<Box<Forwarded>>,
-    #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
+    #[expect(clippy::vec_box, reason = "messages are large and are moved often")]
     pub(crate) answers: Vec<Box<Forwarded>>,
     pub(crate) outstanding: usize,
 }

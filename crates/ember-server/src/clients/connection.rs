@@ -269,14 +269,19 @@ impl Connection {
 
     /// Returns why the connection is closed, as far as it knows.
     pub(crate) fn why_it_ends(&self) -> String {
-        let by_peer =
-            || if self.has_ended { "the other side has closed it" } else { "this server has closed it" };
+        let by_peer = || {
+            if self.has_ended {
+                "the peer has closed the connection"
+            } else {
+                "this server has closed the connection"
+            }
+        };
         match (&self.failure, self.handshake_failure()) {
             (Some(error), _) => error.to_string(),
             (None, Some(why)) => why.to_owned(),
             (None, None) => match self.client.view.end_reason() {
-                Some(EndReason::Killed) => "it was killed".to_owned(),
-                Some(EndReason::Evicted) => "it was evicted".to_owned(),
+                Some(EndReason::Killed) => "the connection was killed".to_owned(),
+                Some(EndReason::Evicted) => "the connection was evicted".to_owned(),
                 _ => by_peer().to_owned(),
             },
         }
@@ -302,7 +307,7 @@ impl Connection {
     /// Returns why the TLS handshake failed, if that is why the connection ends.
     pub(crate) fn handshake_failure(&self) -> Option<&str> {
         if self.is_tls_by_mistake {
-            return Some("the client speaks TLS, and this port does not: the one that does is tls-port");
+            return Some("the client uses TLS, but this port does not: connect to the port of `tls-port`");
         }
         self.tls.as_ref().and_then(|tls| tls.handshake_failure())
     }
@@ -450,7 +455,7 @@ impl Connection {
             ParseStatus::Full => true,
             ParseStatus::Err(error) => {
                 if let Some(primary) = &self.client.primary {
-                    primary.link.fail(format!("it is no command at offset {}: {error}", primary.position()));
+                    primary.link.fail(format!("invalid command at offset {}: {error}", primary.position()));
                     self.begin_closing();
                     return false;
                 }

@@ -174,7 +174,7 @@ impl Listener {
             Ok(_) => {
                 return Err(io::Error::new(
                     io::ErrorKind::AlreadyExists,
-                    "there is a file that is no socket",
+                    "the path exists and is not a socket",
                 ));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -324,7 +324,7 @@ pub(crate) fn prepare(socket: &OwnedFd, peer: &Peer, keepalive: u32) -> io::Resu
 pub(crate) fn turn_away(incoming: &Incoming, reason: &str) {
     let Incoming { socket, is_tls: false, .. } = incoming else { return };
     if let Err(error) = rustix::io::write(socket, reason.as_bytes()) {
-        tracing::debug!("a client was turned away without a reason: {error}");
+        tracing::debug!("the reason could not be sent to a refused client: {error}");
     }
 }
 

@@ -42,7 +42,7 @@ impl Listening {
             open(&missing, config).inspect_err(|_| {
                 for listener in &left {
                     if let Err(error) = listener.resume(config) {
-                        tracing::error!("cannot listen as before: {error}");
+                        tracing::error!("cannot listen on the previous address again: {error}");
                     }
                 }
             })

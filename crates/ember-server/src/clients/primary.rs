@@ -130,7 +130,7 @@ impl PrimaryLink {
 
     /// Returns why the connection is closed.
     pub(crate) fn why_it_ended(&self) -> String {
-        self.state.lock().why.clone().unwrap_or_else(|| "this server cannot serve it".to_owned())
+        self.state.lock().why.clone().unwrap_or_else(|| "this server cannot serve the connection".to_owned())
     }
 
     /// Returns whether the connection is closed.

@@ -28,7 +28,7 @@ const ABSENT: [&str; 1] = [
 fn table() -> String {
     let registry = registry();
     let is_there = |name: &&&str| registry.find_full(name.as_bytes()).is_some();
-    let mut text = String::from("| group | commands | of them here | absent |\n|---|--:|--:|---|\n");
+    let mut text = String::from("| group | commands | supported | absent |\n|---|--:|--:|---|\n");
     let mut known = BTreeSet::new();
     for (group, names) in groups() {
         known.extend(names.iter().copied());
@@ -62,7 +62,7 @@ fn beyond<'r>(registry: &'r Registry, known: &BTreeSet<&str>) -> impl Iterator<I
 
 /// Returns the lines of a table of commands: what they do, their cost, and their first version.
 fn lines<'r>(commands: impl IntoIterator<Item = &'r Command>) -> String {
-    let mut text = String::from("| command | does | cost | since |\n|---|---|---|---|\n");
+    let mut text = String::from("| command | description | complexity | since |\n|---|---|---|---|\n");
     for command in commands {
         let spec = command.spec;
         let mut summary = spec.summary.replace('|', "\\|");
@@ -79,9 +79,9 @@ fn lines<'r>(commands: impl IntoIterator<Item = &'r Command>) -> String {
 fn reference() -> String {
     let registry = registry();
     let mut text = String::from(
-        "# Commands\n\nAll commands by group. A test writes this page from the definitions of the commands. `help` in the \
-         prompt of `ember-cli`\nand `COMMAND DOCS` show their arguments; [compatibility.md](compatibility.md) has the \
-         differences from Redis.\n",
+        "# Commands\n\nAll commands by group. A test writes this page from the definitions of the commands. \
+         `help` in the prompt of `ember-cli`\nand `COMMAND DOCS` show their arguments; \
+         [compatibility.md](compatibility.md) has the differences from Redis.\n",
     );
     let mut known = BTreeSet::new();
     let mut absent: Vec<String> = Vec::new();
@@ -101,8 +101,8 @@ fn reference() -> String {
     }
     let _ = write!(text, "\n## Beyond Redis 7.2\n\n{}", lines(beyond(&registry, &known)));
     text.push_str(
-        "\nCommands that can be watched ([live-queries.md](live-queries.md)); each has two more, such as `GET.WATCH` and \
-         `GET.UNWATCH`:\n",
+        "\nCommands that can be watched ([live-queries.md](live-queries.md)); each has two companions, such \
+         as `GET.WATCH` and `GET.UNWATCH`:\n",
     );
     let watchable: Vec<String> = registry
         .all()
@@ -112,7 +112,7 @@ fn reference() -> String {
         .collect();
     text.push_str(&wrapped(&format!("{}.", watchable.join(", "))).replace("\n  ", "\n"));
     text.push('\n');
-    let _ = write!(text, "\n## Absent\n\nCommands of Redis 7.2 and Valkey 8 that there are not:\n");
+    let _ = write!(text, "\n## Absent\n\nCommands of Redis 7.2 and Valkey 8 that are not supported:\n");
     for line in absent {
         text.push_str(&wrapped(&line));
     }

@@ -136,7 +136,7 @@ impl CommandLine {
         match self.assignments.last() {
             Some(flag) if !argument.starts_with('-') => {
                 format!(
-                    "{}: only one value is taken (a configuration file comes before all flags)",
+                    "{}: only one value is allowed (a configuration file must precede all flags)",
                     flag.origin
                 )
             }
@@ -271,7 +271,7 @@ mod tests {
             (&["a.conf", "--config", "b.conf"], "--config: there can be only one configuration file"),
             (
                 &["--port", "1", "a.conf"],
-                "--port: only one value is taken (a configuration file comes before all flags)",
+                "--port: only one value is allowed (a configuration file must precede all flags)",
             ),
             (&["-", "a.conf"], "unexpected argument 'a.conf'"),
             (&["-x"], "unexpected argument '-x'"),

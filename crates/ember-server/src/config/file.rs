@@ -127,11 +127,11 @@ fn statement(directive: Directive, origin: String) -> Result<Assignment, String>
         ("rename-command", _) => Err(at(&"wrong number of arguments")),
         ("loadmodule", _) => {
             let module = words.first().map_or("", String::as_str);
-            Err(at(&format!("modules cannot be loaded, so '{module}' is not there: remove this line")))
+            Err(at(&format!("modules are not supported, so '{module}' cannot be loaded: remove this line")))
         }
         ("sentinel", _) => Err(at(&"Sentinel is not available: remove this line")),
         (module, _) if module.contains('.') => {
-            Err(at(&"modules cannot be loaded, and have no parameters: remove this line"))
+            Err(at(&"modules are not supported and have no parameters: remove this line"))
         }
         _ => Err(format!("{origin}: {}", Parameter::unknown(&name))),
     }
@@ -268,9 +268,10 @@ mod tests {
         let statements = parse(text, "a.conf", Path::new(""));
         let expected = [
             "a.conf:1: unknown parameter 'prot' (did you mean 'port'?)",
-            "a.conf:3: loadmodule: modules cannot be loaded, so '/lib/search.so' is not there: remove this line",
+            "a.conf:3: loadmodule: modules are not supported, so '/lib/search.so' cannot be loaded: remove \
+             this line",
             "a.conf:4: save: Invalid save parameters",
-            "a.conf:5: search.maxsize: modules cannot be loaded, and have no parameters: remove this line",
+            "a.conf:5: search.maxsize: modules are not supported and have no parameters: remove this line",
             "a.conf:6: port: wrong number of arguments",
             "a.conf:7: sentinel: Sentinel is not available: remove this line",
             "a.conf:8: rename-command: wrong number of arguments",

@@ -66,7 +66,7 @@ pub(crate) fn launch(
     let path = path
         .map(std::path::absolute)
         .transpose()
-        .map_err(|error| format!("the current directory: {error}"))?;
+        .map_err(|error| format!("cannot read the current directory: {error}"))?;
     let handle = ConfigHandle::new(config, path);
     Ok(if line.checks_only { Launch::Check(handle) } else { Launch::Serve(handle) })
 }

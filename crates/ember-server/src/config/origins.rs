@@ -18,7 +18,7 @@ impl Origins {
             return Err(format!("there are more than {ORIGINS_MAX} origins"));
         }
         match origins.iter().find(|origin| *origin != "*" && host_of(origin).is_none()) {
-            Some(wrong) => Err(format!("'{wrong}' is no origin, such as https://app.example or *")),
+            Some(wrong) => Err(format!("'{wrong}' is not an origin such as https://app.example or *")),
             None => Ok(Origins(origins)),
         }
     }

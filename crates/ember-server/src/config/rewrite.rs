@@ -104,7 +104,7 @@ fn wrong_parameters(
 fn checked(text: String, current: &Config, name: &str, directory: &Path) -> Result<String, String> {
     match wrong_parameters(&text, current, name, directory)?.first() {
         Some(parameter) => {
-            Err(format!("the file would not give the current value of '{}' back", parameter.name))
+            Err(format!("the rewritten file would not restore the current value of '{}'", parameter.name))
         }
         None => Ok(text),
     }

@@ -29,15 +29,15 @@ pub(super) fn apply(config: &mut Config, origin_of: impl Fn(&str) -> Option<Stri
     if config.store == Store::None {
         let stray = [("path", !config.path.is_empty()), ("fsync", !config.fsync)];
         return match stray.into_iter().find_map(|(name, is_set)| is_set.then(|| origin_of(name)).flatten()) {
-            Some(origin) => {
-                Err(format!("{origin}: it is that of a store, but there is none: add 'store map'"))
-            }
+            Some(origin) => Err(format!("{origin}: this parameter requires a store: add 'store map'")),
             None => Ok(()),
         };
     }
     let is_in_memory = config.path == IN_MEMORY;
     if is_in_memory && let Some(origin) = origin_of("fsync") {
-        return Err(format!("{origin}: nothing is written to disk with the path '{IN_MEMORY}'"));
+        return Err(format!(
+            "{origin}: no effect, because nothing is written to disk with the path '{IN_MEMORY}': remove it"
+        ));
     }
     if let Some(engine) = config.store.engine() {
         check_engine(config, engine, is_in_memory, &origin_of)?;
@@ -61,7 +61,7 @@ pub(super) fn apply(config: &mut Config, origin_of: impl Fn(&str) -> Option<Stri
     for (name, is_different, instead) in differences {
         if is_different && let Some(origin) = origin_of(name) {
             return Err(format!(
-                "{origin}: the store '{}' says otherwise: use '{instead}' for it",
+                "{origin}: the store '{}' requires another value: set '{instead}' instead",
                 config.store
             ));
         }
@@ -84,12 +84,14 @@ fn check_engine(
     if is_in_memory {
         let origin = at("path");
         return Err(format!(
-            "{origin}: the store '{store}' is in files: name a directory, or use 'store map'"
+            "{origin}: the store '{store}' needs files: name a directory, or use 'store map'"
         ));
     }
     if !config.tiered_path.is_empty() {
         let origin = at("tiered-path");
-        return Err(format!("{origin}: values of the store '{store}' go away to the store: leave it out"));
+        return Err(format!(
+            "{origin}: the store '{store}' already contains the cold values: remove this parameter"
+        ));
     }
     Ok(())
 }
@@ -127,35 +129,35 @@ mod tests {
     #[test]
     fn what_is_stated_beside_a_store_says_the_same() {
         for (lines, error) in [
-            (&[("path", "x")][..], "--path: it is that of a store, but there is none: add 'store map'"),
-            (&[("fsync", "no")], "--fsync: it is that of a store, but there is none: add 'store map'"),
+            (&[("path", "x")][..], "--path: this parameter requires a store: add 'store map'"),
+            (&[("fsync", "no")], "--fsync: this parameter requires a store: add 'store map'"),
             (
                 &[("store", "map"), ("appendonly", "no")],
-                "--appendonly: the store 'map' says otherwise: use 'path' for it",
+                "--appendonly: the store 'map' requires another value: set 'path' instead",
             ),
             (
                 &[("store", "map"), ("appendfsync", "everysec")],
-                "--appendfsync: the store 'map' says otherwise: use 'fsync' for it",
+                "--appendfsync: the store 'map' requires another value: set 'fsync' instead",
             ),
             (
                 &[("store", "btree"), ("dir", "/d")],
-                "--dir: the store 'btree' says otherwise: use 'path' for it",
+                "--dir: the store 'btree' requires another value: set 'path' instead",
             ),
             (
                 &[("store", "btree"), ("save", "60 1")],
-                "--save: the store 'btree' says otherwise: use 'path' for it",
+                "--save: the store 'btree' requires another value: set 'path' instead",
             ),
             (
                 &[("store", "redb"), ("path", IN_MEMORY)],
-                "--path: the store 'redb' is in files: name a directory, or use 'store map'",
+                "--path: the store 'redb' needs files: name a directory, or use 'store map'",
             ),
             (
                 &[("store", "bolt"), ("tiered-path", "tiers")],
-                "--tiered-path: values of the store 'bolt' go away to the store: leave it out",
+                "--tiered-path: the store 'bolt' already contains the cold values: remove this parameter",
             ),
             (
                 &[("store", "map"), ("path", IN_MEMORY), ("fsync", "no")],
-                "--fsync: nothing is written to disk with the path ':memory:'",
+                "--fsync: no effect, because nothing is written to disk with the path ':memory:': remove it",
             ),
         ] {
             assert_eq!(applied(lines).unwrap_err(), error);

@@ -28,7 +28,7 @@ pub(super) fn rewrite(
     for directive in &included {
         if !users.iter().any(|user| user.is_defined_by(directive)) {
             return Err(format!(
-                "{}: the included file defines a user who has changed since",
+                "{}: the included file defines a user that has changed since it was read",
                 directive.origin
             ));
         }
@@ -53,7 +53,7 @@ pub(super) fn rewrite(
     let new = lines.concat();
     let found = stated(&new, name, directory)?.users;
     if !users.iter().all(|user| found.iter().any(|directive| user.is_defined_by(directive))) {
-        return Err("the file would not give the current users back".to_owned());
+        return Err("the rewritten file would not restore the current users".to_owned());
     }
     Ok(new)
 }
@@ -98,7 +98,9 @@ mod tests {
         for users in [&["alice off", "bob on"][..], &["bob on"]] {
             let error = rewritten(text, users, inside).unwrap_err();
             assert!(
-                error.ends_with("users.conf:1: the included file defines a user who has changed since"),
+                error.ends_with(
+                    "users.conf:1: the included file defines a user that has changed since it was read"
+                ),
                 "{error}"
             );
         }

@@ -53,15 +53,15 @@ pub(super) struct Malformed;
 /// The error, as a line for the client.
 pub(super) fn check_target(target: &Uri, headers: &HeaderMap) -> Result<(), &'static str> {
     if target.authority().is_some() {
-        return Err("the target of a request is a path, without a scheme and a host\n");
+        return Err("the request target must be a path, without scheme and host\n");
     }
     let mut hosts = headers.get_all(HOST).into_iter();
     let first = hosts.next();
     if hosts.next().is_some() {
-        return Err("a request has one Host field\n");
+        return Err("a request must not have several Host fields\n");
     }
     match first.map(|host| host.to_str().ok().and_then(host_and_port)) {
-        Some(None) => Err("the Host field is a host and perhaps a port\n"),
+        Some(None) => Err("the Host field must be a host and an optional port\n"),
         None | Some(Some(_)) => Ok(()),
     }
 }

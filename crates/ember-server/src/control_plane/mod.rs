@@ -180,13 +180,13 @@ fn serve(port: Port, sockets: Vec<TcpListener>, server: &'static Server) -> io::
                     Ok(listener) => {
                         accepting.push(tokio::spawn(accept(port, listener, Arc::clone(&places), server)));
                     }
-                    Err(error) => tracing::error!("cannot watch a socket of {}: {error}", port.name()),
+                    Err(error) => tracing::error!("cannot monitor a socket of {}: {error}", port.name()),
                 }
             }
             for task in accepting {
                 // A task ends only by a panic, which ends the process unless it is unwound.
                 if task.await.is_err() {
-                    tracing::error!("{} is not served any more: a bug ended it", port.name());
+                    tracing::error!("{} is no longer served, because of a bug", port.name());
                 }
             }
         });
@@ -216,7 +216,9 @@ async fn accept(port: Port, listener: tokio::net::TcpListener, places: Arc<Place
                 let task = tokio::spawn(async move {
                     match stream.local_addr() {
                         Ok(local) => answer(port, stream, Visitor { remote, local }, place, server).await,
-                        Err(error) => tracing::debug!("{}: a connection broke at once: {error}", port.name()),
+                        Err(error) => {
+                            tracing::debug!("{}: a connection was closed immediately: {error}", port.name())
+                        }
                     }
                 });
                 places.set_task(number, task.abort_handle());
@@ -252,7 +254,7 @@ async fn answer(port: Port, stream: TcpStream, visitor: Visitor, place: Place, s
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
     let ended = match tokio::time::timeout(ANSWERED_WITHIN, connection.as_mut()).await {
         Err(_) if is_stream.load(Ordering::Relaxed) => connection.await,
-        Err(_) => return tracing::debug!("{}: a client took too long", port.name()),
+        Err(_) => return tracing::debug!("{}: a client was too slow", port.name()),
         Ok(ended) => ended,
     };
     if let Err(error) = ended {

@@ -76,7 +76,7 @@ pub(super) struct Bug;
 /// Runs a blocking function on another thread.
 pub(super) async fn beside<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> Result<T, Bug> {
     tokio::task::spawn_blocking(act).await.map_err(|error| {
-        tracing::error!("a bug kept a request on metrics-port from being answered: {error}");
+        tracing::error!("a request on metrics-port got no reply because of a bug: {error}");
         Bug
     })
 }

@@ -45,7 +45,7 @@ pub(super) fn start(server: &'static Server) {
         state.is_started.store(false, Ordering::Relaxed);
     });
     if let Err(error) = spawned {
-        tracing::error!("memory is not defragmented: no thread can be started: {error}");
+        tracing::error!("memory is not defragmented: cannot start a thread: {error}");
         ActiveDefrag::of(server).is_started.store(false, Ordering::Relaxed);
     }
 }
@@ -80,7 +80,7 @@ impl Counts {
 
 impl Defragmenter {
     fn new(server: &'static Server, state: &'static ActiveDefrag) -> Result<Defragmenter, String> {
-        let query = SlabQuery::new().ok_or("the allocator does not tell how full its slabs are")?;
+        let query = SlabQuery::new().ok_or("the allocator does not report how full its slabs are")?;
         leave_thread_cache()?;
         Ok(Defragmenter {
             server,

@@ -134,8 +134,10 @@ impl Executor {
                     break;
                 }
                 Flow::Close | Flow::Wait(_) => {
-                    let text =
-                        self.failure.take().unwrap_or_else(|| "it would close the connection".to_owned());
+                    let text = self
+                        .failure
+                        .take()
+                        .unwrap_or_else(|| "it would close the connection of the primary".to_owned());
                     let at = client.primary.as_ref().map_or(0, |primary| primary.position());
                     give_up(client, args, at, &text);
                     progress = Progress::Close;
@@ -176,7 +178,7 @@ impl Executor {
             let writes = command.spec.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE));
             let may_come = writes || BESIDE_WRITES.contains(&&*command.full_name);
             if !may_come || command.spec.flags.contains(Flags::BLOCKING) {
-                self.failure = Some("it is no command that a primary sends".to_owned());
+                self.failure = Some("a primary does not send this command".to_owned());
                 return Flow::Close;
             }
         }

@@ -314,7 +314,7 @@ impl Executor {
         let mut caller = Caller { database, client: None };
         let result = self.call(command, hash, &mut caller, guards, args, reply);
         if !matches!(result, Ok(Outcome::Done) | Err(_)) {
-            self.failure = Some("it would wait".to_owned());
+            self.failure = Some("it would block".to_owned());
         }
         self.finish(command, result, args, None, reply);
         self.stats.applied_together.add(1);

@@ -189,7 +189,7 @@ impl Executor {
     pub(super) fn leave_unread(&mut self, client: &mut Client) -> super::Progress {
         if let Some(primary) = &client.primary {
             let at = primary.position();
-            primary.link.fail(format!("a value cannot be read that the command at offset {at} needs"));
+            primary.link.fail(format!("a value that the command at offset {at} needs cannot be read"));
         }
         self.server.gate.leave(self.index);
         self.turn.sees_expired = false;

@@ -120,7 +120,7 @@ impl Links {
     /// Notifies the threads of a key with unlinked vectors.
     fn tell(&self, server: &'static Server, place: Place) {
         if let Err((place, error)) = self.pool.push_once(server, place) {
-            tracing::warn!("vectors are linked later: the system gives no thread: {error}");
+            tracing::warn!("linking of vectors is delayed: cannot start a thread: {error}");
             self.let_go(server, &place.1);
         }
     }

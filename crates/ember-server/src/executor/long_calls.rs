@@ -95,7 +95,7 @@ impl Executor {
         });
         self.stats.long_calls.add(1);
         if let Err((mut call, error)) = Jobs::begin(server, Effort::Processor, call) {
-            tracing::warn!("a long call runs on its worker: the system gives no thread: {error}");
+            tracing::warn!("a long-running command runs on its worker: cannot start a thread: {error}");
             guards.release(keyspace, &mut self.turn);
             call.run(server);
             Jobs::of(server).tell(server, call);

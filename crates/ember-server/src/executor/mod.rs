@@ -184,13 +184,13 @@ pub(crate) struct Executor {
     pub(crate) last_record: u64,
     pub(crate) client_memory: ClientMemory,
     /// Empty messages kept for their buffers.
-    #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
+    #[expect(clippy::vec_box, reason = "messages are large and are moved often")]
     spare: Vec<Box<Forwarded>>,
     /// Messages of other workers that wait before one of their commands.
-    #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
+    #[expect(clippy::vec_box, reason = "messages are large and are moved often")]
     held: Vec<Box<Forwarded>>,
     /// Such messages that wait for cold values.
-    #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
+    #[expect(clippy::vec_box, reason = "messages are large and are moved often")]
     fetching: Vec<Box<Forwarded>>,
     /// The number of the last of them.
     last_parked: u64,

@@ -268,7 +268,7 @@ impl Executor {
             return if closes { Outcome::Close } else { Outcome::Done };
         }
         tracing::warn!(
-            "closing client {}: its transaction answers more than may wait for it",
+            "closing client {}: the replies of its transaction exceed client-output-buffer-limit",
             client.view.id
         );
         self.stats.output_limit_closed.add(1);

@@ -43,7 +43,7 @@ impl DataLock {
         match self.try_take(config) {
             Err(LockError::Held(holder)) => Err(held(&holder)),
             Err(LockError::Disk(error)) => {
-                tracing::warn!("{error}: nothing can be kept there");
+                tracing::warn!("{error}: no data can be saved in this directory");
                 Ok(())
             }
             Ok(()) | Err(LockError::Unsupported(_)) => Ok(()),
@@ -87,11 +87,13 @@ impl DataLock {
         match DirectoryLock::take(Path::new(DIRECTORY), &holder(config)) {
             Ok(lock) => *state = State::Held(lock),
             Err(LockError::Unsupported(error)) => {
-                tracing::warn!("{error}: nothing keeps another server from writing to the same directory");
+                tracing::warn!(
+                    "{error}: this server cannot prevent another one from writing to the same directory"
+                );
                 *state = State::Unsupported;
             }
             Err(LockError::Disk(error)) => {
-                tracing::warn!("{error}: nothing can be kept there");
+                tracing::warn!("{error}: no data can be saved in this directory");
                 *state = State::Free;
             }
             Err(LockError::Held(holder)) => {
@@ -110,7 +112,9 @@ impl DataLock {
         }
         let taken = DirectoryLock::take(Path::new(DIRECTORY), &holder(config));
         if let Err(LockError::Unsupported(error)) = &taken {
-            tracing::warn!("{error}: nothing keeps another server from writing to the same directory");
+            tracing::warn!(
+                "{error}: this server cannot prevent another one from writing to the same directory"
+            );
             *state = State::Unsupported;
         }
         *state = State::Held(taken?);
@@ -135,8 +139,8 @@ fn shown(error: &io::Error) -> String {
 fn held(holder: &str) -> String {
     let directory = std::env::current_dir().unwrap_or_else(|_| DIRECTORY.into());
     format!(
-        "the data directory '{}' is used by another server ({holder}): stop that one, or give this one a directory of \
-         its own with `--dir`, or let it keep nothing on disk with `--save '' --appendonly no`",
+        "the data directory '{}' is used by another server ({holder}): stop that server, set another \
+         directory with `--dir`, or disable persistence with `--save '' --appendonly no`",
         directory.display()
     )
 }

@@ -44,7 +44,7 @@ impl FileEncryption {
         if let Some(fingerprint) = &next.fingerprint
             && next.fingerprint != current.fingerprint
         {
-            tracing::info!("files to come are encrypted with the key of fingerprint {fingerprint}");
+            tracing::info!("new files are encrypted with the key of fingerprint {fingerprint}");
         }
         *current = next;
         Ok(())
@@ -88,9 +88,8 @@ mod keys {
         } else if std::env::var_os(KEY_VARIABLE).is_some() {
             (KEY_VARIABLE.to_owned(), KeyRing::from_environment(KEY_VARIABLE))
         } else if used.is_some() {
-            return Err(
-                "encryption can't be ended while the server runs: stop it and convert its files".to_owned()
-            );
+            return Err("encryption cannot be disabled while the server runs: stop it and convert its files"
+                .to_owned());
         } else {
             return Ok(Current::default());
         };
@@ -99,8 +98,8 @@ mod keys {
             && !ring.holds(used)
         {
             return Err(format!(
-                "{place}: the key of fingerprint {used} is missing, which files were written with; put it behind the \
-                 new one"
+                "{place}: the key of fingerprint {used}, with which files were written, is missing; add it \
+                 after the new one"
             ));
         }
         let fingerprint = Some(ring.current().fingerprint());

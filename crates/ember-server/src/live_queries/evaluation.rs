@@ -110,7 +110,7 @@ pub(super) fn shown(
         return (hash, body);
     }
     let mut error = Reply::new(reply.protocol());
-    error.error(&format!("ERR the result has {} bytes: read it yourself", body.len()));
+    error.error(&format!("ERR the result has {} bytes: run the command to read it", body.len()));
     (hash, error.to_vec())
 }
 

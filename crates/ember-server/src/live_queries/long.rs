@@ -81,7 +81,7 @@ pub(super) fn begin(
         took: Duration::ZERO,
     });
     if let Err((mut job, error)) = Jobs::begin(server, Effort::Processor, job) {
-        tracing::warn!("a long live query runs on its worker: the system gives no thread: {error}");
+        tracing::warn!("a long-running live query runs on its worker: cannot start a thread: {error}");
         job.run(server);
         Jobs::of(server).tell(server, job);
     }

@@ -61,7 +61,7 @@ fn command_of(server: &'static Server, call: Args<'_>) -> Result<&'static Comman
         return Err(if is_random && command.spec.flags.contains(Flags::READONLY) {
             by_chance()
         } else {
-            format!("ERR '{name}' cannot be watched: it is no command that only reads keys").into()
+            format!("ERR '{name}' cannot be watched: it is not a command that only reads keys").into()
         });
     }
     if matches!(data.run, Run::KeysOrAllShards { all_shards_if, .. } if all_shards_if(call)) {
@@ -161,13 +161,11 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
     // Messages of channels are derived from the most expressive protocol.
     let protocol = if matches!(form, Form::Channel(_)) { Protocol::Resp3 } else { reply.protocol() };
     let new = LiveQuery::new(*call, command.index, database, protocol, home);
-    let new = Arc::new(new.ok_or("ERR the call is too long to be watched")?);
+    let new = Arc::new(new.ok_or("ERR the command is too long to be watched")?);
     let bytes = new.memory_bytes() + Watcher::bytes_of(form, *pace);
     let bytes_max = executor.config.watch_max_memory;
     if live.memory_bytes() + bytes as u64 > bytes_max {
-        return Err(
-            format!("ERR live queries take the {bytes_max} bytes that watch-max-memory allows").into()
-        );
+        return Err(format!("ERR live queries use the {bytes_max} bytes that watch-max-memory allows").into());
     }
     if let Some(position) = since.and_then(|since| since.position)
         && Primary::of(server).is_before(server, position)
@@ -178,7 +176,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
             client.subscriptions.get_or_insert_default().queries.behind_since = Some(behind_since);
             return Ok(Outcome::Again);
         }
-        return Err("BEHIND this server does not have yet what that version shows".into());
+        return Err("BEHIND this server has not reached that version yet".into());
     }
     let mut guards = Guards::None;
     let question = Question { command, args: *call, database, protocol };

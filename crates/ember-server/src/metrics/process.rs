@@ -22,16 +22,14 @@ pub(super) const METRICS: &[Metric] = &[
             samples.add(&[env!("CARGO_PKG_VERSION"), &reported, mode, ALLOCATOR_NAME], 1.0);
         },
     ),
-    gauge("ember_uptime_seconds", "Time since the start", |scene| {
-        scene.server.started.elapsed().as_secs_f64()
-    }),
+    gauge("ember_uptime_seconds", "Time since startup", |scene| scene.server.started.elapsed().as_secs_f64()),
     gauge("ember_loading", "1 while the data set is being loaded, else 0", |scene| {
         f64::from(u8::from(scene.server.is_loading()))
     }),
     gauge("ember_stopping", "1 while connections are drained at shutdown, else 0", |scene| {
         f64::from(u8::from(scene.server.is_stopping()))
     }),
-    gauge("process_start_time_seconds", "Unix time of the start", |scene| {
+    gauge("process_start_time_seconds", "Unix time of startup", |scene| {
         scene.server.started_ms as f64 / 1000.0
     }),
     counter("process_cpu_seconds_total", "Processor time used, in user mode and in the kernel", |scene| {

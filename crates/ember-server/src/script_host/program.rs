@@ -165,7 +165,7 @@ pub(crate) fn run_program(
         host.executor.turn.journal.choose_readers(Readers::ALL);
         host.end();
         if host.has_escaped {
-            tracing::error!("a script was taken for confined and is not");
+            tracing::error!("a script was wrongly classified as confined");
         }
         let (needs_exclusive_access, has_effects) = (host.has_escaped || host.is_too_long, host.has_effects);
         // A script selects a database only for itself.

@@ -182,7 +182,7 @@ fn run(server: &Server, point: PointInTime, place: Option<Place>, claim: Claim, 
     });
     let written = written.and_then(|(file, written)| {
         let published =
-            claims.unless_abandoned(|| publish(file)).unwrap_or(Err("its keys are removed".to_owned()));
+            claims.unless_abandoned(|| publish(file)).unwrap_or(Err("its keys were removed".to_owned()));
         published.map(|()| written)
     });
     let is_abandoned = claims.is_abandoned();
@@ -197,15 +197,16 @@ fn run(server: &Server, point: PointInTime, place: Option<Place>, claim: Claim, 
             background.note_success(server);
             let handed = state.claims.handed_bytes();
             tracing::info!(
-                "saved {} keys to {} in {seconds:.3} seconds; {handed} bytes were kept as they changed meanwhile",
+                "saved {} keys to {} in {seconds:.3} seconds; {handed} bytes were kept because they changed \
+                 meanwhile",
                 written.keys,
                 config.dbfilename
             );
         }
         Err(error) if state.is_given_up.load(Ordering::Relaxed) => {
-            tracing::info!("saving is given up: {error}")
+            tracing::info!("saving is abandoned: {error}")
         }
-        Err(_) if is_abandoned => tracing::info!("background saving is abandoned: its keys are removed"),
+        Err(_) if is_abandoned => tracing::info!("background saving is abandoned: its keys were removed"),
         Err(error) => {
             background.note_failure(server);
             tracing::error!("background saving failed: {error}");

@@ -29,7 +29,7 @@ pub(crate) fn save_emptied(executor: &mut Executor) {
         // If that fails, too, writes are refused as after any failed BGSAVE.
         state.background.schedule();
         tracing::error!(
-            "all keys are removed, and the file that has them cannot be written anew yet: {error}"
+            "all keys were removed, but the file that contains them cannot be rewritten yet: {error}"
         );
     }
 }

@@ -86,7 +86,7 @@ impl Loading {
     /// Logs the progress.
     pub(crate) fn log_progress(&self, path: &Path) {
         let (percent, eta_s) = self.outlook();
-        tracing::info!("loading {}: {percent:.1} % is read, {eta_s} seconds to go", path.display());
+        tracing::info!("loading {}: {percent:.1} % read, {eta_s} seconds left", path.display());
     }
 
     /// Records the memory usage that a file gives.
@@ -233,7 +233,7 @@ pub(crate) fn empty(executor: &mut Executor) {
 /// Logs that leftover files of a killed server were removed.
 pub(crate) fn log_removed(leftovers: usize) {
     if leftovers > 0 {
-        tracing::warn!("{leftovers} files that were not written to their ends are removed");
+        tracing::warn!("{leftovers} incomplete files are removed");
     }
 }
 
@@ -270,7 +270,7 @@ pub(crate) fn load_from(
         |step, read| {
             state.loading.note_read(read);
             if server.is_stopping() {
-                return Err(RdbProblem::Refused("the server ends".to_owned()));
+                return Err(RdbProblem::Refused("the server is stopping".to_owned()));
             }
             let done = state.loaded.load(Ordering::Relaxed);
             delay_loading(server, done - delayed);

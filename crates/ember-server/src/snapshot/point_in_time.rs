@@ -93,9 +93,9 @@ impl Claims {
     /// Returns why the running snapshot has become useless, if it has.
     fn why_unwanted(&self) -> Option<&'static str> {
         if self.is_abandoned() {
-            Some("its keys are removed")
+            Some("its keys were removed")
         } else if self.is_base_unwanted.load(Ordering::Relaxed) {
-            Some("the AOF is switched off")
+            Some("the AOF was switched off")
         } else {
             None
         }
@@ -318,7 +318,7 @@ impl PointInTime {
                 claims.processed.store(keys, Ordering::Relaxed);
                 claims.handed_bytes.store(snapshot.handed_total_bytes(), Ordering::Relaxed);
                 if SnapshotState::of(server).is_given_up.load(Ordering::Relaxed) {
-                    return Err(io::Error::other("the server ends"));
+                    return Err(io::Error::other("the server is stopping"));
                 }
                 if let Some(why) = claims.why_unwanted() {
                     return Err(io::Error::other(why));

@@ -15,7 +15,7 @@ pub(super) fn process(file: Option<&Path>) {
     match file {
         Some(file) => tracing::info!("configuration file {}", full_path(file)),
         None => {
-            tracing::info!("no configuration file: the defaults, the environment and the command line count")
+            tracing::info!("no configuration file: using the defaults, the environment and the command line")
         }
     }
 }
@@ -65,8 +65,9 @@ pub(super) fn exposure(config: &Config, listeners: &[Arc<Listener>], needs_passw
 fn warning(open: &[String], is_guarded: bool) -> Option<String> {
     (!open.is_empty() && !is_guarded).then(|| {
         format!(
-            "no password is set, protected-mode is no, and other machines can connect to {}: whoever reaches these \
-             addresses can read and change all data. Set requirepass, or users with ACL, or bind to 127.0.0.1",
+            "no password is set, protected-mode is no, and other machines can connect to {}: every client \
+             that reaches these addresses can read and change all data. Set requirepass, or users with ACL, \
+             or bind to 127.0.0.1",
             open.join(", ")
         )
     })

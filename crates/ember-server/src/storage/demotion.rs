@@ -301,7 +301,7 @@ impl Worker {
                 true
             }
             Err(error) => {
-                tracing::error!("values stay in memory: {error}; tried again in {:?}", self.pause);
+                tracing::error!("values stay in memory: {error}; next attempt in {:?}", self.pause);
                 self.storage.counters.write_errors.fetch_add(1, Ordering::Relaxed);
                 self.paused_until = Some(Instant::now() + self.pause);
                 self.pause = (self.pause * 2).min(PAUSE_MAX);
@@ -379,7 +379,7 @@ pub(crate) fn demote_key(
     const STAYS: &str = "ERR the value stays in memory";
     let (storage, keyspace) = (Storage::of(server), &server.keyspace);
     if !storage.is_on() {
-        return Err("ERR values do not go away: there is neither a tiered-path nor a store of files");
+        return Err("ERR values cannot be demoted: there is neither a tiered-path nor a store in files");
     }
     let hash = keyspace.hash(key);
     for _ in 0..2 {

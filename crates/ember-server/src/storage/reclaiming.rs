@@ -92,7 +92,7 @@ impl Reclaimer {
                     match self.move_one(Location::from_bits(location.to_bits()), &record) {
                         Ok(is_done) => moving.is_complete &= is_done,
                         Err(error) => {
-                            tracing::error!("records stay where they are: {error}");
+                            tracing::error!("records cannot be moved: {error}");
                             self.moved.remove(&moving.number.get());
                             return false;
                         }
@@ -101,7 +101,7 @@ impl Reclaimer {
                 // Counted as the longest possible record, because the extent of the damage is unknown.
                 Some(Err(error)) => {
                     looked_through += SLICE_BYTES;
-                    tracing::warn!("a record is lost that was to be moved: {error}");
+                    tracing::warn!("a record that was to be moved is lost: {error}");
                 }
                 None => {
                     if !moving.is_complete {

@@ -61,7 +61,7 @@ impl Records {
             return Ok(Records::Nowhere);
         }
         if config.maxmemory == 0 {
-            return Err("tiered-path needs a limit of memory: set maxmemory".to_owned());
+            return Err("tiered-path needs a memory limit: set maxmemory".to_owned());
         }
         let directory = Path::new(&config.tiered_path);
         let problem = |error: String| format!("tiered-path '{}': {error}", config.tiered_path);
@@ -71,7 +71,7 @@ impl Records {
             Err(LockError::Unsupported(_)) => None,
             Err(LockError::Held(holder)) => {
                 return Err(problem(format!(
-                    "another server has its values there ({holder}); use a directory of its own"
+                    "the directory is used by another server ({holder}); use a separate directory"
                 )));
             }
             Err(LockError::Disk(error)) => return Err(problem(error.to_string())),
@@ -147,7 +147,7 @@ impl Records {
             let kind = read_row(store, database_name, key, buffer)?;
             return Ok(take(kind, buffer));
         }
-        let log = self.log().ok_or("there is no place for values")?;
+        let log = self.log().ok_or("there are no files for values")?;
         let record = log.read(segments::Location::from_bits(location.bits()), buffer);
         take_value(&record.map_err(|error| error.to_string())?, database_name, key, take)
     }
@@ -237,9 +237,9 @@ fn take_value<R>(
     take: impl FnOnce(Kind, &[u8]) -> R,
 ) -> Result<R, String> {
     if record.head.key != key || u64::from(record.head.database) != database_name as u64 {
-        return Err("the record is that of another key".to_owned());
+        return Err("the record belongs to another key".to_owned());
     }
-    let kind = Kind::from_byte(record.head.kind).ok_or("the record is of an unknown kind")?;
+    let kind = Kind::from_byte(record.head.kind).ok_or("the record has an unknown kind")?;
     Ok(take(kind, record.value))
 }
 
@@ -247,7 +247,7 @@ fn read_row(store: &Store, database_name: usize, key: &[u8], bytes: &mut Vec<u8>
     let database = u32::try_from(database_name).map_err(|_| "there is no such database")?;
     let kind = store.read(database, key, bytes).map_err(|error| error.to_string())?;
     let kind = kind.ok_or("the store has no such key")?;
-    Kind::from_byte(kind).ok_or_else(|| "the row is of an unknown kind".to_owned())
+    Kind::from_byte(kind).ok_or_else(|| "the row has an unknown kind".to_owned())
 }
 
 /// Returns the size limit of the files: by default, nine tenths of the free bytes on their disk.

@@ -61,7 +61,7 @@ pub(crate) fn start() {
     let run = move || {
         let Err(error) =
             if knows_collapse() { finder.collapse_used_blocks() } else { finder.advise_mappings() };
-        tracing::info!("memory stays in small pages: {error}");
+        tracing::info!("memory does not use huge pages: {error}");
     };
     // Without the thread everything works, but slower.
     let _ = thread::Builder::new().name("huge-pages".to_owned()).spawn(run);

@@ -35,7 +35,7 @@ pub(crate) fn set(config: &Config, file: Option<&Path>) -> io::Result<()> {
     let (begin, end) = (address(BEGIN_FIELD), address(END_FIELD));
     let room = usize::try_from(end.saturating_sub(begin)).unwrap_or(0);
     if begin == 0 || room == 0 {
-        return Err(io::Error::other("the system does not say where the command line lies"));
+        return Err(io::Error::other("the system does not report the address of the command line"));
     }
     let mut bytes = fitting(&title(config, &NAME, &file), room - 1).as_bytes().to_vec();
     bytes.resize(room, 0);

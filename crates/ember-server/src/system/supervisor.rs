@@ -32,7 +32,7 @@ pub(crate) fn notify(supervised: Supervised, state: &str) {
         _ => Ok(()),
     };
     if let Err(error) = result {
-        tracing::warn!("cannot tell the supervisor {state}: {error}");
+        tracing::warn!("cannot notify the supervisor of {state}: {error}");
     }
 }
 

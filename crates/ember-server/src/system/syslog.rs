@@ -44,7 +44,7 @@ impl<'p> Syslog<'p> {
     /// # Errors
     /// Why it does not.
     pub(super) fn probe(&self) -> io::Result<()> {
-        self.send(severity(Level::INFO), "the log begins")
+        self.send(severity(Level::INFO), "the log starts")
     }
 }
 

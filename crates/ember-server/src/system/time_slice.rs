@@ -17,7 +17,7 @@ const SHORTEST: u64 = 100_000;
 /// scheduling policy, nothing changes.
 pub(crate) fn shorten() {
     if let Err(error) = try_shorten() {
-        tracing::debug!("workers have time slices as all threads do: {error}");
+        tracing::debug!("workers keep the default time slices: {error}");
     }
 }
 

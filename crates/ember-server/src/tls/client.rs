@@ -20,7 +20,7 @@ pub(crate) fn client_config(config: &Config) -> Result<Arc<ClientConfig>, String
     let provider = Arc::new(CryptoProvider { cipher_suites, ..aws_lc_rs::default_provider() });
     let builder = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&protocols(&config.tls_protocols)?)
-        .map_err(|error| format!("tls-protocols and tls-ciphers do not fit together: {error}"))?
+        .map_err(|error| format!("tls-protocols and tls-ciphers are incompatible: {error}"))?
         .with_root_certificates(authorities(config, "tls-replication")?);
     let own = &config.tls_client_cert_file;
     let (chain, key) = if !own.is_empty() {

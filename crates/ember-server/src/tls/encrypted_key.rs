@@ -48,14 +48,14 @@ pub(super) fn read(text: &str, password: &str) -> Option<Result<PrivateKeyDer<'s
 
 fn decrypt(der: &[u8], password: &str) -> Result<PrivateKeyDer<'static>, &'static str> {
     let Parts { hash, rounds, salt, cipher, key_bytes, iv, bytes } = parts(der).ok_or(
-        "it is not encrypted with PBES2, PBKDF2 and AES-CBC with 128 or 256 bits, or is damaged: \
-         `openssl pkcs8 -topk8 -v2 aes-256-cbc` encrypts anew",
+        "it is not encrypted with PBES2, PBKDF2 and AES-CBC with 128 or 256 bits, or is damaged: encrypt it \
+         again with `openssl pkcs8 -topk8 -v2 aes-256-cbc`",
     )?;
     if password.is_empty() {
         return Err("the key is encrypted: set tls-key-file-pass");
     }
     let rounds = NonZeroU32::new(rounds).filter(|rounds| rounds.get() <= ROUNDS_MAX);
-    let rounds = rounds.ok_or("the encrypted key asks for too many rounds")?;
+    let rounds = rounds.ok_or("the encrypted key requires too many rounds")?;
     let mut secret = vec![0; key_bytes];
     pbkdf2::derive(hash, rounds, salt, password.as_bytes(), &mut secret);
     // From here on, the most likely cause of an error is a wrong password.

@@ -73,13 +73,13 @@ pub(crate) fn explain_primary(error: &io::Error) -> String {
 pub(super) fn explain(error: &Error) -> String {
     match error {
         Error::NoCertificatesPresented => {
-            "the client shows no certificate, and tls-auth-clients asks for one".to_owned()
+            "the client presents no certificate, but tls-auth-clients requires one".to_owned()
         }
         Error::InvalidCertificate(why) => {
             format!("the client's certificate is not accepted: {}", fault_of_certificate(why))
         }
         Error::InvalidMessage(_) => {
-            "the client does not speak TLS, and this port does: the one without is port".to_owned()
+            "the client does not use TLS, but this port does: connect to the port of `port`".to_owned()
         }
         Error::AlertReceived(
             alert @ (AlertDescription::UnknownCA
@@ -87,9 +87,9 @@ pub(super) fn explain(error: &Error) -> String {
             | AlertDescription::CertificateUnknown
             | AlertDescription::CertificateExpired),
         ) => format!("the client does not trust the server's certificate ({alert:?})"),
-        Error::AlertReceived(alert) => format!("the client gives up: {alert:?}"),
+        Error::AlertReceived(alert) => format!("the client has aborted the handshake: {alert:?}"),
         Error::PeerIncompatible(why) => {
-            format!("the client speaks TLS in no way that is allowed here: {why:?}")
+            format!("the client supports no TLS settings that are allowed here: {why:?}")
         }
         other => other.to_string(),
     }

@@ -31,7 +31,7 @@ pub(super) fn load(config: &Config) -> Result<Settings, String> {
         |error| format!("tls-cert-file '{}': {}", full_path(&config.tls_cert_file), explain_own(&error));
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&protocols(&config.tls_protocols)?)
-        .map_err(|error| format!("tls-protocols and tls-ciphers do not fit together: {error}"))?;
+        .map_err(|error| format!("tls-protocols and tls-ciphers are incompatible: {error}"))?;
     let builder = match client_verifier(config, provider)? {
         None => builder.with_no_client_auth(),
         Some(verifier) => builder.with_client_cert_verifier(verifier),
@@ -57,7 +57,7 @@ pub(super) fn load(config: &Config) -> Result<Settings, String> {
 pub(super) fn chain_of(parameter: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let chain = certificates(parameter, path)?;
     if chain.is_empty() {
-        return Err(format!("{parameter} '{}': no certificate is in it", full_path(path)));
+        return Err(format!("{parameter} '{}': the file contains no certificate", full_path(path)));
     }
     Ok(chain)
 }
@@ -77,7 +77,7 @@ pub(super) fn key_of(parameter: &str, path: &str, password: &str) -> Result<Priv
         return key.map_err(|error| wrong(&error));
     }
     PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
-        pem::Error::NoItemsFound => wrong(&"no private key is in it"),
+        pem::Error::NoItemsFound => wrong(&"the file contains no private key"),
         error => wrong(&error),
     })
 }
@@ -133,7 +133,7 @@ pub(super) fn authorities(config: &Config, wanted_by: &str) -> Result<RootCertSt
         store.add_parsable_certificates(found.flatten().flatten());
     }
     if store.is_empty() {
-        return Err("tls-ca-cert-file and tls-ca-cert-dir hold no certificate".to_owned());
+        return Err("tls-ca-cert-file and tls-ca-cert-dir contain no certificate".to_owned());
     }
     Ok(store)
 }

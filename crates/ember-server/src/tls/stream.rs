@@ -212,7 +212,7 @@ impl TlsStream {
         self.session.send_close_notify();
         let (_, _, sent) = self.send(socket);
         if let Err(error) = sent {
-            tracing::debug!("a TLS connection is closed without a word: {error}");
+            tracing::debug!("a TLS connection is closed without a notification: {error}");
         }
     }
 }

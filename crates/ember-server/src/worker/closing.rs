@@ -55,7 +55,9 @@ impl Worker {
             if self.server.is_stopping() && self.has_asked_for_shutdown(&connection) {
                 match connection.duplicate_socket() {
                     Ok(socket) => self.server.keep_to_the_end(socket),
-                    Err(error) => tracing::warn!("SHUTDOWN: its connection is closed too early: {error}"),
+                    Err(error) => {
+                        tracing::warn!("SHUTDOWN: the connection of its client is closed too early: {error}")
+                    }
                 }
             }
             self.forget(&mut connection, token);

@@ -46,7 +46,7 @@ impl Worker {
         views.sort_unstable_by_key(|(bytes, _)| *bytes);
         while total >= limit {
             let Some((bytes, view)) = views.pop() else {
-                tracing::warn!("clients take {total} bytes, and none is left that may be evicted");
+                tracing::warn!("clients use {total} bytes, and no remaining client may be evicted");
                 self.evicts_at = now + VAIN_SEARCH_INTERVAL;
                 return;
             };
@@ -54,7 +54,10 @@ impl Worker {
             if !self.server.begin_ending(&view, EndReason::Evicted) {
                 continue; // another worker was faster
             }
-            tracing::warn!("evicting client {}, which takes {bytes} bytes: clients take too much", view.id);
+            tracing::warn!(
+                "evicting client {}, which uses {bytes} bytes: clients exceed maxmemory-clients",
+                view.id
+            );
             self.executor.stats.evicted_clients.add(1);
             if view.worker == self.executor.index {
                 self.end(view.token, EndReason::Evicted);

@@ -98,7 +98,8 @@ impl Worker {
         if let Some(reason) = reason.filter(|reason| reason.is_immediate()) {
             if reason == EndReason::PushDropped && !connection.is_closing() {
                 tracing::warn!(
-                    "closing client {client_id}: too much was pushed to it before this worker could send"
+                    "closing client {client_id}: too many bytes were pushed to it before this worker could \
+                     send them"
                 );
                 self.executor.stats.output_limit_closed.add(1);
             }

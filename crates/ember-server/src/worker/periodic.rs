@@ -202,7 +202,7 @@ impl Worker {
                 && Aof::of(self.server).state.failing_ms() > self.executor.config.aof_wait_limit as i64
             {
                 tracing::warn!(
-                    "closing client {}: what it has written cannot be written to the AOF",
+                    "closing client {}: its writes cannot be written to the AOF",
                     connection.client.view.id
                 );
                 self.close(token);
@@ -211,7 +211,7 @@ impl Worker {
             if self.waits_too_long_for_replicas(connection) {
                 self.executor.stats.sync_timeouts.add(1);
                 tracing::warn!(
-                    "closing client {}: too few replicas have confirmed what it has written",
+                    "closing client {}: too few replicas have confirmed its writes",
                     connection.client.view.id
                 );
                 self.close(token);
@@ -238,7 +238,8 @@ impl Worker {
         let is_client = connection.client.primary.is_none();
         if is_client && (query + multi + kept) as u64 > config.client_query_buffer_limit {
             tracing::warn!(
-                "closing client {}: it has {query} bytes of requests, {multi} in a transaction, and keeps {kept}",
+                "closing client {}: its {query} bytes of requests, {multi} in a transaction and {kept} of \
+                 stored keys and names exceed client-query-buffer-limit",
                 view.id
             );
             stats.query_limit_closed.add(1);
@@ -247,7 +248,7 @@ impl Worker {
         if connection.has_too_much_output(&config.client_output_buffer_limit, turn.now_ms) {
             let output = connection.unsent_bytes();
             tracing::warn!(
-                "closing client {}: {output} bytes of replies wait for it",
+                "closing client {}: its {output} bytes of unsent replies exceed client-output-buffer-limit",
                 connection.client.view.id
             );
             stats.output_limit_closed.add(1);

@@ -122,8 +122,8 @@ impl Worker {
         self.server.gate.leave(self.executor.index);
         self.executor.publish();
         match begun {
-            Ok(()) => tracing::info!("the AOF begins anew with the data of the primary"),
-            Err(error) => tracing::warn!("the AOF cannot begin yet: {error}"),
+            Ok(()) => tracing::info!("the AOF starts again with the data of the primary"),
+            Err(error) => tracing::warn!("the AOF cannot start yet: {error}"),
         }
     }
 

@@ -386,9 +386,10 @@ fn check_position(connection: &mut Connection, input: &[u8]) {
     let Some(primary) = &connection.client.primary else { return };
     let is_all = connection.parked.is_none() && connection.parser.is_between_commands(input);
     if is_all && !connection.is_closing() && primary.position() != primary.link.read() {
-        primary
-            .link
-            .fail(format!("the commands before offset {} are not in their usual form", primary.link.read()));
+        primary.link.fail(format!(
+            "the commands before offset {} are not in the canonical form",
+            primary.link.read()
+        ));
         connection.begin_closing();
     }
 }

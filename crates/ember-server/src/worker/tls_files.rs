@@ -52,7 +52,7 @@ fn reload_if_changed(server: &Server) {
     });
     match (kept, reloaded) {
         (Ok(()), Ok(())) => {
-            tracing::info!("tls-auto-reload-interval: the files of TLS have changed and are read again")
+            tracing::info!("tls-auto-reload-interval: the TLS files have changed and are read again")
         }
         (Ok(()), Err(error)) => tracing::warn!("tls-auto-reload-interval: {error}"),
         (Err(error), _) => {

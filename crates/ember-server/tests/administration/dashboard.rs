@@ -358,7 +358,7 @@ fn commands_that_need_an_open_connection_end_over_http() {
             let (status, answer) = ask(server, "commands", None, &json!({ "commands": [command] }));
             assert_eq!(
                 (status, answer["error"].as_str()),
-                (422, Some("this command needs a connection that stays open"))
+                (422, Some("this command needs a permanent connection"))
             );
         }
         assert_eq!(run(server, json!([["MONITOR"]])), json!([{ "simple": "OK" }]));
@@ -470,7 +470,7 @@ fn the_last_hour_is_kept_for_authorized_users() {
         let operations = answer["operations"][0].as_f64().unwrap();
         assert!(operations <= 15.0, "{operations}");
         assert_ok(client, "ACL SETUSER default -info");
-        assert_eq!(past().1["refused"], "the user may not run INFO");
+        assert_eq!(past().1["refused"], "the user has no permission to run INFO");
     };
     // Samples are ten seconds apart.
     std::thread::scope(|scope| {

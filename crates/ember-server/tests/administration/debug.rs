@@ -239,7 +239,7 @@ fn debug_reload_breaks_watches_and_is_refused_in_transactions() {
         client.run("DEBUG RELOAD");
         client.run("DEBUG LOADAOF");
         let replies = client.run("EXEC");
-        let refused = "ERR the data set cannot be read again inside of a transaction or a script";
+        let refused = "ERR the data set cannot be reloaded inside of a transaction or a script";
         for reply in replies.elements().unwrap() {
             assert_eq!(reply.text(), refused);
         }

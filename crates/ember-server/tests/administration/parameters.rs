@@ -127,7 +127,7 @@ fn a_forced_shutdown_ignores_a_failed_save() {
         fs::create_dir(server.directory().join("dump.rdb")).unwrap();
         server.signal("TERM");
         assert_eq!(server.wait().code(), Some(0), "{}", server.log());
-        assert!(server.log().contains("the data set is not saved"), "{}", server.log());
+        assert!(server.log().contains("the data set could not be saved"), "{}", server.log());
     }
 }
 
@@ -308,12 +308,12 @@ fn a_configuration_check_reports_all_errors_at_once() {
     let write = |text: &str| fs::write(directory.join("a.conf"), text).unwrap();
     write("hz 20\nrename-command GET fetch\nuser bob on +get\n");
     for arguments in [&["--check-config", "a.conf"][..], &["a.conf", "--check-config", "--port", "1"]] {
-        assert_eq!(outcome(&directory, arguments), (true, "the configuration is in order\n".to_owned()));
+        assert_eq!(outcome(&directory, arguments), (true, "the configuration is valid\n".to_owned()));
     }
     write("hz 0\nloadmodule search.so\nport x\n");
     let mistakes = "ember-server: a.conf:1: hz: argument must be between 1 and 500 inclusive\n\
-                    ember-server: a.conf:2: loadmodule: modules cannot be loaded, so 'search.so' is not there: remove \
-                    this line\n\
+                    ember-server: a.conf:2: loadmodule: modules are not supported, so 'search.so' cannot be loaded: \
+                    remove this line\n\
                     ember-server: a.conf:3: port: argument couldn't be parsed into an integer\n";
     for arguments in [&["a.conf"][..], &["--check-config", "a.conf"]] {
         assert_eq!(outcome(&directory, arguments), (false, mistakes.to_owned()));
@@ -323,7 +323,7 @@ fn a_configuration_check_reports_all_errors_at_once() {
     assert!(!is_fine);
     for mistake in [
         "a.conf:1: rename-command: there is no command 'none'",
-        "a.conf:2: rename-command: 'get' cannot be called 'set': that is the name of another command",
+        "a.conf:2: rename-command: 'get' cannot be renamed to 'set', which is the name of another command",
         "a.conf:3: user: ",
     ] {
         assert!(output.contains(mistake), "{mistake} in {output}");
@@ -449,7 +449,7 @@ fn the_data_directory_changes_only_for_allowed_clients() {
         assert_ok(&mut second, "SAVE");
         assert_ok(&mut client, "CONFIG SET appendonly yes");
         let refused = client.run("CONFIG SET dir ..").text();
-        assert!(refused.contains("the files of the AOF are in the directory"), "{refused}");
+        assert!(refused.contains("the directory contains the files of the AOF"), "{refused}");
     }
 }
 

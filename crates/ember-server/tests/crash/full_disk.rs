@@ -80,7 +80,7 @@ fn a_rewrite_on_a_full_disk_fails_at_once() {
     write_until(&mut client, is_refused);
     assert!(client.run("BGREWRITEAOF").is_error(), "{}", faulty.log());
     await_failure(&mut client, &faulty);
-    assert!(faulty.log().contains("the rewrite of the AOF has failed"), "{}", faulty.log());
+    assert!(faulty.log().contains("the rewrite of the AOF failed"), "{}", faulty.log());
     faulty.set_fault("");
     await_writes(&mut client, &faulty);
     assert!(!client.run("BGREWRITEAOF").is_error());

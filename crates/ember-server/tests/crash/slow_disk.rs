@@ -47,7 +47,7 @@ fn a_slow_fsync_is_named_while_it_lasts() {
     assert_eq!(client.run("SET key 1"), Value::ok());
     wait_until("INFO", &faulty, || client.info("aof_disk_is_slow") == "1");
     wait_until("the log", &faulty, || {
-        faulty.log().contains("the disk is slow: an fsync of the append-only file has been under way for ")
+        faulty.log().contains("the disk is slow: an fsync of the append-only file has been running for ")
     });
     wait_until("LATENCY", &faulty, || latest_events(&mut client).contains("aof-fsync-everysec"));
     let (status, text) = faulty.ready();

@@ -67,7 +67,7 @@ fn a_unix_socket_has_its_permissions_replaces_a_stale_one_and_is_removed() {
 
     std::fs::write(&path, "precious").unwrap();
     let output = run(&["--port", "0", "--unixsocket", path.to_str().unwrap()]);
-    assert_fails_with(&output, "that is no socket");
+    assert_fails_with(&output, "exists and is not a socket");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
     std::fs::remove_dir_all(folder).unwrap();
 }

@@ -187,7 +187,7 @@ fn a_torn_end_is_truncated_with_a_warning_by_whole_transactions() {
     let mut client = server.client();
     assert_eq!(client.run("KEYS *"), Value::Array(vec![Value::from("before")]));
     let log = server.log();
-    assert!(log.contains("WARN") && log.contains("bytes are cut off"), "{log}");
+    assert!(log.contains("WARN") && log.contains("bytes are truncated"), "{log}");
     // Later records follow a complete end.
     client.run("SET after 1");
     drop(server.crash());
@@ -304,7 +304,7 @@ fn a_closed_file_that_lost_bytes_prevents_the_start() {
         let whole = fs::read(base(&directory.0)).unwrap();
         fs::write(base(&directory.0), b"").unwrap();
         let refused = refusal(&directory.0, &["--appendonly", "yes"], None);
-        assert!(refused.contains("base.rdb is empty, which a base in RDB form never is"), "{refused}");
+        assert!(refused.contains("base.rdb is empty, but a base in RDB format is never empty"), "{refused}");
         fs::write(base(&directory.0), &whole).unwrap();
         let server = start_in(&directory.0, &always(mode));
         assert_eq!(server.client().run("DBSIZE"), Value::Integer(7));

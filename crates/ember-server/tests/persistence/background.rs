@@ -113,7 +113,7 @@ fn a_bgsave_is_a_consistent_snapshot_under_writes() {
         assert_ne!(client.info("rdb_last_bgsave_time_sec"), "-1");
         assert_eq!(client.info("rdb_current_bgsave_time_sec"), "-1");
         assert_eq!(client.info("current_save_keys_processed"), "0");
-        assert!(server.log().contains("bytes were kept as they changed meanwhile"), "{}", server.log());
+        assert!(server.log().contains("bytes were kept because they changed meanwhile"), "{}", server.log());
     }
 }
 

@@ -127,7 +127,7 @@ fn encryption_can_be_enabled_but_not_disabled_at_run_time() {
     assert_eq!(client.run("SAVE"), Value::ok());
     assert!(is_encrypted(&saved(&directory.0)));
     let refused = client.command(&["CONFIG", "SET", "encryption-key-file", ""]).text();
-    assert!(refused.contains("encryption can't be ended while the server runs"), "{refused}");
+    assert!(refused.contains("encryption cannot be disabled while the server runs"), "{refused}");
     assert_eq!(
         client.run("CONFIG GET encryption-key-file"),
         Value::Array(["encryption-key-file", "keys"].map(Value::from).to_vec())
@@ -210,17 +210,20 @@ fn a_wrong_key_prevents_the_start() {
     fs::set_permissions(directory.0.join("open"), Permissions::from_mode(0o644)).unwrap();
     let place = format!("encryption-key-file '{}': ", directory.0.display());
     for (name, expected) in [
-        ("bad", "line 2 is no key; a key is 32 bytes"),
+        ("bad", "line 2 is not a key; a key is 32 bytes"),
         ("empty", "there is no key; "),
         ("missing", "cannot open missing"),
-        ("open", "its permissions 0644 are too open: take them from others (chmod o= 'open')"),
+        ("open", "its permissions 0644 are too open: remove those of other users (chmod o= 'open')"),
         (".", &place),
     ] {
         let said = refusal(&directory.0, &["--encryption-key-file", name], None);
         assert!(said.contains(expected) && !said.contains("hunter2"), "{name}: {said}");
     }
     let said = refusal(&directory.0, &[], Some("hunter2"));
-    assert!(said.contains("EMBER_ENCRYPTION_KEY: line 1 is no key") && !said.contains("hunter2"), "{said}");
+    assert!(
+        said.contains("EMBER_ENCRYPTION_KEY: line 1 is not a key") && !said.contains("hunter2"),
+        "{said}"
+    );
     // A file that the group may read is not too open.
     fs::set_permissions(directory.0.join("open"), Permissions::from_mode(0o640)).unwrap();
     drop(start_in(&directory.0, &["--encryption-key-file", "open"]));
@@ -245,8 +248,8 @@ fn a_damaged_or_foreign_file_prevents_the_start() {
     let longer = [&whole[..], b"x"].concat();
     for (bytes, expected) in [
         (&whole[..whole.len() - 1], "its last chunk is missing; restore a backup"),
-        (&flipped, "it has been altered"),
-        (&longer, "there is something behind its last chunk"),
+        (&flipped, "it was altered"),
+        (&longer, "it has data after its last chunk"),
     ] {
         fs::write(directory.0.join("dump.rdb"), bytes).unwrap();
         let said = refusal(&directory.0, &["--encryption-key-file", "keys"], None);

@@ -105,7 +105,7 @@ fn a_failed_save_reports_the_reason_and_leaves_the_old_file() {
     fs::create_dir_all(directory.0.join("dump.rdb/in-the-way")).unwrap();
     let refused = client.run("SAVE").text();
     assert!(
-        refused.starts_with("ERR the data set is not saved: ") && refused.contains("dump.rdb"),
+        refused.starts_with("ERR the data set could not be saved: ") && refused.contains("dump.rdb"),
         "{refused}"
     );
     assert_eq!(client.run("SHUTDOWN SAVE").text(), "ERR Errors trying to SHUTDOWN. Check logs.");
@@ -282,11 +282,7 @@ fn an_unfinished_base_is_removed_at_startup() {
         fs::write(files.join(name), b"REDIS0010").unwrap();
     }
     let server = start_in(&directory.0, &arguments);
-    assert!(
-        server.log().contains("2 files that were not written to their ends are removed"),
-        "{}",
-        server.log()
-    );
+    assert!(server.log().contains("2 incomplete files are removed"), "{}", server.log());
     assert!(own.iter().all(|name| !files.join(name).exists()));
     assert!(others.iter().all(|name| files.join(name).exists()));
 }

@@ -86,8 +86,8 @@ fn unknown_stores_and_contradictory_options_are_refused_with_a_reason() {
     let directory = Directory::new("store-refused");
     for (arguments, expected) in [
         (&["--store", "rocksdb"][..], "must be one of the following: none, map, btree, redb, lmdb, fjall"),
-        (&["--store", "map", "--save", "60 1"], "--save: the store 'map' says otherwise"),
-        (&["--fsync", "no"], "--fsync: it is that of a store, but there is none"),
+        (&["--store", "map", "--save", "60 1"], "--save: the store 'map' requires another value"),
+        (&["--fsync", "no"], "--fsync: this parameter requires a store"),
     ] {
         let said = refusal(&directory.0, arguments, None);
         assert!(said.contains(expected), "{arguments:?}: {said}");

@@ -36,16 +36,16 @@ fn garbage_in_the_handshake_is_logged_and_costs_nothing() {
         let before = server.usage().unwrap().rss_bytes;
         let garbage = vec![b'a'; 200_000];
         let answers: [(&[u8], &str); 10] = [
-            (b"+WHAT\r\n", "answers PSYNC with '+WHAT'"),
+            (b"+WHAT\r\n", "replied to PSYNC with '+WHAT'"),
             (b"-NOMASTERLINK Can't SYNC\r\n", "-NOMASTERLINK"),
-            (b"+CONTINUE\r\n", "answers PSYNC with '+CONTINUE'"),
-            (b"+FULLRESYNC short 1\r\n", "answers PSYNC with '+FULLRESYNC short 1'"),
+            (b"+CONTINUE\r\n", "replied to PSYNC with '+CONTINUE'"),
+            (b"+FULLRESYNC short 1\r\n", "replied to PSYNC with '+FULLRESYNC short 1'"),
             (b"+FULLRESYNC 0123456789abcdef0123456789abcdef01234567 -5\r\n", "-5'"),
-            (&garbage, "its answer is too long"),
-            (&full("x", b""), "sends '$x' in the place of data"),
-            (&full("EOF:short", b""), "sends '$EOF:short' in the place of data"),
-            (&full("18446744073709551616", b""), "in the place of data"),
-            (b"", "it is silent"),
+            (&garbage, "its reply is too long"),
+            (&full("x", b""), "sent '$x' instead of data"),
+            (&full("EOF:short", b""), "sent '$EOF:short' instead of data"),
+            (&full("18446744073709551616", b""), "instead of data"),
+            (b"", "no data within repl-timeout"),
         ];
         for (answer, expected) in answers {
             let primary = Primary::new();
@@ -186,8 +186,11 @@ fn a_damaged_full_sync_is_discarded() {
             (full("1000", b"REDIS9999"), "cannot load the data"),
             (full("100000000000", promise), "cannot load the data"),
             (full(&short, &good[..good.len() - 9]), "cannot load the data"),
-            (full(&format!("EOF:{ID}"), &[&good[..], &[b'x'; 40]].concat()), "do not end with their mark"),
-            (full(&format!("EOF:{ID}"), &good), "have no end"),
+            (
+                full(&format!("EOF:{ID}"), &[&good[..], &[b'x'; 40]].concat()),
+                "do not end with the announced mark",
+            ),
+            (full(&format!("EOF:{ID}"), &good), "have no end mark"),
         ];
         for (copy, expected) in copies {
             let (server, primary) = (start(mode, &[]), Primary::new());
@@ -245,9 +248,8 @@ fn commands_that_no_primary_sends_stop_the_link() {
             "AUTH a b",
         ] {
             let name = line.split(' ').next().unwrap();
-            let reason = format!(
-                "command '{name}' at offset 55 is not applied: it is no command that a primary sends"
-            );
+            let reason =
+                format!("command '{name}' at offset 55 is not applied: a primary does not send this command");
             let say = |link: &mut Link| {
                 link.write(line);
                 link.write("SET behind 1");
@@ -284,11 +286,11 @@ fn a_write_that_fails_stops_the_link() {
 fn bytes_that_are_not_commands_stop_the_link() {
     for mode in MODES {
         let cases: [(&[u8], &str); 5] = [
-            (b"*1\r\nPING\r\n", "it is no command at offset 55"),
-            (b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$9223372036854775807\r\n", "it is no command at offset 55"),
-            (b"*9999999999\r\n", "it is no command at offset 55"),
-            (b"PING\r\n*1\r\n$4\r\nPING\r\n", "are not in their usual form"),
-            (b"*0\r\n", "are not in their usual form"),
+            (b"*1\r\nPING\r\n", "invalid command at offset 55"),
+            (b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$9223372036854775807\r\n", "invalid command at offset 55"),
+            (b"*9999999999\r\n", "invalid command at offset 55"),
+            (b"PING\r\n*1\r\n$4\r\nPING\r\n", "are not in the canonical form"),
+            (b"*0\r\n", "are not in the canonical form"),
         ];
         for (bytes, reason) in cases {
             assert_stops(mode, |link| link.send(bytes), reason);

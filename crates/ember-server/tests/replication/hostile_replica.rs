@@ -144,7 +144,7 @@ fn a_silent_replica_is_disconnected() {
         ask(&mut silent);
         // It receives its full sync and the stream, and confirms nothing.
         wait_until("the replica is disconnected", || client.info_number("connected_slaves") == 0);
-        assert!(server.log().contains("has said nothing for 1 seconds"), "{}", server.log());
+        assert!(server.log().contains("has sent nothing for 1 seconds"), "{}", server.log());
         assert_serves(mode, &server);
     }
 }

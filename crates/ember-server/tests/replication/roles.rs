@@ -288,19 +288,23 @@ fn each_change_of_role_and_link_is_logged_once_with_its_reason() {
         follow(&mut other, &servers[0]);
         let asked = format!("REPLICAOF of client {} at 127.0.0.1:", client_id(&mut other));
         assert_logged(&servers[1], &format!("this server is a replica of 127.0.0.1:{port} now: {asked}"));
-        assert_logged(&servers[0], &format!("the replica 127.0.0.1:{other_port} has got a copy of the data"));
+        assert_logged(
+            &servers[0],
+            &format!("the replica 127.0.0.1:{other_port} has received a copy of the data"),
+        );
 
         // The reason logged by the side that has not closed the connection depends on the data in transit.
-        let is_by_peer =
-            |line: &str| line.ends_with(": the other side has closed it") || line.contains("(os error ");
+        let is_by_peer = |line: &str| {
+            line.ends_with(": the peer has closed the connection") || line.contains("(os error ")
+        };
         let kill = |client: &mut RawClient, kind: &str| {
             wait_until("the link is killed", || {
                 client.run(&format!("CLIENT KILL TYPE {kind}")) == Value::Integer(1)
             });
         };
         kill(&mut one, "replica");
-        let lost = format!("the replica 127.0.0.1:{other_port} is gone: ");
-        assert_logged(&servers[0], &format!("{lost}it was killed"));
+        let lost = format!("the replica 127.0.0.1:{other_port} is disconnected: ");
+        assert_logged(&servers[0], &format!("{lost}the connection was killed"));
         let broken = format!("the link to the primary 127.0.0.1:{port} is broken at offset");
         wait_until("the log has it", || lines_with(&servers[1], &broken).len() == 1);
         assert!(is_by_peer(&lines_with(&servers[1], &broken)[0]), "{}", servers[1].log());
@@ -309,7 +313,7 @@ fn each_change_of_role_and_link_is_logged_once_with_its_reason() {
         wait_until("the log has it", || lines_with(&servers[0], &lost).len() == 2);
         assert!(is_by_peer(&lines_with(&servers[0], &lost)[1]), "{}", servers[0].log());
         wait_until("the log has it", || lines_with(&servers[1], &broken).len() == 2);
-        assert!(lines_with(&servers[1], &broken)[1].ends_with(": it was killed"));
+        assert!(lines_with(&servers[1], &broken)[1].ends_with(": the connection was killed"));
 
         wait_until("the replica is online", || one.run("INFO replication").text().contains("state=online"));
         one.run("FAILOVER");
@@ -321,9 +325,12 @@ fn each_change_of_role_and_link_is_logged_once_with_its_reason() {
         assert_logged(&servers[0], &format!("client {} at 127.0.0.1:", client_id(&mut one)));
         assert_logged(
             &servers[0],
-            &format!("replica of 127.0.0.1:{other_port} now: FAILOVER, that replica has all"),
+            &format!("replica of 127.0.0.1:{other_port} now: FAILOVER to a replica that has received all"),
         );
-        assert_logged(&servers[1], "this server is a primary now: its primary asks it to take its place");
+        assert_logged(
+            &servers[1],
+            "this server is a primary now: its primary has requested a failover to it",
+        );
         one.run("REPLICAOF NO ONE");
         assert_logged(
             &servers[0],
@@ -337,7 +344,7 @@ fn each_change_of_role_and_link_is_logged_once_with_its_reason() {
         let third = start(mode, &own);
         assert_logged(
             &third,
-            &format!("this server is a replica of 127.0.0.1:{other_port} now: its configuration says so"),
+            &format!("this server is a replica of 127.0.0.1:{other_port} now: set in the configuration"),
         );
     }
 }
@@ -458,7 +465,7 @@ fn the_files_of_a_replica_have_the_data_of_its_primary() {
             let mut link = link(&server, &primary, &[("k", "1"), ("gone", "1")]);
             link.write("SELECT 0");
             link.write("INCR k");
-            wait_until("a new AOF has begun", || server.log().contains("the AOF begins anew"));
+            wait_until("a new AOF has begun", || server.log().contains("the AOF starts again"));
             wait_until("its base is complete", || client.info("aof_rewrite_in_progress") == "0");
             for line in ["INCR k", "DEL gone", "MULTI", "SET a 1", "SELECT 5", "SET five 5", "EXEC"] {
                 link.write(line);
@@ -494,6 +501,6 @@ fn the_link_connects_from_the_configured_address() {
         wait_until("the replica is connected again", || {
             one.run("INFO replication").text().contains("connected_slaves:1\r\nslave0:ip=127.0.0.1,")
         });
-        assert!(replica.log().contains("cannot come from bind-source-addr"));
+        assert!(replica.log().contains("cannot use bind-source-addr"));
     }
 }

@@ -110,10 +110,10 @@ fn a_replica_that_is_too_slow_is_dropped_and_its_next_full_sync_delayed() {
         assert!(one.info_number("repl_backlog_spilled_bytes") <= 80 << 20);
         replica.signal("CONT");
         wait_until("its log has it", || {
-            replica.log().contains("This replica was too slow: it gets a copy in")
+            replica.log().contains("This replica was too slow: it receives a copy in")
         });
         assert_eq!(one.info("sync_full"), "1");
-        assert!(primary.log().contains("is further behind than repl-backlog-size and repl-backlog-spill"));
+        assert!(primary.log().contains("lags by more than repl-backlog-size and repl-backlog-spill"));
         let mut other = replica.client();
         wait_until("the replica receives its full sync", || other.info("master_link_status") == "up");
         assert_same(&mut one, &mut other);

@@ -355,7 +355,7 @@ fn full_syncs_are_delayed_for_a_replica_that_never_loads_one() {
         for _ in 0..3 {
             assert!(get_copy("7").starts_with("+FULLRESYNC "));
         }
-        let refused = "-NOMASTERLINK This replica does not load its copies: it gets a copy in 10 seconds";
+        let refused = "-NOMASTERLINK This replica does not load its copies: it receives a copy in 10 seconds";
         let answer = get_copy("7");
         assert!(answer == refused || answer == refused.replace("10", "9"), "{answer}");
         assert!(get_copy("8").starts_with("+FULLRESYNC "), "a new full sync");
@@ -445,7 +445,7 @@ fn a_full_sync_without_remaining_replicas_is_aborted() {
         drop(replica);
         wait_until("no full sync is written", || client.info("rdb_bgsave_in_progress") == "0");
         assert!(
-            server.log().contains("the copy of the data for replicas is given up after"),
+            server.log().contains("the copy of the data for replicas is abandoned after"),
             "{}",
             server.log()
         );
@@ -499,14 +499,14 @@ fn a_full_sync_is_sent_while_it_is_written() {
         let mark = head.strip_prefix("$EOF:").unwrap();
         let mut bytes = replica.read_bytes(200_000).unwrap();
         assert!(bytes.starts_with(b"REDIS0010"));
-        assert!(!server.log().contains("a copy of the data for replicas is there"), "{}", server.log());
+        assert!(!server.log().contains("the copy of the data for replicas is complete"), "{}", server.log());
         assert_eq!(client.info_number("rdb_bgsave_in_progress"), 1, "as in Redis");
         client.run("CONFIG SET rdb-key-save-delay 0");
         client.run("SET behind 1");
         while !bytes.ends_with(mark.as_bytes()) {
             bytes.extend(replica.read_bytes(1).unwrap());
         }
-        assert!(server.log().contains("a copy of the data for replicas is there"));
+        assert!(server.log().contains("the copy of the data for replicas is complete"));
         assert!(bytes.len() > 2_000_000);
         // Nothing else arrives before the replica has loaded it.
         client.run("SET behind 2");
@@ -593,8 +593,8 @@ fn a_replica_that_does_not_support_a_command_gets_a_full_sync_instead() {
         client.run("HPEXPIREAT h 4000000000000 FIELDS 1 f");
         old.client.read_bytes(1 << 20).unwrap_err();
         own.expect(&["SET behind 1", "HPEXPIREAT h 4000000000000 FIELDS 1 f"]);
-        let expected =
-            "127.0.0.1:7 is gone: it is not told HPEXPIREAT, which Redis 7.4, Valkey 9 and ember know";
+        let expected = "127.0.0.1:7 is disconnected: it cannot be sent HPEXPIREAT, which is only supported by Redis \
+                        7.4, Valkey 9 and ember";
         wait_until("the log says why", || server.log().contains(expected));
         // The missing part is kept, but would not suffice.
         let (mut again, answer) = ask(&server, "listening-port 7", &old.id, known_to_all);
@@ -618,7 +618,9 @@ fn a_replica_that_does_not_support_a_command_gets_a_full_sync_instead() {
         assert!(answer.starts_with("+CONTINUE"), "{answer}");
         client.run("VADD v VALUES 1 1 a");
         valkey.read_bytes(1 << 20).unwrap_err();
-        wait_until("the log says why", || server.log().contains("127.0.0.1:9 is gone: it is not told VADD"));
+        wait_until("the log says why", || {
+            server.log().contains("127.0.0.1:9 is disconnected: it cannot be sent VADD")
+        });
     }
 }
 
@@ -841,7 +843,7 @@ fn replicas_whose_links_break_early_share_one_full_sync() {
             for number in 1..CUTS {
                 follower.expect(&[&format!("SET behind {number}")]);
             }
-            let copies = server.log().matches("a copy of the data for replicas begins").count();
+            let copies = server.log().matches("a copy of the data for replicas starts").count();
             assert_eq!(copies, 1, "{}", server.log());
             assert_eq!(client.info("sync_full"), (CUTS + 1).to_string());
         }

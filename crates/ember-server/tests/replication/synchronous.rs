@@ -127,7 +127,7 @@ fn clients_are_disconnected_when_a_replica_does_not_confirm() {
         assert!(begun.elapsed() >= Duration::from_millis(500));
         // The outcome was reported to no client.
         assert_eq!(primary.client().run("GET k").text(), "1");
-        assert!(primary.log().contains("too few replicas have confirmed what it has written"));
+        assert!(primary.log().contains("too few replicas have confirmed its writes"));
         replica.signal("CONT");
     }
 }

@@ -309,7 +309,7 @@ fn the_log_names_the_client_and_reason_of_a_failed_handshake() {
     let mut socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
     let peer = socket.local_addr().unwrap();
     socket.write_all(b"PING\r\n").unwrap();
-    let expected = format!("the TLS handshake with {peer} failed: the client does not speak TLS");
+    let expected = format!("the TLS handshake with {peer} failed: the client does not use TLS");
     wait_until("the log has it", || server.log().contains(&expected));
     // The beginning of a handshake at the other port, which contains no line end.
     let mut socket = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port())).unwrap();
@@ -321,13 +321,13 @@ fn the_log_names_the_client_and_reason_of_a_failed_handshake() {
     wait_until("the log has that too", || {
         let client = TlsClient::connect(server.port(), &authority.client(&[&TLS13], None));
         assert!(client.is_err());
-        server.log().contains("failed: the client speaks TLS, and this port does not")
+        server.log().contains("failed: the client uses TLS, but this port does not")
     });
     // One line is logged per second, so this one may need several attempts.
     wait_until("the log has the other", || {
         let client = TlsClient::connect(port, &authority.client(&[&TLS13], None));
         drop(client.and_then(|mut client| client.try_command(&["PING"])));
-        server.log().contains("failed: the client shows no certificate")
+        server.log().contains("failed: the client presents no certificate")
     });
 }
 
@@ -582,7 +582,7 @@ fn a_server_does_not_start_without_the_files_tls_needs() {
         ),
         (
             &["--tls-cert-file", &key, "--tls-key-file", &key, "--tls-auth-clients", "no"],
-            "no certificate is in it",
+            "the file contains no certificate",
         ),
     ] {
         let said = ember_testkit::refusal(Command::new(program()).args(base).args(arguments));

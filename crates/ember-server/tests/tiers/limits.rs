@@ -235,7 +235,7 @@ fn tiers_need_a_limit_and_a_separate_directory() {
     assert!(refused(&[]).contains("set maxmemory"));
     let server = builder(MODES[0]).arguments(&["--tiered-path", path.to_str().unwrap()]).start();
     let error = refused(&["--maxmemory", "100mb"]);
-    assert!(error.contains("another server has its values there"), "{error}");
+    assert!(error.contains("is used by another server"), "{error}");
     drop(server);
 }
 

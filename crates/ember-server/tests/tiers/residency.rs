@@ -304,7 +304,7 @@ fn without_tiers_set_refuses_the_tier_option() {
         let mut client = server.client();
         assert_eq!(
             shown(&mut client, "SET k v TIER HOT"),
-            "(error) ERR values do not go away: tiered-path is not set"
+            "(error) ERR values cannot be demoted: tiered-path is not set"
         );
         assert_eq!(shown(&mut client, "EXISTS k"), "(integer) 0");
     }

@@ -85,14 +85,13 @@ impl Display for EncryptionError {
         write!(f, "{} at offset {}: ", super::shown(&self.file), self.offset)?;
         match &self.problem {
             EncryptionProblem::Disk(_) => Ok(()),
-            EncryptionProblem::NoKey => write!(
-                f,
-                "it is encrypted and no key is given; name its file with `encryption-key-file` or set {KEY_VARIABLE}"
-            ),
+            EncryptionProblem::NoKey => {
+                write!(f, "it is encrypted, but no key is given; set `encryption-key-file` or {KEY_VARIABLE}")
+            }
             EncryptionProblem::WrongKey(fingerprint) => write!(
                 f,
-                "it is encrypted with a key of fingerprint {fingerprint}, which is not given; add that key to the \
-                 key file, behind the current one"
+                "it is encrypted with a key of fingerprint {fingerprint}, which is not given; add that key \
+                 to the key file, after the current one"
             ),
             EncryptionProblem::NotBuilt => {
                 f.write_str("it is encrypted, and this program was built without the feature `encryption`")
@@ -101,17 +100,15 @@ impl Display for EncryptionError {
                 write!(f, "its encryption is of the unknown version {version}; use a newer program")
             }
             EncryptionProblem::Truncated => {
-                f.write_str("it has been cut short: its last chunk is missing; restore a backup")
+                f.write_str("it is truncated: its last chunk is missing; restore a backup")
             }
-            EncryptionProblem::TooLong => {
-                f.write_str("there is something behind its last chunk; restore a backup")
-            }
+            EncryptionProblem::TooLong => f.write_str("it has data after its last chunk; restore a backup"),
             EncryptionProblem::Moved { from } => write!(
                 f,
-                "its chunks have been moved or left out: the one there was written at offset {from}; restore a backup"
+                "its chunks were moved or removed: this one was written at offset {from}; restore a backup"
             ),
             EncryptionProblem::Altered => {
-                f.write_str("it has been altered: a chunk is not what was written; restore a backup")
+                f.write_str("it was altered: a chunk differs from what was written; restore a backup")
             }
         }
     }

@@ -113,18 +113,19 @@ pub enum KeyError {
 
 impl Display for KeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const FORMS: &str = "a key is 32 bytes, as they are, as 64 hexadecimal digits, or in base64";
+        const FORMS: &str = "a key is 32 bytes, in binary, as 64 hexadecimal digits, or in base64";
         match self {
             KeyError::Disk(error) => write!(f, "{error}"),
             KeyError::Unset(name) => write!(f, "the environment variable {name} is not set; {FORMS}"),
             KeyError::Empty => write!(f, "there is no key; {FORMS}"),
-            KeyError::Line(line) => write!(f, "line {line} is no key; {FORMS}"),
-            KeyError::TooLong => write!(f, "this is longer than a file of keys can be; {FORMS}"),
+            KeyError::Line(line) => write!(f, "line {line} is not a key; {FORMS}"),
+            KeyError::TooLong => write!(f, "this is too long for a file of keys; {FORMS}"),
             KeyError::TooOpen { path, permissions } => {
                 let path = path.display();
                 write!(
                     f,
-                    "its permissions {permissions:04o} are too open: take them from others (chmod o= '{path}')"
+                    "its permissions {permissions:04o} are too open: remove those of other users (chmod o= \
+                     '{path}')"
                 )
             }
         }
@@ -259,10 +260,10 @@ mod tests {
         for (text, expected) in [
             (&b""[..], "there is no key; "),
             (b"# nothing\n", "there is no key; "),
-            (b"\nsecret\n", "line 2 is no key; "),
-            (&[b'g'; 64], "line 1 is no key; "),
-            (line_31.as_bytes(), "line 1 is no key; "),
-            (&long, "this is longer than "),
+            (b"\nsecret\n", "line 2 is not a key; "),
+            (&[b'g'; 64], "line 1 is not a key; "),
+            (line_31.as_bytes(), "line 1 is not a key; "),
+            (&long, "this is too long "),
         ] {
             let error = KeyRing::parse(text).unwrap_err().to_string();
             assert!(error.starts_with(expected) && !error.contains("secret"), "{error}");

@@ -84,7 +84,7 @@ fn holder_in(file: &mut File) -> String {
     let _ = file.take(HOLDER_BYTES_MAX).read_to_end(&mut text);
     let text = String::from_utf8_lossy(&text);
     let text: String = text.trim().chars().filter(|character| !character.is_control()).collect();
-    if text.is_empty() { "which has not said who it is".to_owned() } else { text }
+    if text.is_empty() { "which has not identified itself".to_owned() } else { text }
 }
 
 /// ENOLCK: a network file system without lock support.

@@ -115,7 +115,7 @@ impl DiskError {
             io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
                 "make the data directory readable and writable for the server's user"
             }
-            io::ErrorKind::NotFound => "check that the data directory is there",
+            io::ErrorKind::NotFound => "check that the data directory exists",
             _ => "check the disk and the system's log",
         }
     }
@@ -252,7 +252,7 @@ pub trait StoredFile: Debug + Send + Sync {
 
 /// The error of a handle whose sync has failed before.
 fn refused_after_failed_sync() -> io::Error {
-    io::Error::other("an fsync of this file has failed before, so what it holds is not known")
+    io::Error::other("an earlier fsync of this file failed, so its contents are unknown")
 }
 
 /// The directory that a file is in.

@@ -573,8 +573,8 @@ mod tests {
         disk.set_faults(Faults { sync_error_percent: 100, ..Faults::default() });
         assert!(file.sync().unwrap_err().to_string().starts_with("cannot fsync d/a: "));
         disk.set_faults(Faults::default());
-        assert!(file.sync().unwrap_err().to_string().contains("has failed before"));
-        assert!(file.write_at(0, b"x").unwrap_err().to_string().contains("has failed before"));
+        assert!(file.sync().unwrap_err().to_string().contains("an earlier fsync"));
+        assert!(file.write_at(0, b"x").unwrap_err().to_string().contains("an earlier fsync"));
         let again = disk.open(path).unwrap();
         again.sync().unwrap();
         assert_eq!(content(&disk, path).unwrap(), [7; 20_000]);

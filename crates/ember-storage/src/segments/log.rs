@@ -68,7 +68,7 @@ pub enum LogFull {
 impl Display for LogFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            LogFull::Buffers => "all buffers wait to be written",
+            LogFull::Buffers => "all buffers are waiting to be written",
             LogFull::Limit => "the segments have reached their limit",
             LogFull::Failing => "the last write has failed",
             LogFull::TooLarge => "the record is too large",
@@ -118,7 +118,7 @@ impl Display for ReadError {
         match self {
             ReadError::Disk(error) => error.fmt(f),
             ReadError::Damaged { path, offset } => {
-                write!(f, "{} at offset {offset}: the record there is not what was written", path.display())
+                write!(f, "{} at offset {offset}: the record differs from what was written", path.display())
             }
             ReadError::Gone => f.write_str("its segment has been removed"),
         }
@@ -257,9 +257,9 @@ impl SegmentLog {
         let (segment, offset) = self.make_room(&mut tail, stored, room)?;
         let at = Location::new(segment.number, offset, stored);
         let Tail { open: Some((_, encoder)), buffers, .. } = &mut *tail else {
-            unreachable!("room was made in an open segment")
+            unreachable!("space was reserved in an open segment")
         };
-        let buffer = buffers.open().expect("room was made in an open buffer");
+        let buffer = buffers.open().expect("space was reserved in an open buffer");
         encoder.put(segment.place(offset), head, value, &mut buffer.bytes.write());
         segment.set_end(offset + stored);
         self.stored_bytes.fetch_add(stored, Ordering::Relaxed);

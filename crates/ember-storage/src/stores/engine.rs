@@ -81,7 +81,7 @@ pub(super) enum Table {
 impl Table {
     #[cfg_attr(
         not(any(feature = "redb", feature = "lmdb", feature = "fjall")),
-        expect(dead_code, reason = "engines make the tables")
+        expect(dead_code, reason = "engines create the tables")
     )]
     pub(super) const ALL: [Table; 4] = [Table::Meta, Table::Keys, Table::Values, Table::Parts];
 

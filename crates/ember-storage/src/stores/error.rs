@@ -91,7 +91,7 @@ impl Display for StoreError {
             }
             StoreError::Engine { engine, message } => write!(f, "{engine}: {message}"),
             StoreError::Damaged { table, row_key } => {
-                write!(f, "the row {} of {table} is not what was written", row_key.escape_ascii())
+                write!(f, "the row {} of {table} differs from what was written", row_key.escape_ascii())
             }
             StoreError::Version(version) => {
                 write!(f, "the store is of the unknown version {version}; use a newer program")
@@ -102,13 +102,13 @@ impl Display for StoreError {
             StoreError::NoKey => f.write_str("the store is encrypted and no key is given"),
             StoreError::WrongKey(fingerprint) => write!(
                 f,
-                "the store is encrypted with a key of fingerprint {fingerprint}, which is not given; add that key to \
-                 the key file, behind the current one"
+                "the store is encrypted with a key of fingerprint {fingerprint}, which is not given; add \
+                 that key to the key file, after the current one"
             ),
             StoreError::NotEncrypted => {
-                f.write_str("a key is given and the store is not encrypted; import it into a new one")
+                f.write_str("a key is given, but the store is not encrypted; import it into a new one")
             }
-            StoreError::TooLong => f.write_str("the key is longer than a row can say"),
+            StoreError::TooLong => f.write_str("the key is too long for a row"),
             StoreError::Abandoned(reason) => f.write_str(reason),
         }
     }

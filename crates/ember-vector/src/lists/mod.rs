@@ -453,7 +453,10 @@ impl Lists {
                 let row = self.chunks.row(at as usize);
                 let (count, behind) = (row[COUNT] as usize, row[BEHIND]);
                 assert_eq!((row[LIST] as usize, row[BEFORE]), (list, before));
-                assert!(count == self.room || behind == NONE && count > 0, "only last chunks have room");
+                assert!(
+                    count == self.room || behind == NONE && count > 0,
+                    "only last chunks have free space"
+                );
                 for (place, &slot) in row[SLOTS..][..count].iter().enumerate() {
                     assert_eq!(self.place(slot), (at, place), "a slot knows its place");
                 }

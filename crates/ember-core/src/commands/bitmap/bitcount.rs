@@ -18,7 +18,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         flags: Flags::READONLY,
         keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
         syntax: "key index:[start [end [BYTE | BIT]@7.0.0]@8.0.0]",
-        history: &[("7.0.0", "`BYTE` and `BIT` came."), ("8.0.0", "`end` may be left out, as in Valkey.")],
+        history: &[("7.0.0", "`BYTE` and `BIT` came."), ("8.0.0", "`end` is optional, as in Valkey.")],
         example: Example { given: &["SET word foobar"], call: "BITCOUNT word 0 0", reply: "(integer) 4" },
         ..Spec::DEFAULT
     },

@@ -81,7 +81,7 @@ fn copy(call: &mut Call<'_, '_>) -> AttemptResult {
     if is_long && (options.replace || !call.keys.key_in(options.database, 2).exists()) {
         return Ok(Attempt::Offload);
     }
-    let Some(source) = call.keys.entry(1) else { unreachable!("it was looked at under the same lock") };
+    let Some(source) = call.keys.entry(1) else { unreachable!("it was read under the same lock") };
     let expire_at_ms = source.expire_at_ms();
     let value = source.to_value(&mut bytes);
     let clock = call.keys.turn.new_clock();

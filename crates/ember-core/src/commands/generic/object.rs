@@ -64,7 +64,7 @@ const SUBCOMMANDS: &[DataCommand] = &[
             example: Example {
                 given: &[],
                 call: "OBJECT HELP",
-                reply: " 1) OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\n 2) ENCODING <key>\n 3)     Name the layout in memory of the value of <key>.\n 4) FREQ <key>\n 5)     Tell the counter of uses of <key>, which grows with the logarithm of their\n 6)     number. Only under an LFU policy.\n 7) IDLETIME <key>\n 8)     Tell the seconds since the last use of <key>. Not under an LFU policy.\n 9) REFCOUNT <key>\n10)     Tell the number of references to the value of <key>.\n11) HELP\n12)     Print this help.",
+                reply: " 1) OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\n 2) ENCODING <key>\n 3)     Return the encoding of the value of <key>.\n 4) FREQ <key>\n 5)     Return the access counter of <key>, which grows with the logarithm of their\n 6)     number. Only under an LFU policy.\n 7) IDLETIME <key>\n 8)     Return the seconds since the last access of <key>. Not under an LFU policy.\n 9) REFCOUNT <key>\n10)     Return the number of references to the value of <key>.\n11) HELP\n12)     Print this help.",
             },
             ..Spec::DEFAULT
         },
@@ -100,14 +100,14 @@ const SUBCOMMANDS: &[DataCommand] = &[
 const HELP: [&str; 12] = [
     "OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
     "ENCODING <key>",
-    "    Name the layout in memory of the value of <key>.",
+    "    Return the encoding of the value of <key>.",
     "FREQ <key>",
-    "    Tell the counter of uses of <key>, which grows with the logarithm of their",
+    "    Return the access counter of <key>, which grows with the logarithm of their",
     "    number. Only under an LFU policy.",
     "IDLETIME <key>",
-    "    Tell the seconds since the last use of <key>. Not under an LFU policy.",
+    "    Return the seconds since the last access of <key>. Not under an LFU policy.",
     "REFCOUNT <key>",
-    "    Tell the number of references to the value of <key>.",
+    "    Return the number of references to the value of <key>.",
     "HELP",
     "    Print this help.",
 ];

@@ -18,8 +18,8 @@ use crate::spec::{Command, Example, Flags, Group, Spec};
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "scan",
-        summary: "Returns some of the keys and a cursor to go on from; a whole iteration returns each key that \
-                  was there all the time exactly once.",
+        summary: "Returns some of the keys and a cursor to continue from; a whole iteration returns each key \
+                  that existed throughout exactly once.",
         since: "2.8.0",
         group: Group::Generic,
         complexity: "O(COUNT) for a call, O(N) for a whole iteration over N keys.",

@@ -15,7 +15,7 @@ const TEMPLATE: Spec = Spec {
     ..Spec::DEFAULT
 };
 const TTL_TIPS: &[&str] = &["nondeterministic_output"];
-const TTL_HISTORY: &[(&str, &str)] = &[("2.8.0", "Replies -2 for a key that is not there.")];
+const TTL_HISTORY: &[(&str, &str)] = &[("2.8.0", "Replies -2 for a missing key.")];
 const GIVEN: &[&str] = &["SET hello world PXAT 33177117420000"];
 
 pub(crate) const COMMANDS: &[DataCommand] = &[

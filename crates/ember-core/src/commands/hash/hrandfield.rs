@@ -16,8 +16,7 @@ use crate::types::hash::{Field, Hash};
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "hrandfield",
-        summary: "Returns fields of a hash chosen at random: different ones, or with a negative count some of them \
-                  several times.",
+        summary: "Returns random fields of a hash, distinct unless the count is negative.",
         since: "6.2.0",
         group: Group::Hash,
         complexity: "O(N) for N fields returned.",

@@ -16,8 +16,8 @@ use crate::types::hash::Hash;
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "hscan",
-        summary: "Returns some of the fields of a hash with their values, and a cursor to go on from; a whole \
-                  iteration returns each field that was there all the time.",
+        summary: "Returns some of the fields of a hash with their values, and a cursor to continue from; a \
+                  whole iteration returns each field that existed throughout.",
         since: "2.8.0",
         group: Group::Hash,
         complexity: "O(COUNT) for a call, O(N) for a whole iteration over N fields; up to hash-max-listpack-entries \

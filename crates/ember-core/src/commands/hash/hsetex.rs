@@ -26,7 +26,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UPDATE))],
         syntax: "key key-condition:[NX | XX]@9.1.0 [FNX | FXX] [EX seconds | PX milliseconds | EXAT unix-time-seconds | \
                  PXAT unix-time-milliseconds | KEEPTTL] FIELDS numfields field value [field value ...]",
-        history: &[("9.1.0", "`NX` and `XX` came, in Valkey.")],
+        history: &[("9.1.0", "Added `NX` and `XX`, in Valkey.")],
         example: Example {
             given: &["HSET user name Ann"],
             call: "HSETEX user EX 60 FIELDS 2 token xyz code 42",

@@ -13,7 +13,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         summary: "Estimates how many different elements were added to HyperLogLogs.",
         since: "2.8.9",
         group: Group::HyperLogLog,
-        complexity: "O(1) for one key whose estimate was kept, otherwise O(N) for N keys with 16384 registers each",
+        complexity: "O(1) for one key whose estimate is cached, otherwise O(N) for N keys with 16384 registers each",
         arity: -2,
         flags: Flags::READONLY.union(Flags::MAY_REPLICATE),
         keys: &[KeySpec::from(1, 1, KeyFlags::RW.union(KeyFlags::ACCESS)).with_notes(

@@ -9,7 +9,7 @@ use crate::types::set::Set;
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "sadd",
-        summary: "Adds members to a set, creating the key if it is missing; returns how many were new.",
+        summary: "Adds members to a set, creating the key if it is missing; returns the number of new members.",
         since: "1.0.0",
         group: Group::Set,
         complexity: "O(N) for N members.",

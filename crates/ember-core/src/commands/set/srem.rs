@@ -10,7 +10,7 @@ use crate::types::set::Set;
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "srem",
-        summary: "Removes members from a set, and the key with the last one; returns how many were there.",
+        summary: "Removes members from a set, and the key with the last one; returns the number of removed members.",
         since: "1.0.0",
         group: Group::Set,
         complexity: "O(N) for N members.",

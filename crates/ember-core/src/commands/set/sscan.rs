@@ -14,8 +14,8 @@ use crate::types::set::Set;
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "sscan",
-        summary: "Returns some of the members of a set and a cursor to go on from; a whole iteration returns \
-                  each member that was there all the time.",
+        summary: "Returns some of the members of a set and a cursor to continue from; a whole iteration \
+                  returns each member that existed throughout.",
         since: "2.8.0",
         group: Group::Set,
         complexity: "O(COUNT) for a call, O(N) for a whole iteration over N members.",

@@ -73,7 +73,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "zmpop",
-            summary: "Removes members with the lowest or highest scores from the first of some sorted sets that has any.",
+            summary: "Removes members with the lowest or highest scores from the first non-empty sorted set.",
             arity: -4,
             flags: Flags::WRITE.union(Flags::MOVABLEKEYS),
             keys: &[KeySpec::counted(1, KEY_FLAGS)],
@@ -116,7 +116,8 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "bzmpop",
-            summary: "Removes members from the first of some sorted sets that has any, waiting until one has.",
+            summary: "Removes members with the lowest or highest scores from the first non-empty sorted set; waits until there \
+                      is one.",
             arity: -5,
             flags: Flags::WRITE.union(Flags::BLOCKING).union(Flags::MOVABLEKEYS),
             keys: &[KeySpec::counted(2, KEY_FLAGS)],

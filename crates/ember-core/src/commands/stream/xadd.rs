@@ -16,7 +16,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         summary: "Adds an entry to a stream, creating it if it is missing, and optionally trims it.",
         since: "5.0.0",
         group: Group::Stream,
-        complexity: "O(1) for each field, and O(N) for N entries that are trimmed away",
+        complexity: "O(1) for each field, and O(N) for N entries that are trimmed",
         arity: -5,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UPDATE))
@@ -25,7 +25,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         syntax: "key [NOMKSTREAM]@6.2.0 condition:[KEEPREF | DELREF | ACKED]@8.2.0 trim:[strategy:<MAXLEN | MINID @6.2.0> operator:[= | ~] threshold [LIMIT count]@6.2.0] id_or_auto:<* | id> field value [field value ...]",
         history: &[
             ("6.2.0", "`NOMKSTREAM`, `MINID` and `LIMIT` came."),
-            ("7.0.0", "Of an ID the sequence number alone may be left to the server, as `time-*`."),
+            ("7.0.0", "The sequence number of an ID may be left to the server, as `time-*`."),
             ("8.2.0", "`KEEPREF`, `DELREF` and `ACKED` came."),
         ],
         example: Example {

@@ -108,7 +108,7 @@ fn xautoclaim(call: &mut Call<'_, '_>) -> AttemptResult {
         stream.edit_group(args.at(2), |log, group| run(log, group, args.at(3), &claim, claimed, reply))
     })?;
     let Outcome { is_new, changes, claimed, gone } =
-        outcome.flatten().expect("it was looked at under the same lock");
+        outcome.flatten().expect("it was read under the same lock");
     let (group, consumer) = (args.at(2), args.at(3));
     if is_new && !claimed.makes_consumer() {
         journal_consumer(&mut key, group, consumer);

@@ -99,7 +99,7 @@ const SUBCOMMANDS: &[DataCommand] = &[
                     "7.0.0",
                     "`max-deleted-entry-id`, `entries-added`, `recorded-first-entry-id`, `entries-read` and `lag` came.",
                 ),
-                ("7.2.0", "`active-time` came, and `seen-time` tells the last try."),
+                ("7.2.0", "Added `active-time`; `seen-time` is the time of the last attempt."),
             ],
             example: Example {
                 given: &["XADD readings 1-1 a 1"],
@@ -120,12 +120,12 @@ const SUBCOMMANDS: &[DataCommand] = &[
 const HELP: [&str; 10] = [
     "XINFO <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
     "CONSUMERS <key> <group>",
-    "    Tell about the consumers of a group.",
+    "    Describe the consumers of a group.",
     "GROUPS <key>",
-    "    Tell about the consumer groups of a stream.",
+    "    Describe the consumer groups of a stream.",
     "STREAM <key> [FULL [COUNT <count>]]",
-    "    Tell about a stream; FULL tells its first entries, its groups and what is",
-    "    pending, too.",
+    "    Describe a stream; FULL includes its first entries, its groups and what is",
+    "    pending.",
     "HELP",
     "    Print this help.",
 ];
@@ -220,7 +220,7 @@ fn stream(call: &mut Call<'_, '_>) -> AttemptResult {
     let count = read_count(call)?;
     let steps_max = call.steps_max();
     let Call { keys, reply, .. } = call;
-    let stream = keys.value::<Stream>(2)?.expect("it was looked at under the same lock");
+    let stream = keys.value::<Stream>(2)?.expect("it was read under the same lock");
     if count.is_some_and(|count| full_steps(stream, count) > steps_max) {
         return Ok(Attempt::Offload);
     }

@@ -20,7 +20,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
         tips: &["nondeterministic_output"],
         syntax: "key group filters:[[IDLE min-idle-time]@6.2.0 start end count [consumer]]",
-        history: &[("6.2.0", "`IDLE` came, and `(` in front of an ID leaves it out.")],
+        history: &[("6.2.0", "Added `IDLE`; `(` before an ID excludes it.")],
         example: Example {
             given: &[
                 "XADD readings 1-1 a 1",

@@ -18,7 +18,7 @@ const XRANGE: Spec = Spec {
     flags: Flags::READONLY,
     keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
     syntax: "key start end [COUNT count]",
-    history: &[("6.2.0", "`(` in front of an ID leaves it out.")],
+    history: &[("6.2.0", "`(` before an ID excludes it.")],
     example: Example {
         given: &["XADD readings 1-1 a 1", "XADD readings 2-1 a 2"],
         call: "XRANGE readings - + COUNT 1",

@@ -82,7 +82,7 @@ fn xread(call: &mut Call<'_, '_>) -> AttemptResult {
         reply.array(found.len());
     }
     for (key, start) in found {
-        let stream = keys.value::<Stream>(key)?.expect("it was looked at under the same lock");
+        let stream = keys.value::<Stream>(key)?.expect("it was read under the same lock");
         if !reply.is_resp3() {
             reply.array(2);
         }

@@ -157,7 +157,7 @@ fn deliver(
             (is_new, true, is_change)
         })
     })?;
-    let (is_new, is_found, is_change) = delivered.flatten().expect("it was looked at under the same lock");
+    let (is_new, is_found, is_change) = delivered.flatten().expect("it was read under the same lock");
     if is_new {
         key.notify(Event::stream("xgroup-createconsumer"));
     }
@@ -250,7 +250,7 @@ fn deliver_pending(
     after: StreamId,
     reply: &mut Reply,
 ) -> bool {
-    let start = after.next().expect("the greatest ID stands for new entries");
+    let start = after.next().expect("the greatest ID means new entries");
     let limit = if request.options.count == 0 { usize::MAX } else { request.options.count };
     let ids: Vec<StreamId> = group.consumer(consumer).pending(start..=StreamId::MAX).take(limit).collect();
     reply.array(ids.len());

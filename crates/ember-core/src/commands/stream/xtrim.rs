@@ -13,7 +13,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         summary: "Removes entries from the beginning of a stream; returns their number.",
         since: "5.0.0",
         group: Group::Stream,
-        complexity: "O(N) for N entries that are removed; whole blocks of them go at once",
+        complexity: "O(N) for N entries that are removed; whole blocks of them are removed at once",
         arity: -4,
         flags: Flags::WRITE,
         keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::DELETE))],
@@ -39,7 +39,7 @@ fn read_trimming(call: &Call<'_, '_>) -> Result<Trimming, CommandError> {
     while arg < call.args.len() {
         arg = options.read(call.args, arg)?.ok_or(CommandError::Syntax)?;
     }
-    Ok(options.finish(true, call.keys.turn)?.expect("the options must say what to trim"))
+    Ok(options.finish(true, call.keys.turn)?.expect("the options include a trimming strategy"))
 }
 
 fn xtrim(call: &mut Call<'_, '_>) -> CommandResult {

@@ -45,7 +45,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
                 ("2.6.12", "`EX`, `PX`, `NX` and `XX` came."),
                 ("6.0.0", "`KEEPTTL` came."),
                 ("6.2.0", "`GET`, `EXAT` and `PXAT` came."),
-                ("7.0.0", "`NX` and `GET` may stand together."),
+                ("7.0.0", "`NX` and `GET` can be combined."),
                 ("8.1.0", "`IFEQ` came, in Valkey."),
                 ("8.4.0", "`IFNE`, `IFDEQ` and `IFDNE` came."),
             ],
@@ -209,7 +209,7 @@ fn read_options(call: &Call<'_, '_>) -> Result<SetOptions, CommandError> {
         return Err(CommandError::Syntax);
     }
     if options.tier.is_some() && !call.keys.turn.checks_values {
-        return Err("ERR values do not go away: tiered-path is not set".into());
+        return Err("ERR values cannot be demoted: tiered-path is not set".into());
     }
     Ok(options)
 }

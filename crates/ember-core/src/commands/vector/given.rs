@@ -56,7 +56,7 @@ impl Given {
             }
         }
         if vector.len() != dim {
-            return Err(format!("ERR vector has {} dimensions, the index {dim}", vector.len()).into());
+            return Err(format!("ERR vector has {} dimensions, but the index has {dim}", vector.len()).into());
         }
         let is_valid = vector.iter().all(|number| number.is_finite()) && has_a_length(&vector);
         if is_valid { Ok((vector, next)) } else { Err(INVALID) }

@@ -61,7 +61,7 @@ fn add(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
             set.keep_up();
             is_new
         })?;
-        let is_new = is_new.flatten().ok_or("ERR the index has as many elements as it can have")?;
+        let is_new = is_new.flatten().ok_or("ERR the index has reached its maximum number of elements")?;
         if has_news {
             key.wants_links();
         }

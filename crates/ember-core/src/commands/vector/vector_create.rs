@@ -16,7 +16,7 @@ use crate::types::vector_set::{
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "vector.create",
-        summary: "Creates an index of vectors without elements, which stays until it is dropped.",
+        summary: "Creates an empty index of vectors, which exists until it is dropped.",
         since: "0.1.0",
         group: Group::VectorSet,
         arity: -4,

@@ -9,7 +9,7 @@ use crate::types::vector_set::VectorSet;
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "vector.del",
-        summary: "Removes elements from an index; returns how many there were.",
+        summary: "Removes elements from an index; returns the number of removed elements.",
         since: "0.1.0",
         group: Group::VectorSet,
         complexity: "O(log N) for N elements, for each; then O(M²) distances for M links on another thread.",

@@ -12,8 +12,8 @@ use crate::types::vector_set::{Kind, VectorSet};
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "vector.reindex",
-        summary: "Makes the graph or the lists of an index anew, and puts them in the place of the old ones. What takes \
-                  long is made on another thread; with BACKGROUND the call is answered before.",
+        summary: "Rebuilds the graph or the lists of an index and replaces the old ones. Long work runs on \
+                  another thread; with BACKGROUND the command replies before that ends.",
         since: "0.1.0",
         group: Group::VectorSet,
         complexity: "O(N · EF · log N) distances for N elements; O(N · NLIST) with lists.",

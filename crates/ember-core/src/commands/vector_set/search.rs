@@ -16,7 +16,7 @@ const WIDTH_DEFAULT: usize = 100;
 const EPSILON_DEFAULT: f64 = f64::INFINITY;
 
 /// The error for a field of attributes with too many names.
-pub(crate) const LONG_PATH: &str = "ERR a field has more than 16 names with dots between them";
+pub(crate) const LONG_PATH: &str = "ERR a field has more than 16 names separated by dots";
 const _: () = assert!(PATH_NAMES_MAX == 16);
 
 /// Options of a search.

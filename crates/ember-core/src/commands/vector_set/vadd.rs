@@ -207,7 +207,7 @@ fn vadd(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
         if has_news {
             key.wants_links();
         }
-        let is_new = is_new.ok_or("ERR the vector set has as many elements as it can have")?;
+        let is_new = is_new.ok_or("ERR the vector set has reached its maximum number of elements")?;
         key.journal("VADD", |words| write_effect(words, reduced, &blob, name, &options));
         call.reply.boolean(is_new);
         Ok(())

@@ -14,8 +14,8 @@ use crate::types::vector_set::{DIM_MAX, Metric, Prepared, Scalar, VectorSet};
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "vadd_batch",
-        summary: "Sets the vectors of several elements of a vector set, creating the key if it is missing; returns how many \
-                  are new.",
+        summary: "Sets the vectors of several elements of a vector set, creating the key if it is missing; \
+                  returns the number of new elements.",
         since: "0.1.0",
         group: Group::VectorSet,
         complexity: "O(D + log N) for each element, of D dimensions and N elements; then O(EF · log N) distances on another \
@@ -101,7 +101,7 @@ fn vadd_batch(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
             set.keep_up();
             Some(added)
         })?;
-        let added = added.ok_or("ERR the vector set has as many elements as it can have")?;
+        let added = added.ok_or("ERR the vector set has reached its maximum number of elements")?;
         if has_news {
             key.wants_links();
         }

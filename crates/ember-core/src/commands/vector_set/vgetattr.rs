@@ -29,8 +29,8 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "vsetattr",
-            summary: "Sets the attributes of an element of a vector set, or removes them if they are empty; returns \
-                      whether the element is there.",
+            summary: "Sets the attributes of an element of a vector set, or removes them if they are empty; \
+                      returns whether the element exists.",
             since: "8.0.0",
             group: Group::VectorSet,
             complexity: "O(log N) for N elements.",

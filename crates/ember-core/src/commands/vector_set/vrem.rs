@@ -8,7 +8,7 @@ use crate::types::vector_set::VectorSet;
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "vrem",
-        summary: "Removes an element from a vector set; returns whether it was there.",
+        summary: "Removes an element from a vector set; returns whether it existed.",
         since: "8.0.0",
         group: Group::VectorSet,
         complexity: "O(log N) for N elements; then O(M²) distances for M links of its node on another thread.",

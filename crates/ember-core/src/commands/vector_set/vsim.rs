@@ -88,7 +88,7 @@ fn vsim(call: &mut Call<'_, '_>) -> AttemptResult {
     let (query, next) = query(set, args)?;
     let options = Options::parse(args, next)?;
     if set.metric() == Metric::InnerProduct && options.epsilon.is_finite() {
-        return Err("ERR EPSILON is a distance, which the inner product is not".into());
+        return Err("ERR EPSILON requires a distance, which the inner product is not".into());
     }
     let reduction = if matches!(query, Query::Whole(_)) { set.steps_of_reduction() } else { 0 };
     let mut steps = reduction.saturating_add(options.filter.map_or(0, steps_to_compile));

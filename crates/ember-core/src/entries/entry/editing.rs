@@ -199,7 +199,7 @@ impl Slot {
         let base = self.base();
         match self.entry().encoding() {
             Encoding::Int | Encoding::Aggregate | Encoding::Shared => None,
-            Encoding::External => panic!("a value that is away is fetched before it is changed"),
+            Encoding::External => panic!("a cold value is fetched before it is changed"),
             Encoding::Large => Some(self.large_mut().expect("the encoding is Large").as_mut_slice()),
             // SAFETY: there are value_bytes initialized bytes at value_offset; the borrow of self covers the slice.
             Encoding::Embstr | Encoding::Raw => unsafe {

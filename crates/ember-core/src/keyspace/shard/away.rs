@@ -110,7 +110,7 @@ impl Fetched {
         if rest.is_empty() {
             Ok(Fetched(value))
         } else {
-            Err(rdb::LoadError::Corrupt("a value has bytes behind its end"))
+            Err(rdb::LoadError::Corrupt("a value has bytes after its end"))
         }
     }
 

@@ -76,7 +76,7 @@ pub(super) fn at_index(list: &Listpack, stride: usize, index: usize) -> usize {
 
 /// Replaces the value of the field at an offset.
 pub(super) fn replace_value(list: &mut Listpack, at: usize, value: &[u8]) {
-    let at = list.next(at).expect("a value stands behind the name");
+    let at = list.next(at).expect("a value follows the name");
     list.replace(at, value);
 }
 
@@ -136,7 +136,7 @@ fn first_behind(list: &Listpack, at_ms: i64) -> Option<usize> {
 
 /// Changes the expiry of the triplet at an offset and, with `Some`, its value. O(fields).
 pub(super) fn move_triplet(list: &mut Listpack, at: usize, value: Option<&[u8]>, expire_at_ms: Option<i64>) {
-    let value_at = list.next(at).expect("a value stands behind the name");
+    let value_at = list.next(at).expect("a value follows the name");
     let name = list.get(at).to_vec();
     let value = value.map_or_else(|| list.get(value_at).to_vec(), <[u8]>::to_vec);
     list.remove_range(at, TRIPLET);

@@ -248,6 +248,6 @@ impl Table {
         }
         assert_eq!(volatile, self.volatile, "volatile counts the fields with an expiry");
         assert!(self.due.len() <= 3 * self.volatile + 256, "stale elements are few");
-        assert!(volatile > 0 || due.is_empty(), "without volatile fields there is nothing to look at");
+        assert!(volatile > 0 || due.is_empty(), "without volatile fields there is nothing to check");
     }
 }

@@ -212,7 +212,7 @@ impl Quicklist {
 
     /// Replaces the element at `index`, which must be in range. O(nodes to the nearer end + bytes of a node).
     pub(super) fn replace(&mut self, index: usize, element: NewElement<'_>, limit: NodeLimit) {
-        let place = self.place(index).expect("the caller has looked at the length");
+        let place = self.place(index).expect("the caller has checked the length");
         let nodes_before = self.nodes.len();
         let bytes = element.bytes();
         let is_large = limit.is_large(bytes.len());

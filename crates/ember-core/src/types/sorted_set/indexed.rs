@@ -9,7 +9,7 @@
 //! * The addresses in the tree are those of the entries in the table, each once. So an address that a search meets may
 //!   be dereferenced: a member is removed from the tree before its entry is removed from the table, or neither is read
 //!   in between.
-#![allow(unsafe_code, reason = "the tree refers to entries that the table beside it owns")]
+#![allow(unsafe_code, reason = "the tree refers to entries that the table next to it owns")]
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -154,7 +154,7 @@ impl Indexed {
             // SAFETY: the entry is in the table and stays there: the next line is the first that may move it, and its
             // key is not read after that.
             let place = members.find(unsafe { address.entry() }.key());
-            members.move_entry(place.expect("what is in the tree is in the table"), mover)
+            members.move_entry(place.expect("each element of the tree is in the table"), mover)
         });
         if end < self.order.len() { end as u64 } else { 0 }
     }
@@ -234,7 +234,7 @@ impl Indexed {
         assert_eq!(self.members.len(), self.order.len());
         for (score, address) in self.order.iter(0..self.order.len()) {
             let entry = self.members.get(member_at(&self.members, address));
-            let entry = entry.expect("what is in the tree is in the table");
+            let entry = entry.expect("each element of the tree is in the table");
             assert_eq!((entry.address(), score_of(entry).to_bits()), (address, score.to_bits()));
         }
     }

@@ -58,7 +58,7 @@ impl Packed {
     }
 
     fn score_behind(&self, member_at: usize) -> f64 {
-        score_of(self.0.get(self.0.next(member_at).expect("a score stands behind each member")))
+        score_of(self.0.get(self.0.next(member_at).expect("a score follows each member")))
     }
 
     fn find(&self, member: &[u8]) -> Option<usize> {
@@ -195,7 +195,7 @@ impl Packed {
 
     pub(super) fn check_invariants(&self) {
         self.0.check_invariants();
-        assert!(self.0.len().is_multiple_of(2), "a score stands behind each member");
+        assert!(self.0.len().is_multiple_of(2), "a score follows each member");
     }
 }
 

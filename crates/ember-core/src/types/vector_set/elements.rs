@@ -268,7 +268,7 @@ impl Elements {
 
     /// Appends an element like [`Elements::push`], with shared attributes.
     pub(super) fn push_with(&mut self, name: &[u8], attributes: Option<Arc<[u8]>>) {
-        let (leaf, at) = self.place(name).expect_err("the owner has looked");
+        let (leaf, at) = self.place(name).expect_err("the owner has checked");
         let slot = self.slots as u32;
         self.append(name, attributes);
         self.len += 1;

@@ -211,7 +211,7 @@ impl VectorSet {
 
     /// Gives an empty set its shape. Dimensions and links must be within their limits.
     pub fn shape(&mut self, shape: Shape) {
-        let (parts, _) = shape.parts().expect("the limits were looked at");
+        let (parts, _) = shape.parts().expect("the limits were checked");
         self.0 = Some(Box::new(parts));
     }
 

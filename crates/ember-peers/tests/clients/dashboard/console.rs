@@ -51,14 +51,14 @@ fn commands_are_typed_and_run_with_the_rights_of_the_user() {
         ("GET \"open", "A quote is not closed."),
         ("SELECT 5", "OK"),
         ("DBSIZE", "(integer) 0"),
-        ("MULTI", "OK: commands are sent together by EXEC, or thrown away by DISCARD"),
+        ("MULTI", "OK: EXEC sends the queued commands together, DISCARD discards them"),
         ("SET n 1", "QUEUED"),
         ("INCR n", "QUEUED"),
         ("EXEC", "1) OK\n2) (integer) 2"),
         ("SELECT 0", "OK"),
         (
             "CLIENT SETNAME x",
-            "OK\n(each command has a connection of its own here: the next one does not know of this)",
+            "OK\n(each command has a separate connection here: this does not affect the next one)",
         ),
     ] {
         type_command(&browser, line);
@@ -76,10 +76,10 @@ fn commands_are_typed_and_run_with_the_rights_of_the_user() {
     browser.wait_for("document.querySelector('#stop').disabled");
     assert!(last_reply(&browser).starts_with("Stopped"), "{}", last_reply(&browser));
     for (line, reply) in [
-        ("SUBSCRIBE news", "this command needs a connection that stays open"),
+        ("SUBSCRIBE news", "this command needs a permanent connection"),
         (
             "MONITOR",
-            "MONITOR needs a connection that stays open, and each command has one of its own here: use ember-cli.",
+            "MONITOR needs a permanent connection, and each command has a separate one here: use ember-cli.",
         ),
     ] {
         type_command(&browser, line);

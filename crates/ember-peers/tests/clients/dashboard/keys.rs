@@ -79,7 +79,7 @@ fn strings_are_edited(browser: &Browser, client: &mut RawClient) {
     client.run("SET a-string somebody-else");
     browser.fill("#content textarea", "mine");
     click_at_key(browser, "Save");
-    browser.wait_for_text("#status", "changed by somebody else");
+    browser.wait_for_text("#status", "changed by another client");
     assert_eq!(client.run("GET a-string").text(), "somebody-else");
     browser.fill("#content textarea", "\\q");
     click_at_key(browser, "Save");
@@ -177,7 +177,7 @@ fn change_whole_keys(browser: &Browser, client: &mut RawClient) {
     click_at_key(browser, "Rename");
     answer(browser, "to", "a-list");
     browser.click("dialog[open] [type=submit]");
-    browser.wait_for_text("dialog[open] [role=alert]", "There is a key with this name.");
+    browser.wait_for_text("dialog[open] [role=alert]", "A key with this name already exists.");
     answer(browser, "to", "renamed\\x00");
     confirm(browser);
     browser.wait_for_text("#key h2", "renamed\\x00");

@@ -122,7 +122,7 @@ fn empty_results_are_reported() {
     let mut client = server.client();
     let browser = Browser::start();
     open(&browser, &server, "keys");
-    browser.wait_for_text("#found", "Database 0 has no keys. New key makes one.");
+    browser.wait_for_text("#found", "Database 0 has no keys. New key creates one.");
     browser.fill("[name=pattern]", "a*");
     browser.click("form[role=search] [type=submit]");
     browser.wait_for_text("#found", "No key has this pattern and type.");
@@ -138,9 +138,9 @@ fn empty_results_are_reported() {
     browser.wait_for_text("#big", "The database is empty.");
     browser.wait_for(nothing_to_stop);
     open(&browser, &server, "slowlog");
-    browser.wait_for_text("#main", "No command took so long.");
+    browser.wait_for_text("#main", "No command took that long.");
     open(&browser, &server, "clients");
     browser.fill("#main input[type=search]", "no such client");
-    browser.wait_for_text("#clients-list", "No client has this in what is shown of it.");
+    browser.wait_for_text("#clients-list", "No client matches the filter.");
     assert_nothing_went_wrong(&browser);
 }

@@ -22,7 +22,7 @@ fn the_configuration_is_shown_and_changed_without_passwords() {
     browser.wait_for_text(&row("maxmemory"), "Default: 0");
     browser.wait_for_text(&row("masterauth"), "set, not shown");
     browser.wait_for_text(&row("requirepass"), "not set");
-    browser.wait_for_text(&row("metrics-port"), "fixed at start");
+    browser.wait_for_text(&row("metrics-port"), "fixed at startup");
     assert_eq!(browser.run("return document.body.innerText.includes('hunter2')"), false);
     let heard = browser.run(
         "return fetch('/dashboard/api/configuration', { method: 'POST', body: '{\"commands\": []}',
@@ -76,7 +76,7 @@ fn persistence_is_shown_and_saves_are_requested() {
     client.run("ACL SETUSER looker on >pass ~* +info");
     let browser = Browser::start();
     open(&browser, &server, "persistence");
-    browser.wait_for_text("#rdb", "none since the start");
+    browser.wait_for_text("#rdb", "none since startup");
     browser.wait_for_text("#rdb", "after 1 h with 1 change");
     browser.wait_for_text("#aof", "It is off");
     browser.click("#save");
@@ -88,7 +88,7 @@ fn persistence_is_shown_and_saves_are_requested() {
     let rewrites = client.info("aof_rewrites");
     browser.click("#rewrite");
     browser.wait_for(&format!(
-        "/rewrites since the start\\s+(\\d+)/.exec(document.querySelector('#aof').innerText)[1]
+        "/rewrites since startup\\s+(\\d+)/.exec(document.querySelector('#aof').innerText)[1]
         > {rewrites}"
     ));
     browser.keep_picture(&picture("persistence"));
@@ -114,12 +114,12 @@ fn cold_values_are_counted() {
     };
     open(&browser, &server, "persistence");
     shows("values in memory", 2);
-    shows("pinned there", 1);
-    shows("values away", 1);
-    shows("memory that they would take", 24);
+    shows("pinned values", 1);
+    shows("cold values", 1);
+    shows("memory they would take", 24);
     client.run("GET b");
-    shows("brought back since the start", 1);
-    shows("values away", 0);
+    shows("fetched since startup", 1);
+    shows("cold values", 0);
     assert_nothing_went_wrong(&browser);
 
     let without = start(&[]);
@@ -144,9 +144,9 @@ fn replication_is_shown_as_a_tree_with_lag() {
     browser.resize(1400, 900);
     open(&browser, &primary, "replication");
     browser.wait_for_text("#own-role", "primary");
-    browser.wait_for_text("#own-role", "its configuration says so; since");
+    browser.wait_for_text("#own-role", "set in the configuration; since");
     browser.wait_for_text("#no-replicas", "It has no replicas.");
-    browser.wait_for_text("#backlog", "No replica has come");
+    browser.wait_for_text("#backlog", "No replica has connected");
     assert_eq!((browser.count("#link"), browser.count("#replicas")), (0, 0));
     keep_pictures(&browser, "replication-alone");
 
@@ -213,7 +213,7 @@ fn hot_and_big_keys_clients_and_the_slow_log_are_shown() {
         is_over.store(true, Ordering::Relaxed);
     });
     browser.click_button("//*[@id='big']", "Look for big keys");
-    browser.wait_for_text("#big caption", "looked at 301 of 301 keys");
+    browser.wait_for_text("#big caption", "scanned 301 of 301 keys");
     browser.wait_for_text("#big tbody tr", "the-big-one");
     browser.wait_for_text("#big tbody tr", "KiB");
     browser.keep_picture(&picture("heavy"));
@@ -240,7 +240,7 @@ fn hot_and_big_keys_clients_and_the_slow_log_are_shown() {
     browser.wait_for_text("#main tbody", "SET slow-key v");
     browser.click("#empty");
     confirm(&browser);
-    browser.wait_for_text("#main tbody", "No command took so long.");
+    browser.wait_for_text("#main tbody", "No command took that long.");
     assert_eq!(client.run("SLOWLOG LEN"), Value::Integer(0));
     assert_nothing_went_wrong(&browser);
 }

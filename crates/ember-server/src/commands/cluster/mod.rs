@@ -305,7 +305,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
         summary: "Returns the nodes of each range of slots.",
         complexity: "O(N) for N nodes.",
         flags: LOADING,
-        history: &[("4.0.0", "The names of nodes came."), ("7.0.0", "More about the network came.")],
+        history: &[("4.0.0", "Added the names of nodes."), ("7.0.0", "Added more network information.")],
         deprecated: Some(("7.0.0", "`CLUSTER SHARDS`")),
         example: example("CLUSTER SLOTS"),
         ..ASKS

@@ -24,7 +24,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
         arity: -1,
         flags: HANDSHAKE,
         syntax: "[protover [AUTH username password] [SETNAME clientname]]",
-        history: &[("6.2.0", "Without arguments it tells about the connection and changes nothing.")],
+        history: &[("6.2.0", "Without arguments it describes the connection and changes nothing.")],
         is_secret: Some(is_secret),
         example: Example { given: &[], call: "HELLO", reply: " 1) \"server\"\n 2) \"redis\"\n..." },
         ..Spec::DEFAULT

@@ -111,15 +111,15 @@ const HELP: ServerCommand = help_subcommand(
 
 const HELP_LINES: &[&str] = &[
     "CHANNELS [<pattern>]",
-    "    List channels with listeners, of those matching a pattern if one is given.",
+    "    List the channels with subscribers, or those of them that match a pattern.",
     "NUMPAT",
-    "    Count the different patterns that are listened to.",
+    "    Return the number of distinct patterns with subscribers.",
     "NUMSUB [<channel> ...]",
-    "    Count the listeners to each channel, without those to patterns.",
+    "    Return the number of subscribers of each channel, without those of patterns.",
     "SHARDCHANNELS [<pattern>]",
-    "    List shard channels with listeners, of those matching a pattern if one is given.",
+    "    List the shard channels with subscribers, or those of them that match a pattern.",
     "SHARDNUMSUB [<shardchannel> ...]",
-    "    Count the listeners to each shard channel.",
+    "    Return the number of subscribers of each shard channel.",
 ];
 
 fn channels(session: &mut Session<'_>, kind: Kind) -> SessionResult {

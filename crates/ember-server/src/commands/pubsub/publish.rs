@@ -15,7 +15,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
             name: "publish",
             channels: Channels::Published,
             summary: "Sends a message to the subscribers of a channel; returns their number.",
-            complexity: "O(N+M) for N listeners to the channel and M patterns of all clients.",
+            complexity: "O(N+M) for N subscribers of the channel and M patterns of all clients.",
             arity: 3,
             flags: TEMPLATE.flags.union(Flags::FAST).union(Flags::MAY_REPLICATE),
             syntax: "channel message",
@@ -30,7 +30,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
             channels: Channels::Published,
             summary: "Sends a message to the subscribers of a shard channel; returns their number.",
             since: "7.0.0",
-            complexity: "O(N) for N listeners to the channel.",
+            complexity: "O(N) for N subscribers of the channel.",
             arity: 3,
             flags: TEMPLATE.flags.union(Flags::FAST).union(Flags::MAY_REPLICATE),
             keys: &[KeySpec::one(1, KeyFlags::NOT_KEY)],
@@ -45,7 +45,8 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
 fn publish(session: &mut Session<'_>, kind: Kind) -> SessionResult {
     if kind == Kind::Channel && channel::is_watching(session.args.at(1)) {
         return Err(
-            "ERR the messages of this channel are states of a live query: nobody may publish there".into()
+            "ERR the messages of this channel are states of a live query: clients cannot publish to it"
+                .into(),
         );
     }
     let receivers = session.server.publish(kind, session.args.at(1), session.args.at(2));

@@ -200,7 +200,7 @@ fn unsubscribe(session: &mut Session<'_>, kind: Kind) -> SessionResult {
 /// Handles UNSUBSCRIBE with channels of live queries among the arguments.
 fn unsubscribe_watching(execution: &mut Execution<'_>) -> SessionResult {
     if execution.executor.section != Section::Shared {
-        return Err("ERR live queries cannot be left inside of a transaction".into());
+        return Err("ERR live queries cannot be unwatched inside of a transaction".into());
     }
     let server = execution.executor.server;
     let turn = &mut execution.executor.turn;

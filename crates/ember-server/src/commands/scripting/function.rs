@@ -198,24 +198,24 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
 
 const HELP: &[&str] = &[
     "LOAD [REPLACE] <FUNCTION CODE>",
-    "    Add the library that the code declares; with REPLACE it may be there already.",
+    "    Load the library that the code declares; REPLACE allows an existing one.",
     "DELETE <LIBRARY NAME>",
     "    Remove a library with its functions.",
     "LIST [LIBRARYNAME PATTERN] [WITHCODE]",
-    "    Describe all libraries, or those whose name fits the pattern; WITHCODE: with their code.",
+    "    Describe all libraries, or those whose names match the pattern; WITHCODE includes their code.",
     "STATS",
-    "    Tell the running function (name, call, duration in ms) and the number of libraries and functions.",
+    "    Return the running function (name, call, duration in ms) and the number of libraries and functions.",
     "KILL",
-    "    End a function that has been running for long and has not written.",
+    "    End a long-running function that has not written.",
     "FLUSH [ASYNC|SYNC]",
     "    Remove all libraries.",
     "DUMP",
-    "    Tell all libraries in the form that RESTORE takes.",
+    "    Return all libraries as a payload for RESTORE.",
     "RESTORE <PAYLOAD> [FLUSH|APPEND|REPLACE]",
-    "    Add the libraries of a payload. What happens to those that are there:",
+    "    Add the libraries of a payload. The policy for existing libraries:",
     "    * FLUSH: they are removed.",
-    "    * APPEND: none may have the name of one in the payload. This is the default.",
-    "    * REPLACE: those in the payload replace them.",
+    "    * APPEND: the call fails if one has the name of one in the payload. This is the default.",
+    "    * REPLACE: those with the name of one in the payload are replaced.",
 ];
 
 /// Returns the text of a library in the form that the server of `rdb-target` loads.

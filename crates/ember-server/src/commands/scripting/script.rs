@@ -172,17 +172,17 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
 
 const HELP: &[&str] = &[
     "DEBUG (YES|SYNC|NO)",
-    "    Set the mode of the debugger. There is none: only NO is possible.",
+    "    Set the mode of the debugger. Only NO is supported.",
     "EXISTS <sha1> [<sha1> ...]",
-    "    Tell of each digest whether the server knows the script.",
+    "    Return for each digest whether its script is loaded.",
     "FLUSH [ASYNC|SYNC]",
-    "    Forget all scripts.",
+    "    Remove all scripts.",
     "KILL",
-    "    End a script that has been running for long and has not written.",
+    "    End a long-running script that has not written.",
     "LOAD <script>",
-    "    Make a script known without running it, and tell its digest.",
+    "    Load a script without running it; return its SHA-1 digest.",
     "SHOW <sha1>",
-    "    Tell the text of a script.",
+    "    Return the text of a script.",
 ];
 
 fn debug(session: &mut Session<'_>) -> SessionResult {
@@ -191,7 +191,7 @@ fn debug(session: &mut Session<'_>) -> SessionResult {
         session.reply.ok();
         Ok(Outcome::Done)
     } else if mode.eq_ignore_ascii_case(b"yes") || mode.eq_ignore_ascii_case(b"sync") {
-        Err("ERR this server has no debugger of scripts".into())
+        Err("ERR this server has no script debugger".into())
     } else {
         Err("ERR Use SCRIPT DEBUG YES/SYNC/NO".into())
     }

@@ -100,11 +100,11 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
 
 const HELP: &[&str] = &[
     "GET <count> <type>",
-    "    Tell the newest <count> calls in the log of <type> (-1 means all). Of each:",
+    "    Return the newest <count> calls in the log of <type> (-1 means all), each with:",
     "    id, Unix time, an amount, arguments, client's address, client's name.",
     "    The amount is microseconds for slow, bytes for the others.",
     "LEN <type>",
-    "    Tell the number of calls in the log of <type>.",
+    "    Return the number of calls in the log of <type>.",
     "RESET <type>",
     "    Empty the log of <type>.",
 ];

@@ -134,11 +134,11 @@ fn is_secret_value(args: Args<'_>, arg: usize) -> bool {
 
 const HELP: &[&str] = &[
     "GET <pattern> [<pattern> ...]",
-    "    Tell the parameters that match a glob-like <pattern> and their values.",
+    "    Return the parameters that match a glob-like <pattern> and their values.",
     "RESETSTAT",
-    "    Set the counters of INFO to zero.",
+    "    Reset the counters of INFO.",
     "REWRITE",
-    "    Bring the configuration file up to date.",
+    "    Write the current parameters to the configuration file.",
     "SET <parameter> <value> [<parameter> <value> ...]",
     "    Change parameters.",
 ];
@@ -192,7 +192,7 @@ fn set(execution: &mut Execution<'_>) -> SessionResult {
     if before.0.proc_title_template != after.proc_title_template
         && let Err(error) = process_title::set(&after, server.config.file())
     {
-        tracing::info!("CONFIG SET: the process keeps its title: {error}");
+        tracing::info!("CONFIG SET: the process title cannot be changed: {error}");
     }
     if let Some(notice) = notice_of_those(&after, names.iter().copied()) {
         tracing::warn!("CONFIG SET: {notice}");
@@ -302,10 +302,10 @@ fn for_client(parameter: &'static str, error: &str) -> (&'static str, String) {
 /// Changes the working directory of the server, if no files are written in the present one.
 fn change_directory(server: &Server, config: &Config) -> Result<(), String> {
     if config.appendonly || server.journal.is_read_by(Reader::Aof) {
-        return Err("the files of the AOF are in the directory: set appendonly to no before".to_owned());
+        return Err("the directory contains the files of the AOF: set appendonly to no first".to_owned());
     }
     if SnapshotState::of(server).claims.purpose().is_some() {
-        return Err("a snapshot is written to the directory; try again when it has ended".to_owned());
+        return Err("a snapshot is being written to the directory; try again when it has ended".to_owned());
     }
     server.data_lock.change_directory(Path::new(&config.dir), config)
 }

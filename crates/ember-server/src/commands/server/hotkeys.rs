@@ -78,11 +78,11 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
 
 const HELP: &[&str] = &[
     "GET [COUNT <count>] [READ|WRITE]",
-    "    Tell the <count> keys (default: 10) that were accessed most in the last seconds. Of each:",
+    "    Return the <count> keys (default: 10) that were accessed most in the last seconds, each with:",
     "    key, database, kind of access, accesses per second, percentage of all accesses.",
     "    The numbers are estimates from one in hotkeys-sampling commands.",
     "RESET",
-    "    Forget all accesses so far.",
+    "    Clear the recorded accesses.",
 ];
 
 /// Keys in the reply when no count is given.

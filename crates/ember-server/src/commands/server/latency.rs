@@ -119,17 +119,17 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
 
 const HELP: &[&str] = &[
     "DOCTOR",
-    "    Report in sentences what took long.",
+    "    Report causes of latency and possible remedies in sentences.",
     "GRAPH <event>",
     "    Draw the samples of <event>.",
     "HISTOGRAM [COMMAND ...]",
-    "    Tell the cumulative distribution of the latencies of these commands, or of all.",
+    "    Return the cumulative distribution of the latencies of these commands, or of all.",
     "HISTORY <event>",
-    "    Tell the samples of <event>: Unix time and milliseconds.",
+    "    Return the samples of <event>: Unix time and milliseconds.",
     "LATEST",
-    "    Tell the newest sample of each event.",
+    "    Return the newest sample of each event.",
     "RESET [<event> ...]",
-    "    Forget the samples of these events, or of all.",
+    "    Clear the samples of these events, or of all.",
 ];
 
 fn latest(session: &mut Session<'_>) -> SessionResult {
@@ -233,8 +233,8 @@ fn doctor(session: &mut Session<'_>) -> SessionResult {
     let events = session.server.latency.all();
     let mut report = String::new();
     if threshold_ms == 0 {
-        report += "The latency monitor is off. Switch it on with \"CONFIG SET latency-monitor-threshold \
-                   <milliseconds>\", for example 100.\n";
+        report += "The latency monitor is off. Enable it with \"CONFIG SET latency-monitor-threshold \
+             <milliseconds>\", for example 100.\n";
     }
     if events.is_empty() {
         report += "No event took longer than the threshold.\n";
@@ -251,19 +251,19 @@ fn diagnose(event: &str, history: &History) -> String {
     let mean = history.samples.iter().map(|sample| sample.milliseconds).sum::<u64>() / count.max(1);
     let advice = match event {
         "command" => {
-            "Commands that take long hold the locks of their keys: SLOWLOG GET shows them. Prefer commands that \
-             look at a bounded number of elements."
+            "Slow commands hold the locks of their keys: SLOWLOG GET shows them. Prefer commands that read a \
+             bounded number of elements."
         }
         "fast-command" => {
-            "Commands that take constant time were slow: the machine is short of processor time, or it swaps. Compare \
-             the workers (shards) with the processor's cores."
+            "Commands of constant time were slow: the machine is short of processor time, or it swaps. \
+             Compare the number of workers (shards) with the processor's cores."
         }
-        "eviction-cycle" => "Making room took long: write less at once, or raise maxmemory.",
-        "expire-cycle" => "Many keys expired at one moment: spread their times to live.",
+        "eviction-cycle" => "Eviction was slow: write less at once, or raise maxmemory.",
+        "expire-cycle" => "Many keys expired at the same time: spread their times to live.",
         _ => "",
     };
     format!(
-        "{event}: {count} samples, {mean} ms in the mean, {} ms at most. {advice}\n",
+        "{event}: {count} samples, {mean} ms on average, {} ms at most. {advice}\n",
         history.milliseconds_max
     )
 }

@@ -70,7 +70,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
             Spec {
                 name: "purge",
                 summary: "Returns unused memory of the allocator to the system.",
-                complexity: "O(N) for N pages given back.",
+                complexity: "O(N) for N returned pages.",
                 arity: 2,
                 tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
                 example: Example { given: &[], call: "MEMORY PURGE", reply: "OK" },
@@ -108,16 +108,16 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
 
 const HELP: &[&str] = &[
     "DOCTOR",
-    "    Report what is unusual about the use of memory.",
+    "    Report unusual memory use in sentences.",
     "MALLOC-STATS",
-    "    Tell what the allocator says about itself.",
+    "    Return the statistics of the allocator.",
     "PURGE",
-    "    Give memory that the allocator keeps without need back to the system.",
+    "    Return unused memory of the allocator to the system.",
     "STATS",
-    "    Tell what memory is used for.",
+    "    Return the memory use by purpose.",
     "USAGE <key> [SAMPLES <count>]",
-    "    Tell the bytes that <key> and its value take. Of nested values <count> elements",
-    "    are looked at (default: 5, 0 means all).",
+    "    Return the bytes that <key> and its value take. Of nested values <count> elements",
+    "    are sampled (default: 5, 0 means all).",
 ];
 
 fn usage(session: &mut Session<'_>) -> SessionResult {
@@ -237,22 +237,22 @@ fn doctor(session: &mut Session<'_>) -> SessionResult {
     let findings = [
         (
             memory_report::ratio(report.peak, report.allocated) > 1.5,
-            "Peak: memory was used at some time that is no longer. What the \
-            system shows may stay high; MEMORY PURGE gives back what the allocator keeps.",
+            "Peak: the peak of allocated memory is over 1.5 times the current amount. Resident memory may \
+             stay high; MEMORY PURGE returns unused memory of the allocator to the system.",
         ),
         (
             memory_report::ratio(report.resident, report.allocated) > 1.4,
-            "Fragmentation: the process takes over 1.4 times the memory \
-            that is allocated. MEMORY PURGE may help; a restart does.",
+            "Fragmentation: resident memory is over 1.4 times the allocated memory. MEMORY PURGE may help; a \
+             restart does.",
         ),
         (
             memory_report::ratio(report.allocator.active, report.allocator.allocated) > 1.1,
-            "Allocator fragmentation: over a tenth of the pages in use is \
-            not allocated. Values that often change their size do that.",
+            "Allocator fragmentation: the pages in use exceed the allocated memory by over a tenth. Values \
+             that often change their size cause this.",
         ),
     ];
     if report.allocated < DIAGNOSED_MIN_BYTES {
-        text += "The data is so small that ratios say nothing.\n";
+        text += "The data set is too small for meaningful ratios.\n";
     } else {
         for (_, finding) in findings.iter().filter(|(applies, _)| *applies) {
             text += finding;

@@ -105,9 +105,9 @@ const HELP: &[&str] = &[
     "LIST",
     "    List the modules that are loaded: none.",
     "LOAD <path> [<arg> ...]",
-    "    Answer an error: this server loads no modules.",
+    "    Return an error: this server loads no modules.",
     "LOADEX <path> [[CONFIG NAME VALUE] [CONFIG NAME VALUE]] [ARGS ...]",
-    "    Answer an error: this server loads no modules.",
+    "    Return an error: this server loads no modules.",
     "UNLOAD <name>",
-    "    Answer an error: there is no such module.",
+    "    Return an error: there is no such module.",
 ];

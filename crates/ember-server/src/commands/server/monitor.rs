@@ -13,7 +13,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
         summary: "Shows the commands of all clients as they run.",
         since: "1.0.0",
         group: Group::Server,
-        complexity: "O(1), and the cost of telling each command.",
+        complexity: "O(1), and the cost of sending each command.",
         arity: 1,
         flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
         example: Example { given: &[], call: "MONITOR", reply: "OK" },

@@ -64,6 +64,6 @@ fn save(execution: &mut Execution<'_>) -> Result<(), CommandError> {
     })?;
     saved.map_err(|error| {
         tracing::error!("SAVE failed: {error}");
-        format!("ERR the data set is not saved: {}", without_directories(&error)).into()
+        format!("ERR the data set could not be saved: {}", without_directories(&error)).into()
     })
 }

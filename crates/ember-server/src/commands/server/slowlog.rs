@@ -90,10 +90,10 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
 
 const HELP: &[&str] = &[
     "GET [<count>]",
-    "    Tell the newest <count> calls (default: 10, -1 means all). Of each:",
+    "    Return the newest <count> calls (default: 10, -1 means all), each with:",
     "    id, Unix time, duration in microseconds, arguments, client's address, client's name",
     "LEN",
-    "    Tell the number of calls in the slow log.",
+    "    Return the number of calls in the slow log.",
     "RESET",
     "    Empty the slow log.",
 ];

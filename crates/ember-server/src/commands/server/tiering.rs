@@ -150,18 +150,18 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
 
 const HELP: &[&str] = &[
     "INFO",
-    "    Tell how many values are where, and what their files take.",
+    "    Return the number of values per tier and the size of their files.",
     "MIGRATE <key> HOT|COLD",
-    "    Bring the value of <key> into memory, or send it away.",
+    "    Fetch the value of <key> into memory, or demote it.",
     "PIN <key> [<key> ...]",
-    "    Keep the values of keys in memory, until UNPIN or until they are deleted.",
+    "    Pin the values of keys in memory, until UNPIN or until they are deleted.",
     "STATS",
-    "    Tell what has gone away and come back since the start.",
+    "    Return the numbers of demoted and fetched values since startup.",
     "TIER <key>",
-    "    Tell where the value of <key> is: hot (in memory), warm (in a write buffer),",
+    "    Return the tier of the value of <key>: hot (in memory), warm (in a write buffer),",
     "    or cold (in a file).",
     "UNPIN <key> [<key> ...]",
-    "    Let the values of keys go away again.",
+    "    Unpin the values of keys.",
 ];
 
 fn pairs(session: &mut Session<'_>, figures: fn(&Figures) -> Vec<(&'static str, u64)>) -> SessionResult {

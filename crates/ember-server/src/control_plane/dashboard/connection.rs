@@ -49,7 +49,7 @@ impl fmt::Display for Failure {
             Failure::TooLate => {
                 write!(f, "there was no reply within {} seconds", ENDS_WITHIN.as_secs())
             }
-            Failure::Pushes => f.write_str("this command needs a connection that stays open"),
+            Failure::Pushes => f.write_str("this command needs a permanent connection"),
             Failure::Closed(error) => write!(f, "the connection was closed: {error}"),
         }
     }

@@ -32,12 +32,12 @@ pub(super) struct Commands {
 /// # Errors
 /// The mistake.
 pub(super) fn parse(body: &[u8]) -> Result<Commands, String> {
-    let body: Json = serde_json::from_slice(body).map_err(|error| format!("no JSON: {error}"))?;
-    let Json::Object(mut fields) = body else { return Err("an object is expected".to_owned()) };
+    let body: Json = serde_json::from_slice(body).map_err(|error| format!("invalid JSON: {error}"))?;
+    let Json::Object(mut fields) = body else { return Err("expected an object".to_owned()) };
     let database = fields.remove("database").map_or(Some(0), |number| number.as_u64());
-    let database = database.ok_or("'database' is a number")?;
+    let database = database.ok_or("'database' must be a number")?;
     let Some(Json::Array(commands)) = fields.remove("commands") else {
-        return Err("'commands' is an array".to_owned());
+        return Err("'commands' must be an array".to_owned());
     };
     if let Some(name) = fields.keys().next() {
         return Err(format!("'{name}' is unknown"));
@@ -52,7 +52,7 @@ pub(super) fn parse(body: &[u8]) -> Result<Commands, String> {
 fn words(command: Json) -> Result<Words, String> {
     let words = match command {
         Json::Array(words) if !words.is_empty() => words,
-        _ => return Err("a command is an array of at least one word".to_owned()),
+        _ => return Err("a command must be an array of at least one word".to_owned()),
     };
     words.into_iter().map(word).collect()
 }
@@ -65,7 +65,7 @@ fn word(word: Json) -> Result<Vec<u8>, String> {
         }
         _ => None,
     };
-    decoded.ok_or_else(|| "a word is a string, or an object with base64 in it".to_owned())
+    decoded.ok_or_else(|| "a word must be a string, or an object with the field 'base64'".to_owned())
 }
 
 /// Appends a reply, without attributes. It is written directly as text: a JSON tree would take a hundred times the

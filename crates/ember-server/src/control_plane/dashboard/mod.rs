@@ -81,7 +81,7 @@ pub(super) async fn answer(
     }
     let (head, mut body) = request.into_parts();
     let mut response = if !door::is_addressed_to_us(&head.headers, &config.metrics_bind) {
-        let reason = "ask for it by an IP address, or by a name in metrics-bind\n";
+        let reason = "use an IP address, or a name in metrics-bind\n";
         whole(plain(StatusCode::MISDIRECTED_REQUEST, reason))
     } else if let Some(path) = below.as_deref().and_then(|below| below.strip_prefix("api/")) {
         let answered = match path {
@@ -226,15 +226,15 @@ async fn data(
 fn let_in(head: &Parts, server: &Server) -> Result<Option<Credentials>, Excuse> {
     let headers = &head.headers;
     if !door::comes_from_our_page(headers) {
-        return Err(Excuse::new(StatusCode::FORBIDDEN, "only the dashboard's own page may ask"));
+        return Err(Excuse::new(StatusCode::FORBIDDEN, "only the dashboard's own page may send requests"));
     }
     if !door::is_json(headers) {
-        return Err(Excuse::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body has to be application/json"));
+        return Err(Excuse::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be application/json"));
     }
     if server.is_stopping() {
         return Err(Excuse::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"));
     }
-    let malformed = |_| Excuse::new(StatusCode::UNAUTHORIZED, "the scheme of Authorization has to be Basic");
+    let malformed = |_| Excuse::new(StatusCode::UNAUTHORIZED, "the scheme of Authorization must be Basic");
     Credentials::of(headers).map_err(malformed)
 }
 
@@ -332,7 +332,7 @@ fn past(server: &Server, client_id: u64) -> Json {
     let user = server.clients.get(client_id).map(|view| Arc::clone(&view.user.lock()));
     match user.is_some_and(|user| verdict(server, &user, &vec![b"INFO".to_vec()]) == Some(Ok(()))) {
         true => History::of(server).shown(),
-        false => json!({ "refused": "the user may not run INFO" }),
+        false => json!({ "refused": "the user has no permission to run INFO" }),
     }
 }
 

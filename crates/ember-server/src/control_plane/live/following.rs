@@ -39,7 +39,12 @@ pub(crate) async fn enter(
     visitor: Visitor,
     server: &'static Server,
 ) -> Result<Follower, Refused> {
-    let too_many = || (StatusCode::SERVICE_UNAVAILABLE, format!("{STREAMS_MAX} pages show live keys"));
+    let too_many = || {
+        (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("the limit of {STREAMS_MAX} pages with live keys is reached"),
+        )
+    };
     let place = STREAMS.take(STREAMS_MAX).ok_or_else(too_many)?;
     let session = introduce(credentials, CLIENT_NAME, visitor, server).await.map_err(refused)?;
     Ok(Follower(session, place))

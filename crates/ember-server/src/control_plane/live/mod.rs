@@ -89,7 +89,7 @@ impl From<Refusal> for Excuse {
         match refusal {
             Refusal::Error(text) => Excuse::of_error(text),
             Refusal::Behind => {
-                Excuse::new(StatusCode::SERVICE_UNAVAILABLE, "this server is behind that version")
+                Excuse::new(StatusCode::SERVICE_UNAVAILABLE, "this server has not reached this version yet")
             }
             Refusal::Closed(error) => {
                 Excuse::new(StatusCode::SERVICE_UNAVAILABLE, format!("the connection was closed: {error}"))
@@ -149,7 +149,7 @@ async fn route(
     if server.is_stopping() {
         return Err(Excuse::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"));
     }
-    let malformed = |_| Excuse::new(StatusCode::UNAUTHORIZED, "the scheme of Authorization has to be Basic");
+    let malformed = |_| Excuse::new(StatusCode::UNAUTHORIZED, "the scheme of Authorization must be Basic");
     let credentials = Credentials::of(&head.headers).map_err(malformed)?;
     if allowed == Method::POST {
         ticket(&head.headers, config, credentials, visitor, server).await
@@ -169,8 +169,7 @@ fn look_at_host(headers: &HeaderMap, config: &Config, has_shown: bool) -> Result
     if has_shown || is_ours || is_listed() {
         return Ok(());
     }
-    let reason =
-        "ask by an IP address, by a name in http-watch-bind or http-watch-origins, or with a password";
+    let reason = "use an IP address, a name in http-watch-bind or http-watch-origins, or a password";
     Err(Excuse::new(StatusCode::MISDIRECTED_REQUEST, reason))
 }
 
@@ -212,9 +211,7 @@ async fn ticket(
 ) -> Result<Response<AnswerBody>, Excuse> {
     look_at_host(headers, config, credentials.is_some())?;
     drop(introduce(credentials.as_ref(), CLIENT_NAME, visitor, server).await?);
-    let too_many = || {
-        Excuse::new(StatusCode::SERVICE_UNAVAILABLE, "the user has too many tickets that are not used yet")
-    };
+    let too_many = || Excuse::new(StatusCode::SERVICE_UNAVAILABLE, "the user has too many unused tickets");
     let ticket = TICKETS.issue(credentials, Instant::now()).ok_or_else(too_many)?;
     let text = json!({ "ticket": ticket, "seconds": tickets::GOOD_FOR.as_secs() }).to_string();
     Ok(of_type(StatusCode::OK, JSON, text).map(AnswerBody::Whole))
@@ -235,12 +232,15 @@ async fn watch(
             Some(credentials) => credentials,
             None => {
                 tokio::time::sleep(WRONG_PASSWORD_COSTS).await;
-                return Err(Excuse::new(StatusCode::UNAUTHORIZED, "the ticket was used, or is too old"));
+                return Err(Excuse::new(
+                    StatusCode::UNAUTHORIZED,
+                    "the ticket was already used or has expired",
+                ));
             }
         },
     };
     let too_many =
-        || Excuse::new(StatusCode::SERVICE_UNAVAILABLE, "there are http-watch-max-streams streams");
+        || Excuse::new(StatusCode::SERVICE_UNAVAILABLE, "the limit http-watch-max-streams is reached");
     let place = STREAMS.take(config.streams_max()).ok_or_else(too_many)?;
     let session = introduce(credentials.as_ref(), CLIENT_NAME, visitor, server).await?;
     begin(session, wish, place).await

@@ -45,7 +45,7 @@ impl Wish {
         let mut since = None;
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let value = decode(value).ok_or_else(|| format!("the value of '{name}' is no text"))?;
+            let value = decode(value).ok_or_else(|| format!("the value of '{name}' is not valid text"))?;
             match name {
                 "cmd" => wish.add(value)?,
                 "db" => wish.database = Some(value),
@@ -60,7 +60,7 @@ impl Wish {
             return Err("a command is missing: cmd=GET%20key".to_owned());
         }
         if let Some(id) = headers.get("last-event-id") {
-            since = Some(id.to_str().map_err(|_| "Last-Event-ID is no version")?.to_owned());
+            since = Some(id.to_str().map_err(|_| "Last-Event-ID is not a version")?.to_owned());
         }
         if let Some(since) = since.filter(|since| !since.is_empty()) {
             wish.set_versions(&since)?;
@@ -73,8 +73,8 @@ impl Wish {
             return Err(format!("a stream watches at most {COMMANDS_MAX} commands"));
         }
         let words = split_arguments(&line).filter(|words| !words.is_empty());
-        let words =
-            words.ok_or_else(|| format!("'{line}' is no command: a quote is open, or it is empty"))?;
+        let words = words
+            .ok_or_else(|| format!("'{line}' is not a command: it is empty or has an unbalanced quote"))?;
         self.commands.push(Watched { line, words, since: None });
         Ok(())
     }
@@ -82,7 +82,7 @@ impl Wish {
     fn set_versions(&mut self, versions: &str) -> Result<(), String> {
         let count = versions.split(',').count();
         if count != self.commands.len() {
-            return Err(format!("{count} versions stand beside {} commands", self.commands.len()));
+            return Err(format!("{count} versions were given for {} commands", self.commands.len()));
         }
         for (command, version) in self.commands.iter_mut().zip(versions.split(',')) {
             command.since = (!version.is_empty()).then(|| version.to_owned());

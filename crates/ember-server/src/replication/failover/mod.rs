@@ -55,7 +55,7 @@ pub(crate) fn begin(server: &Server, who: &ClientView, wish: Wish, now_ms: i64) 
             return Err("ERR FAILOVER target replica is not online.".into());
         }
     }
-    tracing::info!("a replica is to take the place of this server, {} wants it: writes wait", who.who());
+    tracing::info!("failover to a replica, requested by {}: writes wait", who.who());
     let until_ms = wish.timeout_ms.map(|timeout_ms| now_ms.saturating_add(timeout_ms));
     *underway = Underway { wish, until_ms, asked_ms: now_ms };
     failover.enter(FailoverStage::Waiting);
@@ -90,7 +90,7 @@ pub(crate) fn work(executor: &mut Executor) {
     let has_all = forced.is_none();
     let Some(target) = forced.or_else(|| with_all(server, wish.target.as_ref())) else {
         if is_late {
-            let why = "no replica has got all that was written before the time was over";
+            let why = "no replica has received all writes within the timeout";
             failover.end(server, why);
         }
         return;
@@ -112,13 +112,13 @@ pub(crate) fn work(executor: &mut Executor) {
         is_fit
     };
     let why = match has_all {
-        true => "FAILOVER, that replica has all that was written",
-        false => "FAILOVER with FORCE, that replica lacks what it has not got in time",
+        true => "FAILOVER to a replica that has received all writes",
+        false => "FAILOVER with FORCE to a replica that lacks the writes it has not received in time",
     };
     match role::hand_over(executor, address, why, is_fit) {
         Ok(_) => {}
         Err(error) => {
-            let why = format!("this server cannot hand over: {}", error.text().escape_ascii());
+            let why = format!("this server cannot hand over its role: {}", error.text().escape_ascii());
             failover.end(server, &why);
         }
     }
@@ -142,7 +142,7 @@ fn with_all(server: &Server, target: Option<&(String, u16)>) -> Option<(String, 
 pub(crate) fn abort(executor: &mut Executor, client_id: Option<u64>, why: &str) -> Result<(), CommandError> {
     let failover = Failover::of(executor.server);
     if failover.stage() == FailoverStage::HandingOver {
-        let why = format!("the failover is given up, {why}");
+        let why = format!("the failover is abandoned: {why}");
         role::change(executor, client_id, PrimaryAddress::NONE, &why)?;
     }
     failover.end(executor.server, why);
@@ -162,6 +162,6 @@ pub(crate) fn take_over(executor: &mut Executor, client_id: u64, id: &str) -> Re
     if held.is_none_or(|(own, _)| own != id) {
         return Err("ERR PSYNC FAILOVER replid must match my replid.".into());
     }
-    let why = "its primary asks it to take its place";
+    let why = "its primary has requested a failover to it";
     role::change(executor, Some(client_id), PrimaryAddress::NONE, why).map(|_| ())
 }

@@ -81,7 +81,7 @@ impl Failover {
         if self.stage() == FailoverStage::Off {
             return;
         }
-        tracing::info!("the failover is over: {what}");
+        tracing::info!("the failover has ended: {what}");
         self.enter(FailoverStage::Off);
         server.pause.wait_for_failover(false);
         server.look_at_paused();

@@ -112,7 +112,7 @@ impl Channel {
                 }
             }
             if line.len() > LINE_BYTES_MAX {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "its answer is too long"));
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "its reply is too long"));
             }
             if until.is_some_and(|until| Instant::now() >= until) {
                 return Err(io::ErrorKind::TimedOut.into());
@@ -139,7 +139,7 @@ impl Channel {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // The error kind of a timeout depends on the system.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Err(io::Error::new(io::ErrorKind::TimedOut, "it is silent"));
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, "no data within repl-timeout"));
                 }
                 other => return other,
             }
@@ -183,7 +183,7 @@ impl Read for Channel {
 
 /// Tries the addresses of a name one after the other, from the local address `source` unless it is empty.
 fn connect_tcp(primary: (&str, u16), source: &str, timeout: Duration) -> io::Result<TcpStream> {
-    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
     let addresses: Vec<SocketAddr> = primary.to_socket_addrs()?.collect();
     let sources: Vec<SocketAddr> = match source {
         "" => Vec::new(),
@@ -208,7 +208,7 @@ fn connect_from(
     let Some(source) = source else { return TcpStream::connect_timeout(&address, timeout) };
     let socket = socket2::Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if let Err(error) = socket.bind(&(*source).into()) {
-        tracing::warn!("the connection to the primary cannot come from bind-source-addr: {error}");
+        tracing::warn!("the connection to the primary cannot use bind-source-addr: {error}");
     }
     socket.connect_timeout(&address.into(), timeout)?;
     Ok(socket.into())
@@ -227,7 +227,8 @@ fn encrypt(
     host: &str,
     stream: TcpStream,
 ) -> Result<StreamOwned<ClientConnection, TcpStream>, String> {
-    let name = ServerName::try_from(host.to_owned()).map_err(|_| "its name is none for TLS".to_owned())?;
+    let name =
+        ServerName::try_from(host.to_owned()).map_err(|_| "its host name is not valid for TLS".to_owned())?;
     let session = ClientConnection::new(client_config(config)?, name).map_err(|error| error.to_string())?;
     let mut stream = StreamOwned::new(session, stream);
     while stream.conn.is_handshaking() {

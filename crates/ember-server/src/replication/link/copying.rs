@@ -65,7 +65,7 @@ pub(super) fn receive(
         _ => format!("the primary sends no data: {error}"),
     })?;
     let end = CopyEnd::parse(&line)
-        .ok_or_else(|| format!("the primary sends '{}' in the place of data", line.escape_ascii()))?;
+        .ok_or_else(|| format!("the primary sent '{}' instead of data", line.escape_ascii()))?;
     let total = if let CopyEnd::Length(bytes) = end { Some(bytes) } else { None };
     let config = server.config.snapshot();
     link.edit(change, |state| {
@@ -78,10 +78,10 @@ pub(super) fn receive(
     let mut reader = reader.map_err(|error| format!("cannot load the data of the primary: {error}"))?;
     let held = Primary::of(server).held();
     if !empty(server, Some(change)) {
-        return Err("the role has changed, or the server ends".to_owned());
+        return Err("the role has changed, or the server is stopping".to_owned());
     }
     let given_up = held.map_or_else(String::new, |(id, offset)| {
-        format!(", its own of history {id} at offset {offset} are gone")
+        format!(", replacing the data of history {id} at offset {offset}")
     });
     tracing::info!("Loading DB in memory: the data of the primary {origin}{given_up}");
     let state = SnapshotState::of(server);
@@ -114,9 +114,9 @@ fn check_end(mut source: Source<Watched<'_>>, end: &CopyEnd) -> Result<Vec<u8>, 
         CopyEnd::Mark(mark) => {
             let mut found = *mark;
             let read = source.read_exact(&mut found);
-            read.map_err(|error| format!("the data of the primary have no end: {error}"))?;
+            read.map_err(|error| format!("the data of the primary have no end mark: {error}"))?;
             if found != *mark {
-                return Err("the data of the primary do not end with their mark".to_owned());
+                return Err("the data of the primary do not end with the announced mark".to_owned());
             }
         }
     }

@@ -16,14 +16,14 @@ const VALKEY_VERSION: &[u8] = b"9.0.0";
 
 /// Returns the error for an unexpected reply of the primary.
 fn refused(what: &str, line: &[u8]) -> String {
-    format!("the primary answers {what} with '{}'", line.escape_ascii())
+    format!("the primary replied to {what} with '{}'", line.escape_ascii())
 }
 
 fn failed(error: io::Error) -> String {
     if error.kind() == io::ErrorKind::TimedOut {
         return format!("Timeout connecting to the MASTER: {error}");
     }
-    format!("the connection to the primary has failed: {error}")
+    format!("the connection to the primary failed: {error}")
 }
 
 /// Authenticates, and describes this server.

@@ -23,7 +23,7 @@ use crate::system::clock::unix_ms;
 use crate::system::random_name::random_name;
 
 /// Why a server has its role from startup.
-const FROM_START: &str = "its configuration says so";
+const FROM_START: &str = "set in the configuration";
 
 /// The result of a role change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,8 @@ fn change_if(
 ) -> Result<bool, CommandError> {
     let server = executor.server;
     let link = Link::of(server);
-    let name = random_name().map_err(|error| format!("ERR the system gives no random numbers: {error}"))?;
+    let name =
+        random_name().map_err(|error| format!("ERR the system provides no random numbers: {error}"))?;
     if primary.get().is_some() {
         start_thread(server).map_err(|error| format!("ERR cannot start a thread for the link: {error}"))?;
     }
@@ -155,8 +156,8 @@ fn resume(server: &Server, is_replica: bool) -> Result<(), String> {
     }
     Link::of(server).state.lock().database = origin.database;
     let resumed = Primary::of(server).resume(server, &origin, is_replica);
-    resumed.map_err(|error| format!("the system gives no random numbers: {error}"))?;
-    tracing::info!("the data are those of history {} at offset {}", origin.id(), origin.position);
+    resumed.map_err(|error| format!("the system provides no random numbers: {error}"))?;
+    tracing::info!("the data belong to history {} at offset {}", origin.id(), origin.position);
     Ok(())
 }
 

@@ -65,7 +65,7 @@ fn attempt(
     let failure = primary.failure();
     if let Some(why) = &failure {
         tracing::error!(
-            "the link to the primary {host}:{port} is stopped: {why}; REPLICAOF begins a new one"
+            "the link to the primary {host}:{port} is stopped: {why}; run REPLICAOF to start a new one"
         );
     } else if link.is_current(change) && !server.is_stopping() {
         let (offset, why) = (primary.applied(), primary.why_it_ended());
@@ -118,11 +118,11 @@ fn connect(
     }
     let (id, offset, input) = match (answer.map_err(NoAnswer::text)?, held) {
         (Answer::Continue(name), Some((id, offset))) => {
-            tracing::info!("the primary {host}:{port} goes on behind offset {offset}");
+            tracing::info!("the primary {host}:{port} resumes the stream after offset {offset}");
             (Some(name.unwrap_or(id)), offset, channel.take_unread())
         }
         (Answer::Continue(_), None) => {
-            return Err("the primary goes on with what is not known here".to_owned());
+            return Err("the primary resumes a stream that this server does not have".to_owned());
         }
         (Answer::Copy { id, offset }, _) => {
             // Clients that wait for the end of the failover do not wait for the copy.

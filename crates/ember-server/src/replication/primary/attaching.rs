@@ -70,18 +70,22 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
         if let Some(id) = has_all.then(|| go_on(primary, &held, &view)).flatten() {
             reply.simple(&if knows_new_names { format!("CONTINUE {id}") } else { "CONTINUE".to_owned() });
             primary.counts.partial.fetch_add(1, Ordering::Relaxed);
-            tracing::info!("the replica {} goes on at {}", view.name(), held.position);
+            tracing::info!("the replica {} resumes at {}", view.name(), held.position);
             let feed = ReplicaFeed::following(server, view, vocabulary, held.position);
             become_replica(client, Box::new(feed), &executor.config);
             return Ok(Outcome::Done);
         }
         primary.counts.partial_refused.fetch_add(1, Ordering::Relaxed);
         tracing::info!(
-            "the replica {} cannot go on at {} of {}: {}",
+            "the replica {} cannot resume at {} of {}: {}",
             view.name(),
             held.position,
             held.id,
-            if has_all { "that is not kept, or another history" } else { "it was not told all" }
+            if has_all {
+                "this part of the stream is not kept, or belongs to another history"
+            } else {
+                "it was not sent all commands"
+            }
         );
     }
     if let Some((left_ms, fault)) = primary.absent.lock().held_back_ms(&view.name(), now_ms) {
@@ -91,10 +95,10 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
             Fault::Slow => "was too slow",
             Fault::Unloaded => "does not load its copies",
         };
-        return Err(format!("NOMASTERLINK This replica {why}: it gets a copy in {left_s} seconds").into());
+        return Err(format!("NOMASTERLINK This replica {why}: it receives a copy in {left_s} seconds").into());
     }
     primary.counts.full.fetch_add(1, Ordering::Relaxed);
-    tracing::info!("the replica {} gets a copy of the data", view.name());
+    tracing::info!("the replica {} is to receive a copy of the data", view.name());
     primary.join(&view);
     let part = match contents {
         Contents::All => None,

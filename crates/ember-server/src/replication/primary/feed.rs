@@ -17,10 +17,11 @@ use crate::system::clock::unix_ms;
 use crate::system::random_name::random_name;
 
 /// Why a replica is disconnected that needs bytes which are no longer kept.
-pub(super) const TOO_FAR_BEHIND: &str = "it is further behind than repl-backlog-size and repl-backlog-spill, or client-output-buffer-limit, allow";
+pub(super) const TOO_FAR_BEHIND: &str =
+    "it lags by more than repl-backlog-size and repl-backlog-spill, or client-output-buffer-limit, allow";
 
 /// Why a replica is disconnected that wanted only a copy.
-const SERVED: &str = "it has got the copy of the data that it wanted";
+const SERVED: &str = "it has received the requested copy of the data";
 
 /// Bytes sent at once.
 const PORTION_BYTES: usize = 256 * 1024;
@@ -157,7 +158,9 @@ impl ReplicaFeed {
             (Some(count), _) => count,
             (None, Some(part)) => {
                 let read = part.read(PORTION_BYTES);
-                let bytes = read.map_err(|error| format!("what it lacks cannot be read: {error}"))?;
+                let bytes = read.map_err(|error| {
+                    format!("the part of the stream that it needs cannot be read: {error}")
+                })?;
                 output.raw(&bytes);
                 bytes.len()
             }
@@ -238,7 +241,7 @@ impl Feed for ReplicaFeed {
                     self.view.note_end(SERVED.to_owned());
                     return Err(Over::Served);
                 }
-                tracing::info!("the replica {} has got a copy of the data", self.view.name());
+                tracing::info!("the replica {} has received a copy of the data", self.view.name());
                 self.has_got_copy(version);
                 if is_marked {
                     self.state = State::Marked { position };
@@ -260,7 +263,7 @@ impl Feed for ReplicaFeed {
 }
 
 fn has_no_copy(error: &str) -> Over {
-    format!("there is no copy of the data for it: {error}").into()
+    format!("the copy of the data for it failed: {error}").into()
 }
 
 impl Drop for ReplicaFeed {
@@ -268,9 +271,9 @@ impl Drop for ReplicaFeed {
         self.view.is_gone.store(true, Ordering::Relaxed);
         let name = self.view.name();
         match self.view.why_it_ends() {
-            Some(SERVED) => tracing::info!("the replica {name} is gone: {SERVED}"),
-            Some(why) => tracing::warn!("the replica {name} is gone: {why}"),
-            None => tracing::info!("the replica {name} is gone: this server ends"),
+            Some(SERVED) => tracing::info!("the replica {name} is disconnected: {SERVED}"),
+            Some(why) => tracing::warn!("the replica {name} is disconnected: {why}"),
+            None => tracing::info!("the replica {name} is disconnected: this server is stopping"),
         }
         let primary = Primary::of(self.server);
         primary.leave(&self.view);

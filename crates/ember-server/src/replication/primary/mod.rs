@@ -216,7 +216,7 @@ impl Primary {
             let stream = self.stream.lock();
             self.history.lock().branch(id, stream.backlog.end());
         }
-        self.disconnect_all(server, "it is to come again and hear of the history's new name");
+        self.disconnect_all(server, "it must reconnect to receive the new replication ID");
     }
 
     /// Returns the data that this server has: the name of their history, and the position in it. `None` if there is no
@@ -379,7 +379,7 @@ impl Primary {
                     stream.spill.clear();
                 } else if let Err(error) = stream.spill.append(first, chunk, encrypts) {
                     tracing::warn!(
-                        "replicas that are behind need a copy: the stream cannot be kept for them: {error}"
+                        "replicas that lag need a copy, because the stream cannot be kept for them: {error}"
                     );
                 }
                 stream.backlog.forget_before(behind);
@@ -424,7 +424,8 @@ impl Primary {
             absent.note_loaded(&view.name());
         } else if absent.note_unloaded(&view.name(), unix_ms()) {
             tracing::warn!(
-                "the replica {} does not load its copies of the data, its log may say why: it gets the next one later",
+                "the replica {} does not load its copies of the data; its log may have the reason: the next \
+                 copy is delayed",
                 view.name()
             );
         }

@@ -74,7 +74,10 @@ impl NamelessFile {
             block.resize(SEALED_BYTES, 0);
             self.file.read_exact_at(&mut block, number * SEALED_BYTES as u64)?;
             if !seal.open(number, &mut block) {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is not what was written"));
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "the file does not contain what was written",
+                ));
             }
             let part = &block[from..];
             bytes.extend_from_slice(&part[..part.len().min(count - bytes.len())]);

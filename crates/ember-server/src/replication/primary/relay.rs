@@ -68,10 +68,10 @@ impl Primary {
             *stream = Stream::new(self.end(), 0);
             match random_name() {
                 Ok(id) => *self.history.lock() = History::new(id),
-                Err(error) => tracing::error!("the history keeps its name: {error}"),
+                Err(error) => tracing::error!("the replication ID cannot be changed: {error}"),
             }
         }
-        self.disconnect_all(server, "the data here are in no history any more");
+        self.disconnect_all(server, "the data of this server no longer belong to a history");
     }
 
     /// Releases the stream because the server becomes a replica: its later records do not go into the stream. The

@@ -142,7 +142,7 @@ impl Spool {
                     }
                     (Arc::clone(file), begin + at, left.min((written - position) as usize))
                 }
-                _ => return Err("it is not kept".to_owned()),
+                _ => return Err("this part is not kept".to_owned()),
             }
         };
         Ok(Portion::Bytes(file.read(at, count).map_err(|error| error.to_string())?))

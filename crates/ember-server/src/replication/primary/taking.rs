@@ -68,30 +68,30 @@ pub(super) fn begin_due(executor: &mut Executor) {
     server.journal.call_thread();
     let Some(point) = point else { return };
     let waited_ms = asked.elapsed().as_secs_f64() * 1000.0;
-    tracing::info!("a copy of the data for replicas begins, which commands waited {waited_ms:.3} ms for");
+    tracing::info!("a copy of the data for replicas starts; commands waited {waited_ms:.3} ms for it");
     let is_packed = executor.config.rdbcompression;
     let written = Arc::clone(&copy);
     let write = move || {
         let _guard = AbortOnPanic;
         let begun = Instant::now();
         let Some(Ok(spooled)) = written.begun() else {
-            unreachable!("it was begun with the snapshot");
+            unreachable!("it was started with the snapshot");
         };
         let spool = &spooled.spool;
         match write(server, point, &written, spooled, is_packed, database) {
             Ok(()) => {
                 let (bytes, seconds) = (spool.len(), begun.elapsed().as_secs_f64());
                 tracing::info!(
-                    "a copy of the data for replicas is there: {bytes} bytes after {seconds:.3} seconds"
+                    "the copy of the data for replicas is complete: {bytes} bytes after {seconds:.3} seconds"
                 );
                 spool.end(Ok(()));
             }
             Err(error) if !written.is_wanted_or_was_lately() => {
-                tracing::info!("the copy of the data for replicas is given up after {} bytes", spool.len());
+                tracing::info!("the copy of the data for replicas is abandoned after {} bytes", spool.len());
                 written.fail(error.to_string());
             }
             Err(error) => {
-                tracing::error!("there is no copy of the data for replicas: {error}");
+                tracing::error!("the copy of the data for replicas failed: {error}");
                 written.fail(error.to_string());
             }
         }
@@ -178,7 +178,7 @@ const TOLD_BYTES: usize = 256 * 1024;
 impl Write for Telling<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.copy.is_some_and(|copy| !copy.is_wanted_or_was_lately()) {
-            return Err(io::Error::other("nobody waits for it any more"));
+            return Err(io::Error::other("no replica waits for the copy any more"));
         }
         let count = self.writer.write(bytes)?;
         self.untold += count;

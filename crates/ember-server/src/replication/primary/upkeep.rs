@@ -47,7 +47,7 @@ fn close_lost(server: &Server, primary: &Primary, config: &Config) {
             server.kill(&view.client, EndReason::Killed);
         }
         if view.stage() == Stage::Online && !view.is_old && view.lag_s(now_ms) > timeout_s {
-            view.note_end(format!("it has said nothing for {timeout_s} seconds"));
+            view.note_end(format!("it has sent nothing for {timeout_s} seconds"));
             server.kill(&view.client, EndReason::Killed);
         }
     }
@@ -68,7 +68,10 @@ fn end_if_alone(executor: &mut Executor, primary: &Primary) {
     if since_ms == 0 || ttl_ms == 0 || now_ms - since_ms < ttl_ms {
         return;
     }
-    tracing::info!("no replica has come for {} seconds: the replication backlog is freed", ttl_ms / 1000);
+    tracing::info!(
+        "no replica has connected for {} seconds: the replication backlog is freed",
+        ttl_ms / 1000
+    );
     end_stream(executor);
     primary.alone_since_ms.store(now_ms, Ordering::Relaxed);
 }
@@ -85,10 +88,10 @@ fn end_stream(executor: &mut Executor) {
         executor.publish();
         let behind = server.journal.switch(Reader::Replicas, false);
         primary.orders.add(Order::End { behind });
-        primary.disconnect_all(server, "the stream ends");
+        primary.disconnect_all(server, "the replication stream ends");
         match random_name() {
             Ok(id) => primary.rename_history(id),
-            Err(error) => tracing::error!("the history keeps its name: {error}"),
+            Err(error) => tracing::error!("the replication ID cannot be changed: {error}"),
         }
     });
     server.journal.call_thread();

@@ -122,9 +122,14 @@ impl Reader {
                 Ok(None) => continue,
                 Ok(Some((words, name))) => {
                     let who = words.who_knows();
-                    (words, format!("it is not told {name}, which {who} know, and needs a copy of the data"))
+                    (
+                        words,
+                        format!(
+                            "it cannot be sent {name}, which is only supported by {who}, and needs a copy of the data"
+                        ),
+                    )
                 }
-                Err(_) => (Words::NONE, "it wants what begins within a command".to_owned()),
+                Err(_) => (Words::NONE, "its position is inside a command".to_owned()),
             };
             return Err(Unsent { words, reason });
         }
@@ -219,7 +224,11 @@ mod tests {
         assert!(read(Words::of(Program::Redis8)).is_none());
         let unsent = read(Words::of(Program::Valkey9)).expect("it does not know that");
         assert_eq!(unsent.words, Words::VECTORS);
-        assert!(unsent.reason.contains("VADD, which Redis 8 and ember know"), "{}", unsent.reason);
+        assert!(
+            unsent.reason.contains("VADD, which is only supported by Redis 8 and ember"),
+            "{}",
+            unsent.reason
+        );
     }
 
     #[test]

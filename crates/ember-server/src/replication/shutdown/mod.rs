@@ -73,7 +73,7 @@ pub(crate) fn begin(executor: &mut Executor, options: ShutdownOptions, waiter: O
     }
     work(executor);
     if shutdown.stage() == ShutdownStage::Waiting {
-        tracing::info!("waiting for replicas to get all that was written before the server ends");
+        tracing::info!("waiting for replicas to receive all writes before the server stops");
     }
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn work(executor: &mut Executor) {
         None => return Primary::of(server).ask_replicas(server),
         Some(Ok(())) => {}
         Some(Err(Obstacle::Unsaved(error))) if options.is_forced => {
-            tracing::error!("the data set is not saved: {error}");
+            tracing::error!("the data set could not be saved: {error}");
         }
         Some(Err(obstacle)) => {
             tracing::error!("Errors trying to shut down the server: {obstacle}");

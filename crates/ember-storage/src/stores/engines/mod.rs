@@ -62,7 +62,7 @@ fn on_disk<T>(
 /// Opens the engine's files at `path`, or creates them.
 #[cfg_attr(
     not(feature = "redb"),
-    expect(unused_variables, reason = "only redb goes through the door to the disk")
+    expect(unused_variables, reason = "only redb uses the backend of the disk")
 )]
 fn open_at(
     kind: EngineKind,

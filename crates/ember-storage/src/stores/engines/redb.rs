@@ -186,7 +186,7 @@ fn open_database(disk: &Arc<dyn Disk>, path: &Path, cache_bytes: usize) -> Resul
     };
     // A new file is created under another name, so an existing one had contents.
     if is_there && file.size()? == 0 {
-        let message = "the file is empty: it was cut off".to_owned();
+        let message = "the file is empty: it was truncated".to_owned();
         return Err(StoreError::EngineDamaged { engine: EngineKind::Redb, message });
     }
     let mut builder = Builder::new();
@@ -221,7 +221,7 @@ fn error(cause: impl Into<::redb::Error>) -> StoreError {
             Ok(error) => StoreError::Disk(error),
             // A file that is shorter than its header says.
             Err(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => {
-                StoreError::EngineDamaged { engine, message: "its file is cut short".to_owned() }
+                StoreError::EngineDamaged { engine, message: "its file is truncated".to_owned() }
             }
             Err(cause) if cause.kind() == io::ErrorKind::InvalidData => {
                 StoreError::EngineDamaged { engine, message: cause.to_string() }

@@ -17,7 +17,7 @@ pub(super) const LOG: ServerCommand = Command::new(
         complexity: "O(N) for N returned entries.",
         arity: -2,
         syntax: "[operation:<count | RESET>]",
-        history: &[("7.2.0", "The entry's number, and when it was made and changed.")],
+        history: &[("7.2.0", "The entry's number, and the times of its creation and last change.")],
         example: Example { given: &["ACL LOG RESET"], call: "ACL LOG", reply: "(empty array)" },
         ..ADMIN
     },

@@ -43,7 +43,7 @@ fn genpass(session: &mut Session<'_>) -> SessionResult {
     let mut random = [0; BITS_MAX / 8];
     let digits = bits.div_ceil(4);
     let random = &mut random[..digits.div_ceil(2)];
-    getrandom::fill(random).map_err(|error| format!("ERR the system gives no random numbers: {error}"))?;
+    getrandom::fill(random).map_err(|error| format!("ERR the system provides no random numbers: {error}"))?;
     let mut password: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
     password.truncate(digits);
     session.reply.bulk(password.as_bytes());

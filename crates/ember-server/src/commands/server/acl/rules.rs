@@ -18,10 +18,7 @@ pub(super) const SETUSER: ServerCommand = Command::new(
         complexity: "O(N) for N rules.",
         arity: -3,
         syntax: "username [rule [rule ...]]",
-        history: &[
-            ("6.2.0", "Patterns of channels."),
-            ("7.0.0", "Selectors, and what may be done with keys."),
-        ],
+        history: &[("6.2.0", "Patterns of channels."), ("7.0.0", "Selectors, and permissions for keys.")],
         is_secret: Some(|_, arg| arg >= 2),
         example: Example { given: &[], call: "ACL SETUSER alice on >secret ~shop:* +@read", reply: "OK" },
         ..ADMIN

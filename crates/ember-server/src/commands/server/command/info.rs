@@ -16,7 +16,7 @@ pub(super) const INFO: ServerCommand = Command::new(
         arity: -2,
         tips: UNORDERED,
         syntax: "[command-name [command-name ...]]",
-        history: &[("7.0.0", "Without names it tells of all commands.")],
+        history: &[("7.0.0", "Without names it describes all commands.")],
         example: Example { given: &[], call: "COMMAND INFO nothing", reply: "1) (nil)" },
         ..TEMPLATE
     },

@@ -54,7 +54,7 @@ pub(super) fn reload(_: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Continue(|execution| {
         let options = Options::parse(execution)?;
         alone(execution, |executor| reload_with(executor, options))?;
-        tracing::info!("the data set is read again by DEBUG RELOAD");
+        tracing::info!("the data set was reloaded by DEBUG RELOAD");
         execution.reply.ok();
         Ok(Outcome::Done)
     }))
@@ -70,7 +70,7 @@ pub(super) fn loadaof(_: &mut Session<'_>) -> SessionResult {
                 format!("ERR Error trying to load the AOF files: {}", without_directories(&error)).into()
             })
         })?;
-        tracing::info!("the AOF is read again by DEBUG LOADAOF");
+        tracing::info!("the AOF was reloaded by DEBUG LOADAOF");
         execution.reply.ok();
         Ok(Outcome::Done)
     }))
@@ -82,7 +82,7 @@ fn alone(
     act: impl FnOnce(&mut Executor) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
     if execution.executor.section != Section::Shared {
-        return Err("ERR the data set cannot be read again inside of a transaction or a script".into());
+        return Err("ERR the data set cannot be reloaded inside of a transaction or a script".into());
     }
     let client = execution.client.view.id;
     execution.executor.with_exclusive_access_for(client, |executor, _| act(executor))?
@@ -97,7 +97,7 @@ fn reload_with(executor: &mut Executor, options: Options) -> Result<(), CommandE
         executor.publish();
         saving::save(server, &executor.config, &executor.turn).map_err(|error| {
             tracing::error!("DEBUG RELOAD: {error}");
-            format!("ERR the data set is not saved: {}", without_directories(&error))
+            format!("ERR the data set could not be saved: {}", without_directories(&error))
         })?;
     }
     let loaded = loading::reload(executor, options.empties, options.present);

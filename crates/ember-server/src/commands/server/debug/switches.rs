@@ -57,7 +57,8 @@ pub(super) fn tier_hold_reads(session: &mut Session<'_>) -> SessionResult {
 }
 
 pub(super) fn change_repl_id(session: &mut Session<'_>) -> SessionResult {
-    let name = random_name().map_err(|error| format!("ERR the system gives no random numbers: {error}"))?;
+    let name =
+        random_name().map_err(|error| format!("ERR the system provides no random numbers: {error}"))?;
     Primary::of(session.server).rename_history(name);
     session.reply.ok();
     Ok(Outcome::Done)

@@ -544,7 +544,7 @@ impl Writing for FjallWriting<'_> {
             self.rows[table as usize].clear();
             let left = self.engine.rows(&self.state.keyspaces, table, next).map_err(error)?;
             if !left.is_empty().map_err(error)? {
-                let message = "a generation that was given up is still there".to_owned();
+                let message = "an abandoned generation still exists".to_owned();
                 return Err(StoreError::Engine { engine: EngineKind::Fjall, message });
             }
             self.tables[table as usize] = left;

@@ -72,7 +72,7 @@ pub(super) fn check(folder: &Path) -> Result<(), StoreError> {
     match Pages::new(file, len).and_then(|pages| pages.map_or(Ok(()), |pages| pages.check())) {
         Ok(()) => Ok(()),
         Err(Problem::Io(cause)) => Err(io(cause)),
-        Err(Problem::CutOff) => Err(damaged(format!("{FILE_NAME} is cut off: it has only {len} bytes"))),
+        Err(Problem::CutOff) => Err(damaged(format!("{FILE_NAME} is truncated: it has only {len} bytes"))),
         Err(Problem::Strange) => Err(damaged(format!("{FILE_NAME} has a page that LMDB does not write"))),
     }
 }
