@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-use ember_cluster::replication::position::Position;
+use ember_replication::position::Position;
 use emberkv_core::live_query::LiveQuery;
 use emberkv_core::memory::size_class;
 

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-use ember_cluster::replication::milestones::Milestones;
 use ember_protocol::{Args, Reply};
+use ember_replication::milestones::Milestones;
 use parking_lot::{Condvar, Mutex};
 
 use super::client::Peer;

@@ -5,8 +5,8 @@
 //! whatever their histories. The stream is the replication stream: everything in the state is in the stream before the
 //! position. So another server with that stream knows whether it is behind.
 
-use ember_cluster::replication::position::{NAME_DIGITS, Position};
 use ember_protocol::number::parse_u64;
+use ember_replication::position::{NAME_DIGITS, Position};
 
 use crate::server::Server;
 

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
 
-use ember_cluster::replication::answers::CopyEnd;
 use ember_persistence::rdb_file::{RdbReader, Source};
+use ember_replication::answers::CopyEnd;
 
 use super::channel::Channel;
 use super::{CopyProgress, LOOK, Link, Phase};

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Instant;
 
-use ember_cluster::replication::answers::Answer;
+use ember_replication::answers::Answer;
 
 use super::channel::Channel;
 use super::{Link, Phase};

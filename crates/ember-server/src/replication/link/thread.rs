@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ember_cluster::replication::answers::Answer;
+use ember_replication::answers::Answer;
 
 use super::channel::{Channel, Parts};
 use super::handshake::{self, NoAnswer};

@@ -48,10 +48,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_utils::CachePadded;
-use ember_cluster::replication::backlog::Backlog;
-use ember_cluster::replication::history::History;
-use ember_cluster::replication::milestones::Milestones;
 use ember_protocol::{push_command_head, push_word};
+use ember_replication::backlog::Backlog;
+use ember_replication::history::History;
+use ember_replication::milestones::Milestones;
 use parking_lot::Mutex;
 
 use crate::clients::ending::EndReason;

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use ember_cluster::replication::position::Position;
+use ember_replication::position::Position;
 
 use super::Primary;
 use crate::replication::failover::stage::{Failover, FailoverStage};

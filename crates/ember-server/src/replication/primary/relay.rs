@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, sync_channel};
 
-use ember_cluster::replication::history::History;
 use ember_persistence::origin::Origin;
+use ember_replication::history::History;
 
 use super::orders::Order;
 use super::{Primary, Stream};

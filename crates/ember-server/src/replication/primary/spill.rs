@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use ember_cluster::replication::backlog::CHUNK_BYTES;
+use ember_replication::backlog::CHUNK_BYTES;
 
 use super::nameless::{BLOCK_BYTES, NamelessFile};
 

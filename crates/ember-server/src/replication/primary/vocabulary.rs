@@ -8,9 +8,9 @@
 
 use std::collections::BTreeMap;
 
-use ember_cluster::replication::command_names::CommandNames;
 use ember_persistence::rdb_file::FILE_VERSION;
 use ember_protocol::Reply;
+use ember_replication::command_names::CommandNames;
 use emberkv_core::rdb::Features;
 
 use crate::clients::replica::Program;

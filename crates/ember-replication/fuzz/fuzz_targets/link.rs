@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use ember_cluster::replication::answers::{Answer, CopyEnd};
+use ember_replication::answers::{Answer, CopyEnd};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (Vec<u8>, bool)| {
