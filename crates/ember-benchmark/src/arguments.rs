@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, ArgGroup, Args, ValueEnum};
 
-use super::keys::KEYS_MAX;
+use super::key_patterns::KEYS_MAX;
 use ember_client::{ServerOptions, TlsOptions};
 
 const AFTER: &str = "Tests: ping_inline, ping_mbulk (ping is both), set, get, incr, lpush, rpush, lpop, rpop, sadd, hset, \

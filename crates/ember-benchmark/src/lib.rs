@@ -7,7 +7,7 @@ mod facts;
 mod failure;
 mod figures;
 mod idle;
-mod keys;
+mod key_patterns;
 mod link;
 mod matrix;
 mod origin;

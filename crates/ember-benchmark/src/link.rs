@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use ember_protocol::client::Value;
 
 use super::failure::Failure;
-use super::keys::KeySequence;
+use super::key_patterns::KeySequence;
 use super::replies::{ReplyCounter, Tally};
 use ember_client::{Address, Connection};
 

@@ -2,7 +2,7 @@
 
 use ember_protocol::client::encode_command;
 
-use super::keys::{KEY_DIGITS, KeySequence, write_digits};
+use super::key_patterns::{KEY_DIGITS, KeySequence, write_digits};
 
 /// The placeholder for a key in a command.
 const KEY_WORD: &[u8] = b"__key__";
@@ -157,7 +157,7 @@ fn write_keys(request: &mut [u8], holes: &[usize], keys: &mut KeySequence) {
 mod tests {
     use super::*;
     use crate::arguments::KeyPattern;
-    use crate::keys::Keys;
+    use crate::key_patterns::Keys;
 
     fn template(words: &[&str]) -> Template {
         let words: Vec<Vec<u8>> = words.iter().map(|word| word.as_bytes().to_vec()).collect();

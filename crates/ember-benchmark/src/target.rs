@@ -8,7 +8,7 @@ use super::arguments::{BenchmarkArguments, KeyPattern};
 use super::engine::{self, Goal, Measured, Plan};
 use super::facts::{Facts, Info};
 use super::failure::Failure;
-use super::keys::{KEYS_MAX, Keys};
+use super::key_patterns::{KEYS_MAX, Keys};
 use super::link::{Link, connect};
 use super::progress;
 use super::recorder::Series;

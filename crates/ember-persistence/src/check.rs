@@ -11,8 +11,8 @@ use emberkv_core::types::limits::EncodingLimits;
 use crate::aof::{AofError, AofReader, Manifest, Part, TornEnd};
 use crate::encryption::{Encryption, EncryptionError, Ending, FileSource, is_encrypted};
 use crate::files::{Disk, DiskError, directory_of, read_whole};
-use crate::lacking::Lacking;
 use crate::rdb_file::{Batch, RdbError, RdbProblem, RdbReader, Source, Step, VersionCheck};
+use crate::unsupported_features::Lacking;
 
 /// A file cannot be checked, repaired or converted.
 #[derive(Debug)]

@@ -15,9 +15,9 @@ use crate::aof::{self, AofReader, Part};
 use crate::check::{FileError, refuse_unknown};
 use crate::encryption::{Encryption, Ending, FileSink, FileSource};
 use crate::files::{Disk, TemporaryFile};
-use crate::lacking::Lacking;
 use crate::rdb_file::{Batch, RdbReader, RdbWriter, Step, VersionCheck};
 use crate::repair::{Plan, Repaired, copy_aof, refuse_present, repair_aof, repair_file, torn_end};
+use crate::unsupported_features::Lacking;
 
 const LIMITS: EncodingLimits = EncodingLimits::DEFAULT;
 

@@ -8,10 +8,10 @@ pub mod aof;
 pub mod check;
 pub mod convert;
 pub mod key_writer;
-pub mod lacking;
 pub mod log_of_store;
 pub mod origin;
 pub mod rdb_file;
 pub mod repair;
+pub mod unsupported_features;
 
 pub use ember_storage::{encryption, files};

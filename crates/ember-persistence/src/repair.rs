@@ -14,10 +14,10 @@ use crate::aof::{self, AofReader, Manifest, Part};
 use crate::check::{FileError, endings, open_manifest, refuse_unknown};
 use crate::encryption::{Encryption, EncryptionError, Ending, FileSink, FileSource};
 use crate::files::{Disk, TemporaryFile, directory_of};
-use crate::lacking::Lacking;
 use crate::rdb_file::{
     self, Batch, RdbError, RdbProblem, RdbReader, RdbWriter, SaveOptions, Step, VersionCheck,
 };
+use crate::unsupported_features::Lacking;
 
 const LIMITS: EncodingLimits = EncodingLimits::DEFAULT;
 

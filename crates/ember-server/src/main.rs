@@ -20,8 +20,8 @@ mod script_host;
 mod server;
 mod snapshot;
 mod start;
-mod storage;
 mod system;
+mod tiers;
 mod tls;
 mod worker;
 

@@ -47,8 +47,6 @@ use crate::snapshot::background;
 use crate::snapshot::emptying;
 use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
-use crate::storage::records::Records;
-use crate::storage::{Storage, demotion, memory, reading};
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::clock::unix_ms;
 use crate::system::driver::Driver;
@@ -64,6 +62,8 @@ use crate::system::supervisor;
 #[cfg(target_os = "linux")]
 use crate::system::time_slice;
 use crate::system::{affinity, allocator, daemon, process_title};
+use crate::tiers::records::Records;
+use crate::tiers::{Storage, demotion, memory_budget, reading};
 use crate::tls::Tls;
 use crate::worker::Worker;
 
@@ -170,7 +170,7 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
     huge_pages::start();
     if Storage::of(server).is_on() {
         let threads = reading::threads(config.storage_io_threads);
-        let started = memory::start(server)
+        let started = memory_budget::start(server)
             .and_then(|()| reading::start(server, threads))
             .and_then(|()| demotion::start(server));
         started.map_err(|error| format!("cannot start a thread: {error}"))?;

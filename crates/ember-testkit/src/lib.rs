@@ -5,6 +5,7 @@
 //! uses.
 
 mod client;
+mod demotion_targets;
 mod directory;
 mod documents;
 mod events;
@@ -16,10 +17,10 @@ mod proxy;
 mod random;
 mod replies;
 mod server;
-mod values_away;
 mod waiting;
 
 pub use client::{RawClient, encode};
+pub use demotion_targets::VALUES_AWAY;
 pub use directory::Directory;
 pub use documents::{Block, Exchange, code_blocks, run_session, session_exchanges};
 pub use ember_protocol::client::{Value, encode_command, quote, split_arguments};
@@ -32,5 +33,4 @@ pub use proxy::Proxy;
 pub use random::Random;
 pub use replies::{read_frame, render};
 pub use server::{Server, ServerBuilder, Usage, find_ember_cli, find_ember_server, refusal};
-pub use values_away::VALUES_AWAY;
 pub use waiting::{OnDrop, becomes_true, wait_until};

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use ember_protocol::client::Value;
 
 use crate::client::RawClient;
+use crate::demotion_targets;
 use crate::ports::free_port;
-use crate::values_away;
 
 /// The timeout until the first reply to PING, or until the end after a stop request.
 const START_STOP_TIMEOUT: Duration = Duration::from_secs(60);
@@ -308,7 +308,7 @@ impl ServerBuilder {
             .try_clone()
             .and_then(|copy| {
                 if !self.keeps_values {
-                    command.args(values_away::arguments(&self.program, &self.arguments));
+                    command.args(demotion_targets::arguments(&self.program, &self.arguments));
                 }
                 command.args(&self.arguments).current_dir(&directory);
                 command.envs(self.environment.iter().map(|(name, value)| (name, value)));

@@ -3,7 +3,7 @@
 use ember_protocol::client::{Value, quote};
 
 use super::failure::Failure;
-use super::keys::{Progress, Scan, print_head};
+use super::key_scan::{Progress, Scan, print_head};
 use ember_client::Connection;
 use ember_client::put;
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::failure::Failure;
-use super::keys::answered;
+use super::key_scan::answered;
 use crate::output::Form;
 use crate::pause::pause;
 use ember_client::Connection;

@@ -5,7 +5,7 @@ mod copy;
 mod failure;
 mod hotkeys;
 mod intrinsic;
-mod keys;
+mod key_scan;
 mod largest;
 mod latency;
 mod pipe;
@@ -92,10 +92,10 @@ pub(crate) fn run(mode: Mode, client: &mut Client, arguments: &ClientArguments) 
     let Some(mut connection) = client.connection.take() else { return ExitCode::FAILURE };
     let connection = &mut connection;
     let interval = client.interval;
-    let scan = keys::Scan::new(pattern, options.count, interval);
+    let scan = key_scan::Scan::new(pattern, options.count, interval);
     let done = match mode {
         Mode::Pipe => pipe::run(connection, options.pipe_timeout),
-        Mode::Scan => keys::list(connection, scan, &client.output),
+        Mode::Scan => key_scan::list(connection, scan, &client.output),
         Mode::LargestByElements => largest::run(connection, scan, &largest::Measure::Elements),
         Mode::LargestByMemory => {
             largest::run(connection, scan, &largest::Measure::Memory(options.memkeys_samples))

@@ -9,7 +9,7 @@ use crate::entries::external::Record;
 use crate::entries::table::Position;
 use crate::eviction::policy::{CLOCK_MASK, EvictionPolicy, lru_now};
 use crate::keyspace::shard::ShardData;
-use crate::keyspace::shard::away::{Demoted, DemotionRules, Encoded, SharedDemotion};
+use crate::keyspace::shard::cold_values::{Demoted, DemotionRules, Encoded, SharedDemotion};
 use crate::keyspace::{Keyspace, SHARDS};
 use crate::turn::Turn;
 

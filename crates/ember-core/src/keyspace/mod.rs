@@ -26,7 +26,7 @@ use crate::memory::prefetch;
 use crate::sync::{Mutex, MutexGuard};
 use crate::turn::Turn;
 use crate::types::elements;
-use shard::handover::HeldBack;
+use shard::snapshot_queue::HeldBack;
 use shard::{Database, ShardData};
 
 /// The number of shards. Many more than cores, so that two workers rarely need the same lock and growing one table

@@ -1,15 +1,15 @@
 //! A shard: a lock that protects a table for each database, the expiry index and the byte account.
 
-pub mod aside;
-pub mod away;
-pub(crate) mod handover;
+pub mod cold_values;
+pub mod fetch_tickets;
 pub(crate) mod moving;
 mod saving;
+pub(crate) mod snapshot_queue;
 pub(crate) mod unsaved;
 
 use std::sync::Arc;
 
-use self::aside::Aside;
+use self::fetch_tickets::Aside;
 pub use self::saving::Detached;
 use self::saving::Saving;
 pub(crate) use self::saving::{Cursor, Held};

@@ -20,10 +20,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 pub use crate::keyspace::shard::Detached;
-pub use crate::keyspace::shard::handover::{
+pub use crate::keyspace::shard::snapshot_queue::{
     AwayKey, HeldBack, HeldKey, Piece, QueueLimits, Snapshot, SnapshotOptions,
 };
-use crate::keyspace::shard::handover::{BLOCK_BYTES, Gathering, Waiting};
+use crate::keyspace::shard::snapshot_queue::{BLOCK_BYTES, Gathering, Waiting};
 pub use crate::keyspace::shard::unsaved::{Gone, StoredKey};
 use crate::keyspace::shard::{Cursor, Held};
 use crate::keyspace::{Keyspace, SHARDS};

@@ -6,7 +6,7 @@ use ember_protocol::{OwnedBatch, Protocol};
 use emberkv_core::call::DataCommand;
 use emberkv_core::commands::FAMILIES;
 use emberkv_core::keyspace::SHARDS;
-use emberkv_core::keyspace::shard::aside::FetchOrder;
+use emberkv_core::keyspace::shard::fetch_tickets::FetchOrder;
 use emberkv_core::local::Local;
 use emberkv_core::spec::{Begin, Category, Find, Flags, KeyFlags, Spec};
 

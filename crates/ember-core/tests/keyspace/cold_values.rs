@@ -4,7 +4,7 @@ use ember_protocol::Protocol;
 use emberkv_core::eviction::demotion::Demoter;
 use emberkv_core::eviction::{ClockReading, EvictionPolicy};
 use emberkv_core::keyspace::SHARDS;
-use emberkv_core::keyspace::shard::away::DemotionRules;
+use emberkv_core::keyspace::shard::cold_values::DemotionRules;
 use emberkv_core::local::Local;
 use emberkv_core::rdb::KeyForm;
 use emberkv_core::snapshot::{Piece, QueueLimits, Saver, SnapshotOptions};

@@ -5,7 +5,7 @@
 
 mod gate;
 mod lanes;
-mod live_queries;
+mod live_query_marks;
 mod loans;
 mod locks;
 mod mailbox;

@@ -25,10 +25,10 @@ use super::rewriting::{Base, BaseWritten};
 use crate::config::Config;
 use crate::server::Server;
 use crate::snapshot::point_in_time::{self, Claim, PointInTime, Purpose};
-use crate::storage::Storage;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::affinity;
 use crate::system::clock::unix_ms;
+use crate::tiers::Storage;
 
 /// Bytes of the log after which a checkpoint is due: as many as there are bytes of data, between these bounds.
 /// Scattered changes write most pages of a tree, and a key is written once, however often it has changed: the more of

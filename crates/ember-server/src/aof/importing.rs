@@ -22,7 +22,7 @@ use super::{checkpoint, loading};
 use crate::config::Config;
 use crate::server::Server;
 use crate::snapshot;
-use crate::storage::Storage;
+use crate::tiers::Storage;
 
 /// The source of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -33,8 +33,8 @@ use crate::snapshot::loading::{self, Between, Present};
 use crate::snapshot::point_in_time;
 use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
-use crate::storage::Storage;
 use crate::system::clock::unix_ms;
+use crate::tiers::Storage;
 
 /// Interval of progress messages in the log.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);

@@ -18,8 +18,8 @@ use crate::config::Config;
 use crate::server::Server;
 use crate::snapshot::loading::{Present, add_library};
 use crate::snapshot::state::SnapshotState;
-use crate::storage::Storage;
 use crate::system::clock::unix_ms;
+use crate::tiers::Storage;
 
 /// The directory of the store: the server's own.
 const DIRECTORY: &str = ".";

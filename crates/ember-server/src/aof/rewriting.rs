@@ -22,9 +22,9 @@ use crate::snapshot::point_in_time;
 use crate::snapshot::point_in_time::{Claim, PointInTime, Purpose};
 use crate::snapshot::saving::warn_of_lacks;
 use crate::snapshot::state::SnapshotState;
-use crate::storage::Storage;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::affinity;
+use crate::tiers::Storage;
 
 /// How long switching an AOF on waits until the previous one is closed, and its base has ended.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);

@@ -45,9 +45,9 @@ use crate::replication::primary::Primary;
 use crate::server::Server;
 use crate::server::conditions::Condition;
 use crate::snapshot::state::SnapshotState;
-use crate::storage::Storage;
 use crate::system::clock::unix_ms;
 use crate::system::full_path::without_directories;
+use crate::tiers::Storage;
 
 /// Time between two fsyncs of `everysec`.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);

@@ -124,7 +124,8 @@ pub(crate) struct ClientView {
     pub(crate) is_import_source: AtomicBool,
     /// Whether the client follows redirections to another server (`CLIENT CAPA redirect`).
     pub(crate) follows_redirects: AtomicBool,
-    // The client's memory in bytes, counted by its worker ([`ClientMemory`](crate::clients::memory::ClientMemory)).
+    // The client's memory in bytes, counted by its worker
+    // ([`ClientMemory`](crate::clients::client_memory::ClientMemory)).
     /// Requests that have not run.
     pub(crate) query_bytes: AtomicU64,
     /// Unsent replies.

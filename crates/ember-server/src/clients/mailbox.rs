@@ -6,10 +6,10 @@ use ember_protocol::Reply;
 
 use super::assembly::Forwarded;
 use super::listener::{Incoming, Listener};
-use super::live_queries::{Marked, State};
 use super::primary::PrimaryOrder;
 use super::push::{Push, Receiver};
 use super::round::Round;
+use super::watchers::{Marked, State};
 use crate::config::ShutdownOptions;
 use crate::system::driver::Bell;
 

@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 
 use super::client::ClientView;
 use super::ending::{EndReason, EndingClients};
-use super::live_queries::Watchers;
+use super::watchers::Watchers;
 
 /// The name of a channel, or a pattern.
 pub(crate) type Name = Arc<[u8]>;

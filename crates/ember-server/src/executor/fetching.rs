@@ -10,7 +10,7 @@ use ember_protocol::{Args, Batch};
 use emberkv_core::dispatch::{self, Context, Waiting};
 use emberkv_core::error::CommandError;
 use emberkv_core::keys::Guards;
-use emberkv_core::keyspace::shard::aside::Arrival;
+use emberkv_core::keyspace::shard::fetch_tickets::Arrival;
 
 use super::{Executor, Section};
 use crate::catalogue::registry::Handler;
@@ -18,7 +18,7 @@ use crate::clients::assembly::Forwarded;
 use crate::clients::client::Client;
 use crate::clients::mailbox::{Awaiting, Message};
 use crate::clients::transaction::Transaction;
-use crate::storage::Storage;
+use crate::tiers::Storage;
 
 impl Executor {
     /// Requests a call's missing values; the worker is notified when all are fetched, or one cannot be read.

@@ -23,7 +23,7 @@ use crate::catalogue::registry::{Command, Handler};
 use crate::clients::client::{Client, ClientView};
 use crate::server::Server;
 use crate::server::conditions::{Condition, READ_ONLY_ERROR};
-use crate::storage::Storage;
+use crate::tiers::Storage;
 
 /// Bytes of values that an offloaded call may copy to change them. Larger values are changed in place: the machine may
 /// not have the memory for a second copy.

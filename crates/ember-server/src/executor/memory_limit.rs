@@ -17,7 +17,7 @@ use emberkv_core::keys::Guards;
 use super::{Executor, Section};
 use crate::clients::client::Client;
 use crate::server::conditions::Condition;
-use crate::storage::Storage;
+use crate::tiers::Storage;
 
 /// Growth that is published before the batch ends, so that the memory limit is exact to within this size per worker.
 const GROWTH_PUBLISHED_BYTES: i64 = 64 * 1024;

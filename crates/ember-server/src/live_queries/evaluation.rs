@@ -11,9 +11,9 @@ use emberkv_core::keys::Guards;
 
 use super::{LiveQueries, digest, long};
 use crate::catalogue::registry::{Command, Handler};
-use crate::clients::live_queries::{Marked, News, State, StateMemory};
+use crate::clients::watchers::{Marked, News, State, StateMemory};
 use crate::executor::Executor;
-use crate::storage::Storage;
+use crate::tiers::Storage;
 
 /// A result, and its moment.
 pub(super) struct Evaluated {

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use emberkv_core::live_query::LiveQuery;
 
-use crate::clients::live_queries::Marked;
+use crate::clients::watchers::Marked;
 
 /// The line of queries that several users share.
 const SHARED: u16 = 0;

@@ -16,7 +16,7 @@ use emberkv_core::live_query::LiveQuery;
 use super::LiveQueries;
 use super::evaluation::{Question, Renewed, shown};
 use super::long_runs::RETRY_TIME;
-use crate::clients::live_queries::{EndedRun, Marked, News, State, StateMemory};
+use crate::clients::watchers::{EndedRun, Marked, News, State, StateMemory};
 use crate::executor::Executor;
 use crate::executor::jobs::{Effort, Job, Jobs, Settled};
 use crate::server::Server;

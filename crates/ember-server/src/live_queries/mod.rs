@@ -1,8 +1,8 @@
 //! Live queries: clients watch commands that read, and receive the new result whenever it changes.
 //!
 //! ```text
-//! a key changes       the query is marked and sent to its owner              (ember-core, executor/live_queries.rs)
-//! owner               evaluates it under the locks of all its keys           (evaluation.rs, worker/live_queries.rs)
+//! a key changes       the query is marked and sent to its owner              (ember-core, executor/marked_queries.rs)
+//! owner               evaluates it under the locks of all its keys           (evaluation.rs, worker/live_query_work.rs)
 //!                     or has a job thread do so, if it is long-running       (long.rs, long_runs.rs)
 //!                     queries of one user never delay those of others        (fair_queue.rs)
 //!                     if the result differs: a state, once to each worker with watchers
@@ -28,7 +28,7 @@ pub(crate) mod writing;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use self::long_runs::LongRuns;
-use crate::clients::live_queries::{State, StatesAccount};
+use crate::clients::watchers::{State, StatesAccount};
 use crate::server::Server;
 
 /// States are kept for slow readers while live queries take less than this many eighths of their memory limit: the rest

@@ -6,7 +6,7 @@ use ember_protocol::{Protocol, Reply, SHARED_LEN_MIN};
 use emberkv_core::live_query::LiveQuery;
 
 use super::{json, version};
-use crate::clients::live_queries::{Form, State};
+use crate::clients::watchers::{Form, State};
 use crate::server::Server;
 
 /// A message about a query: the result at one moment, or something instead.

@@ -9,9 +9,9 @@ use crate::clients::client::ClientView;
 use crate::config::Config;
 use crate::observability::stats::{Counter, WorkerStats};
 use crate::server::Server;
-use crate::storage::Storage;
-use crate::storage::report::Figures;
 use crate::system::clock::unix_ms;
+use crate::tiers::Storage;
+use crate::tiers::report::Figures;
 
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ mod clients;
 mod commands;
 mod exposition;
 mod keyspace;
-mod memory;
+mod memory_metrics;
 pub(crate) mod memory_report;
 mod metric;
 mod persistence;
@@ -33,7 +33,7 @@ const FAMILIES: &[(&str, &[Metric])] = &[
     ("Commands", commands::METRICS),
     ("Clients and network", clients::METRICS),
     ("Keyspace", keyspace::METRICS),
-    ("Memory", memory::METRICS),
+    ("Memory", memory_metrics::METRICS),
     ("Persistence", persistence::METRICS),
     ("Tiers", tiers::METRICS),
     ("Replication", replication::METRICS),

@@ -1,7 +1,7 @@
 //! Metrics of tiered values: how many are hot and cold, and how many are demoted and fetched.
 
 use super::metric::{Kind, Metric, counter, gauge, labelled};
-use crate::storage::FETCH_TIMES;
+use crate::tiers::FETCH_TIMES;
 
 pub(super) const METRICS: &[Metric] = &[
     labelled(

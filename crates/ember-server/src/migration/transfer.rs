@@ -8,8 +8,8 @@ use super::order::Order;
 use super::service::KeptTargets;
 use super::target::{Failure, Target};
 use crate::server::Server;
-use crate::storage::Storage;
 use crate::system::clock::unix_ms;
+use crate::tiers::Storage;
 
 /// Bytes of requests that are collected before they are sent.
 const GATHERED_BYTES: usize = 64 * 1024;

@@ -99,7 +99,7 @@ pub(crate) struct Server {
     pub(crate) encryption: FileEncryption,
     pub(crate) clients: Clients,
     /// The approximate bytes of all clients, as published by workers
-    /// ([`ClientMemory`](crate::clients::memory::ClientMemory)).
+    /// ([`ClientMemory`](crate::clients::client_memory::ClientMemory)).
     pub(crate) client_bytes: AtomicI64,
     /// The limit for keys and clients while values can be demoted: other memory takes the rest of `maxmemory`.
     pub(crate) room_bytes: AtomicUsize,

@@ -23,8 +23,8 @@ use crate::script_host::functions;
 use crate::server::Server;
 use crate::snapshot::delay;
 use crate::snapshot::state::SnapshotState;
-use crate::storage::Storage;
 use crate::system::clock::unix_ms;
+use crate::tiers::Storage;
 
 /// Threads that insert keys in addition to the one that reads: more would wait for it.
 const LOADERS_MAX: usize = 8;

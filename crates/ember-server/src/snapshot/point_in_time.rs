@@ -23,8 +23,8 @@ use crate::server::Server;
 use crate::server::conditions::Condition;
 use crate::snapshot::delay;
 use crate::snapshot::state::SnapshotState;
-use crate::storage::Storage;
 use crate::system::clock::unix_ms;
+use crate::tiers::Storage;
 use ember_scripting::library::Libraries;
 
 /// Threads that encode: one writing thread keeps up with four of them.

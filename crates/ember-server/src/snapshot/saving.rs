@@ -12,7 +12,7 @@ use ember_persistence::rdb_file::{self, KeyFacts, RdbWriter, SaveOptions, Writte
 use emberkv_core::keyspace::SHARDS;
 use emberkv_core::keyspace::entry::EntryRef;
 use emberkv_core::keyspace::shard::ShardData;
-use emberkv_core::keyspace::shard::away::Fetched;
+use emberkv_core::keyspace::shard::cold_values::Fetched;
 use emberkv_core::rdb::Features;
 use emberkv_core::turn::Turn;
 
@@ -23,8 +23,8 @@ use crate::replication::primary::place::Place;
 use crate::server::Server;
 use crate::snapshot::delay;
 use crate::snapshot::state::SnapshotState;
-use crate::storage::Storage;
 use crate::system::clock::unix_ms;
+use crate::tiers::Storage;
 
 /// Writes the file after all workers have ended, if SHUTDOWN SAVE requested it and anything has changed since.
 ///

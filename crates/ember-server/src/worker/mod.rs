@@ -35,7 +35,7 @@ mod accepting;
 pub(crate) mod barrier;
 mod closing;
 mod evicting;
-mod live_queries;
+mod live_query_work;
 mod messages;
 mod periodic;
 mod primary;
@@ -63,7 +63,7 @@ use crate::snapshot::state::SnapshotState;
 use crate::system::driver::{Driver, Readiness};
 use barrier::Barrier;
 use closing::is_drained;
-use live_queries::QueryWork;
+use live_query_work::QueryWork;
 use other_connections::OtherConnections;
 
 /// The token of all listeners; those of connections count up from zero.

@@ -4,8 +4,8 @@
 
 use ember_testkit::{Random, RawClient, Value};
 
-use crate::acts::NAMES;
 use crate::history::Book;
+use crate::random_writes::NAMES;
 
 /// Arguments of a server that is short of memory with this data. Nothing is evicted: values that are not demoted stay
 /// in memory.

@@ -2,9 +2,9 @@
 
 use ember_testkit::{RawClient, Server, Value, encode_command, render};
 
-use crate::acts::{FIELDS, NAMES, NUMBERS, POOL, SHARED, unix_ms};
 use crate::history::{Book, Expiring, Kind, Unit, Words, shown};
 use crate::program;
+use crate::random_writes::{FIELDS, NAMES, NUMBERS, POOL, SHARED, unix_ms};
 
 /// Calls in one pipeline: their requests and replies must fit socket buffers.
 const CALLS_AT_ONCE: usize = 50;

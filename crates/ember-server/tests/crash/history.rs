@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender;
 
 use ember_testkit::{Random, RawClient, Value, encode_command};
 
-use crate::acts;
+use crate::random_writes;
 
 /// Units between two marks of the history's progress.
 const MARK_INTERVAL: u64 = 8;
@@ -108,9 +108,9 @@ pub(crate) fn write(
         let first = book.units.len();
         for _ in 0..=random.below(pipeline_max) {
             let unit = if book.next.is_multiple_of(MARK_INTERVAL) {
-                acts::mark(&book)
+                random_writes::mark(&book)
             } else {
-                acts::unit(random, &book)
+                random_writes::unit(random, &book)
             };
             book.next += 1;
             book.units.push(unit);

@@ -9,13 +9,13 @@
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
-mod acts;
 mod ballast;
 mod check;
 mod death;
 mod faults;
 mod full_disk;
 mod history;
+mod random_writes;
 mod slow_disk;
 
 use std::fs::{self, Permissions};

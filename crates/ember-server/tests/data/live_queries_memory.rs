@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ember_testkit::{RawClient, Server};
 
-use crate::live_queries::{next_result, pushed, resp3};
+use crate::watched_results::{next_result, pushed, resp3};
 use crate::{MODES, start};
 
 /// The number of measured watches; fewer in a debug build.

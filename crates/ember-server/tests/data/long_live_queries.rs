@@ -3,8 +3,8 @@
 use ember_testkit::{RawClient, Value, wait_until};
 
 use crate::blocking::{read, shown, wait_for_blocked};
-use crate::live_queries::{message, next_result, receives_nothing, resp3};
 use crate::long_calls::{set_long_strings, start_with_long_calls};
+use crate::watched_results::{message, next_result, receives_nothing, resp3};
 use crate::{MODES, clients, start};
 
 /// The reply to a watching call, without the version.

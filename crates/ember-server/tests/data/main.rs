@@ -7,7 +7,6 @@ mod dicedb;
 mod disconnected;
 mod expired;
 mod import_mode;
-mod live_queries;
 mod live_queries_memory;
 mod long_calls;
 mod long_live_queries;
@@ -19,6 +18,7 @@ mod streams;
 mod tracking;
 mod transactions;
 mod vectors;
+mod watched_results;
 
 use ember_testkit::{RawClient, Server};
 

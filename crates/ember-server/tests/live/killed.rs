@@ -79,10 +79,10 @@ fn history_of(version: &str) -> &str {
 impl Follower {
     fn new(number: usize, random: &mut Random) -> Follower {
         let kind = [Kind::Resp2, Kind::Resp3, Kind::Channel][number % 3];
-        let database = random.below(acts::DATABASES);
+        let database = random.below(random_commands::DATABASES);
         let mut followed: Vec<Followed> = Vec::new();
         while followed.len() < QUERIES {
-            let (line, is_unordered) = acts::read(random);
+            let (line, is_unordered) = random_commands::read(random);
             let query = Query { database, line, is_unordered, kind };
             if !followed.iter().any(|other| other.query == query) {
                 followed.push(Followed { query, version: String::new(), result: String::new() });
@@ -230,14 +230,14 @@ fn write(life: &Life<'_>, random: &mut Random) -> io::Result<()> {
     let mut client = RawClient::connect(life.server.address())?;
     client.set_timeout(PATIENCE)?;
     loop {
-        let mut bytes = encode(&["SELECT".to_owned(), random.below(acts::DATABASES).to_string()]);
+        let mut bytes = encode(&["SELECT".to_owned(), random.below(random_commands::DATABASES).to_string()]);
         let calls = 1 + random.below(4);
         let is_transaction = random.chance(15);
         if is_transaction {
             bytes.extend(encode(&["MULTI"]));
         }
         for _ in 0..calls {
-            bytes.extend(encode(&split_arguments(acts::final_write(random)).unwrap()));
+            bytes.extend(encode(&split_arguments(random_commands::final_write(random)).unwrap()));
         }
         if is_transaction {
             bytes.extend(encode(&["EXEC"]));

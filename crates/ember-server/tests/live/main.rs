@@ -9,9 +9,9 @@
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
-mod acts;
 mod killed;
 mod oracle;
+mod random_commands;
 mod unrecorded;
 
 use std::collections::{BTreeSet, HashMap};
@@ -57,12 +57,12 @@ impl Watching {
         }
         let mut watching = Watching { client, kind, queries: HashMap::new(), states, received: 0 };
         // A connection has one database, except for channels, which name theirs.
-        let own = random.below(acts::DATABASES);
+        let own = random.below(random_commands::DATABASES);
         watching.client.run(&format!("SELECT {own}"));
         watching.watch("GET awake", 0, false, false, random);
         for _ in 0..QUERIES_EACH {
-            let (line, is_unordered) = acts::read(random);
-            let database = if kind == Kind::Channel { random.below(acts::DATABASES) } else { own };
+            let (line, is_unordered) = random_commands::read(random);
+            let database = if kind == Kind::Channel { random.below(random_commands::DATABASES) } else { own };
             let every = kind != Kind::Channel && random.chance(10);
             watching.watch(&line, database, is_unordered, every, random);
         }
@@ -173,14 +173,14 @@ fn write(server: &Server, changes: u64, random: &mut Random) {
     while sent < changes {
         let calls = if random.chance(20) { 1 + random.below(30) } else { 1 };
         let is_transaction = random.chance(15);
-        let mut bytes = encode(&["SELECT".to_owned(), random.below(acts::DATABASES).to_string()]);
+        let mut bytes = encode(&["SELECT".to_owned(), random.below(random_commands::DATABASES).to_string()]);
         let mut replies = 1;
         if is_transaction {
             bytes.extend(encode(&["MULTI"]));
             replies += 2;
         }
         for _ in 0..calls {
-            bytes.extend(encode(&split_arguments(acts::write(random)).unwrap()));
+            bytes.extend(encode(&split_arguments(random_commands::write(random)).unwrap()));
             replies += 1;
         }
         if is_transaction {
@@ -201,7 +201,7 @@ fn run(mode: &[&str]) {
         .arguments(mode)
         .arguments(&["--appendonly", "yes", "--auto-aof-rewrite-percentage", "0", "--save", ""])
         .start();
-    assert!(!server.client().command(&["FUNCTION", "LOAD", acts::LIBRARY]).is_error());
+    assert!(!server.client().command(&["FUNCTION", "LOAD", random_commands::LIBRARY]).is_error());
     let states: States = Arc::default();
     let (is_over, finals) = (AtomicBool::new(false), Mutex::new(HashMap::new()));
     let connections: Vec<Watching> = (0..watchers as usize / QUERIES_EACH)
@@ -234,7 +234,7 @@ fn run(mode: &[&str]) {
         wait_until("nothing expires any more", || {
             let text = control.run("INFO keyspace").text();
             let volatile = text.split("expires=").skip(1).all(|rest| rest.starts_with("0,"));
-            let fields = (0..acts::DATABASES).all(|database| {
+            let fields = (0..random_commands::DATABASES).all(|database| {
                 control.run(&format!("SELECT {database}"));
                 (0..4).all(|key| {
                     let ttl = control.run(&format!("EVAL \"local r = redis.pcall('HKEYS', KEYS[1]) if r.err then return 0 end local n = 0 for _, f in ipairs(r) do if redis.call('HPTTL', KEYS[1], 'FIELDS', 1, f)[1] >= 0 then n = n + 1 end end return n\" 1 h{key}"));
@@ -257,7 +257,7 @@ fn run(mode: &[&str]) {
         let mut number = 0;
         while !watching.iter().all(|one| one.is_finished()) {
             number += 1;
-            for database in 0..acts::DATABASES {
+            for database in 0..random_commands::DATABASES {
                 control.run(&format!("SELECT {database}"));
                 control.run(&format!("SET awake {number}"));
             }

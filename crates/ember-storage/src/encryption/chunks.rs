@@ -2,7 +2,7 @@
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce};
 
-use super::keys::{FINGERPRINT_BYTES, KeyRing, SALT_BYTES};
+use super::encryption_keys::{FINGERPRINT_BYTES, KeyRing, SALT_BYTES};
 use super::{EncryptionProblem, MAGIC};
 
 /// Length of a file's head in bytes.

@@ -23,9 +23,9 @@
 
 #[cfg(feature = "encryption")]
 mod chunks;
-mod error;
 #[cfg(feature = "encryption")]
-mod keys;
+mod encryption_keys;
+mod error;
 #[cfg(feature = "encryption")]
 mod rows;
 mod sink;
@@ -36,9 +36,9 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-pub use error::{EncryptionError, EncryptionProblem};
 #[cfg(feature = "encryption")]
-pub use keys::{Key, KeyError, KeyRing};
+pub use encryption_keys::{Key, KeyError, KeyRing};
+pub use error::{EncryptionError, EncryptionProblem};
 #[cfg(feature = "encryption")]
 pub use rows::RowSeal;
 pub use sink::FileSink;

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 
 use super::KeyRing;
 use super::chunks::{NONCE_BYTES, random, random_nonce};
-use super::keys::{FINGERPRINT_BYTES, SALT_BYTES};
+use super::encryption_keys::{FINGERPRINT_BYTES, SALT_BYTES};
 
 /// Length of the stored seal head in bytes.
 const HEAD_BYTES: usize = FINGERPRINT_BYTES + SALT_BYTES;

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
+mod checkpoint_memory;
 mod crashes;
 mod damage;
 mod faults;
 mod files;
-mod memory;
 mod model;
 
 use std::collections::BTreeMap;

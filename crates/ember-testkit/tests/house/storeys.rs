@@ -8,7 +8,7 @@ use super::imports::{self, Imports, largest_circle};
 const SERVER: &[&[&str]] = &[
     &["system/", "config/", "tls/", "catalogue/", "files/"],
     &["acl/", "clients/", "observability/", "journal/"],
-    &["server/", "storage/"],
+    &["server/", "tiers/"],
     &["executor/"],
     &[
         "aof/",

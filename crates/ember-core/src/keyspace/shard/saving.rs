@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use super::handover::{Gathering, HEAVY_AGGREGATE_BYTES, HeldKey, Piece, Snapshot, is_apart};
+use super::snapshot_queue::{Gathering, HEAVY_AGGREGATE_BYTES, HeldKey, Piece, Snapshot, is_apart};
 use super::unsaved::Places;
 use super::{Database, ShardData};
 use crate::entries::entry::{EntryRef, Generation, Slot};

@@ -374,7 +374,7 @@ mod tests {
     use super::*;
     use crate::entries::hash::{HashFunction, KeyHash, KeyHasher};
     use crate::eviction::policy::{ClockReading, EvictionPolicy};
-    use crate::keyspace::shard::handover::Gathering;
+    use crate::keyspace::shard::snapshot_queue::Gathering;
     use crate::rdb::KeyForm;
     use crate::snapshot::{HeldBack, Piece, QueueLimits, Snapshot, SnapshotOptions};
 

@@ -1,7 +1,7 @@
 //! The dashboard in a browser: real clicks and keys in Chromium, a real server, and its other clients.
 
 mod console;
-mod keys;
+mod key_pages;
 mod overview;
 mod reading;
 mod rights;

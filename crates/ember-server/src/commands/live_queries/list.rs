@@ -3,7 +3,7 @@
 use emberkv_core::spec::{Command, Example, Flags, Spec};
 
 use super::TEMPLATE;
-use crate::clients::live_queries::Watcher;
+use crate::clients::watchers::Watcher;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::live_queries::version;
 

@@ -10,7 +10,7 @@ use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, KeyFlags, KeySpec, Spec};
 
 use super::TEMPLATE;
-use crate::clients::live_queries::{Form, Pace};
+use crate::clients::watchers::{Form, Pace};
 use crate::executor::session::{Execution, Outcome, ServerCommand, SessionResult};
 use crate::live_queries::opening::{self, Wish};
 

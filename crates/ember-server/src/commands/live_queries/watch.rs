@@ -4,7 +4,7 @@ use ember_protocol::OwnedBatch;
 use emberkv_core::spec::{Command, Example, Flags, Spec};
 
 use super::TEMPLATE;
-use crate::clients::live_queries::{Form, Pace};
+use crate::clients::watchers::{Form, Pace};
 use crate::executor::session::{Execution, Outcome, ServerCommand, SessionResult};
 use crate::live_queries::opening::{self, Wish};
 

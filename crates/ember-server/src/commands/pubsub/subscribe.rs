@@ -8,8 +8,8 @@ use emberkv_core::spec::{Channels, Command, Example, Flags, Spec};
 
 use super::{SHARD_CHANNELS, TEMPLATE};
 use crate::clients::client::Client;
-use crate::clients::live_queries::{Form, Pace};
 use crate::clients::subscriptions::{Address, Kind, Name, Subscriptions, write_change};
+use crate::clients::watchers::{Form, Pace};
 use crate::executor::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
 use crate::executor::{Section, authorization};
 use crate::live_queries::channel;

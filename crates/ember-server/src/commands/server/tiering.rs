@@ -4,13 +4,13 @@ use std::sync::atomic::Ordering;
 
 use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
-use emberkv_core::keyspace::shard::away::DemotionRules;
+use emberkv_core::keyspace::shard::cold_values::DemotionRules;
 use emberkv_core::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
 use crate::commands::help::{help_subcommand, reply_help};
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
-use crate::storage::report::Figures;
-use crate::storage::{Storage, demotion};
+use crate::tiers::report::Figures;
+use crate::tiers::{Storage, demotion};
 
 /// The version of ember that introduced it.
 const SINCE: &str = "0.1.0";

@@ -42,7 +42,7 @@ mod cluster;
 mod encodings;
 mod execution;
 mod hidden;
-mod memory;
+mod memory_limits;
 mod network;
 mod no_effect;
 mod observation;
@@ -73,7 +73,7 @@ static FAMILIES: [&[Parameter]; FAMILY_COUNT] = [
     security::PARAMETERS,
     tls::PARAMETERS,
     execution::PARAMETERS,
-    memory::PARAMETERS,
+    memory_limits::PARAMETERS,
     encodings::PARAMETERS,
     clients::PARAMETERS,
     scripts::PARAMETERS,

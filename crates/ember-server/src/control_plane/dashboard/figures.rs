@@ -8,9 +8,9 @@ use crate::observability::own_traffic::OwnCounts;
 use crate::observability::stats::CommandTotals;
 use crate::replication::link::{Link, RoleReport};
 use crate::server::{Server, WorkerHandle};
-use crate::storage::Storage;
-use crate::storage::report::Figures;
 use crate::system::clock::unix_ms;
+use crate::tiers::Storage;
+use crate::tiers::report::Figures;
 
 /// Returns the current counters: differences between two readings are rates. O(workers × commands); with cold values it
 /// takes the lock of each shard once.

@@ -1,8 +1,8 @@
 //! COMMAND: the commands of the server, as described by their specifications.
 
 mod docs;
+mod getkeys;
 mod info;
-mod keys;
 mod list;
 
 use emberkv_core::spec::{Category, Command, Example, Flags, Group, Spec};
@@ -25,8 +25,8 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command {
     subcommands: &[
         list::COUNT,
         docs::DOCS,
-        keys::GETKEYS,
-        keys::GETKEYSANDFLAGS,
+        getkeys::GETKEYS,
+        getkeys::GETKEYSANDFLAGS,
         HELP,
         info::INFO,
         list::LIST,

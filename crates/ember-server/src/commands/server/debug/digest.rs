@@ -3,12 +3,12 @@
 use emberkv_core::error::CommandError;
 use emberkv_core::keyspace::entry::EntryRef;
 
-use super::keys::with_value;
 use super::signature::Digest;
+use super::stored_keys::with_value;
 use crate::executor::session::{Outcome, Session, SessionResult};
 use crate::server::Server;
-use crate::storage::Storage;
 use crate::system::full_path::without_directories;
+use crate::tiers::Storage;
 
 /// Handles DEBUG DIGEST. The number of a database with keys precedes them; the order of the keys does not matter.
 pub(super) fn digest(session: &mut Session<'_>) -> SessionResult {

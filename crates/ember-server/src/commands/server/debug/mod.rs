@@ -1,10 +1,10 @@
 //! DEBUG: for tests and developers, disabled unless `enable-debug-command` allows it.
 
 mod digest;
-mod keys;
 mod protocol;
 mod reload;
 mod signature;
+mod stored_keys;
 mod switches;
 
 use std::thread;
@@ -119,24 +119,24 @@ const SUBCOMMANDS: &[Subcommand] = &[
     ("DIGEST-VALUE", 0, usize::MAX, digest::digest_value),
     ("ERROR", 1, 1, error),
     ("HELP", 0, 0, |session| reply_help(session, HELP)),
-    ("HTSTATS", 1, 2, keys::htstats),
-    ("HTSTATS-KEY", 1, 2, keys::htstats_key),
+    ("HTSTATS", 1, 2, stored_keys::htstats),
+    ("HTSTATS-KEY", 1, 2, stored_keys::htstats_key),
     ("LOADAOF", 0, 0, reload::loadaof),
     ("LOG", 1, 1, log),
-    ("OBJECT", 1, 2, keys::object),
+    ("OBJECT", 1, 2, stored_keys::object),
     ("PAUSE-CRON", 1, 1, switches::pause_cron),
-    ("POPULATE", 1, 3, keys::populate),
+    ("POPULATE", 1, 3, stored_keys::populate),
     ("PROTOCOL", 1, 1, protocol::protocol),
     ("QUICKLIST-PACKED-THRESHOLD", 1, 1, switches::quicklist_packed_threshold),
     ("RELOAD", 0, usize::MAX, reload::reload),
     ("REPLICATE", 1, usize::MAX, replicate),
-    ("SDSLEN", 1, 1, keys::sdslen),
+    ("SDSLEN", 1, 1, stored_keys::sdslen),
     ("SET-ACTIVE-EXPIRE", 1, 1, switches::set_active_expire),
     ("SET-DISABLE-DENY-SCRIPTS", 1, 1, switches::set_disable_deny_scripts),
     ("SET-SKIP-CHECKSUM-VALIDATION", 1, 1, switches::set_skip_checksum_validation),
     ("SLEEP", 1, 1, sleep),
     ("STRINGMATCH-LEN", 2, 2, stringmatch_len),
-    ("TIER", 1, 2, keys::tier),
+    ("TIER", 1, 2, stored_keys::tier),
     ("TIER-CACHED-READS", 1, 1, switches::tier_cached_reads),
     ("TIER-HOLD-READS", 1, 1, switches::tier_hold_reads),
 ];

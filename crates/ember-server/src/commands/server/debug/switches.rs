@@ -8,8 +8,8 @@ use emberkv_core::types::list;
 use crate::executor::session::{Outcome, Session, SessionResult};
 use crate::replication::primary::Primary;
 use crate::server::debug_switches::DebugSwitches;
-use crate::storage::Storage;
 use crate::system::random_name::random_name;
+use crate::tiers::Storage;
 
 /// Redis accepts no larger threshold for large elements.
 const PACKED_THRESHOLD_MAX: u64 = (1 << 32) - (1 << 20);

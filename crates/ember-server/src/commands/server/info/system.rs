@@ -23,10 +23,10 @@ use crate::replication::primary::{Primary, good_replicas};
 use crate::replication::shutdown::stage::Shutdown;
 use crate::server::conditions::Condition;
 use crate::snapshot::state::SnapshotState;
-use crate::storage::report::Figures;
 use crate::system::clock::unix_ms;
 use crate::system::heap;
 use crate::system::supervisor;
+use crate::tiers::report::Figures;
 use crate::tls::CertificateFact;
 
 const SECONDS_PER_DAY: u64 = 86_400;

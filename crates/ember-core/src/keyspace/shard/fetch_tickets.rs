@@ -1,7 +1,7 @@
 //! A shard's state of cold values: how many there are, which clients wait for them, and which values are pinned.
 //!
 //! ```text
-//! demote   the value is encoded and appended to a log, and its entry keeps the location            ([`super::away`])
+//! demote   the value is encoded and appended to a log, and its entry keeps the location            ([`super::cold_values`])
 //! ask      a call misses a value: a [`Ticket`] represents the read, and a second call joins the first one's
 //! arrive   the value was read: it is stored if its ticket still exists, and all waiting calls are notified
 //! ```

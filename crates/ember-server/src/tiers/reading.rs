@@ -9,8 +9,8 @@ use emberkv_core::call::{Attempt, AttemptResult, CommandResult, DataCommand};
 use emberkv_core::dispatch::{self, Access, Context};
 use emberkv_core::error::CommandError;
 use emberkv_core::keyspace::entry::EntryRef;
-use emberkv_core::keyspace::shard::aside::FetchOrder;
-use emberkv_core::keyspace::shard::away::{Arrived, Fetched};
+use emberkv_core::keyspace::shard::cold_values::{Arrived, Fetched};
+use emberkv_core::keyspace::shard::fetch_tickets::FetchOrder;
 use emberkv_core::types::limits::EncodingLimits;
 
 use super::{FETCH_TIMES, Storage, is_above_limit};

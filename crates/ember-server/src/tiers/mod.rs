@@ -15,7 +15,7 @@
 //! script does not declare ([`Storage::read`], counted).
 
 pub(crate) mod demotion;
-pub(crate) mod memory;
+pub(crate) mod memory_budget;
 pub(crate) mod reading;
 mod reclaiming;
 pub(crate) mod records;
@@ -27,12 +27,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ember_storage::stores::Store;
-use emberkv_core::keyspace::shard::aside::FetchOrder;
+use emberkv_core::keyspace::shard::fetch_tickets::FetchOrder;
 use parking_lot::{Condvar, Mutex};
 
 use crate::server::Server;
 use crate::system::clock::unix_ms;
-use memory::Resident;
+use memory_budget::Resident;
 use records::Records;
 
 /// The maximum time for which fetched values wait for memory: perhaps nothing can be demoted before the next

@@ -2,7 +2,7 @@
 //! nothing for it, and neither clock nor expiry changes.
 
 use super::ShardData;
-use super::aside::{FetchOrder, Returned};
+use super::fetch_tickets::{FetchOrder, Returned};
 use crate::entries::entry::{EntryRef, NewValue, SharedValue, Slot, ValueRef};
 use crate::entries::external::{External, Facts, Location, Record};
 use crate::entries::hash::KeyHash;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::away::facts_away;
+use super::cold_values::facts_away;
 use super::saving::Detached;
 use crate::entries::entry::{EntryRef, SharedValue, Slot};
 use crate::entries::external::Record;

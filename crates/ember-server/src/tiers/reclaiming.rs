@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use ember_storage::segments::{self, LogFull, Room, SegmentNumber, Which, WriteFailed};
 use emberkv_core::keyspace::external::Location;
-use emberkv_core::keyspace::shard::away::Encoded;
+use emberkv_core::keyspace::shard::cold_values::Encoded;
 use emberkv_core::rdb::Kind;
 
 use super::Storage;

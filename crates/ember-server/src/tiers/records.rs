@@ -7,7 +7,7 @@ use ember_persistence::files::{DirectoryLock, LockError, OsDisk};
 use ember_storage::segments::{self, LogFull, LogOptions, RecordHead, Room, SegmentLog, Which, WriteFailed};
 use ember_storage::stores::Store;
 use emberkv_core::keyspace::external::{Location, Record, live_bytes};
-use emberkv_core::keyspace::shard::away::Encoded;
+use emberkv_core::keyspace::shard::cold_values::Encoded;
 use emberkv_core::rdb::Kind;
 
 use crate::config::Config;

@@ -5,14 +5,14 @@ use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
 use emberkv_core::keyspace::SHARDS;
 use emberkv_core::keyspace::entry::{EntryRef, NewValue, StringValue, ValueType};
-use emberkv_core::keyspace::shard::away::DemotionRules;
+use emberkv_core::keyspace::shard::cold_values::DemotionRules;
 use emberkv_core::rdb;
 use emberkv_core::types::limits::EncodingLimits;
 use emberkv_core::types::list::NodeView;
 use emberkv_core::types::{Aggregate, Collection};
 
 use crate::executor::session::{Outcome, Session, SessionResult};
-use crate::storage::{Storage, demotion};
+use crate::tiers::{Storage, demotion};
 
 /// Calls `look` with the entry of a key, even an expired one that was not accessed since.
 pub(super) fn with_entry<R>(

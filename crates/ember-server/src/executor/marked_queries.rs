@@ -8,8 +8,8 @@ use emberkv_core::live_query::LiveQuery;
 use emberkv_core::observers::Observers;
 
 use super::Executor;
-use crate::clients::live_queries::Marked;
 use crate::clients::mailbox::Message;
+use crate::clients::watchers::Marked;
 use crate::server::Server;
 
 impl Executor {

@@ -1,8 +1,8 @@
 //! The thread that demotes values while memory is short, and reclaims segments in between (`reclaiming.rs`).
 //!
-//! It begins at nine tenths of `maxmemory`, or earlier if much memory is used by other things (`memory.rs`). Above the
-//! limit, writes that need memory wait until it has freed some ([`Condition::MEMORY_BEHIND`]); where it can demote
-//! nothing, `maxmemory-policy` applies, as without tiers.
+//! It begins at nine tenths of `maxmemory`, or earlier if much memory is used by other things (`memory_budget.rs`).
+//! Above the limit, writes that need memory wait until it has freed some ([`Condition::MEMORY_BEHIND`]); where it can
+//! demote nothing, `maxmemory-policy` applies, as without tiers.
 
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use ember_storage::segments::{LogFull, Room, Which};
 use emberkv_core::eviction::demotion::Demoter;
 use emberkv_core::keyspace::external::Location;
-use emberkv_core::keyspace::shard::away::{Demoted, DemotionRules, Encoded, SharedDemotion};
+use emberkv_core::keyspace::shard::cold_values::{Demoted, DemotionRules, Encoded, SharedDemotion};
 use emberkv_core::turn::{LackingValue, Turn};
 
 use super::reclaiming::Reclaimer;

@@ -47,7 +47,7 @@ fn child_that_is_measured() {
 fn a_large_checkpoint_of_fjall_uses_little_memory() {
     let folder = Folder::new();
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["memory::child_that_is_measured", "--exact", "--nocapture", "--test-threads=1"])
+        .args(["checkpoint_memory::child_that_is_measured", "--exact", "--nocapture", "--test-threads=1"])
         // Otherwise, memory freed by the engine's threads would be counted for each of them.
         .env("MALLOC_ARENA_MAX", "1")
         .env(CHILD, format!("fjall {}", folder.0.display()))

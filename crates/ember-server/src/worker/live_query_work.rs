@@ -17,10 +17,10 @@ use super::serving::lend_buffer;
 use super::waits::Ending;
 use super::{Worker, connection_of, list};
 use crate::clients::connection::Connection;
-use crate::clients::live_queries::{
+use crate::clients::mailbox::Message;
+use crate::clients::watchers::{
     AwaitedFirst, EndedRun, Marked, News, Reception, State, Waited, Watcher, Watchers,
 };
-use crate::clients::mailbox::Message;
 use crate::executor::jobs::{Finished, Settled};
 use crate::live_queries::LiveQueries;
 use crate::live_queries::evaluation::{Renewed, renew};
